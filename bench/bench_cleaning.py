@@ -17,7 +17,8 @@ from apportion.node.partitions import Partition
 from apportion.node.settings import BrokerSettings
 from apportion.store.compact import CleanerPause, clean_log
 from apportion.store.files import RealDisk
-from apportion.store.log import Log, LogSettings
+from apportion.store.log import Log
+from apportion.store.settings import LogSettings
 from apportion.topics import Topic, Topics
 from apportion.wire.batch import encode_batch
 from apportion.wire.records.codec import encode_key, encode_value

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from apportion.member.assignors.interface import Cluster, Given, Subscription, TopicShape
+from apportion.member.assignors.interface import ClusterTopics, Given, Subscription, TopicShape
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings
 from apportion.streams.metadata.codec import decode_assignment, encode_subscription
 from apportion.streams.metadata.model import LATEST, RUNNING, FutureInfo, SubscriptionInfo
@@ -117,7 +117,7 @@ def whole_milliseconds(times: int = 5) -> float:
 
 
 def lead(
-    assignor: StreamsAssignor, cluster: Cluster, subscriptions: dict[str, Subscription]
+    assignor: StreamsAssignor, cluster: ClusterTopics, subscriptions: dict[str, Subscription]
 ) -> dict[str, Given]:
     """Return the assignment that the leader computes.
 

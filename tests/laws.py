@@ -32,7 +32,6 @@ HEAVY = {
     "pyspark": set[str](),
 }  # library -> rooms up to floor 5 that may import it
 ANYWHERE_ABOVE = {"numba": 6, "pyarrow": 6}  # ... and from this floor on; pyspark: spark alone
-BANNED_WORDS = {"manager", "helper", "helpers", "util", "utils", "common", "base", "impl", "info"}
 FILE_LINES, FUNCTION_LINES = 400, 60
 
 
@@ -217,13 +216,6 @@ def order_faults(path: str, tree: ast.Module) -> Iterator[str]:
     yield from faults
 
 
-def name_faults(path: str, tree: ast.Module) -> Iterator[str]:
-    """Modules named for a population and not for a concept."""
-    for word in re.split(r"[/_.]", path.removesuffix(".py")):
-        if word in BANNED_WORDS:
-            yield f"{path}: {word!r} names no concept"
-
-
 def docstring_faults(path: str, tree: ast.Module) -> Iterator[str]:
     """Yield the public modules, classes, functions and methods that have no docstring, but for
     overrides.
@@ -255,6 +247,20 @@ def docstring_faults(path: str, tree: ast.Module) -> Iterator[str]:
     yield from faults(tree, "")
 
 
+FREE_RELATIVE = re.compile(r"(What|Whatever|Whether|How|Where|Who|Whom|Whose|Which|Why)\b")
+PARAMETER = re.compile(r"[a-z_]+(, [a-z_]+)*: ")
+
+
+def summary_faults(path: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the docstrings that open with a free relative or a parameter, not with a summary."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            summary = (ast.get_docstring(node) or "").partition("\n")[0]
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            if FREE_RELATIVE.match(summary) or (is_function and PARAMETER.match(summary)):
+                yield f"{path}: no summary: {summary}"
+
+
 def function_lengths(path: str, tree: ast.Module) -> dict[str, int]:
     """Functions over the wall, `path::name` -> lines, docstring and decorators not counted."""
     long: dict[str, int] = {}
@@ -276,25 +282,6 @@ def function_lengths(path: str, tree: ast.Module) -> dict[str, int]:
     return long
 
 
-def type_names(modules: list[tuple[str, ast.Module]]) -> dict[str, list[str]]:
-    """Return the public classes whose name stands in more than one module, with those modules.
-
-    Kafka's message schemas reuse the names of nested structures, so all of wire/messages/ counts as
-    one module.
-    """
-    places: dict[str, list[str]] = {}
-    for path, tree in modules:
-        module = "wire/messages/" if path.startswith("wire/messages/") else path
-        for node in tree.body:
-            if (
-                isinstance(node, ast.ClassDef)
-                and not node.name.startswith("_")
-                and module not in places.get(node.name, [])
-            ):
-                places.setdefault(node.name, []).append(module)
-    return {name: found for name, found in places.items() if len(found) > 1}
-
-
 def import_circles(modules: list[tuple[str, ast.Module]]) -> list[list[str]]:
     """Return the groups of modules that import each other, in circles of any length, TYPE_CHECKING
     included (Tarjan).
@@ -308,8 +295,10 @@ def import_circles(modules: list[tuple[str, ast.Module]]) -> list[list[str]]:
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 whole = [f"{node.module}.{alias.name}" for alias in node.names]
-                found = [names[each] if each in names else names.get(node.module) for each in whole]
-                arrows[path] += [each for each in found if each is not None and each != path]
+                imported = [
+                    names[each] if each in names else names.get(node.module) for each in whole
+                ]
+                arrows[path] += [each for each in imported if each is not None and each != path]
             elif isinstance(node, ast.Import):
                 arrows[path] += [names[alias.name] for alias in node.names if alias.name in names]
     circles: list[list[str]] = []
@@ -368,8 +357,8 @@ def place_faults(path: str, text: str) -> Iterator[str]:
     """Addresses of package registries, and paths of somebody's machine."""
     for number, line in enumerate(text.splitlines(), 1):
         for law in (NAMED_HOSTS, INDEX_ADDRESS, MACHINE_PATH):
-            if found := law.search(line):
-                yield f"{path}:{number}: {found[0].strip()!r}"
+            if match := law.search(line):
+                yield f"{path}:{number}: {match[0].strip()!r}"
 
 
 @cache

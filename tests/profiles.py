@@ -71,11 +71,13 @@ def scale(items: Iterable[pytest.Item]) -> None:
     share = SHARES.get(settings.get_current_profile_name(), 1.0)
     if share == 1.0:
         return
-    for owner, name in dict.fromkeys(place for item in items if (place := place_of_settings(item))):
+    for owner, name in dict.fromkeys(
+        attribute for item in items if (attribute := settings_attribute(item))
+    ):
         setattr(owner, name, scaled(getattr(owner, name), share))
 
 
-def place_of_settings(item: pytest.Item) -> tuple[Any, str] | None:
+def settings_attribute(item: pytest.Item) -> tuple[Any, str] | None:
     """Return the object and the attribute that hold the settings of this test; None for a test that
     is no property.
     """

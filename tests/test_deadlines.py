@@ -29,16 +29,16 @@ def due_in(plain: dict[Any, Any], now_ms: Any) -> list[tuple[str, int]]:
 
 @given(DEEDS)
 def test_deadlines_are_a_dict_in_the_order_of_time_and_key(
-    deeds: list[tuple[str, tuple[str, int] | None, int | None]],
+    steps: list[tuple[str, tuple[str, int] | None, int | None]],
 ) -> None:
     deadlines, plain = Deadlines(), {}
-    for deed, key, at_ms in deeds:
-        if deed == "arm":
+    for step, key, at_ms in steps:
+        if step == "arm":
             assert at_ms is not None
             assert key is not None
             deadlines.arm(key, at_ms)
             plain[key] = at_ms
-        elif deed == "disarm":
+        elif step == "disarm":
             assert key is not None
             deadlines.disarm(key)
             plain.pop(key, None)

@@ -10,7 +10,14 @@ from apportion.client.options import ConsumerOptions, MemberOptions
 from apportion.client.streams_options import StreamsOptions
 from apportion.coord.config import GroupSettings
 from apportion.node.settings import BrokerSettings
-from apportion.settings import Setting, bounds_fault_or_none, declared, nearest_or_none
+from apportion.settings import (
+    Setting,
+    bounds_fault_or_none,
+    declared,
+    fault_or_none,
+    nearest_or_none,
+)
+from apportion.spark.options import SparkOptions
 
 
 class Parent(TypedDict, total=False):
@@ -46,8 +53,38 @@ def test_the_nearest_name_is_suggested_or_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "owner", [MemberOptions, ConsumerOptions, StreamsOptions, BrokerSettings, GroupSettings]
+    "owner",
+    [MemberOptions, ConsumerOptions, StreamsOptions, BrokerSettings, GroupSettings, SparkOptions],
 )
 def test_every_field_is_declared_with_a_sentence(owner: Any) -> None:
     fields = [name for name in owner.__annotations__ if name != "group"]
     assert [name for name in fields if not declared(owner)[name].sentence.endswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "fault"),
+    [
+        (Setting("", at_least=1, at_most=9, type=int), 9, None),
+        (Setting("", at_least=1, at_most=9, type=int), 0, "be a whole number from 1 to 9"),
+        (Setting("", at_least=1, type=int), True, "be a whole number of at least 1"),
+        (Setting("", at_most=9, type=int), 10, "be a whole number of at most 9"),
+        (Setting("", type=int), "7", "be a whole number"),
+        (Setting("", type=int), None, "be a whole number"),
+        (Setting("", at_least=1, type=int | None), None, None),
+        (Setting("", type=bool), True, None),
+        (Setting("", type=bool), 1, "be True or False"),
+        (Setting("", choices=("a", "b"), type=str), "b", None),
+        (Setting("", choices=("a", "b"), type=str), ["a"], "be one of a, b"),
+        (Setting("", type=tuple[int, ...]), (), None),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_answered_with_what_it_must_be(
+    setting: Setting, value: object, fault: str | None
+) -> None:
+    assert fault_or_none(setting, value) == fault
+
+
+def test_a_note_on_another_setting_stands_in_the_sentence() -> None:
+    assert Setting("The time.").only_with("auto_commit").sentence == (
+        "The time; with auto_commit alone."
+    )

@@ -1,4 +1,7 @@
-"""The laws of the house (`laws.py`), asked of every module; below, each is shown to bite."""
+"""The laws of the house (`laws.py`, `name_laws.py`), asked of every module.
+
+Below, each is shown to bite.
+"""
 
 import ast
 import subprocess
@@ -20,15 +23,15 @@ from tests.laws import (
     function_lengths,
     heavy_faults,
     import_circles,
-    name_faults,
     order_faults,
     place_faults,
     ratchet_faults,
     room_of,
     sources,
-    type_names,
+    summary_faults,
     world_faults,
 )
+from tests.name_laws import TEST_NAME_LENGTH, long_name_faults, name_faults, type_names
 
 # The ratchets: what is longer than the wall today, with its length. A row may shrink or go; none
 # may come or grow.
@@ -54,12 +57,20 @@ def tracked() -> list[str]:
     return [name for name in listed if (ROOT / name).is_file()]
 
 
-LAWS = [floor_faults, world_faults, heavy_faults, order_faults, name_faults, docstring_faults]
+LAWS = [
+    floor_faults,
+    world_faults,
+    heavy_faults,
+    order_faults,
+    name_faults,
+    docstring_faults,
+    summary_faults,
+]
 
 
 def test_no_public_type_name_stands_twice() -> None:
-    found = {name: len(places) for name, places in type_names(sources()).items()}
-    assert ratchet_faults(found, NAMES_TWICE, 1) == []
+    defined = {name: len(partitions) for name, partitions in type_names(sources()).items()}
+    assert ratchet_faults(defined, NAMES_TWICE, 1) == []
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -72,6 +83,15 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 @pytest.mark.parametrize("law", LAWS)
 def test_every_module_keeps_the_law(law: Any) -> None:
     assert [fault for path, tree in sources() for fault in law(path, tree)] == []
+
+
+def test_no_test_has_a_long_name() -> None:
+    assert [
+        fault
+        for name in tracked()
+        if name.startswith("tests/") and name.endswith(".py")
+        for fault in long_name_faults(name, ast.parse((ROOT / name).read_text()))
+    ] == []
 
 
 def test_files_do_not_grow_over_the_wall() -> None:
@@ -164,6 +184,10 @@ BITES = [
     (docstring_faults, "coord/x.py", "x = 1"),
     (docstring_faults, "coord/x.py", '"""M."""\ndef f(): ...'),
     (docstring_faults, "coord/x.py", '"""M."""\nclass C:\n    """C."""\n    def f(self): ...'),
+    (summary_faults, "coord/x.py", '"""What a group is."""'),
+    (summary_faults, "coord/x.py", 'class C:\n    """Who leads."""'),
+    (summary_faults, "coord/x.py", 'def f():\n    """Whether it leads."""'),
+    (summary_faults, "coord/x.py", 'def f(a_ms):\n    """a_ms: how long."""'),
 ]
 
 
@@ -198,6 +222,11 @@ PASSES = [
         "def f(a: set[int]): ...\ndef g(a: list[int]):\n    return list(a)",
     ),
     (docstring_faults, "coord/x.py", '"""M."""\ndef _f(): ...\nclass _C:\n    def g(self): ...'),
+    (
+        summary_faults,
+        "coord/x.py",
+        '"""Whole sizes."""\ndef f(a):\n    """Begin.\n\n    a: where."""',
+    ),
 ]
 
 
@@ -217,15 +246,41 @@ def test_a_long_function_is_seen() -> None:
     )
 
 
-def test_a_type_name_that_stands_twice_is_seen() -> None:
-    schema, other = (
-        ast.parse("class A: ...\nclass _B: ..."),
-        ast.parse("class A: ...\nclass _B: ..."),
-    )
-    assert type_names([("coord/x.py", schema), ("node/y.py", other)]) == {
-        "A": ["coord/x.py", "node/y.py"]
+TWICE = [
+    "class Action: ...",
+    "Action = Append | Reply",
+    "Action: TypeAlias = Append | Reply",
+    'Action = NewType("Action", int)',
+    "Action = Callable[[Turn], None]",
+    "if TYPE_CHECKING:\n    Action = Append\nelse:\n    Action = object",
+    "try:\n    from x import Y\nexcept ImportError:\n    Action = None",
+    *(["type Action = Append"] if sys.version_info >= (3, 12) else []),
+]
+
+
+@pytest.mark.parametrize("text", TWICE)
+def test_a_type_name_that_stands_twice_is_seen(text: str) -> None:
+    first, other = ast.parse("class Action: ..."), ast.parse(text)
+    assert type_names([("coord/x.py", first), ("node/y.py", other)]) == {
+        "Action": ["coord/x.py", "node/y.py"]
     }
-    assert type_names([("wire/messages/x.py", schema), ("wire/messages/y.py", other)]) == {}
+    assert type_names([("wire/messages/x.py", first), ("wire/messages/y.py", other)]) == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["class _Action: ...", "ACTION = 1", 'T = TypeVar("T")', 'Body = TypeVar("Body")']
+)
+def test_a_private_type_a_constant_and_a_type_variable_may_stand_twice(text: str) -> None:
+    modules = [(path, ast.parse(text)) for path in ("coord/x.py", "node/y.py")]
+    assert type_names(modules) == {}
+
+
+def test_a_long_name_of_a_test_is_seen() -> None:
+    name = "test_" + "a" * (TEST_NAME_LENGTH - 4)
+    text = f"class TestA:\n    async def {name}(self): ..."
+    assert list(long_name_faults("x.py", ast.parse(text))) == [f"x.py:2: {name} has 81 characters"]
+    for shorter in (name[:-1], "a" + name):
+        assert not list(long_name_faults("x.py", ast.parse(f"def {shorter}(): ...")))
 
 
 def test_an_import_circle_is_seen() -> None:

@@ -68,7 +68,7 @@ def unit_of(nodeid: str) -> str:
 def rank(nodeid: str) -> int:
     """Return where this test stands among those of FIRST."""
     return next(
-        (place for place, start in enumerate(FIRST) if nodeid.startswith(start)), len(FIRST)
+        (index for index, start in enumerate(FIRST) if nodeid.startswith(start)), len(FIRST)
     )
 
 

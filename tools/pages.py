@@ -1,4 +1,4 @@
-"""Write the files of docs/ that are printed from the code.
+"""Write the files of docs/ that are printed from the code, in whole or in their tables.
 
 Called by `make docs`, or as `python -m tools.pages`.
 """
@@ -8,10 +8,15 @@ from pathlib import Path
 
 from tools import diagrams
 from tools.rooms_page import rooms_page
-from tools.settings_page import settings_page
+from tools.settings_page import settings_page, with_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
+    "docs/consumer.md": lambda: with_tables(
+        (ROOT / "docs/consumer.md").read_text(),
+        "options of a consumer",
+        "options of a classic consumer",
+    ),
     "docs/diagrams/classic-group-states.svg": diagrams.group_states,
     "docs/diagrams/classic-member-states.svg": diagrams.classic_states,
     "docs/diagrams/consumer-member-states.svg": diagrams.consumer_states,
@@ -20,6 +25,12 @@ PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
     "docs/diagrams/rooms.svg": diagrams.rooms,
     "docs/rooms.md": rooms_page,
     "docs/settings.md": settings_page,
+    "docs/spark.md": lambda: with_tables(
+        (ROOT / "docs/spark.md").read_text(), "options of the Spark source"
+    ),
+    "docs/streams.md": lambda: with_tables(
+        (ROOT / "docs/streams.md").read_text(), "options of a StreamsConsumer"
+    ),
 }
 
 

@@ -1,14 +1,17 @@
-"""docs/settings.md: every setting and option, as the code declares it."""
+"""docs/settings.md, and the tables of options in other pages: settings as the code declares them.
 
-from collections.abc import Iterable
+A page has a table between `<!-- printed: NAME -->` and `<!-- end of table -->`.
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from apportion.client.options import ConsumerOptions
+from apportion.client.options import ONE_PROTOCOL_ONLY, ConsumerOptions
 from apportion.client.streams_options import StreamsOptions
 from apportion.coord.config import GroupSettings
 from apportion.node.settings import BrokerSettings
 from apportion.settings import Setting, declared
-from apportion.spark.options import OPTIONS
+from apportion.spark.options import SparkOptions
 
 HEAD = """# Settings and options
 
@@ -54,18 +57,58 @@ TABLE = "| name | default | values | meaning |\n|---|---|---|---|\n"
 def settings_page() -> str:
     """Return the text of docs/settings.md."""
     consumer, streams = declared(ConsumerOptions), declared(StreamsOptions)
-    shared = ", ".join(f"`{name}`" for name in streams if name in consumer)
-    own = [setting for name, setting in streams.items() if name not in consumer]
+    shared = ", ".join(f"`{name}`" for name in streams if streams[name] == consumer.get(name))
     return "".join(
         (
             HEAD,
             BROKER + _table(_as_texts(declared(BrokerSettings).values())),
             GROUPS + _table(_as_texts(declared(GroupSettings).values())),
             CONSUMER + _table(consumer.values()),
-            STREAMS.format(shared=shared) + _table(own),
-            SPARK + _table(_as_texts(OPTIONS)),
+            STREAMS.format(shared=shared) + _streams_table(),
+            SPARK + _spark_table(),
         )
     )
+
+
+def with_tables(page: str, *names: str) -> str:
+    """Return the text of a page with these tables printed anew. names: keys of TABLES."""
+    for name in names:
+        before, start, rest = page.partition(f"<!-- printed: {name} -->")
+        _, end, after = rest.partition("<!-- end of table -->")
+        assert end, f"the page has no place for the table {name!r}"
+        page = f"{before}{start}\n\n{TABLES[name]()}\n{end}{after}"
+    return page
+
+
+def _consumer_table(*, is_classic: bool) -> str:
+    """Return the options of a Consumer that only a classic group has, or all others."""
+    return _table(
+        setting
+        for name, setting in declared(ConsumerOptions).items()
+        if (name in ONE_PROTOCOL_ONLY["classic"]) == is_classic
+    )
+
+
+def _streams_table() -> str:
+    """Return the options of a StreamsConsumer that a Consumer lacks or has with another default."""
+    consumer = declared(ConsumerOptions)
+    return _table(
+        setting
+        for name, setting in declared(StreamsOptions).items()
+        if setting != consumer.get(name)
+    )
+
+
+def _spark_table() -> str:
+    return _table(_as_texts(declared(SparkOptions).values()))
+
+
+TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that prints the table
+    "options of a consumer": lambda: _consumer_table(is_classic=False),
+    "options of a classic consumer": lambda: _consumer_table(is_classic=True),
+    "options of a StreamsConsumer": _streams_table,
+    "options of the Spark source": _spark_table,
+}
 
 
 def _as_texts(settings: Iterable[Setting]) -> list[Setting]:

@@ -1,6 +1,6 @@
 """apportion: Kafka's consumer-group system in Python.
 
-What users import stands here and in `apportion.broker`, `apportion.assignors`, `apportion.errors`,
+The public names stand here and in `apportion.broker`, `apportion.assignors`, `apportion.errors`,
 `apportion.spark`, `apportion.streams`, `apportion.testing` and `apportion.adapters`. Everything
 else is private and may move.
 """

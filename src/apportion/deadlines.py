@@ -73,6 +73,7 @@ class Deadlines:
                 yield key
 
     def _pop_due(self, now_ms: int) -> list[tuple[int, Key]]:
+        """Remove and return the deadlines that are due, in order of their time."""
         due: list[tuple[int, Key]] = []
         while True:
             self._drop_stale()

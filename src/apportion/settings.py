@@ -10,7 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+MOST_INT32, MOST_INT64 = 2**31 - 1, 2**63 - 1
+"""The greatest numbers that fields of Kafka's requests and records can carry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,10 @@ class Setting:
     choices: tuple[str, ...] = ()
     name: str = ""
     type: Any = None
+
+    def only_with(self, other: str) -> "Setting":
+        """Return the setting with a note in its sentence that it has no effect without `other`."""
+        return replace(self, sentence=f"{self.sentence.removesuffix('.')}; with {other} alone.")
 
 
 @cache
@@ -55,6 +63,46 @@ def bounds_fault_or_none(setting: Setting, value: Any) -> str | None:
     if setting.at_most is not None and value > setting.at_most:
         return f"be at most {setting.at_most}"
     return None
+
+
+def takes_number(setting: Setting) -> bool:
+    """Return whether the setting is a whole number, or may be one."""
+    return int in _kinds(setting)
+
+
+def whole_number(setting: Setting) -> str:
+    """Return which whole numbers a setting takes, such as "a whole number from 1 to 9"."""
+    least, most = setting.at_least, setting.at_most
+    if least is not None and most is not None:
+        return f"a whole number from {least} to {most}"
+    if least is not None:
+        return f"a whole number of at least {least}"
+    return "a whole number" if most is None else f"a whole number of at most {most}"
+
+
+def fault_or_none(setting: Setting, value: Any) -> str | None:
+    """Return what a wrong value must be, in words that follow "must"; None for a value that fits.
+
+    Looks at the type where that is int or bool, at bounds and at choices.
+    """
+    kinds = _kinds(setting)
+    if value is None and NoneType in kinds:
+        return None
+    if int in kinds:
+        # A bool is an int in Python, and never meant as a number here.
+        fits = type(value) is int and bounds_fault_or_none(setting, value) is None
+        return None if fits else f"be {whole_number(setting)}"
+    if bool in kinds:
+        return None if isinstance(value, bool) else "be True or False"
+    if setting.choices and value not in setting.choices:
+        return f"be one of {', '.join(setting.choices)}"
+    return None
+
+
+def _kinds(setting: Setting) -> tuple[Any, ...]:
+    """Return the types that the setting may have: those of a union, or the one."""
+    is_union = get_origin(setting.type) in (Union, UnionType)
+    return get_args(setting.type) if is_union else (setting.type,)
 
 
 def nearest_or_none(name: str, known: Iterable[str]) -> str | None:

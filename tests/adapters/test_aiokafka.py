@@ -44,8 +44,8 @@ class Group:
         self.generation += 1
         blobs = {}
         for name in names:
-            said = self.member(name)[0].metadata([TOPIC])
-            blobs[name] = said if isinstance(said, bytes) else said.encode()
+            subscription = self.member(name)[0].metadata([TOPIC])
+            blobs[name] = subscription if isinstance(subscription, bytes) else subscription.encode()
         leader = self.member(names[0])[0]
         if hasattr(leader, "set_members"):
             leader.set_members([(name, None, blob) for name, blob in blobs.items()])
@@ -98,8 +98,8 @@ def test_a_member_that_lost_its_place_claims_nothing() -> None:
     group.round("a")
     assignor, coordinator = group.member("a")
     coordinator.generation = -1
-    said = decode_subscription(assignor.metadata([TOPIC]))
-    assert (said.owned, said.generation) == ((), -1)
+    subscription = decode_subscription(assignor.metadata([TOPIC]))
+    assert (subscription.owned, subscription.generation) == ((), -1)
 
 
 def test_a_leader_keeps_from_others_what_a_member_of_another_client_owns() -> None:

@@ -44,10 +44,12 @@ class Group:
         self.generation += 1
         rows = []
         for name in names:
-            said = ConsumerProtocolSubscription.decode(
+            subscription = ConsumerProtocolSubscription.decode(
                 self.member(name)[0].metadata([TOPIC]).encode()
             )
-            rows.append(SimpleNamespace(member_id=name, group_instance_id=None, metadata=said))
+            rows.append(
+                SimpleNamespace(member_id=name, group_instance_id=None, metadata=subscription)
+            )
         answers = self.member(names[0])[0].assign(Cluster(), rows)
         given = {
             name: ConsumerProtocolAssignment.decode(answer.encode())
@@ -99,12 +101,12 @@ def test_a_sticky_member_says_in_its_user_data_what_it_had_until_it_loses_its_pl
     shares = group.round("a", "b")
     assignor, coordinator = group.member("a")
     assert assignor.supported_protocols() == [RebalanceProtocol.EAGER]
-    told = decode_sticky(decode_subscription(assignor.metadata([TOPIC]).encode()).user_data)
-    had = [(part.topic, tuple(part.partitions)) for part in told.topic_partitions]
-    assert (had, told.generation) == ([(TOPIC, tuple(shares["a"]))], 2)
+    user_data = decode_sticky(decode_subscription(assignor.metadata([TOPIC]).encode()).user_data)
+    had = [(part.topic, tuple(part.partitions)) for part in user_data.topic_partitions]
+    assert (had, user_data.generation) == ([(TOPIC, tuple(shares["a"]))], 2)
     coordinator.generation = -1
-    told = decode_sticky(decode_subscription(assignor.metadata([TOPIC]).encode()).user_data)
-    assert (told.topic_partitions, told.generation) == ((), -1)
+    user_data = decode_sticky(decode_subscription(assignor.metadata([TOPIC]).encode()).user_data)
+    assert (user_data.topic_partitions, user_data.generation) == ((), -1)
 
 
 def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_ones() -> None:
@@ -114,15 +116,15 @@ def test_with_the_clients_own_assignor_the_old_claim_counts_as_much_as_the_new_o
 def test_the_subscription_says_what_is_owned_and_since_when() -> None:
     group = Group(KafkaPythonCooperativeSticky)
     group.round("a")
-    said = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
-    assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), 1)
+    subscription = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
+    assert (subscription.owned, subscription.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), 1)
 
 
 def test_the_clients_own_assignor_does_not_say_since_when() -> None:
     group = Group(CooperativeStickyAssignor)
     group.round("a")
-    said = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
-    assert (said.owned, said.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), -1)
+    subscription = decode_subscription(group.member("a")[0].metadata([TOPIC]).encode())
+    assert (subscription.owned, subscription.generation) == ((TopicParts(TOPIC, (0, 1, 2, 3)),), -1)
 
 
 def test_a_member_that_lost_its_place_claims_nothing() -> None:
@@ -130,8 +132,8 @@ def test_a_member_that_lost_its_place_claims_nothing() -> None:
     group.round("a")
     assignor, coordinator = group.member("a")
     coordinator.generation = -1
-    said = decode_subscription(assignor.metadata([TOPIC]).encode())
-    assert (said.owned, said.generation) == ((), -1)
+    subscription = decode_subscription(assignor.metadata([TOPIC]).encode())
+    assert (subscription.owned, subscription.generation) == ((), -1)
 
 
 @pytest.mark.parametrize("kind", [KafkaPythonSticky, KafkaPythonCooperativeSticky])

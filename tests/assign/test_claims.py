@@ -8,30 +8,30 @@ from hypothesis import strategies as st
 from apportion.assign.claims import OwnershipClaims, resolve_claims
 
 
-def claims_of(said: list[tuple[int, list[int]]]) -> OwnershipClaims:
+def claims_of(claims: list[tuple[int, list[int]]]) -> OwnershipClaims:
     """said: of each member (generation, partitions)."""
-    starts = np.cumsum([0, *(len(partitions) for _, partitions in said)])
+    starts = np.cumsum([0, *(len(partitions) for _, partitions in claims)])
     return OwnershipClaims(
         starts.astype(np.int32),
-        np.array([partition for _, partitions in said for partition in partitions], np.int32),
-        np.array([generation for generation, _ in said], np.int32),
+        np.array([partition for _, partitions in claims for partition in partitions], np.int32),
+        np.array([generation for generation, _ in claims], np.int32),
     )
 
 
 def outcome(
-    said: list[tuple[int, list[int]]], partitions: int
+    claims: list[tuple[int, list[int]]], partitions: int
 ) -> tuple[list[int], list[int], list[bool]]:
-    return tuple(side.tolist() for side in resolve_claims(claims_of(said), partitions))
+    return tuple(side.tolist() for side in resolve_claims(claims_of(claims), partitions))
 
 
 def by_hand(
-    said: list[tuple[int, list[int]]], partitions: int
+    claims: list[tuple[int, list[int]]], partitions: int
 ) -> tuple[list[int], list[int], list[bool]]:
     owner, former, claimed = [], [], []
     for partition in range(partitions):
         rivals = sorted(
             (-generation, member)
-            for member, (generation, theirs) in enumerate(said)
+            for member, (generation, theirs) in enumerate(claims)
             if partition in theirs
         )
         tied = len(rivals) > 1 and rivals[0][0] == rivals[1][0]
@@ -44,9 +44,9 @@ def by_hand(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(st.integers(-1, 3), st.lists(st.integers(0, 5), max_size=8)), max_size=5))
 def test_each_partition_is_settled_by_its_highest_generation(
-    said: list[tuple[int, list[int]]],
+    claims: list[tuple[int, list[int]]],
 ) -> None:
-    assert outcome(said, 6) == by_hand(said, 6)
+    assert outcome(claims, 6) == by_hand(claims, 6)
 
 
 def test_two_of_one_generation_both_lose_what_they_claim() -> None:

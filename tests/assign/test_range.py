@@ -13,8 +13,8 @@ def kafkas_rule(sizes: list[int], wants: list[list[int]]) -> list[int]:
     owner = []
     for topic, size in enumerate(sizes):
         members = [member for member, topics in enumerate(wants) if topic in topics]
-        for place, member in enumerate(members):
-            owner += [member] * (size // len(members) + (place < size % len(members)))
+        for index, member in enumerate(members):
+            owner += [member] * (size // len(members) + (index < size % len(members)))
         owner += [] if members else [-1] * size
     return owner
 

@@ -15,13 +15,15 @@ from apportion.assign.subscriptions import Subscriptions
 
 
 def vectors(
-    said: list[tuple[int, list[int]]], sizes: list[int], wants: list[list[int]]
+    owned_by_member: list[tuple[int, list[int]]], sizes: list[int], wants: list[list[int]]
 ) -> tuple[OwnershipClaims, npt.NDArray[Any], Subscriptions]:
-    """(claims, starts, subscriptions). said: of each member (generation, partitions)."""
-    ends = np.cumsum([0, *(len(partitions) for _, partitions in said)]).astype(np.int32)
-    claimed = np.array([partition for _, partitions in said for partition in partitions], np.int32)
+    """(claims, starts, subscriptions). owned_by_member: generation and partitions of each."""
+    ends = np.cumsum([0, *(len(partitions) for _, partitions in owned_by_member)]).astype(np.int32)
+    claimed = np.array(
+        [partition for _, partitions in owned_by_member for partition in partitions], np.int32
+    )
     claims = OwnershipClaims(
-        ends, claimed, np.array([generation for generation, _ in said], np.int32)
+        ends, claimed, np.array([generation for generation, _ in owned_by_member], np.int32)
     )
     return claims, np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)
 
@@ -47,8 +49,8 @@ def groups(draw: st.DrawFn) -> tuple[list[tuple[int, list[int]]], list[int], lis
     same = draw(st.booleans())
     wants = [draw(topics)] * members if same else [draw(topics) for _ in range(members)]
     partitions = st.lists(st.integers(0, sum(sizes) - 1), max_size=6) if sum(sizes) else st.just([])
-    said = [(draw(st.integers(-1, 3)), draw(partitions)) for _ in range(members)]
-    return said, sizes, wants
+    owned_by_member = [(draw(st.integers(-1, 3)), draw(partitions)) for _ in range(members)]
+    return owned_by_member, sizes, wants
 
 
 @settings(max_examples=300, deadline=None)
@@ -63,12 +65,14 @@ def test_sticky_has_the_shares_of_uniform_and_what_moves_goes_home_where_it_can(
     assert counts(owner, starts) == counts(fair, starts)
     moved = fair != held.owner
     assert (owner[~moved] == held.owner[~moved]).all()
-    wish, seat = (
+    former, fairly_owned = (
         list(zip(topics_of(starts)[moved], side[moved], strict=True))
         for side in (held.former_owner, fair)
     )
     assert (moved & (owner == held.former_owner) & (owner >= 0)).sum() == sum(
-        min(wish.count(pair), seat.count(pair)) for pair in dict.fromkeys(wish) if pair[1] >= 0
+        min(former.count(pair), fairly_owned.count(pair))
+        for pair in dict.fromkeys(former)
+        if pair[1] >= 0
     )
 
 
@@ -128,7 +132,7 @@ def test_what_goes_home_goes_home_topic_by_topic() -> None:
         [(3, [2]), (5, [0, 1, 2]), (2, [1])], [2, 1], [[0, 1]] * 3
     )
     assert uniform(resolve_claims(claims, 3).owner, starts, subscriptions).tolist() == [1, 0, 2]
-    # nobody's wish of one topic is met with the other
+    # no partition of one topic stands in for one of the other
     assert sticky(claims, starts, subscriptions).tolist() == [1, 0, 2]
 
 

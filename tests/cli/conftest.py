@@ -19,11 +19,11 @@ def broker() -> Iterator[SimpleNamespace]:
     with EmbeddedBroker(group_initial_rebalance_delay_ms=250) as broker:
         clusters = {name: Cluster(broker.bootstrap, client_id=name) for name in ("one", "two")}
         topic = clusters["one"].create_topic("t", 2)
-        places = [TopicIdPartition("t", topic.id, number) for number in range(2)]
-        for place in places:
+        partitions = [TopicIdPartition("t", topic.id, number) for number in range(2)]
+        for partition in partitions:
             clusters["one"].produce(
-                place, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1)
+                partition, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1)
             )
-        yield SimpleNamespace(bootstrap=broker.bootstrap, clusters=clusters, places=places)
+        yield SimpleNamespace(bootstrap=broker.bootstrap, clusters=clusters, partitions=partitions)
         for cluster in clusters.values():
             cluster.close()

@@ -75,16 +75,16 @@ def group(
     with ThreadPoolExecutor() as threads:
         asked = [
             threads.submit(
-                ask_to_join, broker.clusters[client], group_id, f"seat-{number}", said, **more
+                ask_to_join, broker.clusters[client], group_id, f"seat-{number}", metadata, **more
             )
-            for number, (client, said, _) in enumerate(each)
+            for number, (client, metadata, _) in enumerate(each)
         ]
         joined = [each.result() for each in asked]
     ids = [each.member_id for each in joined]
     assert {each.generation_id for each in joined} == {1}
     given = tuple(
-        SyncGroupRequestAssignment(member_id=member, assignment=told)
-        for member, (_, _, told) in zip(ids, each, strict=True)
+        SyncGroupRequestAssignment(member_id=member, assignment=assignment)
+        for member, (_, _, assignment) in zip(ids, each, strict=True)
     )
     sync = SyncGroupRequest(
         group_id=group_id, generation_id=1, member_id=joined[0].leader, assignments=given

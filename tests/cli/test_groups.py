@@ -56,16 +56,18 @@ def bootstrap() -> Iterator[str]:
     with EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap, client_id="reader")
         topic = cluster.create_topic("t", 1)
-        place = TopicIdPartition("t", topic.id, 0)
-        cluster.produce(place, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1))
-        cluster.commit("h", {place: 2})
-        cluster.commit("g", {place: 1})
+        partition = TopicIdPartition("t", topic.id, 0)
+        cluster.produce(
+            partition, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1)
+        )
+        cluster.commit("h", {partition: 2})
+        cluster.commit("g", {partition: 1})
         join(cluster, "g", "member-1")
         cluster.close()
         yield broker.bootstrap
 
 
-def said(*arguments: str) -> tuple[int, list[list[str]]]:
+def run(*arguments: str) -> tuple[int, list[list[str]]]:
     """Exit code, and the lines of the command's output as words."""
     result = CliRunner().invoke(app, ["groups", *arguments], env={"COLUMNS": "200"})
     return result.exit_code, [
@@ -75,7 +77,7 @@ def said(*arguments: str) -> tuple[int, list[list[str]]]:
 
 
 def test_the_list_names_every_group_with_its_state(bootstrap: str) -> None:
-    code, lines = said("list", "--bootstrap", bootstrap)
+    code, lines = run("list", "--bootstrap", bootstrap)
     assert code == 0
     assert [line for line in lines if line[:1] in (["g"], ["h"])] == [
         ["g", "consumer", "Stable"],
@@ -83,8 +85,18 @@ def test_the_list_names_every_group_with_its_state(bootstrap: str) -> None:
     ]
 
 
+def test_a_cluster_without_groups_has_a_sentence_and_no_table() -> None:
+    with EmbeddedBroker() as broker:
+        listed, as_json = (
+            CliRunner().invoke(app, ["groups", "list", *more, "--bootstrap", broker.bootstrap])
+            for more in ([], ["--json"])
+        )
+    assert (listed.exit_code, listed.stdout) == (0, "There are no groups.\n")
+    assert (as_json.exit_code, as_json.stdout) == (0, "[]\n")
+
+
 def test_a_group_is_described_with_members_and_lag(bootstrap: str) -> None:
-    code, lines = said("describe", "g", "--bootstrap", bootstrap)
+    code, lines = run("describe", "g", "--bootstrap", bootstrap)
     assert code == 0
     assert lines[0] == [
         "g:",
@@ -155,14 +167,14 @@ def test_a_group_of_offsets_alone_is_described_too(bootstrap: str) -> None:
 
 def test_the_sink_to_which_a_group_belongs_is_shown(bootstrap: str) -> None:
     cluster: Any = Cluster(bootstrap)
-    place = TopicIdPartition("t", cluster.topics(["t"]).named("t").id, 0)
+    partition = TopicIdPartition("t", cluster.topics(["t"]).named("t").id, 0)
     try:
-        cluster.commit("of-a-sink", {place: 1}, metadata=metadata_of(("/lake/b", "/lake/a")))
+        cluster.commit("of-a-sink", {partition: 1}, metadata=metadata_of(("/lake/b", "/lake/a")))
         result = CliRunner().invoke(
             app, ["groups", "describe", "of-a-sink", "--json", "--bootstrap", bootstrap]
         )
         assert json.loads(result.stdout)["sinks"] == ["/lake/a", "/lake/b"]
-        _, lines = said("describe", "of-a-sink", "--bootstrap", bootstrap)
+        _, lines = run("describe", "of-a-sink", "--bootstrap", bootstrap)
         assert lines[0] == [
             "of-a-sink:",
             "a",
@@ -235,19 +247,19 @@ def test_a_classic_group_is_described_with_what_can_be_read_of_it(
 ) -> None:
     cluster = Cluster(bootstrap, client_id="reader")
     member_id = classic(cluster, group_id, protocol_type, assignment)
-    told = json.loads(
+    report = json.loads(
         CliRunner()
         .invoke(app, ["groups", "describe", group_id, "--json", "--bootstrap", bootstrap])
         .stdout
     )
-    lines = said("describe", group_id, "--bootstrap", bootstrap)[1]
+    lines = run("describe", group_id, "--bootstrap", bootstrap)[1]
     cluster.call(
         LeaveGroupRequest(group_id=group_id, member_id=member_id), coordinator=group_id, version=2
     )
     cluster.call(DeleteGroupsRequest(groups_names=(group_id,)), coordinator=group_id)
     cluster.close()
-    host = told["members"][0].pop("host")
-    assert told == {
+    host = report["members"][0].pop("host")
+    assert report == {
         "group": group_id,
         "type": "classic",
         "state": "Stable",
@@ -293,7 +305,7 @@ def test_a_mixed_group_says_which_protocol_and_instance_each_member_has(bootstra
     described = CliRunner().invoke(
         app, ["groups", "describe", "m", "--json", "--bootstrap", bootstrap]
     )
-    code, lines = said("describe", "m", "--bootstrap", bootstrap)
+    code, lines = run("describe", "m", "--bootstrap", bootstrap)
     cluster.call(
         LeaveGroupRequest(group_id="m", members=(MemberIdentity(member_id=old),)), coordinator="m"
     )
@@ -302,11 +314,11 @@ def test_a_mixed_group_says_which_protocol_and_instance_each_member_has(bootstra
         coordinator="m",
     )
     cluster.close()
-    told = json.loads(described.stdout)["members"]
+    members = json.loads(described.stdout)["members"]
     assert code == 0
-    assert sorted((each["member"], each["protocol"], each["instance"]) for each in told) == sorted(
-        [(old, "classic", "seat-7"), ("new", "consumer", None)]
-    )
+    assert sorted(
+        (each["member"], each["protocol"], each["instance"]) for each in members
+    ) == sorted([(old, "classic", "seat-7"), ("new", "consumer", None)])
     assert ["member", "instance", "client", "host", "protocol", "epoch", "owns"] in lines
     rows = {line[0]: (line[1], line[2], line[4]) for line in lines if line[:1] in (["new"], [old])}
     assert rows == {old: ("seat-7", "reader", "classic"), "new": ("-", "reader", "consumer")}
@@ -354,7 +366,7 @@ def test_names_are_shown_as_they_are_and_the_terminal_obeys_none(bootstrap: str)
 
 
 def test_an_address_that_is_none_is_refused_in_one_sentence() -> None:
-    code, lines = said("list", "--bootstrap", "bogus")
+    code, lines = run("list", "--bootstrap", "bogus")
     assert (code, lines) == (
         2,
         [["apportion", "groups:", "bootstrap", "server", "'bogus'", "is", "not", "host:port"]],
@@ -362,9 +374,9 @@ def test_an_address_that_is_none_is_refused_in_one_sentence() -> None:
 
 
 def test_what_is_not_there_is_said_in_one_sentence(bootstrap: str) -> None:
-    code, lines = said("describe", "no-such-group", "--bootstrap", bootstrap)
+    code, lines = run("describe", "no-such-group", "--bootstrap", bootstrap)
     assert code == 1
     assert lines[0][:2] == ["apportion", "groups:"]
-    code, lines = said("list", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300")
+    code, lines = run("list", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300")
     assert code == 1
     assert lines[0][:2] == ["apportion", "groups:"]

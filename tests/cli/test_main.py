@@ -11,24 +11,24 @@ from apportion import __version__
 from apportion.cli.main import app
 
 
-def said(*arguments: str) -> tuple[int, str]:
+def run(*arguments: str) -> tuple[int, str]:
     """Exit code and output of the command, run in this process."""
     result = CliRunner().invoke(app, arguments)
     return result.exit_code, " ".join(result.output.split())
 
 
 def test_help_shows_how_to_start() -> None:
-    code, text = said("--help")
+    code, text = run("--help")
     assert code == 0
     assert "apportion serve --listen 127.0.0.1:9092 --data-dir ./data" in text
-    code, text = said("serve", "--help")
+    code, text = run("serve", "--help")
     assert code == 0
     assert "--set num.partitions=12" in text
     assert "listening on HOST:PORT" in text
 
 
 def test_the_version_is_said() -> None:
-    assert said("--version") == (0, f"apportion {__version__}")
+    assert run("--version") == (0, f"apportion {__version__}")
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def test_a_member_without_partitions_and_a_group_without_members_are_told_in_wor
     bootstrap: str,
 ) -> None:
     cluster: Any = Cluster(bootstrap)
-    place = partitions_of(cluster.topics(["analytics-events"]).named("analytics-events"))[0]
-    cluster.commit("offsets-alone", {place: 0})
+    partition = partitions_of(cluster.topics(["analytics-events"]).named("analytics-events"))[0]
+    cluster.commit("offsets-alone", {partition: 0})
     cluster.call(
         ConsumerGroupHeartbeatRequest(
             group_id="waits",

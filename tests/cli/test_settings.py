@@ -1,22 +1,26 @@
 """Options of commands say what the declared settings say, and what the code obeys."""
 
-from dataclasses import MISSING, fields
+import json
+from dataclasses import fields
 from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from apportion.cli.main import app
-from apportion.cli.rehearsal_settings import BounceSettings, UpgradeSettings
+from apportion.cli.rehearsal_settings import MatrixSettings
 from apportion.cli.setting_options import help_text
-from apportion.cli.sim_settings import WorldSettings
+from apportion.cli.sim_settings import PlaySettings
 from apportion.node.settings import BrokerSettings
 from apportion.settings import Setting, declared
-from apportion.sim.kernel.scenario import MAXIMUM, MINIMUM, PROTOCOLS, Scenario
-from apportion.sim.streams.rehearsal import LEADERS, VICTIMS, Rehearsal, RehearsalRefused
+from apportion.sim.kernel.scenario import NUMBERS, Scenario
+from apportion.sim.kernel.settings import WorldSettings
+from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused
+from apportion.sim.streams.settings import BounceSettings, UpgradeSettings
 
 REHEARSAL = {**declared(UpgradeSettings), **declared(BounceSettings)}
-BOUNDED = [name for name, setting in REHEARSAL.items() if setting.at_least is not None]
+BOUNDED = [name for name, setting in REHEARSAL.items() if setting.at_most is not None]
 
 
 def options(*path: str) -> dict[Any, Any]:
@@ -44,46 +48,81 @@ def test_the_default_and_the_help_of_listen_are_those_of_listeners() -> None:
 
 
 def test_the_options_of_a_rehearsal_are_the_declared_settings() -> None:
-    assert shown(REHEARSAL, "streams", "rehearse") == helps(REHEARSAL)
+    settings = REHEARSAL | dict(declared(MatrixSettings))
+    assert shown(settings, "streams", "rehearse") == helps(settings)
 
 
 def test_the_options_of_the_simulated_world_are_the_declared_settings() -> None:
-    assert shown(declared(WorldSettings), "sim") == helps(declared(WorldSettings))
-
-
-def test_declared_defaults_are_those_of_a_rehearsal() -> None:
-    own = {
-        each.name: None if each.default is MISSING else each.default for each in fields(Rehearsal)
-    }
-    assert {name: setting.default for name, setting in REHEARSAL.items()} == {
-        name: own[name] for name in REHEARSAL
-    }
-    assert (REHEARSAL["leader"].choices, REHEARSAL["victim"].choices) == (LEADERS, VICTIMS)
+    settings = {**declared(PlaySettings), **declared(WorldSettings)}
+    assert shown(settings, "sim") == helps(settings)
 
 
 @pytest.mark.parametrize("name", BOUNDED)
-def test_declared_bounds_are_those_of_a_rehearsal(name: str) -> None:
-    least, most = REHEARSAL[name].at_least, REHEARSAL[name].at_most
+def test_a_rehearsal_keeps_the_declared_bounds(name: str) -> None:
+    setting = REHEARSAL[name]
+    least, most = setting.at_least, setting.at_most
     assert least is not None
     assert most is not None
-    for value in (least - 1, most + 1):
+    for value in (least - 1, most + 1, "x"):
         arguments: dict[str, Any] = {"from_": "2.3", "to": "4.0", "leader": "first", name: value}
         with pytest.raises(RehearsalRefused) as refusal:
             Rehearsal(**arguments)
-        assert str(refusal.value) == f"{name} must be a number from {least} to {most}, not {value}"
+        assert str(refusal.value) == (
+            f"{name} must be a whole number from {least} to {most}, not {value!r}"
+        )
 
 
-def test_declared_bounds_are_those_of_a_scenario() -> None:
-    world = dict(declared(WorldSettings))
-    seconds: Any = world.pop("seconds")
-    assert (seconds.at_least * 1_000, seconds.at_most * 1_000) == (
-        MINIMUM["duration_ms"],
-        MAXIMUM["duration_ms"],
+def test_a_scenario_has_the_declared_sizes() -> None:
+    settings_drawn = {*declared(WorldSettings)} - {"seconds", "fault"} | {"duration_ms"}
+    assert settings_drawn <= {each.name for each in fields(Scenario)}
+    assert NUMBERS.keys() <= settings_drawn
+
+
+def test_seconds_are_the_duration_of_a_scenario() -> None:
+    seconds = declared(WorldSettings)["seconds"]
+    assert (seconds.at_least, seconds.at_most) == (1, 86_400)
+    assert (NUMBERS["duration_ms"].at_least, NUMBERS["duration_ms"].at_most) == (1_000, 86_400_000)
+
+
+@pytest.mark.parametrize("command", ["sim", "streams rehearse --from 2.4 --to 4.0"])
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("--seed x", "--seed must be a whole number, not 'x'"),
+        ("--jobs 1.5", "--jobs must be a whole number of at least 1, not '1.5'"),
+        ("--session-ms x", "--session-ms must be a whole number from "),
+        ("--partitions x", "--partitions must be a whole number from "),
+        ("--partitions 99999", "--partitions must be a whole number from "),
+    ],
+)
+def test_a_wrong_number_is_answered_with_the_option_and_what_it_takes(
+    command: str, arguments: str, sentence: str
+) -> None:
+    seed = "" if command != "sim" else "--runs 1" if "--jobs" in arguments else "--seed 1"
+    result = CliRunner().invoke(app, [*command.split(), *seed.split(), *arguments.split()])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"apportion {command.split()[0]}: {sentence}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_wrong_number_is_an_error_in_json_too() -> None:
+    result = CliRunner().invoke(app, ["sim", "--seed", "x", "--json"])
+    assert json.loads(result.stderr) == {
+        "error": None,
+        "message": "--seed must be a whole number, not 'x'.",
+    }
+
+
+@pytest.mark.parametrize("timeout", ["x", "0"])
+def test_a_wrong_timeout_is_answered_with_what_it_takes(timeout: str) -> None:
+    result = CliRunner().invoke(
+        app, ["groups", "list", "--timeout-ms", timeout], env={"COLUMNS": "120"}
     )
-    bounds = {name: (setting.at_least, setting.at_most) for name, setting in world.items()}
-    assert bounds == {name: (MINIMUM.get(name), MAXIMUM.get(name)) for name in world}
-    assert world.keys() - {"fault"} < {each.name for each in fields(Scenario)}
-    assert world["protocol"].choices == PROTOCOLS
+    assert result.exit_code == 2
+    assert (
+        f"Invalid value for '--timeout-ms': it must be a whole number of at least 1, not "
+        f"'{timeout}'." in result.stderr
+    )
 
 
 @pytest.mark.parametrize(

@@ -32,11 +32,13 @@ FIGURES = {
 }
 
 
-def told(
-    capsys: pytest.CaptureFixture[str], wish: SimOptions, play: Callable[..., Any] = stand_in.tells
+def run_sim(
+    capsys: pytest.CaptureFixture[str],
+    options: SimOptions,
+    play: Callable[..., Any] = stand_in.tells,
 ) -> tuple[int, str]:
-    """Exit code and stdout of a wish."""
-    code = run(wish, play)
+    """Exit code and stdout of a run."""
+    code = run(options, play)
     return code, capsys.readouterr().out
 
 
@@ -53,11 +55,11 @@ def told(
         ("--seed 1 --jobs 2", "--jobs is for --runs, which is not given."),
         ("--shrink 1 --only-faults 3", "--only-faults is for --seed, which is not given."),
         ("--seed 1 --all --quiet", "--all and --quiet exclude each other."),
-        ("--runs 0", "--runs must be at least 1, not 0."),
-        ("--runs 5 --jobs 0", "--jobs must be at least 1, not 0."),
-        ("--seed 1 --partitions 0", "partitions must be at least 1, not 0."),
-        ("--runs 9 --delay-us -1", "delay_us must be at least 0, not -1."),
-        ("--shrink 1 --seconds 0", "--seconds must be at least 1, not 0."),
+        ("--runs 0", "--runs must be a whole number of at least 1, not 0."),
+        ("--runs 5 --jobs 0", "--jobs must be a whole number of at least 1, not 0."),
+        ("--seed 1 --partitions 0", "--partitions must be a whole number from 1 to 10000, not 0."),
+        ("--runs 9 --delay-us -1", "--delay-us must be a whole number from 0 to 100000, not -1."),
+        ("--shrink 1 --seconds 0", "--seconds must be a whole number from 1 to 86400, not 0."),
         (
             "--seed 1 --workers 0 --readers 0",
             "a world needs at least one application: give it workers or readers.",
@@ -94,10 +96,10 @@ def test_an_unknown_fault_is_named_with_those_there_are() -> None:
     )
 
 
-def test_a_seed_is_told_with_the_end_of_its_trace_the_picture_and_the_verdict(
+def test_a_seed_that_breaks_a_law_is_told_with_the_end_of_its_trace_and_the_picture(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    code, text = told(capsys, SimOptions(seed=7, faults=["none"]))
+    code, text = run_sim(capsys, SimOptions(seed=7, faults=["none"]))
     lines = text.splitlines()
     assert code == 1
     assert lines[0] == "... 100 lines before these: --all shows them, --trace FILE keeps them"
@@ -107,15 +109,25 @@ def test_a_seed_is_told_with_the_end_of_its_trace_the_picture_and_the_verdict(
     assert lines[-1] == "seed 7 breaks one-hand at 1.500 s: seed 7 says so"
 
 
+def test_a_seed_that_holds_is_told_without_its_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = run_sim(capsys, SimOptions(seed=8))
+    first, *others = text.splitlines()
+    assert (code, first) == (0, "300 lines of trace: --all shows them, --trace FILE keeps them")
+    assert not [line for line in others if "worker-0     line" in line]
+    assert [line for line in others if line.startswith("etl t1-2 ")]
+    assert others[-1] == "seed 8 holds"
+
+
 def test_all_of_a_trace_none_of_it_or_a_file_of_it(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    code, text = told(capsys, SimOptions(seed=8, whole=True))
+    code, text = run_sim(capsys, SimOptions(seed=8, whole=True))
     assert (code, text.count("worker-0     line")) == (0, 300)
     assert text.endswith("seed 8 holds\n")
-    code, text = told(capsys, SimOptions(seed=8, quiet=True))
-    assert (code, text.count("worker-0     line")) == (0, 0)
-    code, text = told(capsys, SimOptions(seed=8, trace=tmp_path / "trace"))
+    for seed in (7, 8):
+        code, text = run_sim(capsys, SimOptions(seed=seed, quiet=True))
+        assert (code, text.count("lines"), text.count("worker-0     line")) == (seed == 7, 0, 0)
+    code, text = run_sim(capsys, SimOptions(seed=8, trace=tmp_path / "trace"))
     assert (code, text.count("worker-0     line")) == (0, 0)
     assert text.startswith(f"300 lines in {tmp_path / 'trace'}\n")
     assert len((tmp_path / "trace").read_text().splitlines()) == 300
@@ -129,7 +141,7 @@ def test_all_of_a_trace_none_of_it_or_a_file_of_it(
 def test_json_has_all_that_replays_a_seed_and_no_other_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    code, text = told(
+    code, text = run_sim(
         capsys, SimOptions(seed=7, as_json=True, only_faults="2,0", sizes={"partitions": 3})
     )
     scenario = Draw(sizes={"partitions": 3}).scenario(7)
@@ -149,7 +161,7 @@ def test_a_fleet_that_holds_ends_with_its_figures(capsys: pytest.CaptureFixture[
     figures = RunTotals()
     for seed in range(10, 16):
         figures = figures.plus(stand_in.outcome(seed))
-    assert told(capsys, SimOptions(runs=6, first=10, jobs=2), stand_in.holds) == (
+    assert run_sim(capsys, SimOptions(runs=6, first=10, jobs=2), stand_in.holds) == (
         0,
         f"6 seeds hold: {figures}\n",
     )
@@ -158,7 +170,7 @@ def test_a_fleet_that_holds_ends_with_its_figures(capsys: pytest.CaptureFixture[
 def test_failing_seeds_stand_above_the_verdict_with_their_commands(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    code, text = told(
+    code, text = run_sim(
         capsys,
         SimOptions(runs=20, jobs=2, sizes={"topics": 2, "seconds": 9}, faults=["cut"]),
         stand_in.breaks_at_seven,
@@ -176,16 +188,22 @@ def test_failing_seeds_stand_above_the_verdict_with_their_commands(
 
 
 def test_a_fleet_as_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
-    code, text = told(capsys, SimOptions(runs=8, jobs=2, as_json=True), stand_in.dies_at_seven)
-    found = json.loads(text)
-    assert (code, found["verdict"], found["first"], found["runs"], found["figures"]["seeds"]) == (
+    code, text = run_sim(capsys, SimOptions(runs=8, jobs=2, as_json=True), stand_in.dies_at_seven)
+    report = json.loads(text)
+    assert (
+        code,
+        report["verdict"],
+        report["first"],
+        report["runs"],
+        report["figures"]["seeds"],
+    ) == (
         1,
         "broken",
         0,
         8,
         8,
     )
-    assert found["failed"] == [
+    assert report["failed"] == [
         {
             "seed": 7,
             "law": "process-lives",
@@ -227,7 +245,7 @@ def test_a_shrunk_seed_is_a_table_and_a_command(capsys: pytest.CaptureFixture[st
         broken = Violation("one-hand", 99_000_000, "why") if faults[4] in scenario.faults else None
         return stand_in.outcome(3, broken)
 
-    code, text = told(capsys, SimOptions(shrink=3), play)
+    code, text = run_sim(capsys, SimOptions(shrink=3), play)
     lines = text.splitlines()
     assert code == 1
     assert [line.replace("│", " ").split()[:4] for line in lines if wanted in line] == [
@@ -241,11 +259,11 @@ def test_a_shrunk_seed_is_a_table_and_a_command(capsys: pytest.CaptureFixture[st
 def test_a_seed_that_needs_no_fault_is_replayed_without_any(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    code, text = told(
+    code, text = run_sim(
         capsys, SimOptions(shrink=7, as_json=True, sizes={"topics": 1}), stand_in.breaks_at_seven
     )
-    found = json.loads(text)
-    assert (code, found["faults"], found["command"]) == (
+    report = json.loads(text)
+    assert (code, report["faults"], report["command"]) == (
         1,
         [],
         "apportion sim --seed 7 --topics 1 --fault none",
@@ -253,7 +271,7 @@ def test_a_seed_that_needs_no_fault_is_replayed_without_any(
 
 
 def test_a_seed_that_holds_has_nothing_to_shrink(capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, SimOptions(shrink=8), stand_in.holds) == (
+    assert run_sim(capsys, SimOptions(shrink=8), stand_in.holds) == (
         0,
         "seed 8 holds: there is nothing to shrink\n",
     )
@@ -262,7 +280,7 @@ def test_a_seed_that_holds_has_nothing_to_shrink(capsys: pytest.CaptureFixture[s
 def test_every_size_that_can_be_said_has_its_option_and_its_words(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    said = {
+    sizes = {
         **dict.fromkeys(
             [
                 "workers",
@@ -287,16 +305,16 @@ def test_every_size_that_can_be_said_has_its_option_and_its_words(
         "protocol": "mixed",
         "encodes": True,
     }
-    assert {"duration_ms" if name == "seconds" else name for name in said} == set(SETTABLE)
-    command = SimOptions(seed=8, sizes=said).command(8)
+    assert {"duration_ms" if name == "seconds" else name for name in sizes} == set(SETTABLE)
+    command = SimOptions(seed=8, sizes=sizes).command(8)
     result = CliRunner().invoke(app, [*command.split()[1:], "--json"])
-    told = json.loads(result.output)
-    assert (result.exit_code, sorted(told["command"].split(" --"))) == (
+    report = json.loads(result.output)
+    assert (result.exit_code, sorted(report["command"].split(" --"))) == (
         0,
         sorted(command.split(" --")),
     )
-    del said["seconds"]
-    assert {name: told["scenario"][name] for name in said} == said
+    del sizes["seconds"]
+    assert {name: report["scenario"][name] for name in sizes} == sizes
     assert (
         SimOptions(seed=8, sizes={"encodes": False}).command(8)
         == "apportion sim --seed 8 --no-encodes"

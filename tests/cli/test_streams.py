@@ -25,7 +25,7 @@ OLD_NAME, NEW_NAME = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000
 
 def upgrading() -> list[tuple[str, bytes, bytes]]:
     """An old process with an active task and a copy, and a new one that speaks as it does."""
-    said = subscription(
+    encoded = subscription(
         2,
         process_id=OLD,
         endpoint="old:1",
@@ -33,7 +33,7 @@ def upgrading() -> list[tuple[str, bytes, bytes]]:
     )
     standby = {TaskId(0, 1): (Partition("t", 1),)}
     return [
-        ("one", said, assignment((0,), 2, active=(TaskId(0, 0),), standby=standby)),
+        ("one", encoded, assignment((0,), 2, active=(TaskId(0, 0),), standby=standby)),
         (
             "two",
             subscription(11, 11, process_id=NEW, tags={"zone": "a"}),
@@ -42,10 +42,10 @@ def upgrading() -> list[tuple[str, bytes, bytes]]:
     ]
 
 
-def test_processes_are_shown_with_versions_tasks_and_lag_and_who_holds_back_the_upgrade(
+def test_processes_are_shown_with_versions_tasks_lag_and_upgrade_blockers(
     broker: SimpleNamespace,
 ) -> None:
-    broker.clusters["one"].commit("up", {broker.places[0]: 1, broker.places[1]: 2})
+    broker.clusters["one"].commit("up", {broker.partitions[0]: 1, broker.partitions[1]: 2})
     with group(broker, "up", upgrading()):
         code, lines = asked(broker, "up")
     advice = (
@@ -82,13 +82,13 @@ def test_processes_are_shown_with_versions_tasks_and_lag_and_who_holds_back_the_
 
 
 def test_json_holds_the_same_under_keys_that_stay(broker: SimpleNamespace) -> None:
-    broker.clusters["one"].commit("same", {broker.places[0]: 1})
+    broker.clusters["one"].commit("same", {broker.partitions[0]: 1})
     with group(broker, "same", upgrading()) as ids:
-        found = as_json(broker, "same")
-    advice = found["metadata"].pop("advice")
-    old, new = found.pop("processes")
+        report = as_json(broker, "same")
+    advice = report["metadata"].pop("advice")
+    old, new = report.pop("processes")
     assert [sentence.split(" ")[:2] for sentence in advice] == [["Process", OLD_NAME]]
-    assert found == {
+    assert report == {
         "group": "same",
         "state": "Stable",
         "told": True,
@@ -131,7 +131,7 @@ def test_json_holds_the_same_under_keys_that_stay(broker: SimpleNamespace) -> No
 
 
 def test_json_has_a_process_with_its_tasks_and_what_it_had_of_them(broker: SimpleNamespace) -> None:
-    broker.clusters["one"].commit("tasks", {broker.places[0]: 1})
+    broker.clusters["one"].commit("tasks", {broker.partitions[0]: 1})
     with group(broker, "tasks", upgrading()):
         old, new = as_json(broker, "tasks")["processes"]
     del old["consumers"], new["consumers"]
@@ -213,7 +213,7 @@ def test_who_is_from_the_future_or_unreadable_or_was_told_an_error_is_named(
     ]
     with group(broker, "odd", members) as ids:
         code, lines = asked(broker, "odd")
-        found = as_json(broker, "odd")
+        report = as_json(broker, "odd")
     blocks = {
         name: [line.strip() for line in lines[lines.index(name) + 1 :][:4]]
         for name in lines
@@ -234,9 +234,9 @@ def test_who_is_from_the_future_or_unreadable_or_was_told_an_error_is_named(
         "got no tasks and shuts down: "
         "make them, start it again",
     ]
-    assert found["metadata"]["held_back_by"] == []
+    assert report["metadata"]["held_back_by"] == []
     assert {
-        each["consumers"][0]["member"]: each["process"] for each in found["processes"]
+        each["consumers"][0]["member"]: each["process"] for each in report["processes"]
     } == dict.fromkeys(ids)
 
 
@@ -263,9 +263,9 @@ def test_a_shutdown_that_is_asked_for_is_told(broker: SimpleNamespace) -> None:
 def test_what_members_write_does_nothing_to_a_terminal_and_no_date_is_too_far(
     broker: SimpleNamespace,
 ) -> None:
-    said = subscription(11, 11, process_id=NEW, endpoint="evil\x1b[2J:1", tags={"zone": "a\nb"})
-    told = assignment((0, 1), 11, active=(TaskId(0, 0), TaskId(0, 1)), next_rebalance_ms=2**62)
-    with group(broker, "wild", [("one", said, told)]):
+    encoded = subscription(11, 11, process_id=NEW, endpoint="evil\x1b[2J:1", tags={"zone": "a\nb"})
+    assigned = assignment((0, 1), 11, active=(TaskId(0, 0), TaskId(0, 1)), next_rebalance_ms=2**62)
+    with group(broker, "wild", [("one", encoded, assigned)]):
         _, lines = asked(broker, "wild")
     assert f"next rebalance: at {2**62} ms since 1970, which is no date" in lines
     assert {"  endpoint   evil\\x1b[2J:1", "  tags       zone=a\\nb"} < set(lines)
@@ -274,8 +274,8 @@ def test_what_members_write_does_nothing_to_a_terminal_and_no_date_is_too_far(
 def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker: SimpleNamespace) -> None:
     gone = (ConsumerProtocolTopicPartition(topic="gone", partitions=(0,)),)
     info = encode_assignment(AssignmentInfo(11, 11, active=(TaskId(0, 0),)))
-    told = encode(ConsumerProtocolAssignment(assigned_partitions=gone, user_data=info))
-    with group(broker, "lost", [("one", subscription(11, 11), told)]):
+    assigned = encode(ConsumerProtocolAssignment(assigned_partitions=gone, user_data=info))
+    with group(broker, "lost", [("one", subscription(11, 11), assigned)]):
         (process,) = as_json(broker, "lost")["processes"]
     assert process["active"][0]["partitions"] == [
         {"topic": "gone", "partition": 0, "committed": None, "end": None, "lag": None}
@@ -283,7 +283,7 @@ def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker: SimpleNamespace) ->
 
 
 def test_lag_is_unknown_where_tasks_are(broker: SimpleNamespace) -> None:
-    broker.clusters["one"].commit("waiting", {broker.places[0]: 1})
+    broker.clusters["one"].commit("waiting", {broker.partitions[0]: 1})
     assert as_json(broker, "waiting")["lag"] is None
     with group(
         broker,
@@ -296,6 +296,6 @@ def test_lag_is_unknown_where_tasks_are(broker: SimpleNamespace) -> None:
             )
         ],
     ):
-        found, (_, lines) = as_json(broker, "later"), asked(broker, "later")
-    assert (found["lag"], found["processes"][0]["lag"]) == (None, None)
+        report, (_, lines) = as_json(broker, "later"), asked(broker, "later")
+    assert (report["lag"], report["processes"][0]["lag"]) == (None, None)
     assert "  active     not known" in lines

@@ -18,7 +18,7 @@ def test_a_group_that_rebalances_is_shown_by_name(broker: SimpleNamespace) -> No
     cluster = broker.clusters["one"]
     joined = ask_to_join(cluster, "between", "seat", subscription(11, 11))
     code, lines = asked(broker, "between")
-    found = as_json(broker, "between")
+    report = as_json(broker, "between")
     who = (MemberIdentity(member_id=joined.member_id),)
     cluster.call(LeaveGroupRequest(group_id="between", members=who), coordinator="between")
     assert (code, lines) == (
@@ -30,8 +30,12 @@ def test_a_group_that_rebalances_is_shown_by_name(broker: SimpleNamespace) -> No
             "  consumers  one at 127.0.0.1, instance seat",
         ],
     )
-    assert (found["lag"], found["processes"][0]["lag"]) == (None, None)
-    assert (found["told"], found["metadata"], found["processes"][0]["consumers"][0]["member"]) == (
+    assert (report["lag"], report["processes"][0]["lag"]) == (None, None)
+    assert (
+        report["told"],
+        report["metadata"],
+        report["processes"][0]["consumers"][0]["member"],
+    ) == (
         False,
         None,
         joined.member_id,
@@ -39,7 +43,7 @@ def test_a_group_that_rebalances_is_shown_by_name(broker: SimpleNamespace) -> No
 
 
 def test_a_group_without_members_is_empty(broker: SimpleNamespace) -> None:
-    broker.clusters["one"].commit("empty", {broker.places[0]: 1})
+    broker.clusters["one"].commit("empty", {broker.partitions[0]: 1})
     assert asked(broker, "empty") == (
         0,
         [

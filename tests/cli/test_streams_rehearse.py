@@ -14,14 +14,14 @@ from apportion.cli.main import app
 PATIENT = {"COLUMNS": "132"}
 
 
-def said(*arguments: str, env: dict[str, str] = PATIENT) -> tuple[int, str, str]:
+def run(*arguments: str, env: dict[str, str] = PATIENT) -> tuple[int, str, str]:
     """Exit code, stdout and stderr."""
     result = CliRunner().invoke(app, ["streams", "rehearse", *arguments], env=env)
     return result.exit_code, result.stdout, result.stderr
 
 
 def test_an_upgrade_is_told_step_by_step() -> None:
-    code, out, _ = said("--from", "1.1", "--to", "4.0", "--instances", "2", "--partitions", "2")
+    code, out, _ = run("--from", "1.1", "--to", "4.0", "--instances", "2", "--partitions", "2")
     lines = out.splitlines()
     assert code == 0
     assert lines[0] == (
@@ -75,24 +75,24 @@ def test_an_upgrade_is_told_step_by_step() -> None:
     ],
 )
 def test_the_steps_fit_into_a_terminal_of_80_columns(way: list[str], rows: int) -> None:
-    _, out, _ = said(*way, env={"COLUMNS": "80"})
+    _, out, _ = run(*way, env={"COLUMNS": "80"})
     table = [line for line in out.splitlines() if line.startswith(("│", "┃"))]
     # and its head; what is too wide takes another line
     assert [len(line) <= 80 for line in table] == [True] * (rows + 1)
 
 
 def test_instances_have_as_many_threads_as_they_shall() -> None:
-    _, out, _ = said("--from", "2.4", "--to", "4.0", "--instances", "2", "--threads", "3", "--json")
-    told = json.loads(out)
-    assert (told["held"], told["world"]["threads"]) == (True, 3)
+    _, out, _ = run("--from", "2.4", "--to", "4.0", "--instances", "2", "--threads", "3", "--json")
+    report = json.loads(out)
+    assert (report["held"], report["world"]["threads"]) == (True, 3)
 
 
 def test_as_json_it_has_the_plan_and_every_step() -> None:
-    code, out, _ = said("--from", "1.1", "--to", "4.0", "--instances", "2", "--json")
-    told = json.loads(out)
+    code, out, _ = run("--from", "1.1", "--to", "4.0", "--instances", "2", "--json")
+    report = json.loads(out)
     assert code == 0
     assert {
-        name: told[name]
+        name: report[name]
         for name in (
             "held",
             "bounces",
@@ -114,18 +114,18 @@ def test_as_json_it_has_the_plan_and_every_step() -> None:
         "version_before": 2,
         "final_version": 11,
     }
-    assert [(step["step"], step["release"], step["version"]) for step in told["steps"]] == [
+    assert [(step["step"], step["release"], step["version"]) for step in report["steps"]] == [
         (1, "3.9", 2),
         (2, "3.9", 2),
         (3, "4.0", 2),
         (4, "4.0", 11),
     ]
-    assert 0 < told["longest_unowned_ms"] <= 18_000
-    assert (told["died"], told["broken"]) == ({}, None)
+    assert 0 < report["longest_unowned_ms"] <= 18_000
+    assert (report["died"], report["broken"]) == ({}, None)
 
 
 def test_the_wrong_way_ends_with_the_law_that_broke_and_the_way_that_is_needed() -> None:
-    code, out, _ = said("--from", "2.3", "--to", "3.9", "--bounces", "1")
+    code, out, _ = run("--from", "2.3", "--to", "3.9", "--bounces", "1")
     lines = out.splitlines()
     assert code == 1
     assert any(line.startswith("The law one-active broke after ") for line in lines)
@@ -140,7 +140,7 @@ def test_the_wrong_way_ends_with_the_law_that_broke_and_the_way_that_is_needed()
 def test_the_picture_has_a_row_for_each_instance_and_the_versions(tmp_path: Path) -> None:
     file = tmp_path / "upgrade.svg"
     assert (
-        said(
+        run(
             "--from",
             "2.8",
             "--to",
@@ -162,7 +162,7 @@ def test_the_picture_has_a_row_for_each_instance_and_the_versions(tmp_path: Path
 
 def test_the_trace_has_every_thing_that_happened(tmp_path: Path) -> None:
     file = tmp_path / "trace.txt"
-    assert said("--from", "2.8", "--to", "4.3", "--instances", "2", "--trace", str(file))[0] == 0
+    assert run("--from", "2.8", "--to", "4.3", "--instances", "2", "--trace", str(file))[0] == 0
     assert "step 1: app1 comes back as 4.3" in file.read_text()
 
 
@@ -177,9 +177,12 @@ ALONE = "with one instance, which is away, there is nobody else to die; but vict
             "--from 2.4 --to 4.0 --leader soon",
             "--leader must be first, middle, last or a number, not 'soon'",
         ),
-        ("--from 2.4 --to 4.0 --leader 0", "--leader must be a number from 1 to 6, not 0"),
-        ("--from 2.4 --to 4.0 --crash-at 7", "--crash-at must be a number from 1 to 6, not 7"),
-        ("--from 2.4 --to 4.0 --threads 0", "--threads must be a number from 1 to 10, not 0"),
+        ("--from 2.4 --to 4.0 --leader 0", "--leader must be a whole number from 1 to 6, not 0"),
+        (
+            "--from 2.4 --to 4.0 --crash-at 7",
+            "--crash-at must be a whole number from 1 to 6, not 7",
+        ),
+        ("--from 2.4 --to 4.0 --threads 0", "--threads must be a whole number from 1 to 10, not 0"),
         (
             "--matrix --threads 2",
             "--matrix plays every upgrade, in worlds of its own: --threads is for one",
@@ -219,7 +222,7 @@ ALONE = "with one instance, which is away, there is nobody else to die; but vict
     ],
 )
 def test_what_cannot_be_is_one_sentence(arguments: str, sentence: str) -> None:
-    code, out, err = said(*arguments.split())
+    code, out, err = run(*arguments.split())
     assert (code, out, err) == (2, "", f"apportion streams: {sentence}\n")
 
 
@@ -232,7 +235,7 @@ def test_the_matrix_is_a_table_of_all_upgrades(monkeypatch: pytest.MonkeyPatch) 
         "matrix_runs",
         lambda seed: matrix_runs(seed, leaders=("last",), crashes=("nobody",)),
     )
-    code, out, _ = said("--matrix", "--jobs", "1")
+    code, out, _ = run("--matrix", "--jobs", "1")
     rows = {
         line.split("│")[1].strip(): line.split("│")[2:-1]
         for line in out.splitlines()
@@ -249,8 +252,8 @@ def test_the_matrix_is_a_table_of_all_upgrades(monkeypatch: pytest.MonkeyPatch) 
         "2.0": ["", "", "", "", "", "", "1"],
     }
     assert out.splitlines()[-1] == "all hold"
-    told = json.loads(said("--matrix", "--jobs", "1", "--json")[1])
-    assert [(cell["from"], cell["to"], cell["held"]) for cell in told][:2] == [
+    report = json.loads(run("--matrix", "--jobs", "1", "--json")[1])
+    assert [(cell["from"], cell["to"], cell["held"]) for cell in report][:2] == [
         ("0.10.0", "0.10.1", True),
         ("0.10.0", "0.10.2", True),
     ]

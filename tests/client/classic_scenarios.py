@@ -29,23 +29,23 @@ PATIENT_S = 60
 QUICK = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 200, "metadata_interval_ms": 300}
 
 
-class Wire(Cluster):
+class RecordingCluster(Cluster):
     """A cluster that remembers what was asked and answered."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
-        self.heard: list[tuple[Any, Any]] = []
+        self.exchanges: list[tuple[Any, Any]] = []
 
     def call(self, request: Any, **how: Any) -> Any:
         answer = super().call(request, **how)
-        self.heard.append((request, answer))
+        self.exchanges.append((request, answer))
         return answer
 
     def joins(self) -> list[JoinGroupResponse]:
         """The answers to JoinGroup that let the member in."""
         return [
             answer
-            for _, answer in self.heard
+            for _, answer in self.exchanges
             if isinstance(answer, JoinGroupResponse) and not answer.error_code
         ]
 
@@ -103,11 +103,13 @@ def members(bootstrap: str, topic: Topic, group: str) -> Iterator[Callable[..., 
     """
     running = []
 
-    def start(*assignors: "str | Greedy", **settings: Any) -> Any:
+    def start(*assignors: "str | DuplicatingAssignor", **settings: Any) -> Any:
         classic = (
             {"protocol": "classic", "assignors": strategy(assignors), **QUICK} if assignors else {}
         )
-        session = GroupMembership(Wire(bootstrap), group, [topic.name], **{**classic, **settings})
+        session = GroupMembership(
+            RecordingCluster(bootstrap), group, [topic.name], **{**classic, **settings}
+        )
         session.start()
         running.append(session)
         return session
@@ -217,12 +219,14 @@ def test_an_old_generation_can_commit_nothing(
     old = first.status()
     second = members("range")
     settle([first, second], 2, 2)
-    place = partitions_of(topic)[0]
+    partition = partitions_of(topic)[0]
     with pytest.raises(Refused) as refusal:
-        cluster.commit(group, {place: 1}, Membership(old.member_id, old.epoch), timeout_ms=2_000)
+        cluster.commit(
+            group, {partition: 1}, Membership(old.member_id, old.epoch), timeout_ms=2_000
+        )
     assert refusal.value.code is Code.ILLEGAL_GENERATION
-    first.commit({place: 2})
-    assert cluster.committed(group, [place]) == {place: 2}
+    first.commit({partition: 2})
+    assert cluster.committed(group, [partition]) == {partition: 2}
 
 
 def test_a_commit_in_the_middle_of_a_rebalance_is_stored_when_that_is_over(
@@ -230,14 +234,14 @@ def test_a_commit_in_the_middle_of_a_rebalance_is_stored_when_that_is_over(
 ) -> None:
     first = members("cooperative-sticky")
     settle([first], 4)
-    place, crowd = partitions_of(topic)[0], [first]
+    partition, crowd = partitions_of(topic)[0], [first]
     for number in range(3):
         crowd.append(members("cooperative-sticky"))
-        first.commit({place: number})
+        first.commit({partition: number})
         follow(*crowd)
-        first.commit({place: number + 10})
+        first.commit({partition: number + 10})
     settle(crowd, 1, 1, 1, 1)
-    assert first.committed([place]) == {place: 12}
+    assert first.committed([partition]) == {partition: 12}
 
 
 def test_a_static_leader_that_restarts_disturbs_nobody_and_assigns_nothing(
@@ -291,12 +295,12 @@ def test_a_member_that_answers_nothing_for_a_session_of_6_s_loses_its_place(
     )
     settle([second], 4)
     del first.cluster.call
-    told = first.status().incarnation
-    first.wait(lambda view: view.incarnation > told, 30_000)
+    incarnation = first.status().incarnation
+    first.wait(lambda view: view.incarnation > incarnation, 30_000)
     settle([first, second], 2, 2)
 
 
-class Greedy(Range):
+class DuplicatingAssignor(Range):
     """Gives its first partition to everybody."""
 
     name = "greedy"
@@ -312,9 +316,9 @@ class Greedy(Range):
 def test_an_assignor_that_gives_nonsense_ends_its_leader_with_the_partition_named(
     members: Callable[..., Any],
 ) -> None:
-    first = members(Greedy())
+    first = members(DuplicatingAssignor())
     settle([first], 1)
-    second = members(Greedy())
+    second = members(DuplicatingAssignor())
     assert first.wait(lambda view: view.target == (), 30_000).owned != ()
     follow(first)
     view = first.wait(lambda view: view.state is MembershipState.FATAL, 30_000)
@@ -329,7 +333,7 @@ def test_heartbeats_are_sent_as_often_as_the_member_was_told(members: Callable[.
     settle([session], 4)
     session.wait(lambda view: False, 1_200)
     beats = [
-        request for request, _ in session.cluster.heard if isinstance(request, HeartbeatRequest)
+        request for request, _ in session.cluster.exchanges if isinstance(request, HeartbeatRequest)
     ]
     assert 3 <= len(beats) <= 7  # one in 200 ms, on a busy machine fewer
 
@@ -337,9 +341,9 @@ def test_heartbeats_are_sent_as_often_as_the_member_was_told(members: Callable[.
 def test_a_consumer_of_the_classic_protocol_reads_commits_and_goes_on(
     bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
 ) -> None:
-    for place in partitions_of(topic):
+    for topic_partition in partitions_of(topic):
         cluster.produce(
-            place,
+            topic_partition,
             encode_batch([(None, b"%d" % number, ()) for number in range(10)], timestamp_ms=1),
         )
     seen = []
@@ -362,8 +366,8 @@ def test_a_group_changes_from_classic_to_kip_848_and_back_with_members_of_both_k
     settle([old], 4)
     new = members()
     settle([old, new], 2, 2)
-    place = new.resolve_names(new.status().owned)[0]
-    new.commit({place: 7})
+    partition = new.resolve_names(new.status().owned)[0]
+    new.commit({partition: 7})
     assert old.leave()
     settle([new], 4)
     back = members("cooperative-sticky")
@@ -372,6 +376,10 @@ def test_a_group_changes_from_classic_to_kip_848_and_back_with_members_of_both_k
     back.commit({mine: 9})
     assert new.leave()
     settle([back], 4)
-    assert back.committed([place, mine]) == {place: 7, mine: 9} if place != mine else {place: 9}
+    assert (
+        back.committed([partition, mine]) == {partition: 7, mine: 9}
+        if partition != mine
+        else {partition: 9}
+    )
     third = members("cooperative-sticky")
     settle([back, third], 2, 2)

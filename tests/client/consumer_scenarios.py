@@ -72,10 +72,10 @@ def test_a_consumer_of_one_topic_may_give_its_name_alone(
 def test_two_consumers_share_and_are_told_what_comes_and_goes(
     bootstrap: str, options: dict[str, Any], topic: Topic, group: str, keeps: bool
 ) -> None:
-    told = []
+    calls = []
 
     def listener(who: str, what: str) -> Callable[..., None]:
-        return lambda partitions: told.append((who, what, len(partitions)))
+        return lambda partitions: calls.append((who, what, len(partitions)))
 
     def consumer(who: str) -> Consumer:
         callbacks: dict[str, Any] = {
@@ -103,8 +103,8 @@ def test_two_consumers_share_and_are_told_what_comes_and_goes(
     first.close()
     there, back = (2, 2) if keeps else (4, 4)
     shared = [] if keeps else [("first", "on_assigned", 2), ("first", "on_revoked", 2)]
-    assert told[:2] == [("first", "on_assigned", 4), ("first", "on_revoked", there)]
-    assert sorted(told[2:]) == sorted(
+    assert calls[:2] == [("first", "on_assigned", 4), ("first", "on_revoked", there)]
+    assert sorted(calls[2:]) == sorted(
         [
             *shared,
             ("second", "on_assigned", 2),

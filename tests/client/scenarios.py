@@ -27,7 +27,7 @@ PATIENT_MS = 60_000
 numbers = count()
 
 
-class Cable(Cluster):
+class CuttableCluster(Cluster):
     """A cluster behind a cable that can be pulled out."""
 
     out = False
@@ -41,14 +41,14 @@ class Cable(Cluster):
 
 
 @pytest.fixture
-def cluster(bootstrap: str) -> Iterator[Cable]:
-    with_cable = Cable(bootstrap)
+def cluster(bootstrap: str) -> Iterator[CuttableCluster]:
+    with_cable = CuttableCluster(bootstrap)
     yield with_cable
     with_cable.close()
 
 
 @pytest.fixture
-def topic(cluster: Cable) -> Topic:
+def topic(cluster: CuttableCluster) -> Topic:
     return cluster.create_topic(f"topic-{uuid4().hex[:8]}", 4)
 
 
@@ -83,7 +83,9 @@ def sessions(
     running = []
 
     def start(**settings: Any) -> Any:
-        session = GroupMembership(Cable(bootstrap), group, [topic.name], **membership(), **settings)
+        session = GroupMembership(
+            CuttableCluster(bootstrap), group, [topic.name], **membership(), **settings
+        )
         session.start()
         running.append(session)
         return session
@@ -141,11 +143,11 @@ def settle_together(*sessions: Any, partitions: int) -> None:
 
 def fill(cluster: Cluster, topic: Topic, each: int) -> None:
     """Every partition holds `each` records more."""
-    for place in partitions_of(topic):
+    for partition in partitions_of(topic):
         records = [
-            (b"key", b"%s %d" % (str(place).encode(), next(numbers)), ()) for _ in range(each)
+            (b"key", b"%s %d" % (str(partition).encode(), next(numbers)), ()) for _ in range(each)
         ]
-        cluster.produce(place, encode_batch(records, timestamp_ms=1_000, compression=3))
+        cluster.produce(partition, encode_batch(records, timestamp_ms=1_000, compression=3))
 
 
 def test_a_member_joins_and_owns_everything_only_after_it_adopted(
@@ -190,19 +192,19 @@ def test_offsets_are_committed_and_read_as_a_member(
 ) -> None:
     session = sessions()
     settled(session, 4)
-    places = partitions_of(topic)
-    assert session.committed(places) == dict.fromkeys(places)
-    session.commit({places[0]: 5, places[2]: 7})
-    assert session.committed(places) == {
-        places[0]: 5,
-        places[1]: None,
-        places[2]: 7,
-        places[3]: None,
+    partitions = partitions_of(topic)
+    assert session.committed(partitions) == dict.fromkeys(partitions)
+    session.commit({partitions[0]: 5, partitions[2]: 7})
+    assert session.committed(partitions) == {
+        partitions[0]: 5,
+        partitions[1]: None,
+        partitions[2]: 7,
+        partitions[3]: None,
     }
     session.leave()
-    assert cluster.committed(group, places[:1]) == {places[0]: 5}
+    assert cluster.committed(group, partitions[:1]) == {partitions[0]: 5}
     with pytest.raises(Refused, match="is not in group"):
-        session.commit({places[0]: 6})
+        session.commit({partitions[0]: 6})
 
 
 def test_a_commit_by_nobody_is_refused_while_the_group_has_members(
@@ -219,26 +221,26 @@ def test_a_zombie_can_commit_nothing_and_comes_back_as_a_new_life(
 ) -> None:
     zombie, heir = sessions(), sessions()
     settle_together(zombie, heir, partitions=2)
-    place = zombie.resolve_names(zombie.status().owned)[0]
-    zombie.commit({place: 3})
+    partition = zombie.resolve_names(zombie.status().owned)[0]
+    zombie.commit({partition: 3})
     zombie.cluster.out = True
     settled(heir, 4)
-    assert heir.committed([place]) == {place: 3}
-    heir.commit({place: 8})
+    assert heir.committed([partition]) == {partition: 3}
+    heir.commit({partition: 8})
     assert len(zombie.status().owned) == 2  # it still believes
-    told = zombie.status()
+    status = zombie.status()
     zombie.cluster.out = False
     with pytest.raises(Refused) as refusal:
-        zombie.commit({place: 4})
+        zombie.commit({partition: 4})
     assert refusal.value.code in (
         Code.UNKNOWN_MEMBER_ID,
         Code.FENCED_MEMBER_EPOCH,
         Code.STALE_MEMBER_EPOCH,
     )
-    assert zombie.wait(lambda view: view.incarnation > told.incarnation, PATIENT_MS).owned == ()
-    assert [event.revoked for event in zombie.history() if event.what == "lost"] == [told.owned]
+    assert zombie.wait(lambda view: view.incarnation > status.incarnation, PATIENT_MS).owned == ()
+    assert [event.revoked for event in zombie.history() if event.what == "lost"] == [status.owned]
     settle_together(zombie, heir, partitions=2)
-    assert heir.cluster.committed(heir.settings.group_id, [place]) == {place: 8}
+    assert heir.cluster.committed(heir.settings.group_id, [partition]) == {partition: 8}
 
 
 def test_a_short_cut_of_the_network_costs_nothing(sessions: Callable[..., Any]) -> None:
@@ -247,8 +249,8 @@ def test_a_short_cut_of_the_network_costs_nothing(sessions: Callable[..., Any]) 
     session.cluster.out = True
     session.wait(lambda view: False, 1_500)
     session.cluster.out = False
-    heard = before.last_accepted_ms or 0
-    after = session.wait(lambda view: view.last_accepted_ms > heard + 1_500, PATIENT_MS)
+    accepted_ms = before.last_accepted_ms or 0
+    after = session.wait(lambda view: view.last_accepted_ms > accepted_ms + 1_500, PATIENT_MS)
     assert (after.incarnation, after.owned, after.state) == (
         1,
         before.owned,
@@ -268,8 +270,8 @@ def test_a_static_member_that_restarts_finds_its_partitions_and_disturbs_nobody(
     again = settled(second, 2)
     assert (again.epoch, again.owned) == (mine.epoch, mine.owned)
     assert again.member_id != mine.member_id
-    heard = before.last_accepted_ms or 0
-    after = other.wait(lambda view: view.last_accepted_ms > heard + 1_500, PATIENT_MS)
+    accepted_ms = before.last_accepted_ms or 0
+    after = other.wait(lambda view: view.last_accepted_ms > accepted_ms + 1_500, PATIENT_MS)
     assert (after.epoch, after.owned, other.history()) == (before.epoch, before.owned, happened)
 
 
@@ -285,50 +287,50 @@ def test_a_static_member_whose_host_was_lost_waits_for_its_own_place(
 def test_logs_are_read_in_ranges_of_whole_batches(cluster: Cluster, topic: Topic) -> None:
     for _ in range(3):
         fill(cluster, topic, each=10)
-    place = partitions_of(topic)[1]
+    partition = partitions_of(topic)[1]
     offsets = [
         record.offset
-        for batch in cluster.fetch_range(place, 12, 25)
+        for batch in cluster.fetch_range(partition, 12, 25)
         for record in decode_batch(batch)
     ]
     assert offsets == list(range(10, 30))
-    assert list(cluster.fetch_range(place, 20, 20)) == []
+    assert list(cluster.fetch_range(partition, 20, 20)) == []
     assert cluster.list_offsets(partitions_of(topic), EARLIEST) == dict.fromkeys(
         partitions_of(topic), 0
     )
     assert cluster.list_offsets(partitions_of(topic), LATEST) == dict.fromkeys(
         partitions_of(topic), 30
     )
-    assert cluster.list_offsets([place], 1_001) == {place: -1}
+    assert cluster.list_offsets([partition], 1_001) == {partition: -1}
 
 
 def test_a_range_that_is_not_there_is_an_error_and_never_a_short_answer(
     cluster: Cluster, topic: Topic
 ) -> None:
     fill(cluster, topic, each=10)
-    place = partitions_of(topic)[0]
+    partition = partitions_of(topic)[0]
     with pytest.raises(
         Refused, match=r"offset 40 of \[40, 50\) is not there; the log holds \[0, 10\)"
     ):
-        list(cluster.fetch_range(place, 40, 50))
+        list(cluster.fetch_range(partition, 40, 50))
     with pytest.raises(Refused, match=r"nothing came at offset 10 of \[5, 20\)"):
-        list(cluster.fetch_range(place, 5, 20, timeout_ms=700))
+        list(cluster.fetch_range(partition, 5, 20, timeout_ms=700))
 
 
 def test_a_topic_made_again_under_its_name_is_another_one(cluster: Cluster, topic: Topic) -> None:
-    place = partitions_of(topic)[0]
+    partition = partitions_of(topic)[0]
     cluster.delete_topic(topic.name)
     with pytest.raises(Refused) as refusal:
-        cluster.leader(place, fresh=True)
+        cluster.leader(partition, fresh=True)
     assert refusal.value.code is Code.UNKNOWN_TOPIC_ID
-    cluster.forget_leader(place)
+    cluster.forget_leader(partition)
     with pytest.raises(Refused) as refusal:
-        cluster.list_offsets([place], LATEST, timeout_ms=10_000)
+        cluster.list_offsets([partition], LATEST, timeout_ms=10_000)
     assert refusal.value.code in (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
     again = cluster.create_topic(topic.name, 1)
     assert again.id != topic.id
     with pytest.raises(Refused) as refusal:
-        cluster.leader(place, fresh=True)
+        cluster.leader(partition, fresh=True)
     assert refusal.value.code is Code.UNKNOWN_TOPIC_ID
 
 

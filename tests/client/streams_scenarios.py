@@ -123,8 +123,10 @@ def test_records_come_with_the_task_that_they_are_for(
 ) -> None:
     first = instance()
     until(lambda: shared(first), first)
-    for place in partitions_of(lines):
-        cluster.produce(place, encode_batch([(b"k", b"%d" % place.partition, ())], timestamp_ms=1))
+    for partition in partitions_of(lines):
+        cluster.produce(
+            partition, encode_batch([(b"k", b"%d" % partition.partition, ())], timestamp_ms=1)
+        )
     got = {}
 
     def read_all() -> bool:
@@ -146,7 +148,7 @@ def test_missing_source_topics_are_told_to_every_instance(bootstrap: str, applic
     lost.close()
 
 
-def said(cluster: Cluster, application: str) -> Any:
+def described(cluster: Cluster, application: str) -> Any:
     """What every instance said of tasks when it joined the present generation, by its endpoint;
     None unless the group is stable.
     """
@@ -164,17 +166,17 @@ def said(cluster: Cluster, application: str) -> Any:
 def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_over(
     bootstrap: str, cluster: Cluster, application: str, lines: Topic
 ) -> None:
-    heard: list[dict[Any, Any]] = []
+    reported: list[dict[Any, Any]] = []
 
     def take_over(share: TaskShare) -> None:
         if len(share.active) == 4:
             cluster.grow_topic(lines.name, 5)
             assert process.session.wait(lambda view: view.epoch == 2, PATIENT_S * 1_000).epoch == 2
-            heard.append(told())
+            reported.append(reported_sums())
 
-    def told() -> dict[TaskId, int]:
+    def reported_sums() -> dict[TaskId, int]:
         patience = time.monotonic() + PATIENT_S
-        while (now := said(cluster, application)) is None:
+        while (now := described(cluster, application)) is None:
             assert time.monotonic() < patience
         result: dict[TaskId, int] = now[""]
         return result
@@ -188,15 +190,15 @@ def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_ov
         until(lambda: len(process.tasks.active) == 5, process)
         cluster.grow_topic(lines.name, 6)
         until(lambda: len(process.tasks.active) == 6, process)
-        assert heard == [{}]
-        assert told() == {TaskId(0, number): RUNNING for number in range(5)}
+        assert reported == [{}]
+        assert reported_sums() == {TaskId(0, number): RUNNING for number in range(5)}
 
 
-def test_what_was_given_up_is_said_to_run_here_no_more_and_what_is_reported_of_it_is_said(
+def test_a_revoked_task_is_shown_with_its_reported_offset_sum_and_not_as_running(
     instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str
 ) -> None:
-    def keep(places: tuple[TopicPartition, ...]) -> None:
-        gone = [task for task, read in first.tasks.active.items() if set(read) & set(places)]
+    def keep(partitions: tuple[TopicPartition, ...]) -> None:
+        gone = [task for task, read in first.tasks.active.items() if set(read) & set(partitions)]
         first.report(dict.fromkeys(gone, 5))
 
     first = instance(application_server="first:1", on_revoked=keep)
@@ -204,8 +206,8 @@ def test_what_was_given_up_is_said_to_run_here_no_more_and_what_is_reported_of_i
     second = instance(application_server="second:1")
     until(lambda: shared(first, second), first, second)
     runs, gone = dict.fromkeys(first.tasks.active, RUNNING), dict.fromkeys(second.tasks.active, 5)
-    until(lambda: said(cluster, application) is not None, first, second)
-    assert said(cluster, application)["first:1"] == gone | runs
+    until(lambda: described(cluster, application) is not None, first, second)
+    assert described(cluster, application)["first:1"] == gone | runs
 
 
 def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(
@@ -214,8 +216,8 @@ def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(
     first = instance(acceptable_recovery_lag=10)
     until(lambda: shared(first), first)
     (changelog,) = cluster.topics([f"{application}-counts-changelog"], fresh=True)
-    for place in partitions_of(changelog):
-        cluster.produce(place, encode_batch([(b"k", b"v", ())] * 100, timestamp_ms=1))
+    for partition in partitions_of(changelog):
+        cluster.produce(partition, encode_batch([(b"k", b"v", ())] * 100, timestamp_ms=1))
     second = instance(acceptable_recovery_lag=10)
     until(lambda: len(second.tasks.standby) == 2 and len(second.tasks.active) == 4, first, second)
     assert {task.subtopology for task in second.tasks.active} == {0}
@@ -228,10 +230,10 @@ def test_a_task_with_much_state_goes_to_who_has_said_to_have_it(
 def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(
     instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str
 ) -> None:
-    story: list[Any] = []
+    events: list[Any] = []
     first = instance(
-        on_tasks=lambda share: story.append(len(share.active)),
-        on_lost=lambda places: story.append("lost"),
+        on_tasks=lambda share: events.append(len(share.active)),
+        on_lost=lambda partitions: events.append("lost"),
     )
     until(lambda: shared(first), first)
     gone = LeaveGroupRequest(
@@ -239,9 +241,9 @@ def test_a_task_that_was_lost_and_has_come_back_is_taken_over_anew(
     )
     assert cluster.call(gone, coordinator=application).error_code == Code.NONE
     first.session.wait(lambda view: view.incarnation == 2 and bool(view.target), PATIENT_S * 1_000)
-    assert story == [8]
-    until(lambda: len(story) == 4, first)
-    assert story == [8, "lost", 0, 8]
+    assert events == [8]
+    until(lambda: len(events) == 4, first)
+    assert events == [8, "lost", 0, 8]
 
 
 def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_before(
@@ -254,8 +256,8 @@ def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_be
         if len(tries) == 1:
             raise Disconnected("the changelog cannot be read now")
 
-    for place in partitions_of(lines):
-        cluster.produce(place, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
+    for partition in partitions_of(lines):
+        cluster.produce(partition, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
     first = instance(on_tasks=take_over)
     with pytest.raises(Disconnected):
         until(lambda: False, first)
@@ -274,31 +276,31 @@ def test_an_owner_that_could_not_take_over_is_asked_again_and_gets_no_records_be
 def test_an_owner_that_cannot_let_go_keeps_its_tasks_until_it_can(
     instance: Callable[..., StreamsConsumer],
 ) -> None:
-    story: list[Any] = []
+    events: list[Any] = []
 
-    def flush(places: tuple[TopicPartition, ...]) -> None:
-        story.append(f"{len(places)} partitions go")
-        if len(story) == 2:
+    def flush(partitions: tuple[TopicPartition, ...]) -> None:
+        events.append(f"{len(partitions)} partitions go")
+        if len(events) == 2:
             raise OSError("the disk is full")
 
-    first = instance(on_tasks=lambda share: story.append(len(share.active)), on_revoked=flush)
+    first = instance(on_tasks=lambda share: events.append(len(share.active)), on_revoked=flush)
     until(lambda: shared(first), first)
     second = instance()
     with pytest.raises(OSError, match="the disk is full"):
         until(lambda: False, first, second)
     assert len(first.tasks.active) == 8
     until(lambda: shared(first, second), first, second)
-    assert story == [8, "4 partitions go", "4 partitions go", 4]
+    assert events == [8, "4 partitions go", "4 partitions go", 4]
 
 
 def test_an_owner_that_fails_to_hear_of_a_loss_is_told_again(
     instance: Callable[..., StreamsConsumer], cluster: Cluster, application: str
 ) -> None:
-    story: list[Any] = []
+    events: list[Any] = []
 
     def take_over(share: TaskShare) -> None:
-        story.append(len(share.active))
-        if len(story) == 2:
+        events.append(len(share.active))
+        if len(events) == 2:
             raise Disconnected("a file is busy")
 
     first = instance(on_tasks=take_over, num_standby_replicas=1)
@@ -310,9 +312,9 @@ def test_an_owner_that_fails_to_hear_of_a_loss_is_told_again(
     first.session.wait(lambda view: view.incarnation == 2 and bool(view.target), PATIENT_S * 1_000)
     with pytest.raises(Disconnected):
         until(lambda: False, first)
-    assert story == [8, 0]
-    until(lambda: len(story) == 4, first)
-    assert story == [8, 0, 0, 8]
+    assert events == [8, 0]
+    until(lambda: len(events) == 4, first)
+    assert events == [8, 0, 0, 8]
 
 
 def test_internal_topics_that_may_not_be_made_end_every_instance(
@@ -336,14 +338,14 @@ def test_one_instance_shuts_all_down_in_order(
     def start(name: str) -> StreamsConsumer:
         process: StreamsConsumer = instance(
             on_tasks=lambda share: left.update({name: share}),
-            on_revoked=lambda places: process.commit(),
+            on_revoked=lambda partitions: process.commit(),
         )
         return process
 
     first, second = start("first"), start("second")
     until(lambda: shared(first, second), first, second)
-    for place in partitions_of(lines):
-        cluster.produce(place, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
+    for partition in partitions_of(lines):
+        cluster.produce(partition, encode_batch([(b"k", b"v", ())], timestamp_ms=1))
     read: list[TaskRecord] = []
     while len(read) < 4:
         read += [*first.poll_tasks(50), *second.poll_tasks(50)]
@@ -373,8 +375,8 @@ def test_endpoints_tell_where_partitions_are(instance: Callable[..., StreamsCons
         )
 
     until(known, first, second)
-    told = {
-        host.host: {place.partition for place in places}
-        for host, places in first.tasks.active_hosts.items()
+    hosts = {
+        host.host: {partition.partition for partition in partitions}
+        for host, partitions in first.tasks.active_hosts.items()
     }
-    assert set(told) == {"one", "two"}
+    assert set(hosts) == {"one", "two"}

@@ -18,17 +18,22 @@ from apportion.wire.batch import encode_batch
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., EmbeddedBroker]]:
-    """Starts the broker, each time on the same port and directory."""
+def address() -> str:
+    """Returns an address at which nothing listens yet."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        listeners = f"127.0.0.1:{free.getsockname()[1]}"
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+@pytest.fixture
+def start(tmp_path: Path, address: str) -> Iterator[Callable[..., EmbeddedBroker]]:
+    """Starts the broker, each time on the same port and directory."""
     running = []
 
     def begin() -> EmbeddedBroker:
         broker = EmbeddedBroker(
             tmp_path,
-            listeners=listeners,
+            listeners=address,
             group_consumer_heartbeat_interval_ms=200,
             group_consumer_session_timeout_ms=5_000,
         )
@@ -56,8 +61,8 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(
     with pytest.raises(Disconnected):
         cluster.list_offsets(partitions_of(topic), -1, timeout_ms=300)
     broker = start()
-    heard = before.last_accepted_ms or 0
-    after = session.wait(lambda view: (view.last_accepted_ms or 0) > heard + 1_000, 20_000)
+    accepted_ms = before.last_accepted_ms or 0
+    after = session.wait(lambda view: (view.last_accepted_ms or 0) > accepted_ms + 1_000, 20_000)
     assert (after.incarnation, after.epoch, after.owned) == (1, before.epoch, before.owned)
     session.commit({partitions_of(topic)[1]: 6})
     assert session.committed(partitions_of(topic)) == dict(
@@ -67,15 +72,31 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(
     cluster.close()
 
 
+def test_a_consumer_that_waited_for_its_first_broker_says_that_it_answers(
+    start: Callable[..., EmbeddedBroker], address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def messages() -> list[str]:
+        return [each.getMessage() for each in caplog.records if each.name == "apportion.session"]
+
+    with apportion.Consumer(address, "g-early", topics=["t"]) as consumer:
+        while not messages():
+            consumer.poll(20)
+        start()
+        while len(messages()) < 2:
+            consumer.poll(20)
+    _, answered = messages()
+    assert re.fullmatch(r"group g-early: a broker answers again after \d+ s", answered)
+
+
 def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_again(
     start: Callable[..., EmbeddedBroker], caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = start()
     cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
-    place = partitions_of(cluster.create_topic("t", 1))[0]
-    cluster.produce(place, encode_batch([(None, b"before", ())], timestamp_ms=0))
+    partition = partitions_of(cluster.create_topic("t", 1))[0]
+    cluster.produce(partition, encode_batch([(None, b"before", ())], timestamp_ms=0))
 
-    def told() -> list[str]:
+    def messages() -> list[str]:
         lines = [each.getMessage() for each in caplog.records if each.name == "apportion.consumer"]
         return [line for line in lines if "fetch" in line]
 
@@ -84,18 +105,18 @@ def test_a_consumer_says_once_that_it_cannot_fetch_and_once_that_it_fetches_agai
     ) as consumer:
         assert len(consumer.poll(20_000)) == 1
         broker.close()
-        while not told():
+        while not messages():
             consumer.poll(20)
         for _ in range(20):
             assert consumer.poll(20) == []
-        (began,) = told()
+        (began,) = messages()
         assert re.match(
             "group g-outage: cannot fetch now, and tries again until it can: .*connection", began
         )
         broker = start()
-        cluster.produce(place, encode_batch([(None, b"after", ())], timestamp_ms=0))
+        cluster.produce(partition, encode_batch([(None, b"after", ())], timestamp_ms=0))
         assert len(consumer.poll(20_000)) == 1
-        assert [line.rpartition(" after ")[0] for line in told()[1:]] == [
+        assert [line.rpartition(" after ")[0] for line in messages()[1:]] == [
             "group g-outage: fetches again"
         ]
     cluster.close()
@@ -106,8 +127,8 @@ def test_a_consumer_reads_on_over_a_restart_of_its_broker(
 ) -> None:
     broker = start()
     cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
-    place = partitions_of(cluster.create_topic("t", 1))[0]
-    cluster.produce(place, encode_batch([(None, b"before", ())], timestamp_ms=0))
+    partition = partitions_of(cluster.create_topic("t", 1))[0]
+    cluster.produce(partition, encode_batch([(None, b"before", ())], timestamp_ms=0))
     with apportion.Consumer(
         broker.bootstrap, "g", topics=["t"], auto_offset_reset="earliest"
     ) as consumer:
@@ -115,9 +136,9 @@ def test_a_consumer_reads_on_over_a_restart_of_its_broker(
         broker.close()
         assert consumer.poll(500) == []
         broker = start()
-        cluster.produce(place, encode_batch([(None, b"after", ())], timestamp_ms=0))
+        cluster.produce(partition, encode_batch([(None, b"after", ())], timestamp_ms=0))
         records += consumer.poll(20_000)
         consumer.commit()
     assert [(record.offset, record.value) for record in records] == [(0, b"before"), (1, b"after")]
-    assert cluster.committed("g", [place]) == {place: 2}
+    assert cluster.committed("g", [partition]) == {partition: 2}
     cluster.close()

@@ -36,7 +36,7 @@ def meeting(cluster: Any) -> Iterator[Callable[..., tuple[Consumer, Any, TopicId
     open_ones = []
 
     def make(name: str) -> tuple[Consumer, Any, TopicIdPartition]:
-        (place,) = partitions_of(cluster.create_topic(name, 1))
+        (partition,) = partitions_of(cluster.create_topic(name, 1))
         consumer = Consumer(cluster.broker, name, topics=name)
         open_ones.append(consumer.close)
         while not consumer.assignment:
@@ -45,7 +45,7 @@ def meeting(cluster: Any) -> Iterator[Callable[..., tuple[Consumer, Any, TopicId
         open_ones.append(query.leave)
         query.start()
         query.wait(lambda view: view.epoch > 0, 20_000)
-        return consumer, query, place
+        return consumer, query, partition
 
     yield make
     for close in open_ones:
@@ -55,23 +55,27 @@ def meeting(cluster: Any) -> Iterator[Callable[..., tuple[Consumer, Any, TopicId
 def test_a_claim_is_seen_when_the_group_has_changed(
     cluster: Cluster, meeting: Callable[..., tuple[Consumer, Any, TopicIdPartition]]
 ) -> None:
-    consumer, query, place = meeting("changed")
-    query.commit({place: 0}, metadata=CLAIM)
+    consumer, query, partition = meeting("changed")
+    query.commit({partition: 0}, metadata=CLAIM)
     with pytest.raises(AnotherSink, match="group changed: it belongs to the sink /lake/flights"):
         while True:
             consumer.poll(100)
-    assert cluster.committed_offsets("changed", [place]) == {place: OffsetAndMetadata(0, CLAIM)}
+    assert cluster.committed_offsets("changed", [partition]) == {
+        partition: OffsetAndMetadata(0, CLAIM)
+    }
 
 
 def test_a_claim_that_comes_later_is_seen_before_the_first_commit(
     cluster: Cluster, meeting: Callable[..., tuple[Consumer, Any, TopicIdPartition]]
 ) -> None:
-    consumer, query, place = meeting("later")
+    consumer, query, partition = meeting("later")
     while consumer.session.status().epoch < query.status().epoch:
         consumer.poll(100)
     consumer.poll(0)  # it has looked by now
-    query.commit({place: 0}, metadata=CLAIM)
+    query.commit({partition: 0}, metadata=CLAIM)
     with pytest.raises(AnotherSink, match="group later: it belongs to the sink /lake/flights"):
         consumer.commit({TopicPartition("later", 0): 1})
-    assert cluster.committed_offsets("later", [place]) == {place: OffsetAndMetadata(0, CLAIM)}
+    assert cluster.committed_offsets("later", [partition]) == {
+        partition: OffsetAndMetadata(0, CLAIM)
+    }
     assert consumer.session.history()[-1].what == "left"

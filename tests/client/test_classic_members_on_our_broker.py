@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from apportion.server.embedded import EmbeddedBroker
-from tests.client.adopting import adopt
+from tests.client.shared_scenarios import adopt
 
 adopt(globals(), "scenarios", "consumer_scenarios", "classic_scenarios")
 

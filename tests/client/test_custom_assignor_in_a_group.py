@@ -29,7 +29,7 @@ def settle(*consumers: Consumer) -> list[int]:
     while time.monotonic() < deadline:
         for consumer in consumers:
             consumer.poll(20)
-        owned = [place for consumer in consumers for place in consumer.assignment]
+        owned = [partition for consumer in consumers for partition in consumer.assignment]
         if len(owned) == len(dict.fromkeys(owned)) == 8 and all(
             consumer.assignment for consumer in consumers
         ):

@@ -39,7 +39,7 @@ def polled_until(consumer: Consumer, ready: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
-def test_a_topic_that_is_waited_for_is_told_once_in_half_a_second_and_again_when_it_is_there(
+def test_a_missing_topic_is_logged_once_in_half_a_second_and_again_when_it_exists(
     broker: EmbeddedBroker,
     cluster: Cluster,
     caplog: pytest.LogCaptureFixture,
@@ -55,25 +55,25 @@ def test_a_topic_that_is_waited_for_is_told_once_in_half_a_second_and_again_when
     )
     comes = f"group g-{protocol}: topic {topic} exists now"
 
-    def told() -> list[str]:
+    def messages() -> list[str]:
         return [each.message for each in caplog.records if each.name == "apportion.consumer"]
 
     with apportion.Consumer(
         broker.bootstrap, f"g-{protocol}", topics=[topic, there], group_protocol=protocol
     ) as consumer:
-        polled_until(consumer, told)
+        polled_until(consumer, messages)
         consumer.poll(500)  # several looks
-        assert told() == [waits]
+        assert messages() == [waits]
         cluster.create_topic(topic, 1)
-        polled_until(consumer, lambda: len(told()) > 1)
+        polled_until(consumer, lambda: len(messages()) > 1)
         consumer.poll(500)
-        assert told() == [waits, comes]
+        assert messages() == [waits, comes]
         assert [each.levelname for each in caplog.records if each.name == "apportion.consumer"] == [
             "WARNING"
         ] * 2
 
 
-class Mute(RecordingProxy):
+class SilentProxy(RecordingProxy):
     """A proxy that keeps answers about metadata back until `tells` is set."""
 
     def __init__(self, upstream_port: int, port: int) -> None:
@@ -93,7 +93,7 @@ def test_a_poll_does_not_wait_for_the_answer_whether_a_topic_exists(
 ) -> None:
     monkeypatch.setattr(missing_topics, "LOOKUP_INTERVAL_S", 0.1)
     front, back = free_ports(2)
-    proxy = Mute(back, front)
+    proxy = SilentProxy(back, front)
     proxy.start()
     listeners: dict[str, Any] = {
         "listeners": f"PLAINTEXT://127.0.0.1:{back}",

@@ -53,14 +53,14 @@ def test_a_broker_that_is_not_there_is_named() -> None:
 
 
 @pytest.fixture
-def babbler() -> "Iterator[Babbler]":
+def nonsense_server() -> "Iterator[NonsenseServer]":
     """A server that answers whatever it is asked with `reply`, on every connection; then holds the
     connection open.
     """
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(0.1)
     ended = threading.Event()
-    server = Babbler(listener, ended)
+    server = NonsenseServer(listener, ended)
     server.start()
     yield server
     ended.set()
@@ -68,7 +68,7 @@ def babbler() -> "Iterator[Babbler]":
     listener.close()
 
 
-class Babbler(threading.Thread):
+class NonsenseServer(threading.Thread):
     """See the fixture."""
 
     def __init__(self, listener: socket.socket, ended: threading.Event) -> None:
@@ -102,17 +102,19 @@ class Babbler(threading.Thread):
     ],
 )
 def test_a_server_that_is_no_broker_is_told_apart(
-    babbler: Babbler, reply: bytes, sentence: str
+    nonsense_server: NonsenseServer, reply: bytes, sentence: str
 ) -> None:
-    babbler.reply = reply
+    nonsense_server.reply = reply
     with pytest.raises(Disconnected, match=sentence):
-        Cluster(babbler.bootstrap).topics(["t"])
+        Cluster(nonsense_server.bootstrap).topics(["t"])
 
 
-def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(babbler: Babbler) -> None:
+def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(
+    nonsense_server: NonsenseServer,
+) -> None:
     before = time.monotonic()
     with pytest.raises(Disconnected, match="did not answer ApiVersions within"):
-        Cluster(babbler.bootstrap, timeout_ms=300).topics(["t"])
+        Cluster(nonsense_server.bootstrap, timeout_ms=300).topics(["t"])
     assert time.monotonic() - before < 5
 
 

@@ -71,8 +71,8 @@ TOPOLOGY = [{"sources": ["lines"]}]
         ),
         (
             {"foo": 1},
-            "unknown option 'foo': options are process_id, .*, num_standby_replicas, .*, "
-            "max_poll_records",
+            "unknown option 'foo': options are auto_offset_reset, .*, "
+            "num_standby_replicas, .*, max_poll_records",
         ),
         (
             {"ssl_cafile": "x"},

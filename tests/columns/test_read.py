@@ -57,7 +57,7 @@ def arrow_rows(
     buffers: Any, span: tuple[int, int] = EVERYTHING, *, headers: bool = True, most: int = 10_000
 ) -> list[dict[str, Any]]:
     """All rows as Python values, after Arrow's own full validation of every batch."""
-    found = []
+    rows = []
     for batch in to_arrow(
         buffers,
         topic="tést",
@@ -71,8 +71,8 @@ def arrow_rows(
         assert 0 < batch.num_rows <= most
         assert batch.schema.equals(SCHEMA_WITH_HEADERS if headers else SCHEMA)
         plain = batch.set_column(5, "timestamp", batch["timestamp"].cast(pa.int64()))
-        found += plain.to_pylist()
-    return found
+        rows += plain.to_pylist()
+    return rows
 
 
 def expected_rows(
@@ -82,7 +82,7 @@ def expected_rows(
     headers: bool = True,
 ) -> list[dict[str, Any]]:
     """The same rows by way of the plain decoder."""
-    found = []
+    rows = []
     for batch in encoded:
         header = read_header(batch)
         for record in [] if header.is_control else decode_batch(batch):
@@ -99,8 +99,8 @@ def expected_rows(
                     "timestampType": header.timestamp_type,
                 }
                 named = [{"key": name, "value": value} for name, value in record.headers] or None
-                found.append(row | ({"headers": named} if headers else {}))
-    return found
+                rows.append(row | ({"headers": named} if headers else {}))
+    return rows
 
 
 @settings(max_examples=120, deadline=None)
@@ -138,10 +138,10 @@ def test_batches_are_joined_up_to_the_asked_rows_and_larger_ones_are_cut() -> No
     for size in sizes:
         encoded.append(encode_batch([(None, b"v", ())] * size, base_offset=offset, timestamp_ms=0))
         offset += size
-    found = to_arrow(
+    tables = to_arrow(
         encoded, topic="t", partition=0, from_offset=0, before_offset=99, rows_per_batch=10
     )
-    assert [batch.num_rows for batch in found] == [8, 4, 10, 10, 5, 3]
+    assert [batch.num_rows for batch in tables] == [8, 4, 10, 10, 5, 3]
 
 
 def test_rows_leave_before_their_bytes_become_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,8 +150,8 @@ def test_rows_leave_before_their_bytes_become_too_many(monkeypatch: pytest.Monke
         encode_batch([(None, bytes(400), ())] * n, base_offset=10 * n, timestamp_ms=0)
         for n in (1, 1, 1, 9, 1)
     ]
-    found = to_arrow(encoded, topic="t", partition=0, from_offset=0, before_offset=999)
-    assert [batch.num_rows for batch in found] == [2, 1, 9, 1]
+    tables = to_arrow(encoded, topic="t", partition=0, from_offset=0, before_offset=999)
+    assert [batch.num_rows for batch in tables] == [2, 1, 9, 1]
 
 
 def test_a_batch_cut_off_at_the_end_and_an_empty_fetch_give_no_rows() -> None:
@@ -246,11 +246,11 @@ def test_damage_with_a_right_crc_is_read_as_the_plain_decoder_reads_it(
     batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
     batch[17:21] = crc32c(batch[21:]).to_bytes(4, "big")
     try:
-        found = arrow_rows(batch, headers=headers)
+        rows = arrow_rows(batch, headers=headers)
     except DecodeError:
         return
     try:
-        assert found == expected_rows([batch], headers=headers)
+        assert rows == expected_rows([batch], headers=headers)
     except DecodeError as error:
         assert not headers, "the kernel read what the plain decoder refuses"
         assert "not UTF-8" in str(error), "the kernel read what the plain decoder refuses"

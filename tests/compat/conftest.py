@@ -55,10 +55,10 @@ class Served:
         with open(self.data_dir.parent / "serve.log", "a") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.process.stdout.readline()
-        found = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", line)
-        assert found, f"{line!r}; its log: {self.log()}"
+        match = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", line)
+        assert match, f"{line!r}; its log: {self.log()}"
         # the line has the port that clients are told, which may be a proxy's
-        self.port = self.port or int(found[1])
+        self.port = self.port or int(match[1])
 
     @property
     def bootstrap(self) -> str:
@@ -132,17 +132,17 @@ def java_members(
 
 
 @pytest.fixture(scope="module")
-def resident(java_members: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
+def shared_jvm(java_members: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
     """A JVM for the members of a whole module that need not die: starting one is what costs."""
-    jvm = Jvm(java_members, tmp_path_factory.mktemp("resident"), "resident")
+    jvm = Jvm(java_members, tmp_path_factory.mktemp("shared"), "shared")
     yield jvm
     jvm.end()
 
 
 @pytest.fixture
-def mortal(java_members: str, tmp_path: Path) -> Iterator[Jvm]:
+def killable_jvm(java_members: str, tmp_path: Path) -> Iterator[Jvm]:
     """A JVM for the members of one test, which may crash."""
-    jvm = Jvm(java_members, tmp_path, "mortal")
+    jvm = Jvm(java_members, tmp_path, "killable")
     yield jvm
     jvm.end()
 
@@ -169,6 +169,6 @@ def streams(
     streams_classpath: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Streams]:
     """A JVM for the instances of a whole module that need not die."""
-    program = Streams(streams_classpath("4.3.1"), tmp_path_factory.mktemp("streams"), "resident")
+    program = Streams(streams_classpath("4.3.1"), tmp_path_factory.mktemp("streams"), "shared")
     yield program
     program.end()

@@ -24,12 +24,12 @@ class Lane:
     """Whether the assignor is not the client's own but the one in apportion.adapters."""
 
     @property
-    def wish(self) -> str:
+    def strategy_option(self) -> str:
         """The strategy as the driver is told it."""
         return f"apportion {self.strategy}" if self.adapted else self.strategy
 
     def __str__(self) -> str:
-        return f"{self.client}-{self.wish.replace(' ', '-')}"
+        return f"{self.client}-{self.strategy_option.replace(' ', '-')}"
 
 
 LANES = [

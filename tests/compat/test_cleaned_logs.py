@@ -14,7 +14,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from apportion.server.embedded import EmbeddedBroker
 from apportion.store.compact import CleanerPause, clean_log
 from apportion.store.files import RealDisk
-from apportion.store.log import Log, LogSettings
+from apportion.store.log import Log
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import decode_batch, read_header
 
 SEGMENT_BYTES = 2_000
@@ -106,7 +107,7 @@ def test_confluent_kafka_reads_what_is_left(served: tuple[str, Rows]) -> None:
 
 def test_kafka_python_reads_what_is_left(served: tuple[str, Rows]) -> None:
     from kafka import KafkaConsumer
-    from kafka import TopicPartition as Place
+    from kafka import TopicPartition as ClientPartition
 
     bootstrap, left = served
     with warnings.catch_warnings():
@@ -114,8 +115,8 @@ def test_kafka_python_reads_what_is_left(served: tuple[str, Rows]) -> None:
         consumer = KafkaConsumer(
             bootstrap_servers=bootstrap, group_id=None, consumer_timeout_ms=5000
         )
-        consumer.assign([Place("t", 0)])
-        consumer.seek_to_beginning(Place("t", 0))
+        consumer.assign([ClientPartition("t", 0)])
+        consumer.seek_to_beginning(ClientPartition("t", 0))
         read = []
         for message in consumer:
             read.append((message.offset, message.key, message.value))
@@ -127,7 +128,7 @@ def test_kafka_python_reads_what_is_left(served: tuple[str, Rows]) -> None:
 
 def test_aiokafka_reads_what_is_left(served: tuple[str, Rows]) -> None:
     from aiokafka import AIOKafkaConsumer
-    from aiokafka import TopicPartition as Place
+    from aiokafka import TopicPartition as ClientPartition
 
     bootstrap, left = served
 
@@ -136,9 +137,9 @@ def test_aiokafka_reads_what_is_left(served: tuple[str, Rows]) -> None:
             bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest"
         )
         await consumer.start()
-        consumer.assign([Place("t", 0)])
-        found = [await asyncio.wait_for(consumer.getone(), 10) for _ in left]
+        consumer.assign([ClientPartition("t", 0)])
+        received = [await asyncio.wait_for(consumer.getone(), 10) for _ in left]
         await consumer.stop()
-        return [(each.offset, each.key, each.value) for each in found]
+        return [(each.offset, each.key, each.value) for each in received]
 
     assert asyncio.run(read()) == left

@@ -13,7 +13,7 @@ from confluent_kafka.admin import NewTopic
 
 from apportion.wire.records.codec import decode_key, decode_value
 from apportion.wire.records.groups import GroupMetadataKey
-from tests.compat.driven import SESSION_MS, Client, Stage
+from tests.compat.foreign_clients import SESSION_MS, Client, GroupUnderTest
 from tests.compat.lanes import LANES, ONE_EACH, Lane
 from tests.compat.node import NodeMissing, node_with_clients
 
@@ -29,26 +29,28 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 
 @pytest.fixture
-def stage(bootstrap: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stage]:
+def tested(
+    bootstrap: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[GroupUnderTest]:
     """A topic and a group of this test's own, and nobody there yet."""
     name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
-    stage = Stage(bootstrap, name, name, tmp_path)
-    stage.admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(20)
-    yield stage
-    stage.end()
+    tested = GroupUnderTest(bootstrap, name, name, tmp_path)
+    tested.admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(20)
+    yield tested
+    tested.end()
 
 
 @pytest.fixture
 def client(
-    stage: Stage, lane: Lane, lane_missing: Callable[[str], NoReturn]
+    tested: GroupUnderTest, lane: Lane, lane_missing: Callable[[str], NoReturn]
 ) -> Callable[..., Client]:
     """`client(name, instance)` starts one client of the lane."""
     try:
         program = sys.executable if lane.driver.endswith(".py") else str(node_with_clients())
     except NodeMissing as problem:
         lane_missing(str(problem))
-    return lambda name, instance=None: stage.client(
-        [program, str(CLIENTS / lane.driver)], name, lane.wish, instance
+    return lambda name, instance=None: tested.client(
+        [program, str(CLIENTS / lane.driver)], name, lane.strategy_option, instance
     )
 
 
@@ -65,40 +67,46 @@ def shared_by(*members: Client) -> bool:
 
 
 def read_by(*members: Client) -> set[tuple[int, int]]:
-    return {place for member in members for place in member.read()}
+    return {record for member in members for record in member.read()}
 
 
-def read_by_owners(places: set[tuple[int, int]], *members: Client) -> bool:
+def read_by_owners(records: set[tuple[int, int]], *members: Client) -> bool:
     return all(
-        place in member.read()
+        record in member.read()
         for member in members
-        for place in places
-        if place[0] in member.owned()
+        for record in records
+        if record[0] in member.owned()
     )
 
 
-def described(stage: Stage) -> tuple[str, str, dict[str, list[int]]]:
+def described(tested: GroupUnderTest) -> tuple[str, str, dict[str, list[int]]]:
     """(state, assignor, {client id: partitions}) as the broker says."""
-    group = stage.admin.describe_consumer_groups([stage.group])[stage.group].result(20)
+    group = tested.admin.describe_consumer_groups([tested.group])[tested.group].result(20)
     members = {
-        each.client_id: sorted(place.partition for place in each.assignment.topic_partitions)
+        each.client_id: sorted(
+            partition.partition for partition in each.assignment.topic_partitions
+        )
         for each in group.members
     }
     return group.state.name, group.partition_assignor, members
 
 
-def committed(stage: Stage) -> dict[int, int]:
+def committed(tested: GroupUnderTest) -> dict[int, int]:
     """{partition: next offset} as the broker says."""
-    told = stage.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(stage.group)])[
-        stage.group
-    ].result(20)
-    return {place.partition: place.offset for place in told.topic_partitions}
+    offsets = tested.admin.list_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(tested.group)]
+    )[tested.group].result(20)
+    return {partition.partition: partition.offset for partition in offsets.topic_partitions}
 
 
-def saved_generation(stage: Stage) -> int:
+def saved_generation(tested: GroupUnderTest) -> int:
     """The newest generation of the classic group in the broker's own log."""
     consumer = Consumer(
-        {"bootstrap.servers": stage.bootstrap, "group.id": "onlooker", "enable.partition.eof": True}
+        {
+            "bootstrap.servers": tested.bootstrap,
+            "group.id": "onlooker",
+            "enable.partition.eof": True,
+        }
     )
     partitions = (
         consumer.list_topics("__consumer_offsets", 20).topics["__consumer_offsets"].partitions
@@ -110,9 +118,9 @@ def saved_generation(stage: Stage) -> int:
         assert message is not None
         if message.error():
             ended += 1
-        elif message.value() and decode_key(message.key()) == GroupMetadataKey(group=stage.group):
+        elif message.value() and decode_key(message.key()) == GroupMetadataKey(group=tested.group):
             generations.append(
-                decode_value(GroupMetadataKey(group=stage.group), message.value()).generation
+                decode_value(GroupMetadataKey(group=tested.group), message.value()).generation
             )
     consumer.close()
     return generations[-1]
@@ -120,24 +128,25 @@ def saved_generation(stage: Stage) -> int:
 
 @pytest.mark.parametrize("lane", LANES, ids=str)
 def test_three_share_leave_and_die_and_every_record_is_read(
-    stage: Stage, client: Callable[..., Client], lane: Lane
+    tested: GroupUnderTest, client: Callable[..., Client], lane: Lane
 ) -> None:
     first, second, third = everybody = [client(name) for name in ("first", "second", "third")]
     sent = first.produce([*range(PARTITIONS)] * 10)
     assert len(sent) == 10 * PARTITIONS
     first.join()
-    stage.until(lambda: shared_by(first), "one member owns everything")
+    tested.until(lambda: shared_by(first), "one member owns everything")
     second.join()
-    stage.until(lambda: shared_by(first, second), "two members share")
+    tested.until(lambda: shared_by(first, second), "two members share")
     third.join()
-    stage.until(
+    tested.until(
         lambda: shared_by(*everybody) and sent <= read_by(*everybody),
         "three members share, and all is read",
     )
     assignor = "uniform" if lane.strategy == "consumer" else lane.strategy
-    stage.until(  # who has revoked joins once more, and each of them may have its share before that
+    tested.until(
+        # who has revoked joins once more, and each of them may have its share before that
         lambda: (
-            described(stage)
+            described(tested)
             == ("STABLE", assignor, {member.name: member.owned() for member in everybody})
         ),
         "the broker says the same",
@@ -146,109 +155,109 @@ def test_three_share_leave_and_die_and_every_record_is_read(
     # the partition
     for _ in range(2):
         sent = first.produce(range(PARTITIONS))
-        stage.until(lambda now=sent: now <= read_by(*everybody), "what came is read")
+        tested.until(lambda now=sent: now <= read_by(*everybody), "what came is read")
     for member in everybody:
-        assert [place for place in sorted(member.read()) if place in sent] == [
+        assert [record for record in sorted(member.read()) if record in sent] == [
             (each, 11) for each in member.owned()
         ]
 
     third.leave()
-    took = stage.until(
+    took = tested.until(
         lambda: shared_by(first, second), "two members share what the third has left"
     )
     assert took < SESSION_MS / 1000, "a leave is not found out by a timeout"
     sent = first.produce(range(PARTITIONS))
-    stage.until(lambda: sent <= read_by(first, second), "what came is read")
+    tested.until(lambda: sent <= read_by(first, second), "what came is read")
     positions = second.commit()
     second.crash()
-    stage.until(lambda: shared_by(first), "the last member has what the dead one had")
+    tested.until(lambda: shared_by(first), "the last member has what the dead one had")
     seen = len(first.read())
     sent = first.produce(range(PARTITIONS))
-    stage.until(lambda: sent <= read_by(first), "what came is read")
+    tested.until(lambda: sent <= read_by(first), "what came is read")
     taken_over = [
         (partition, offset) for partition, offset in first.read()[seen:] if partition in positions
     ]
-    assert sorted(taken_over) == sorted(place for place in sent if place[0] in positions)
+    assert sorted(taken_over) == sorted(record for record in sent if record[0] in positions)
     # which gives everything back first
     if lane.strategy in ("cooperative-sticky", "consumer") and lane.client != "aiokafka":
-        assert [] not in first.heard("owned"), "a cooperative member goes on with what it keeps"
+        assert [] not in first.values_of("owned"), "a cooperative member goes on with what it keeps"
     first.leave()
-    assert described(stage)[::2] == ("EMPTY", {})
+    assert described(tested)[::2] == ("EMPTY", {})
 
 
 @pytest.mark.parametrize("lane", ONE_EACH, ids=str)
 def test_a_successor_reads_on_exactly_from_what_was_committed(
-    stage: Stage, client: Callable[..., Client]
+    tested: GroupUnderTest, client: Callable[..., Client]
 ) -> None:
     first = client("first")
     sent = first.produce([*range(PARTITIONS)] * 10)
     first.join()
-    stage.until(lambda: sent <= read_by(first), "all is read")
+    tested.until(lambda: sent <= read_by(first), "all is read")
     positions = first.commit()
     assert positions == dict.fromkeys(range(PARTITIONS), 10)
-    assert committed(stage) == positions
+    assert committed(tested) == positions
     sent = first.produce([*range(PARTITIONS)] * 5)
-    stage.until(lambda: sent <= read_by(first), "more is read, and not committed")
+    tested.until(lambda: sent <= read_by(first), "more is read, and not committed")
     first.leave()
-    assert committed(stage) == positions
+    assert committed(tested) == positions
     second = client("second")
     second.join()
-    stage.until(lambda: sent <= read_by(second), "the successor has read on")
+    tested.until(lambda: sent <= read_by(second), "the successor has read on")
     assert sorted(second.read()) == sorted(sent)
     second.leave()
 
 
 @pytest.mark.parametrize("lane", [lane for lane in LANES if lane.static], ids=str)
 def test_a_static_member_comes_back_and_nobody_else_notices(
-    stage: Stage, client: Callable[..., Client], lane: Lane
+    tested: GroupUnderTest, client: Callable[..., Client], lane: Lane
 ) -> None:
     names = ("first", "second", "third")
     members = {name: client(name, instance=name) for name in names}
     members["first"].produce(range(PARTITIONS))
     for count, name in enumerate(names, 1):
         members[name].join()
-        stage.until(
+        tested.until(
             lambda now=count: shared_by(*[members[each] for each in names[:now]]), f"{count} share"
         )
     sent = members["first"].produce(range(PARTITIONS))
-    stage.until(
+    tested.until(
         lambda: read_by_owners(sent, *members.values()),
         "what came is read, and no rebalance is under way",
     )
-    generation = saved_generation(stage)
+    generation = saved_generation(tested)
     for name, crashes in (("first", True), ("third", not lane.stays)):  # the first is the leader
         others = [members[each] for each in names if each != name]
-        before = members[name].owned(), [each.heard("owned") for each in others]
+        before = members[name].owned(), [each.values_of("owned") for each in others]
         members[name].crash() if crashes else members[name].leave()
         members[name] = client(name, instance=name)
         members[name].join()
-        stage.until(lambda came=members[name]: came.owned(), f"{name} is back")
-        assert (members[name].owned(), [each.heard("owned") for each in others]) == before
-    assert saved_generation(stage) == generation
+        tested.until(lambda came=members[name]: came.owned(), f"{name} is back")
+        assert (members[name].owned(), [each.values_of("owned") for each in others]) == before
+    assert saved_generation(tested) == generation
     sent = members["first"].produce(range(PARTITIONS))
-    stage.until(lambda: sent <= read_by(*members.values()), "what came is read")
+    tested.until(lambda: sent <= read_by(*members.values()), "what came is read")
 
 
 @pytest.mark.parametrize("lane", ONE_EACH, ids=str)
 def test_members_go_on_after_the_broker_was_killed(
-    broker: "Served", stage: Stage, client: Callable[..., Client]
+    broker: "Served", tested: GroupUnderTest, client: Callable[..., Client]
 ) -> None:
     first, second = both = client("first"), client("second")
     first.produce(range(PARTITIONS))
     first.join()
-    stage.until(lambda: shared_by(first), "one member owns everything")
+    tested.until(lambda: shared_by(first), "one member owns everything")
     second.join()
-    stage.until(lambda: shared_by(*both), "two members share")
+    tested.until(lambda: shared_by(*both), "two members share")
     sent = first.produce(range(PARTITIONS))
-    stage.until(lambda: read_by_owners(sent, *both), "what came is read")
+    tested.until(lambda: read_by_owners(sent, *both), "what came is read")
     positions = first.commit() | second.commit()
     owned = first.owned(), second.owned()
     broker.kill()
     broker.start()
     sent = first.produce(range(PARTITIONS))
-    stage.until(
+    tested.until(
         lambda: shared_by(*both) and read_by_owners(sent, *both),
         "they share, and what came is read",
     )
     assert (first.owned(), second.owned()) == owned
-    assert committed(stage) == positions == dict.fromkeys(range(PARTITIONS), 2)
+    assert committed(tested) == positions == dict.fromkeys(range(PARTITIONS), 2)

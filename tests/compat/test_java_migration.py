@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import ConsumerGroupType
 
-from tests.compat.java.jvm import Jvm, classic, modern
-from tests.compat.java.stage import Stage
-from tests.compat.java.story import (
+from tests.compat.java.group_under_test import GroupUnderTest
+from tests.compat.java.history import (
     Actor,
     all_read,
     quarrels,
@@ -21,6 +20,7 @@ from tests.compat.java.story import (
     until,
     vacancies_ms,
 )
+from tests.compat.java.jvm import Jvm, classic, modern
 
 if TYPE_CHECKING:
     from tests.compat.conftest import Served
@@ -37,15 +37,15 @@ class Rolling:
     shared again.
     """
 
-    def __init__(self, stage: Stage, jvm: Jvm) -> None:
-        self.stage, self._jvm = stage, jvm
+    def __init__(self, tested: GroupUnderTest, jvm: Jvm) -> None:
+        self.tested, self._jvm = tested, jvm
         self.present: list[Actor]
         self.everybody: list[Actor]
         self.present, self.everybody = [], []
 
     def join(self, name: str, config: dict[str, int | str]) -> None:
         """One more."""
-        member = self.stage.join(self._jvm, name, config)
+        member = self.tested.join(self._jvm, name, config)
         self.present.append(member)
         self.everybody.append(member)
         self._settle()
@@ -63,11 +63,11 @@ class Rolling:
     def _settle(self) -> None:
         # Stable too: a classic member that lags behind the epoch when the group becomes a classic
         # one loses what it has.
-        settled(self.stage.partitions, *self.present)
+        settled(self.tested.partitions, *self.present)
         wanted = ("STABLE", len(self.present))
         until(
-            lambda: self.stage.described()[1:] == wanted,
-            lambda: f"the group is {wanted}: {self.stage.described()}",
+            lambda: self.tested.described()[1:] == wanted,
+            lambda: f"the group is {wanted}: {self.tested.described()}",
         )
 
     def longest_ms(self, step: Callable[..., None]) -> int:
@@ -81,31 +81,31 @@ class Rolling:
 
 @pytest.mark.parametrize("assignor", ["range", "sticky", "cooperative-sticky"])
 def test_a_group_migrates_live_to_the_consumer_protocol_and_back(
-    bootstrap: str, resident: Jvm, assignor: str
+    bootstrap: str, shared_jvm: Jvm, assignor: str
 ) -> None:
     old, new = classic(assignor), modern()
-    stage = Stage(bootstrap, resident, 6)
-    flow = stage.flow(pause_ms=5)
-    group = Rolling(stage, resident)
+    tested = GroupUnderTest(bootstrap, shared_jvm, 6)
+    flow = tested.flow(pause_ms=5)
+    group = Rolling(tested, shared_jvm)
     for number in range(3):
         group.join(f"old {number}", old)
-    assert stage.described()[0] == ConsumerGroupType.CLASSIC
+    assert tested.described()[0] == ConsumerGroupType.CLASSIC
     ordinary = [group.longest_ms(group.leave), group.longest_ms(lambda: group.join("old 3", old))]
 
     upgrade = [group.longest_ms(lambda: group.join("new 0", new)), group.longest_ms(group.leave)]
-    assert stage.described()[0] == ConsumerGroupType.CONSUMER
+    assert tested.described()[0] == ConsumerGroupType.CONSUMER
     upgrade += [
         group.longest_ms(lambda name=name: group.replace(name, new)) for name in ("new 1", "new 2")
     ]
-    assert stage.described()[0] == ConsumerGroupType.CONSUMER
+    assert tested.described()[0] == ConsumerGroupType.CONSUMER
     ordinary += [group.longest_ms(group.leave), group.longest_ms(lambda: group.join("new 3", new))]
 
     downgrade = [group.longest_ms(lambda: group.join("old 4", old)), group.longest_ms(group.leave)]
-    assert stage.described()[0] == ConsumerGroupType.CONSUMER
+    assert tested.described()[0] == ConsumerGroupType.CONSUMER
     downgrade += [
         group.longest_ms(lambda name=name: group.replace(name, old)) for name in ("old 5", "old 6")
     ]
-    assert stage.described()[0] == ConsumerGroupType.CLASSIC
+    assert tested.described()[0] == ConsumerGroupType.CLASSIC
 
     sent = flow.leave().records
     all_read(sent, group.everybody)
@@ -122,71 +122,71 @@ def test_a_group_migrates_live_to_the_consumer_protocol_and_back(
 
 
 def test_static_members_change_their_protocol_by_a_restart_and_keep_their_partitions(
-    bootstrap: str, resident: Jvm
+    bootstrap: str, shared_jvm: Jvm
 ) -> None:
-    stage = Stage(bootstrap, resident, 6)
+    tested = GroupUnderTest(bootstrap, shared_jvm, 6)
     old = {
         each: classic("cooperative-sticky", session_timeout_ms=20_000, group_instance_id=each)
         for each in "ab"
     }
     new = {each: modern(group_instance_id=each) for each in "ab"}
-    a, b = stage.join(resident, "a", old["a"]), stage.join(resident, "b", old["b"])
-    settled(stage.partitions, a, b)
+    a, b = tested.join(shared_jvm, "a", old["a"]), tested.join(shared_jvm, "b", old["b"])
+    settled(tested.partitions, a, b)
     before = a.owned, b.owned
     everybody = [a, b]
     for name, config, kind in (("newer", new, "CONSUMER"), ("older", old, "CLASSIC")):
-        a = restarted(stage, resident, a, f"{name} a", config["a"])
-        b = restarted(stage, resident, b, f"{name} b", config["b"])
+        a = restarted(tested, shared_jvm, a, f"{name} a", config["a"])
+        b = restarted(tested, shared_jvm, b, f"{name} b", config["b"])
         everybody += [a, b]
         assert (a.owned, b.owned) == before
         wanted = (ConsumerGroupType[kind], "STABLE", 2)
-        until(lambda wanted=wanted: stage.described() == wanted, f"the group is {wanted}")
-        stage.produce(100)
-        all_read(stage.sent, everybody)
+        until(lambda wanted=wanted: tested.described() == wanted, f"the group is {wanted}")
+        tested.produce(100)
+        all_read(tested.sent, everybody)
     assert unexplained_repeats(everybody) == []
     a.leave(), b.leave()
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_a_mixed_group_outlives_its_broker_and_the_crash_of_its_last_consumer_member(
-    broker: "Served", resident: Jvm, mortal: Jvm, assignor: str
+    broker: "Served", shared_jvm: Jvm, killable_jvm: Jvm, assignor: str
 ) -> None:
-    stage = Stage(broker.bootstrap, resident, 6)
+    tested = GroupUnderTest(broker.bootstrap, shared_jvm, 6)
     old = classic(assignor, session_timeout_ms=10_000, metadata_recovery_strategy="none")
-    first, second = stage.join(resident, "first", old), stage.join(resident, "second", old)
-    settled(stage.partitions, first, second)
-    third = stage.join(mortal, "third", modern(metadata_recovery_strategy="none"))
+    first, second = tested.join(shared_jvm, "first", old), tested.join(shared_jvm, "second", old)
+    settled(tested.partitions, first, second)
+    third = tested.join(killable_jvm, "third", modern(metadata_recovery_strategy="none"))
     everybody = [first, second, third]
-    settled(stage.partitions, *everybody)
-    stage.produce(90)
-    all_read(stage.sent, everybody)
+    settled(tested.partitions, *everybody)
+    tested.produce(90)
+    all_read(tested.sent, everybody)
     wanted = (ConsumerGroupType.CONSUMER, "STABLE", 3)
-    until(lambda: stage.described() == wanted, f"the group is {wanted}")
+    until(lambda: tested.described() == wanted, f"the group is {wanted}")
     before = [member.owned for member in everybody]
 
     broker.kill()
     broker.start()
-    stage.produce(90)
-    all_read(stage.sent, everybody)
+    tested.produce(90)
+    all_read(tested.sent, everybody)
     assert [member.owned for member in everybody] == before
-    assert stage.described() == wanted
+    assert tested.described() == wanted
 
-    mortal.crash()
-    settled(stage.partitions, first, second)
-    assert stage.described()[0] == ConsumerGroupType.CLASSIC
-    stage.produce(90)
-    all_read(stage.sent, everybody)
+    killable_jvm.crash()
+    settled(tested.partitions, first, second)
+    assert tested.described()[0] == ConsumerGroupType.CLASSIC
+    tested.produce(90)
+    all_read(tested.sent, everybody)
     assert quarrels(everybody) == []
     assert unexplained_repeats(everybody) == []
     first.leave(), second.leave()
 
 
 def restarted(
-    stage: Stage, jvm: Jvm, member: Actor, name: str, config: dict[str, int | str]
+    tested: GroupUnderTest, jvm: Jvm, member: Actor, name: str, config: dict[str, int | str]
 ) -> Actor:
     """A new member that has what `member` had, which has closed itself."""
     had = member.owned
     member.leave()
-    again = stage.join(jvm, name, config)
+    again = tested.join(jvm, name, config)
     until(lambda: again.owned == had, lambda: f"{name} has {had}: {again.owned}")
     return again

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from apportion.testing.kafka import KafkaMissing, jars_of
+from tests.compat.java.group_under_test import GroupUnderTest
+from tests.compat.java.history import all_read, committed_by, settled, until
 from tests.compat.java.jvm import Jvm, classic
-from tests.compat.java.stage import Stage
-from tests.compat.java.story import all_read, committed_by, settled, until
 
 if TYPE_CHECKING:
     from tests.compat.conftest import Served
@@ -139,36 +139,38 @@ def test_javas_tool_reads_the_log_of_the_offsets_topic(
 
 
 def test_java_admins_delete_records(
-    bootstrap: str, java: Callable[..., list[str]], resident: Jvm, tmp_path: Path
+    bootstrap: str, java: Callable[..., list[str]], shared_jvm: Jvm, tmp_path: Path
 ) -> None:
-    stage = Stage(bootstrap, resident, 2)
-    stage.produce(200)
-    ends = [[each[1] for each in stage.sent].count(partition) for partition in range(2)]
+    tested = GroupUnderTest(bootstrap, shared_jvm, 2)
+    tested.produce(200)
+    ends = [[each[1] for each in tested.sent].count(partition) for partition in range(2)]
     wanted = [
-        {"topic": stage.topic, "partition": partition, "offset": offset}
+        {"topic": tested.topic, "partition": partition, "offset": offset}
         for partition, offset in enumerate((5, -1))
     ]
     (tmp_path / "wanted.json").write_text(json.dumps({"version": 1, "partitions": wanted}))
     to = ("--bootstrap-server", bootstrap)
-    told = java("DeleteRecordsCommand", *to, "--offset-json-file", str(tmp_path / "wanted.json"))
-    assert sorted(told[-2:]) == [
-        f"partition: {stage.topic}-0 low_watermark: 5",
-        f"partition: {stage.topic}-1 low_watermark: {ends[1]}",
+    output = java("DeleteRecordsCommand", *to, "--offset-json-file", str(tmp_path / "wanted.json"))
+    assert sorted(output[-2:]) == [
+        f"partition: {tested.topic}-0 low_watermark: 5",
+        f"partition: {tested.topic}-1 low_watermark: {ends[1]}",
     ]
-    starts = java("GetOffsetShell", *to, "--topic", stage.topic, "--time", "earliest")
-    assert sorted(starts) == [f"{stage.topic}:0:5", f"{stage.topic}:1:{ends[1]}"]
+    starts = java("GetOffsetShell", *to, "--topic", tested.topic, "--time", "earliest")
+    assert sorted(starts) == [f"{tested.topic}:0:5", f"{tested.topic}:1:{ends[1]}"]
 
 
 def test_java_admins_see_and_change_classic_groups(
-    bootstrap: str, java: Callable[..., list[str]], resident: Jvm
+    bootstrap: str, java: Callable[..., list[str]], shared_jvm: Jvm
 ) -> None:
-    stage = Stage(bootstrap, resident, 4)
-    topic, group = stage.topic, stage.group
-    stage.produce(200)
-    ends = [[each[1] for each in stage.sent].count(partition) for partition in range(4)]
-    both = [stage.join(resident, name, classic("range", client_id=name)) for name in ("one", "two")]
-    settled(stage.partitions, *both)
-    all_read(stage.sent, both)
+    tested = GroupUnderTest(bootstrap, shared_jvm, 4)
+    topic, group = tested.topic, tested.group
+    tested.produce(200)
+    ends = [[each[1] for each in tested.sent].count(partition) for partition in range(4)]
+    both = [
+        tested.join(shared_jvm, name, classic("range", client_id=name)) for name in ("one", "two")
+    ]
+    settled(tested.partitions, *both)
+    all_read(tested.sent, both)
     until(
         lambda: (
             committed_by(both) == {(topic, partition): end for partition, end in enumerate(ends)}
@@ -178,36 +180,36 @@ def test_java_admins_see_and_change_classic_groups(
     to = ("--bootstrap-server", bootstrap)
     of_group = (*to, "--group", group)
 
-    def told(tool: str, *arguments: str) -> list[str]:
+    def run_tool(tool: str, *arguments: str) -> list[str]:
         return [re.sub(r"(one|two)-\S+ ", r"\1-ID ", line) for line in java(tool, *arguments)[1:]]
 
-    assert sorted(told(GROUPS, *of_group, "--describe")) == [
+    assert sorted(run_tool(GROUPS, *of_group, "--describe")) == [
         f"{group} {topic} {partition} {end} {end} 0 {name}-ID /127.0.0.1 {name}"
         for partition, (end, name) in enumerate(
             zip(ends, ("one", "one", "two", "two"), strict=True)
         )
     ]
-    assert sorted(told(GROUPS, *of_group, "--describe", "--members", "--verbose")) == [
+    assert sorted(run_tool(GROUPS, *of_group, "--describe", "--members", "--verbose")) == [
         f"{group} one-ID /127.0.0.1 one 2 - {topic}:0,1 - -",
         f"{group} two-ID /127.0.0.1 two 2 - {topic}:2,3 - -",
     ]
-    described = told(GROUPS, *of_group, "--describe", "--state")
+    described = run_tool(GROUPS, *of_group, "--describe", "--state")
     assert [re.sub(r"\(\d+\)", "(N)", line) for line in described] == [
         f"{group} {bootstrap} (N) range Stable 2"
     ]
-    assert told(GROUPS, *to, "--list", "--state", "--type") == [f"{group} Classic Stable"]
-    assert told(
+    assert run_tool(GROUPS, *to, "--list", "--state", "--type") == [f"{group} Classic Stable"]
+    assert run_tool(
         "GroupsCommand", *to, "--list", "--group-type", "classic", "--protocol", "consumer"
     ) == [f"{group} Classic consumer"]
-    assert "GroupNotEmptyException" in told(GROUPS, *of_group, "--delete")[0]
+    assert "GroupNotEmptyException" in run_tool(GROUPS, *of_group, "--delete")[0]
 
     for member in both:
         member.leave()
     reset = ("--topic", topic, "--reset-offsets", "--to-offset", "1", "--execute")
-    assert sorted(told(GROUPS, *of_group, *reset)) == [
+    assert sorted(run_tool(GROUPS, *of_group, *reset)) == [
         f"{group} {topic} {partition} 1" for partition in range(4)
     ]
-    assert sorted(told(GROUPS, *of_group, "--describe")) == [
+    assert sorted(run_tool(GROUPS, *of_group, "--describe")) == [
         f"{group} {topic} {partition} 1 {end} {end - 1} - - -" for partition, end in enumerate(ends)
     ]
     assert "successful" in java(GROUPS, *of_group, "--delete")[-1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.compat.java.story import until
+from tests.compat.java.history import until
 from tests.compat.streams.application import Application, repeats
 from tests.compat.streams.program import LEAVES, Instance, Streams
 
@@ -76,8 +76,8 @@ def test_counts_are_right_through_growth_a_crash_and_a_return(
     replayed = repeats(application.instances)
     assert set(replayed) <= set(lost), "who lives hands over what it has done"
     assert replayed == {
-        place: list(range(committed.get(place, 0), taken[-1] + 1))
-        for place, taken in replayed.items()
+        partition: list(range(committed.get(partition, 0), taken[-1] + 1))
+        for partition, taken in replayed.items()
     }
     assert set(ledger.repeated) <= application.words_of(replayed), "nothing else is counted twice"
     assert application.purged()
@@ -159,7 +159,7 @@ def test_an_application_of_1_1_is_rolled_to_3_9_by_two_bounces_and_on_to_4_3(
     assert [program.complaints() for program in (older, streams)] == [[], []]
 
 
-def test_an_application_of_2_8_is_rolled_to_4_3_by_one_bounce_and_moves_up_by_probing(
+def test_one_rolling_bounce_and_probing_upgrade_an_application_from_2_8_to_4_3(
     bootstrap: str, streams: Streams, launch: Callable[..., Streams], tmp_path: Path
 ) -> None:
     application = Application(bootstrap, "words")

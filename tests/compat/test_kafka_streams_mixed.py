@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.compat.java.story import until
+from tests.compat.java.history import until
 from tests.compat.streams.application import Application, repeats
 from tests.compat.streams.program import LEAVES, Instance, Streams
-from tests.compat.streams.pythonic import PythonInstance
+from tests.compat.streams.python_instance import PythonInstance
 
 # kafka-python's, of another module
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -66,7 +66,7 @@ def test_two_in_java_and_one_in_python_count_together(
 
 
 @pytest.mark.parametrize("first", ["java", "python"])
-def test_a_member_from_the_future_makes_the_group_probe_and_steps_up_when_it_is_alone(
+def test_a_newer_member_makes_the_group_probe_and_upgrades_when_it_is_alone(
     bootstrap: str,
     streams: Streams,
     python: Callable[..., PythonInstance],

@@ -29,7 +29,7 @@ class Load:
 
     def __init__(self, bootstrap: str) -> None:
         self.stop = threading.Event()
-        self.told: dict[tuple[int, int], bytes] = {}  # (partition, offset) -> value
+        self.acknowledged: dict[tuple[int, int], bytes] = {}  # (partition, offset) -> value
         self.failed: list[Any] = []
         self.committed = 0
         self._bootstrap = bootstrap
@@ -60,15 +60,17 @@ class Load:
             }
         )
 
-        def told(error: Any, message: Any) -> None:
+        def on_delivery(error: Any, message: Any) -> None:
             if error is not None:
                 self.failed.append(error)
             else:
-                self.told[message.partition(), message.offset()] = message.value()
+                self.acknowledged[message.partition(), message.offset()] = message.value()
 
         number = 0
         while not self.stop.is_set():
-            producer.produce("t", b"%d" % number, key=b"%d" % (number % 11), on_delivery=told)
+            producer.produce(
+                "t", b"%d" % number, key=b"%d" % (number % 11), on_delivery=on_delivery
+            )
             number += 1
             producer.poll(0)
             time.sleep(0.0005)
@@ -105,9 +107,9 @@ def test_twenty_kills_lose_and_double_nothing(served: "Served") -> None:
     }
     with Load(served.bootstrap) as load:
         for _ in range(KILLS):
-            before = len(load.told), load.committed
+            before = len(load.acknowledged), load.committed
             deadline = time.monotonic() + 30
-            while len(load.told) <= before[0] or load.committed <= before[1]:
+            while len(load.acknowledged) <= before[0] or load.committed <= before[1]:
                 assert time.monotonic() < deadline, (
                     f"no progress after a kill: {before}; {served.log()}"
                 )
@@ -120,13 +122,13 @@ def test_twenty_kills_lose_and_double_nothing(served: "Served") -> None:
     offset = consumer.committed([TopicPartition("t", 0)], timeout=20)[0].offset
     assert load.committed <= offset <= load.committed + 1
     consumer.assign([TopicPartition("t", partition, 0) for partition in range(3)])
-    found: dict[Any, bytes | None] = {}
-    while len(found) < len(load.told):
+    stored: dict[Any, bytes | None] = {}
+    while len(stored) < len(load.acknowledged):
         message = consumer.poll(10)
-        assert message is not None, f"{len(found)} of {len(load.told)} records are there"
+        assert message is not None, f"{len(stored)} of {len(load.acknowledged)} records are there"
         assert message.error() is None
-        found[message.partition(), message.offset()] = message.value()
+        stored[message.partition(), message.offset()] = message.value()
     consumer.close()
-    assert load.told.items() <= found.items()
-    values = list(found.values())
+    assert load.acknowledged.items() <= stored.items()
+    values = list(stored.values())
     assert len(values) == len(set(values))

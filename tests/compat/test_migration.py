@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import NewTopic
 
-from tests.compat.driven import Client, Stage
+from tests.compat.foreign_clients import Client, GroupUnderTest
 
 PARTITIONS = 6
 DRIVER = Path(__file__).with_name("clients") / "confluent.py"
@@ -24,9 +24,9 @@ class Rolling:
     and at its end.
     """
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.producer = stage.client([sys.executable, str(DRIVER)], "producer", "consumer")
+    def __init__(self, tested: GroupUnderTest) -> None:
+        self.tested = tested
+        self.producer = tested.client([sys.executable, str(DRIVER)], "producer", "consumer")
         self.members: list[Client]
         self.everybody: list[Client]
         self.sent: set[tuple[int, int]]
@@ -35,7 +35,7 @@ class Rolling:
     def start(self, name: str, strategy: str, instance: str | None = None) -> Client:
         """A member comes."""
         self.flow()
-        member = self.stage.client([sys.executable, str(DRIVER)], name, strategy, instance)
+        member = self.tested.client([sys.executable, str(DRIVER)], name, strategy, instance)
         member.join()
         self.members.append(member)
         self.everybody.append(member)
@@ -58,11 +58,11 @@ class Rolling:
         """The members share all partitions, and each record has been read by whoever owns it now,
         or by somebody before.
         """
-        self.stage.until(
+        self.tested.until(
             self.is_shared, f"{[member.name for member in self.members]} share the partitions"
         )
         self.flow()
-        self.stage.until(self.is_read, "everything is read")
+        self.tested.until(self.is_read, "everything is read")
 
     def is_shared(self) -> bool:
         owned = [member.owned() for member in self.members]
@@ -71,30 +71,30 @@ class Rolling:
         return whole and max(sizes) - min(sizes) <= 1
 
     def is_read(self) -> bool:
-        return self.sent <= {place for member in self.everybody for place in member.read()}
+        return self.sent <= {record for member in self.everybody for record in member.read()}
 
     def described(self) -> tuple[str, int]:
         """(type, members) as the broker says."""
-        group = self.stage.admin.describe_consumer_groups([self.stage.group])[
-            self.stage.group
+        group = self.tested.admin.describe_consumer_groups([self.tested.group])[
+            self.tested.group
         ].result(20)
         return group.type.name, len(group.members)
 
     def committed(self) -> dict[int, int]:
         """{partition: next offset} as the broker says."""
-        asked = [ConsumerGroupTopicPartitions(self.stage.group)]
-        told = self.stage.admin.list_consumer_group_offsets(asked)[self.stage.group].result(20)
-        return {place.partition: place.offset for place in told.topic_partitions}
+        asked = [ConsumerGroupTopicPartitions(self.tested.group)]
+        offsets = self.tested.admin.list_consumer_group_offsets(asked)[self.tested.group].result(20)
+        return {partition.partition: partition.offset for partition in offsets.topic_partitions}
 
 
 @pytest.fixture
 def group(bootstrap: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rolling]:
     """A topic and a group of this test's own."""
     name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
-    stage = Stage(bootstrap, name, name, tmp_path)
-    stage.admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(20)
-    yield Rolling(stage)
-    stage.end()
+    tested = GroupUnderTest(bootstrap, name, name, tmp_path)
+    tested.admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(20)
+    yield Rolling(tested)
+    tested.end()
 
 
 @pytest.mark.parametrize("strategy", ["cooperative-sticky", "range"])

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import ConsumerGroupType
 
-from tests.compat.java.jvm import Jvm, classic, modern
-from tests.compat.java.stage import Stage
-from tests.compat.java.story import (
+from tests.compat.java.group_under_test import GroupUnderTest
+from tests.compat.java.history import (
     Actor,
     all_read,
     quarrels,
@@ -20,6 +19,7 @@ from tests.compat.java.story import (
     unexplained_repeats,
     until,
 )
+from tests.compat.java.jvm import Jvm, classic, modern
 from tests.compat.java.threads import joined, librdkafka, ours
 
 THREADS = {"librdkafka": librdkafka, "apportion": ours}
@@ -30,13 +30,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 
 @pytest.fixture
-def stage(bootstrap: str, resident: Jvm) -> Stage:
-    return Stage(bootstrap, resident, 7)
+def tested(bootstrap: str, shared_jvm: Jvm) -> GroupUnderTest:
+    return GroupUnderTest(bootstrap, shared_jvm, 7)
 
 
 @pytest.fixture
 def join(
-    stage: Stage, bootstrap: str, resident: Jvm, tmp_path: Path
+    tested: GroupUnderTest, bootstrap: str, shared_jvm: Jvm, tmp_path: Path
 ) -> Iterator[Callable[..., Actor]]:
     """`join(kind)` is one more member of that kind; all have left at the end."""
     everybody: list[Actor] = []
@@ -44,14 +44,14 @@ def join(
     def another(kind: str, protocol: str = "classic") -> Actor:
         name = f"{kind} {protocol} {len(everybody)}"
         if kind == "java":
-            member = stage.join(
-                resident,
+            member = tested.join(
+                shared_jvm,
                 name,
                 modern() if protocol == "consumer" else classic("cooperative-sticky"),
             )
         else:
             member = joined(
-                THREADS[kind], name, tmp_path, bootstrap, stage.group, stage.topic, protocol
+                THREADS[kind], name, tmp_path, bootstrap, tested.group, tested.topic, protocol
             )
         everybody.append(member)
         return member
@@ -63,31 +63,31 @@ def join(
 
 @pytest.mark.parametrize("leads", KINDS)
 def test_members_of_all_kinds_share_keep_and_read_everything(
-    stage: Stage, join: Callable[..., Actor], leads: str
+    tested: GroupUnderTest, join: Callable[..., Actor], leads: str
 ) -> None:
-    flow = stage.flow(pause_ms=5)
+    flow = tested.flow(pause_ms=5)
     present: list[Actor] = []
     # who is first leads as long as it stays
     for kind in sorted(KINDS, key=lambda kind: kind != leads):
         before = owned_by(present)
         present.append(join(kind))
-        settled(stage.partitions, *present)
+        settled(tested.partitions, *present)
         assert_moved_little(before, owned_by(present))
         until(lambda: present[-1].records, f"the {kind} member reads")
     everybody = list(present)
-    stage.grow(10)  # the leader is the one who must notice
-    settled(stage.partitions, *present)
+    tested.grow(10)  # the leader is the one who must notice
+    settled(tested.partitions, *present)
 
     for leaver in (present[1], present[0]):
         before = owned_by(present)
         present.remove(leaver)
         leaver.leave()
-        settled(stage.partitions, *present)
+        settled(tested.partitions, *present)
         assert_moved_little(before, owned_by(present))
     for kind in KINDS:
         before = owned_by(present)
         present.append(join(kind))
-        settled(stage.partitions, *present)
+        settled(tested.partitions, *present)
         assert_moved_little(before, owned_by(present))
 
     everybody += present[-len(KINDS) :]
@@ -99,10 +99,10 @@ def test_members_of_all_kinds_share_keep_and_read_everything(
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_members_of_all_kinds_and_both_protocols_come_and_go_at_random(
-    stage: Stage, join: Callable[..., Actor], seed: int
+    tested: GroupUnderTest, join: Callable[..., Actor], seed: int
 ) -> None:
     chance = random.Random(seed)
-    flow = stage.flow(pause_ms=5)
+    flow = tested.flow(pause_ms=5)
     present: list[Actor]
     everybody: list[Actor]
     protocols: set[ConsumerGroupType]
@@ -115,8 +115,8 @@ def test_members_of_all_kinds_and_both_protocols_come_and_go_at_random(
                 protocol = chance.choice(("classic", "consumer"))
                 present.append(join(chance.choice(KINDS), protocol))
                 everybody.append(present[-1])
-        settled(stage.partitions, *present)
-        protocols.add(stage.described()[0])
+        settled(tested.partitions, *present)
+        protocols.add(tested.described()[0])
     all_read(flow.leave().records, everybody)
     assert quarrels(everybody) == []
     assert unexplained_repeats(everybody) == []

@@ -29,29 +29,29 @@ def read_all(bootstrap: str, topic: str, count: int) -> dict[int, list[Any]]:
     )
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-    found: dict[Any, list[Any]] = {partition: [] for partition in partitions}
-    while sum(map(len, found.values())) < count:
+    stored: dict[Any, list[Any]] = {partition: [] for partition in partitions}
+    while sum(map(len, stored.values())) < count:
         message = consumer.poll(10)
-        assert message is not None, f"{sum(map(len, found.values()))} of {count} records came"
+        assert message is not None, f"{sum(map(len, stored.values()))} of {count} records came"
         assert message.error() is None
-        found[message.partition()].append(
+        stored[message.partition()].append(
             (message.offset(), message.key(), message.value(), message.headers())
         )
     assert consumer.poll(0.2) is None
     consumer.close()
-    return found
+    return stored
 
 
-def check(found: dict[int, list[Any]], sent: list[tuple[bytes, bytes]]) -> None:
+def check(stored: dict[int, list[Any]], sent: list[tuple[bytes, bytes]]) -> None:
     """`found` holds what was sent, once, at offsets without a gap, each key in the order of its
     sending.
     """
-    for records in found.values():
+    for records in stored.values():
         assert [offset for offset, *_ in records] == list(range(len(records)))
         values = [int(value) for _, _, value, _ in records]
         assert values == sorted(values)
     assert sorted(
-        (key, value) for records in found.values() for _, key, value, _ in records
+        (key, value) for records in stored.values() for _, key, value, _ in records
     ) == sorted(sent)
 
 
@@ -67,7 +67,7 @@ def test_confluent_kafka_produces(served: "Served", codec: str, idempotent: bool
             "queue.buffering.max.messages": 1000,
         }
     )
-    told = []
+    delivered = []
     sent = [(b"k%d" % (n % 7), b"%d" % n) for n in range(COUNT)]
     for key, value in sent:
         producer.produce(
@@ -75,14 +75,14 @@ def test_confluent_kafka_produces(served: "Served", codec: str, idempotent: bool
             value,
             key,
             headers={"h": b"1"},
-            on_delivery=lambda error, message: told.append(error),
+            on_delivery=lambda error, message: delivered.append(error),
         )
         producer.poll(0)
     assert producer.flush(30) == 0
-    assert told == [None] * COUNT
-    found = read_all(served.bootstrap, "t", COUNT)
-    check(found, sent)
-    assert {headers[0] for records in found.values() for *_, headers in records} == {("h", b"1")}
+    assert delivered == [None] * COUNT
+    stored = read_all(served.bootstrap, "t", COUNT)
+    check(stored, sent)
+    assert {headers[0] for records in stored.values() for *_, headers in records} == {("h", b"1")}
 
 
 @pytest.mark.parametrize("acks", [0, 1])
@@ -108,13 +108,13 @@ def test_kafka_python_produces(served: "Served", codec: str | None, idempotent: 
     )
     sent = [(b"k%d" % (n % 7), b"%d" % n) for n in range(COUNT)]
     futures = [producer.send("t", value, key) for key, value in sent]
-    told = [future.get(30) for future in futures]
+    delivered = [future.get(30) for future in futures]
     producer.close()
-    found = read_all(served.bootstrap, "t", COUNT)
-    check(found, sent)
-    places = [(each.partition, each.offset) for each in told]
-    assert sorted(places) == sorted(
-        (partition, offset) for partition, records in found.items() for offset, *_ in records
+    stored = read_all(served.bootstrap, "t", COUNT)
+    check(stored, sent)
+    positions = [(each.partition, each.offset) for each in delivered]
+    assert sorted(positions) == sorted(
+        (partition, offset) for partition, records in stored.items() for offset, *_ in records
     )
 
 
@@ -132,13 +132,13 @@ def test_aiokafka_produces(served: "Served", codec: str | None, idempotent: bool
         )
         await producer.start()
         waiting = [await producer.send("t", value, key) for key, value in sent]
-        told = [await each for each in waiting]
+        delivered = [await each for each in waiting]
         await producer.stop()
-        return told
+        return delivered
 
     sent = [(b"k%d" % (n % 7), b"%d" % n) for n in range(COUNT)]
-    told = asyncio.run(produce())
-    assert len(told) == COUNT
+    delivered = asyncio.run(produce())
+    assert len(delivered) == COUNT
     check(read_all(served.bootstrap, "t", COUNT), sent)
 
 

@@ -60,23 +60,23 @@ def test_confluent_kafka_reads(filled: "Served") -> None:
 
 def test_kafka_python_reads(filled: "Served") -> None:
     from kafka import KafkaConsumer
-    from kafka import TopicPartition as Place
+    from kafka import TopicPartition as ClientPartition
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         consumer = KafkaConsumer(
             bootstrap_servers=filled.bootstrap, group_id=None, consumer_timeout_ms=5000
         )
-        consumer.assign([Place("t", 0)])
-        consumer.seek_to_beginning(Place("t", 0))
+        consumer.assign([ClientPartition("t", 0)])
+        consumer.seek_to_beginning(ClientPartition("t", 0))
         read = []
         for message in consumer:
             read.append(message.value)
             if len(read) == COUNT:
                 break
         assert (
-            consumer.offsets_for_times({Place("t", 0): 1_700_000_000_000 + 77})[
-                Place("t", 0)
+            consumer.offsets_for_times({ClientPartition("t", 0): 1_700_000_000_000 + 77})[
+                ClientPartition("t", 0)
             ].offset
             == 77
         )
@@ -86,17 +86,17 @@ def test_kafka_python_reads(filled: "Served") -> None:
 
 def test_aiokafka_reads(filled: "Served") -> None:
     from aiokafka import AIOKafkaConsumer
-    from aiokafka import TopicPartition as Place
+    from aiokafka import TopicPartition as ClientPartition
 
     async def read() -> list[bytes]:
         consumer = AIOKafkaConsumer(
             bootstrap_servers=filled.bootstrap, group_id=None, auto_offset_reset="earliest"
         )
         await consumer.start()
-        consumer.assign([Place("t", 0)])
-        found = [(await asyncio.wait_for(consumer.getone(), 10)).value for _ in range(COUNT)]
+        consumer.assign([ClientPartition("t", 0)])
+        values = [(await asyncio.wait_for(consumer.getone(), 10)).value for _ in range(COUNT)]
         await consumer.stop()
-        return found
+        return values
 
     assert asyncio.run(read()) == NUMBERS
 

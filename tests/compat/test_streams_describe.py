@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from apportion.cli.main import app
-from tests.compat.java.story import until
+from tests.compat.java.history import until
 from tests.compat.streams.application import Application
 from tests.compat.streams.program import LEAVES, Instance, Streams
 
@@ -54,7 +54,7 @@ def shares(report: dict[str, Any]) -> dict[str, tuple[int, int | None, list[str]
     }
 
 
-def test_a_group_is_described_as_its_instances_tell_it_and_who_holds_back_the_upgrade_is_named(
+def test_a_group_is_described_as_its_instances_report_with_its_upgrade_blockers(
     bootstrap: str, older: Streams, tmp_path: Path
 ) -> None:
     application = Application(bootstrap, "words")

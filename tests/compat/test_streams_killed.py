@@ -17,8 +17,8 @@ from tests.compat.streams.replays import (
     replays_in,
     replays_of,
 )
-from tests.compat.streams.rounds import KILLED, Scene, staged
-from tests.compat.streams.wire import Said
+from tests.compat.streams.rounds import KILLED, Scene, proxied_broker
+from tests.compat.streams.wire import Call
 
 # kafka-python's, of another module
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -28,15 +28,15 @@ PLACE = ("words", 0)
 def test_nothing_is_counted_twice_when_the_broker_dies_between_a_join_and_its_sync(
     streams: Streams, tmp_path: Path
 ) -> None:
-    with staged(os.environ.get("APPORTION_COMPAT_BROKER", "ours"), tmp_path) as stage:
-        scene = Scene(stage, streams, tmp_path, random.Random(1))
+    with proxied_broker(os.environ.get("APPORTION_COMPAT_BROKER", "ours"), tmp_path) as proxied:
+        scene = Scene(proxied, streams, tmp_path, random.Random(1))
         ledger = scene.play("joined")
         scene.end()
-    assert [what for _, what in stage.marks].count(KILLED) == 2
+    assert [what for _, what in proxied.marks].count(KILLED) == 2
     assert streams.complaints() != [], "they have seen it die"
     assert ledger.agrees()
     assert (ledger.repeated, replays_of(scene.application.instances)) == ({}, [])
-    assert (lost_commits(scene.said), lost_generations(scene.said, stage.kills)) == ([], [])
+    assert (lost_commits(scene.calls), lost_generations(scene.calls, proxied.kills)) == ([], [])
 
 
 def takes(client: str, begin_s: int, *offsets: int) -> list[Take]:
@@ -51,10 +51,10 @@ def test_a_replay_goes_on_while_offsets_follow_each_other_and_were_taken_before(
     assert list(replays_in(PLACE, first)) == []
 
 
-def commit(at_s: int, offset: int, code: str | None = "NONE") -> Said:
+def commit(at_s: int, offset: int, code: str | None = "NONE") -> Call:
     """Return a commit that took a second, without an answer where there is no code."""
     answer = {"codes": {code}, "by_place": {PLACE: code}} if code else None
-    return Said(
+    return Call(
         "g-one-consumer",
         "OffsetCommit",
         {"generation": 1, "offsets": {PLACE: offset}},
@@ -64,9 +64,9 @@ def commit(at_s: int, offset: int, code: str | None = "NONE") -> Said:
     )
 
 
-def fetch(at_s: int, offset: int) -> Said:
+def fetch(at_s: int, offset: int) -> Call:
     """Return a fetch of the committed offset that was answered a second later."""
-    return Said(
+    return Call(
         "g-one-consumer",
         "OffsetFetch",
         {},
@@ -89,7 +89,7 @@ def fetch(at_s: int, offset: int) -> Said:
     ],
 )
 def test_a_commit_is_lost_if_it_was_acknowledged_and_an_older_one_is_fetched(
-    commits: list[Said], fetched: int, lost: int
+    commits: list[Call], fetched: int, lost: int
 ) -> None:
     assert len(lost_commits([*commits, fetch(10, fetched)])) == lost
 
@@ -98,10 +98,10 @@ def test_a_commit_is_lost_if_it_was_acknowledged_and_an_older_one_is_fetched(
 def test_a_generation_is_lost_if_it_had_its_assignment_before_the_kill(
     synced_s: int, lost: int
 ) -> None:
-    synced = Said(
+    synced = Call(
         "g-one-consumer", "SyncGroup", {"generation": 3}, {"codes": {"NONE"}}, synced_s, synced_s
     )
-    refused = Said(
+    refused = Call(
         "g-one-consumer", "Heartbeat", {"generation": 3}, {"codes": {"ILLEGAL_GENERATION"}}, 8, 8
     )
     assert len(lost_generations([synced, refused], [5])) == lost

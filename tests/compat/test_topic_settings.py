@@ -13,7 +13,7 @@ from confluent_kafka import (
     KafkaException,
     Producer,
 )
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import apportion
@@ -56,11 +56,11 @@ def timestamps(bootstrap: str, topic: str, count: int) -> tuple[list[tuple[int, 
     them.
     """
     consumer: Any = Consumer({"bootstrap.servers": bootstrap, "group.id": "r"})
-    consumer.assign([Place(topic, 0, 0)])
-    found = [consumer.poll(10).timestamp() for _ in range(count)]
-    [at] = consumer.offsets_for_times([Place(topic, 0, LONG_AGO_MS + 1)], 10)
+    consumer.assign([ClientPartition(topic, 0, 0)])
+    results = [consumer.poll(10).timestamp() for _ in range(count)]
+    [at] = consumer.offsets_for_times([ClientPartition(topic, 0, LONG_AGO_MS + 1)], 10)
     consumer.close()
-    return found, at.offset
+    return results, at.offset
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -73,9 +73,9 @@ def test_librdkafka_reads_the_time_of_the_append(served: "Served", codec: str) -
             None,
             None,
         ]
-    found, at = timestamps(served.bootstrap, "appended", 2)
-    assert [kind for kind, _ in found] == [TIMESTAMP_LOG_APPEND_TIME] * 2
-    assert all(began_ms - 1 <= moment <= time.time() * 1000 for _, moment in found)
+    typed_times, at = timestamps(served.bootstrap, "appended", 2)
+    assert [kind for kind, _ in typed_times] == [TIMESTAMP_LOG_APPEND_TIME] * 2
+    assert all(began_ms - 1 <= moment <= time.time() * 1000 for _, moment in typed_times)
     assert at == 0
     assert timestamps(served.bootstrap, "created", 2) == (
         [(TIMESTAMP_CREATE_TIME, LONG_AGO_MS)] * 2,

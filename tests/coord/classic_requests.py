@@ -18,18 +18,23 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
-from tests.coord.coordworld import topics
-from tests.coord.mixedworld import REBALANCE_MS, SESSION_MS, ConsumerClient, MixedWorld
+from tests.coord.mixed_shard_driver import (
+    REBALANCE_MS,
+    SESSION_MS,
+    ConsumerClient,
+    MixedShardDriver,
+)
+from tests.coord.shard_driver import topics
 
 
-def world_with_one_consumer() -> MixedWorld:
+def driver_with_one_consumer() -> MixedShardDriver:
     """A consumer group with one member of its own protocol, which has foo-0 to foo-3 and does
     nothing.
     """
-    world: Any = MixedWorld(GroupSettings(group_min_session_timeout_ms=1_000), topics(foo=4))
-    world.c = ConsumerClient(world, "c", ("foo",))
-    world.c.act()
-    result: MixedWorld = world
+    driver: Any = MixedShardDriver(GroupSettings(group_min_session_timeout_ms=1_000), topics(foo=4))
+    driver.c = ConsumerClient(driver, "c", ("foo",))
+    driver.c.act()
+    result: MixedShardDriver = driver
     return result
 
 
@@ -40,29 +45,31 @@ def subscription(version: int = 3, **facts: Any) -> bytes:
 
 
 def join(
-    world: MixedWorld, member_id: str = "m", version: int = 9, **facts: Any
+    driver: MixedShardDriver, member_id: str = "m", version: int = 9, **facts: Any
 ) -> JoinGroupResponse:
     """The answer to a join as `range`; said: the bytes of its subscription, names: its
     protocols.
     """
-    said, names = facts.pop("said", subscription()), facts.pop("names", ("range",))
+    metadata, names = facts.pop("metadata", subscription()), facts.pop("names", ("range",))
     defaults: dict[str, Any] = {
         "group_id": "g",
         "session_timeout_ms": SESSION_MS,
         "rebalance_timeout_ms": REBALANCE_MS,
         "member_id": member_id,
         "protocol_type": "consumer",
-        "protocols": tuple(JoinGroupRequestProtocol(name=name, metadata=said) for name in names),
+        "protocols": tuple(
+            JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names
+        ),
     }
-    result: JoinGroupResponse = world.send(JoinGroupRequest(**defaults | facts), version)
+    result: JoinGroupResponse = driver.send(JoinGroupRequest(**defaults | facts), version)
     return result
 
 
 def sync(
-    world: MixedWorld, generation: int, member_id: str = "m", version: int = 5, **facts: Any
+    driver: MixedShardDriver, generation: int, member_id: str = "m", version: int = 5, **facts: Any
 ) -> SyncGroupResponse:
     facts = {"protocol_type": "consumer", "protocol_name": "range"} | facts
-    result: SyncGroupResponse = world.send(
+    result: SyncGroupResponse = driver.send(
         SyncGroupRequest(group_id="g", generation_id=generation, member_id=member_id, **facts),
         version,
     )
@@ -70,27 +77,27 @@ def sync(
 
 
 def beat(
-    world: MixedWorld, generation: int, member_id: str = "m", instance_id: str | None = None
+    driver: MixedShardDriver, generation: int, member_id: str = "m", instance_id: str | None = None
 ) -> Code:
     request = HeartbeatRequest(
         group_id="g", generation_id=generation, member_id=member_id, group_instance_id=instance_id
     )
-    return Code(world.send(request, 4).error_code)
+    return Code(driver.send(request, 4).error_code)
 
 
-def leave(world: MixedWorld, *named: tuple[str, str | None], version: int = 5) -> list[Code]:
+def leave(driver: MixedShardDriver, *named: tuple[str, str | None], version: int = 5) -> list[Code]:
     members = tuple(
         MemberIdentity(member_id=member_id, group_instance_id=instance)
         for member_id, instance in named
     )
     return [
         Code(each.error_code)
-        for each in world.send(LeaveGroupRequest(group_id="g", members=members), version).members
+        for each in driver.send(LeaveGroupRequest(group_id="g", members=members), version).members
     ]
 
 
-def members(world: MixedWorld) -> list[str]:
-    return sorted(world.group().saved.members)
+def members(driver: MixedShardDriver) -> list[str]:
+    return sorted(driver.group().saved.members)
 
 
 def assignment(version: int, *indexes: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Scripts are stories told to a real shard: what it says stands behind `>`, and `pytest --rewrite`
+"""Scripts of a real shard: its responses stand behind `>`, and `pytest --rewrite`
 writes it anew.
 """
 
@@ -23,9 +23,9 @@ def retold(text: str, play: Callable[..., list[str]]) -> str:
 
 def check(script: Path, play: Callable[..., list[str]], request: pytest.FixtureRequest) -> None:
     """The script is what was told, or with --rewrite becomes it."""
-    told = script.read_text()
-    real = retold(told, play)
+    written = script.read_text()
+    real = retold(written, play)
     if request.config.getoption("--rewrite"):
         script.write_text(real)
     else:
-        assert real == told
+        assert real == written

@@ -1,5 +1,5 @@
-"""Requests of classic members that are refused, and answers that are no story: shapes, limits, what
-a peer may not break.
+"""Requests of classic members that are refused, and responses that need no script: shapes, limits,
+what a peer may not break.
 """
 
 from typing import Any
@@ -32,8 +32,15 @@ from apportion.wire.messages.offset_delete import (
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records.codec import decode_value
 from apportion.wire.records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from tests.coord.classicworld import TOO_LONG, ClassicWorld, Player, ask, seated, subscription
-from tests.coord.coordworld import topics
+from tests.coord.classic_shard_driver import (
+    TOO_LONG,
+    ClassicShardDriver,
+    ScriptedClient,
+    ask,
+    join_and_sync,
+    subscription,
+)
+from tests.coord.shard_driver import topics
 
 
 @pytest.mark.parametrize("group_id", ["", TOO_LONG])
@@ -59,34 +66,36 @@ from tests.coord.coordworld import topics
 def test_no_group_has_such_an_id(
     kind: type[Any], facts: dict[str, int | str], answer: Any, group_id: str
 ) -> None:
-    assert ClassicWorld().send(kind(group_id=group_id, **facts), kind.__versions__[-1]) == answer
+    assert (
+        ClassicShardDriver().send(kind(group_id=group_id, **facts), kind.__versions__[-1]) == answer
+    )
 
 
 def test_what_a_member_sent_is_kept_and_not_the_buffer_that_it_came_in() -> None:
     buffer = bytearray(b"metadata assignment")
-    world, player = ClassicWorld(), Player("a")
-    player.protocols = (("range", memoryview(buffer)[:8]),)
-    seated(world, player, memoryview(buffer)[9:])
+    driver, client = ClassicShardDriver(), ScriptedClient("a")
+    client.protocols = (("range", memoryview(buffer)[:8]),)
+    join_and_sync(driver, client, memoryview(buffer)[9:])
     buffer[:] = bytes(len(buffer))
-    assert world.group is not None
-    assert world.group.saved is not None
-    (member,) = world.group.saved.members
+    assert driver.group is not None
+    assert driver.group.saved is not None
+    (member,) = driver.group.saved.members
     assert (member.subscription, member.assignment) == (b"metadata", b"assignment")
 
 
 def test_a_steady_heartbeat_writes_nothing_and_is_answered_at_once() -> None:
-    world = ClassicWorld()
-    player = seated(world, Player("a"))
-    ticket: Any = world.ask(player.beating(), 4)
-    assert world.actions == [Reply(ticket, HeartbeatResponse())]
+    driver = ClassicShardDriver()
+    client = join_and_sync(driver, ScriptedClient("a"))
+    ticket: Any = driver.ask(client.beating(), 4)
+    assert driver.actions == [Reply(ticket, HeartbeatResponse())]
 
 
 def test_an_assignment_is_in_the_log_before_anybody_is_told() -> None:
-    world = ClassicWorld()
-    player = seated(world, Player("a"))
-    ask(world, player, player.joining())  # the only member, so there is a new generation at once
-    world.ask(player.syncing([(player.member_id, b"new")]), 5)
-    append, reply = world.actions
+    driver = ClassicShardDriver()
+    client = join_and_sync(driver, ScriptedClient("a"))
+    ask(driver, client, client.joining())  # the only member, so there is a new generation at once
+    driver.ask(client.syncing([(client.member_id, b"new")]), 5)
+    append, reply = driver.actions
     assert (type(append), type(reply)) == (Append, Reply)
     assert isinstance(append, Append)
     assert append.records[0] == (
@@ -95,11 +104,11 @@ def test_an_assignment_is_in_the_log_before_anybody_is_told() -> None:
             protocol_type="consumer",
             generation=2,
             protocol="range",
-            leader=player.member_id,
+            leader=client.member_id,
             current_state_timestamp=1_000_000,
             members=(
                 MemberMetadata(
-                    member_id=player.member_id,
+                    member_id=client.member_id,
                     client_id="a",
                     client_host="/127.0.0.1",
                     rebalance_timeout=20_000,
@@ -112,53 +121,51 @@ def test_an_assignment_is_in_the_log_before_anybody_is_told() -> None:
     )
 
 
-def test_a_member_that_leaves_is_named_in_the_answer_but_before_version_3_stands_at_its_top() -> (
-    None
-):
-    world = ClassicWorld()
-    player = seated(world, Player("a"))
+def test_leave_group_names_each_member_from_version_3_on_and_has_one_code_before() -> None:
+    driver = ClassicShardDriver()
+    client = join_and_sync(driver, ScriptedClient("a"))
     wrong = LeaveGroupRequest(group_id="g", member_id="x")
     unknown = int(Code.UNKNOWN_MEMBER_ID)
-    assert world.send(wrong, 2) == LeaveGroupResponse(error_code=unknown)
+    assert driver.send(wrong, 2) == LeaveGroupResponse(error_code=unknown)
     named = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="x"),))
     for version in (3, 4, 5):
-        assert world.send(named, version) == LeaveGroupResponse(
+        assert driver.send(named, version) == LeaveGroupResponse(
             members=(MemberResponse(member_id="x", error_code=unknown),)
         )
-    assert world.send(LeaveGroupRequest(group_id="none", member_id="x"), 0) == LeaveGroupResponse(
+    assert driver.send(LeaveGroupRequest(group_id="none", member_id="x"), 0) == LeaveGroupResponse(
         error_code=unknown
     )
     assert (
-        world.send(LeaveGroupRequest(group_id="g", member_id=player.member_id), 1)
+        driver.send(LeaveGroupRequest(group_id="g", member_id=client.member_id), 1)
         == LeaveGroupResponse()
     )
-    assert world.group is not None
-    assert world.group.is_empty()
+    assert driver.group is not None
+    assert driver.group.is_empty()
 
 
 def test_a_member_that_believes_in_another_protocol_gets_no_assignment() -> None:
-    world = ClassicWorld()
-    player = seated(world, Player("a"))
-    for player.protocol_type, player.protocol, code in (
+    driver = ClassicShardDriver()
+    client = join_and_sync(driver, ScriptedClient("a"))
+    for client.protocol_type, client.protocol, code in (
         ("connect", "range", Code.INCONSISTENT_GROUP_PROTOCOL),
         ("consumer", "sticky", Code.INCONSISTENT_GROUP_PROTOCOL),
         ("consumer", "range", Code.NONE),
     ):
-        assert ask(world, player, player.syncing(), 5).error_code == code
+        assert ask(driver, client, client.syncing(), 5).error_code == code
 
 
-def deleted(world: ClassicWorld) -> tuple[int, list[int]]:
+def deleted(driver: ClassicShardDriver) -> tuple[int, list[int]]:
     """The codes of an OffsetDelete of foo-0 and bar-0."""
     partition = (OffsetDeleteRequestPartition(partition_index=0),)
     wanted = tuple(
         OffsetDeleteRequestTopic(name=name, partitions=partition) for name in ("foo", "bar")
     )
-    answer = world.send(OffsetDeleteRequest(group_id="g", topics=wanted), 0)
+    answer = driver.send(OffsetDeleteRequest(group_id="g", topics=wanted), 0)
     return answer.error_code, [topic.partitions[0].error_code for topic in answer.topics]
 
 
 @pytest.mark.parametrize(
-    ("protocol_type", "said", "answer"),
+    ("protocol_type", "metadata", "answer"),
     [
         ("consumer", subscription("foo"), (0, [Code.GROUP_SUBSCRIBED_TO_TOPIC, 0])),
         (
@@ -171,21 +178,21 @@ def deleted(world: ClassicWorld) -> tuple[int, list[int]]:
     ],
 )
 def test_offsets_of_topics_that_members_may_be_reading_are_not_forgotten(
-    protocol_type: str, said: bytes, answer: tuple[int, list[int]]
+    protocol_type: str, metadata: bytes, answer: tuple[int, list[int]]
 ) -> None:
-    world, player = ClassicWorld(known=topics(foo=1, bar=1)), Player("a")
-    player.protocol_type, player.protocols = protocol_type, (("range", said),)
-    seated(world, player)
-    assert deleted(world) == answer
-    world.send(player.leaving(), 5)
-    assert deleted(world) == (0, [0, 0])
+    driver, client = ClassicShardDriver(known=topics(foo=1, bar=1)), ScriptedClient("a")
+    client.protocol_type, client.protocols = protocol_type, (("range", metadata),)
+    join_and_sync(driver, client)
+    assert deleted(driver) == answer
+    driver.send(client.leaving(), 5)
+    assert deleted(driver) == (0, [0, 0])
 
 
 def test_groups_are_listed_by_their_states_and_types() -> None:
-    world = ClassicWorld()
-    player = seated(world, Player("a"))
-    world.commit(-1, {("foo", 0): 1}, group_id="simple")
-    world.join("m", group_id="new")
+    driver = ClassicShardDriver()
+    client = join_and_sync(driver, ScriptedClient("a"))
+    driver.commit(-1, {("foo", 0): 1}, group_id="simple")
+    driver.join("m", group_id="new")
     classic = ListedGroup(
         group_id="g", protocol_type="consumer", group_state="Stable", group_type="classic"
     )
@@ -194,7 +201,7 @@ def test_groups_are_listed_by_their_states_and_types() -> None:
     def listed(
         states: tuple[str, ...] = (), types: tuple[str, ...] = ()
     ) -> tuple[ListedGroup, ...]:
-        result: tuple[ListedGroup, ...] = world.send(
+        result: tuple[ListedGroup, ...] = driver.send(
             ListGroupsRequest(states_filter=states, types_filter=types), 5
         ).groups
         return result
@@ -202,15 +209,15 @@ def test_groups_are_listed_by_their_states_and_types() -> None:
     assert listed(types=("Classic",)) == (classic, simple)
     assert listed(types=("classic",), states=("stable ",)) == (classic,)
     assert listed(states=("PreparingRebalance",)) == ()
-    ask(world, player, player.joining())
+    ask(driver, client, client.joining())
     assert [group.group_id for group in listed(states=("completingrebalance",))] == ["g"]
 
 
 def test_other_groups_are_described_as_missing_and_offsets_alone_as_an_empty_group() -> None:
-    world = ClassicWorld()
-    world.commit(-1, {("foo", 0): 1}, group_id="simple")
-    world.join("m", group_id="new")
-    simple, new, none = world.send(
+    driver = ClassicShardDriver()
+    driver.commit(-1, {("foo", 0): 1}, group_id="simple")
+    driver.join("m", group_id="new")
+    simple, new, none = driver.send(
         DescribeGroupsRequest(groups=("simple", "new", "none")), 5
     ).groups
     assert simple == DescribedGroup(group_id="simple", group_state="Empty")
@@ -218,11 +225,11 @@ def test_other_groups_are_described_as_missing_and_offsets_alone_as_an_empty_gro
         DescribedGroup(group_id="new", group_state="Dead"),
         DescribedGroup(group_id="none", group_state="Dead"),
     )
-    found = [
+    codes = [
         group.error_code
-        for group in world.send(DescribeGroupsRequest(groups=("simple", "new", "none")), 6).groups
+        for group in driver.send(DescribeGroupsRequest(groups=("simple", "new", "none")), 6).groups
     ]
-    assert found == [0, Code.GROUP_ID_NOT_FOUND, Code.GROUP_ID_NOT_FOUND]
+    assert codes == [0, Code.GROUP_ID_NOT_FOUND, Code.GROUP_ID_NOT_FOUND]
 
 
 def test_a_heartbeat_while_the_coordinator_reads_its_log_frightens_nobody() -> None:
@@ -248,7 +255,7 @@ def test_a_heartbeat_while_the_coordinator_reads_its_log_frightens_nobody() -> N
 
 
 def test_a_group_that_a_very_old_broker_saved_lives_on() -> None:
-    world = ClassicWorld()
+    driver = ClassicShardDriver()
     value = bytes.fromhex(
         "0000"  # version 0: no rebalance timeout, no instance
         "0008636f6e73756d6572"  # consumer
@@ -264,17 +271,17 @@ def test_a_group_that_a_very_old_broker_saved_lives_on() -> None:
         "0000000161"  # has a
     )
     key = GroupMetadataKey(group="g")
-    world.log = [records.classic_group("g", decode_value(key, value))]
-    world.crash()
-    assert world.group is not None
-    (member,) = world.group.live.members.values()
+    driver.log = [records.classic_group("g", decode_value(key, value))]
+    driver.crash()
+    assert driver.group is not None
+    (member,) = driver.group.live.members.values()
     assert (member.session_timeout_ms, member.rebalance_timeout_ms, member.assignment) == (
         10_000,
         10_000,
         b"a",
     )
     assert (
-        world.send(HeartbeatRequest(group_id="g", generation_id=7, member_id="m"), 4).error_code
+        driver.send(HeartbeatRequest(group_id="g", generation_id=7, member_id="m"), 4).error_code
         == Code.NONE
     )
 
@@ -283,15 +290,15 @@ def test_a_group_that_a_very_old_broker_saved_lives_on() -> None:
 def test_a_member_without_a_rebalance_timeout_has_its_session_timeout_for_one(
     saved_ms: int, revived_ms: int
 ) -> None:
-    world = ClassicWorld()
+    driver = ClassicShardDriver()
     member = MemberMetadata(member_id="m", rebalance_timeout=saved_ms, session_timeout=10_000)
     value = GroupMetadataValue(
         protocol_type="consumer", generation=7, protocol="range", leader="m", members=(member,)
     )
-    world.log = [records.classic_group("g", value)]
-    world.crash()
-    assert world.group is not None
-    assert world.group.live.rebalance_timeout_ms() == revived_ms
+    driver.log = [records.classic_group("g", value)]
+    driver.crash()
+    assert driver.group is not None
+    assert driver.group.live.rebalance_timeout_ms() == revived_ms
 
 
 @pytest.mark.parametrize(
@@ -306,17 +313,15 @@ def test_a_member_without_a_rebalance_timeout_has_its_session_timeout_for_one(
 def test_who_may_commit_to_a_group_without_members(
     epoch: int, facts: dict[str, str], code: Code
 ) -> None:
-    world = ClassicWorld()
-    player = Player("a")
-    ask(world, player, player.joining())  # it is given an id, and there is a group
-    assert world.commit(epoch, {("foo", 0): 1}, version=9, **facts) == [code]
+    driver = ClassicShardDriver()
+    client = ScriptedClient("a")
+    ask(driver, client, client.joining())  # it is given an id, and there is a group
+    assert driver.commit(epoch, {("foo", 0): 1}, version=9, **facts) == [code]
 
 
-def test_an_empty_group_becomes_one_of_the_other_kind_when_a_member_of_that_protocol_comes() -> (
-    None
-):
-    world = ClassicWorld()
-    player = seated(world, Player("a"))
+def test_an_empty_group_changes_its_type_when_a_member_of_the_other_protocol_joins() -> None:
+    driver = ClassicShardDriver()
+    client = join_and_sync(driver, ScriptedClient("a"))
     beat = ConsumerGroupHeartbeatRequest(
         group_id="g",
         member_id="m",
@@ -325,36 +330,36 @@ def test_an_empty_group_becomes_one_of_the_other_kind_when_a_member_of_that_prot
         subscribed_topic_names=("foo",),
         topic_partitions=(),
     )
-    world.send(player.leaving(), 5)
-    written = len(world.log)
-    assert world.send(beat, 1).error_code == Code.NONE
-    assert world.log[written] == records.classic_group("g", None)
-    assert [group.type_name for group in world.shard.ledger.groups.values()] == ["consumer"]
-    world.crash()
-    world.beat("m", -1)
-    written = len(world.log)
-    player.member_id, player.generation = "", -1
-    seated(world, player)
-    assert [record.key.__key__ for record in world.log[written:]] == [6, 3, 2, 2]
-    world.crash()
-    assert world.group is not None
-    assert (world.group.state_name(), world.group.live.generation) == ("Stable", 1)
+    driver.send(client.leaving(), 5)
+    written = len(driver.log)
+    assert driver.send(beat, 1).error_code == Code.NONE
+    assert driver.log[written] == records.classic_group("g", None)
+    assert [group.type_name for group in driver.shard.ledger.groups.values()] == ["consumer"]
+    driver.crash()
+    driver.beat("m", -1)
+    written = len(driver.log)
+    client.member_id, client.generation = "", -1
+    join_and_sync(driver, client)
+    assert [record.key.__key__ for record in driver.log[written:]] == [6, 3, 2, 2]
+    driver.crash()
+    assert driver.group is not None
+    assert (driver.group.state_name(), driver.group.live.generation) == ("Stable", 1)
 
 
 def test_a_group_too_large_for_a_record_is_not_saved_and_joins_again() -> None:
-    world, player = ClassicWorld(), Player("a")
-    ask(world, player, player.joining())
-    world.ask(player.joining(), 9)
-    world.advance(0)
-    player.hear_join(world.heard.pop()[1])
-    written = len(world.log)
-    answer = ask(world, player, player.syncing([(player.member_id, bytes(1 << 26))]), 5)
-    assert (answer, len(world.log)) == (
+    driver, client = ClassicShardDriver(), ScriptedClient("a")
+    ask(driver, client, client.joining())
+    driver.ask(client.joining(), 9)
+    driver.advance(0)
+    client.apply_join(driver.responses.pop()[1])
+    written = len(driver.log)
+    answer = ask(driver, client, client.syncing([(client.member_id, bytes(1 << 26))]), 5)
+    assert (answer, len(driver.log)) == (
         SyncGroupResponse(error_code=int(Code.UNKNOWN_SERVER_ERROR)),
         written,
     )
-    assert world.group is not None
-    assert (world.group.state_name(), world.group.live.members[player.member_id].assignment) == (
+    assert driver.group is not None
+    assert (driver.group.state_name(), driver.group.live.members[client.member_id].assignment) == (
         "PreparingRebalance",
         b"",
     )

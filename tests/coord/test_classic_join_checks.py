@@ -9,16 +9,22 @@ from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.coord.classicworld import TOO_LONG, ClassicWorld, Player, ask, seated
+from tests.coord.classic_shard_driver import (
+    TOO_LONG,
+    ClassicShardDriver,
+    ScriptedClient,
+    ask,
+    join_and_sync,
+)
 
 
 @pytest.mark.parametrize(
     ("session_ms", "code"), [(5_999, 26), (6_000, 79), (1_800_000, 79), (1_800_001, 26), (-1, 26)]
 )
 def test_a_session_is_neither_too_short_nor_too_long(session_ms: int, code: int) -> None:
-    player = Player("a")
-    player.session_ms = session_ms
-    assert ask(ClassicWorld(), player, player.joining()).error_code == code
+    client = ScriptedClient("a")
+    client.session_ms = session_ms
+    assert ask(ClassicShardDriver(), client, client.joining()).error_code == code
 
 
 @pytest.mark.parametrize(
@@ -33,29 +39,31 @@ def test_a_session_is_neither_too_short_nor_too_long(session_ms: int, code: int)
         ({"member_id": "me"}, Code.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_a_join_that_no_record_could_hold_or_no_group_grant_is_refused_and_makes_no_group(
+def test_a_join_that_is_too_long_for_a_record_or_inconsistent_creates_no_group(
     changes: dict[str, str | tuple[tuple[str, bytes], tuple[str, bytes]]], code: Code
 ) -> None:
-    world, player = ClassicWorld(), Player("a")
+    driver, client = ClassicShardDriver(), ScriptedClient("a")
     for name, value in changes.items():
-        setattr(player, name, value)
-    answer = ask(world, player, player.joining())
+        setattr(client, name, value)
+    answer = ask(driver, client, client.joining())
     assert answer is not None
-    assert (answer.error_code, bool(world.log)) == (code, code == Code.MEMBER_ID_REQUIRED)
+    assert (answer.error_code, bool(driver.log)) == (code, code == Code.MEMBER_ID_REQUIRED)
 
 
 def test_a_refused_join_has_no_protocol_name_which_before_version_7_is_an_empty_one() -> None:
-    world, player = ClassicWorld(), Player("a")
-    player.member_id = "me"
+    driver, client = ClassicShardDriver(), ScriptedClient("a")
+    client.member_id = "me"
     refused: dict[str, Any] = {
         "error_code": int(Code.UNKNOWN_MEMBER_ID),
         "generation_id": -1,
         "member_id": "me",
     }
-    assert ask(world, player, player.joining(), 9) == JoinGroupResponse(
+    assert ask(driver, client, client.joining(), 9) == JoinGroupResponse(
         protocol_name=None, **refused
     )
-    assert ask(world, player, player.joining(), 6) == JoinGroupResponse(protocol_name="", **refused)
+    assert ask(driver, client, client.joining(), 6) == JoinGroupResponse(
+        protocol_name="", **refused
+    )
 
 
 def test_a_new_id_is_the_clients_name_and_a_uuid() -> None:
@@ -66,69 +74,69 @@ def test_a_new_id_is_the_clients_name_and_a_uuid() -> None:
 
 
 def test_a_protocol_that_is_named_twice_counts_once() -> None:
-    world, player, other = ClassicWorld(), Player("a"), Player("b")
-    player.protocols = (("range", b"first"), ("range", b"second"))
-    seated(world, player)
-    assert world.group is not None
-    assert world.group.saved is not None
-    assert world.group.saved.members[0].subscription == b"first"
-    assert ask(world, other, other.joining()).error_code == Code.MEMBER_ID_REQUIRED
+    driver, client, other = ClassicShardDriver(), ScriptedClient("a"), ScriptedClient("b")
+    client.protocols = (("range", b"first"), ("range", b"second"))
+    join_and_sync(driver, client)
+    assert driver.group is not None
+    assert driver.group.saved is not None
+    assert driver.group.saved.members[0].subscription == b"first"
+    assert ask(driver, other, other.joining()).error_code == Code.MEMBER_ID_REQUIRED
 
 
 def test_only_so_many_ids_are_handed_out_at_a_time_and_the_oldest_give_way() -> None:
-    world = ClassicWorld(GroupSettings(group_max_size=150))
-    players = [Player(f"p{number}") for number in range(151)]
-    for player in players:
-        ask(world, player, player.joining())
-    assert world.group is not None
-    assert list(world.group.live.pending_joins) == [player.member_id for player in players[1:]]
-    first, last = (ask(world, player, player.joining()) for player in (players[0], players[-1]))
+    driver = ClassicShardDriver(GroupSettings(group_max_size=150))
+    clients = [ScriptedClient(f"p{number}") for number in range(151)]
+    for client in clients:
+        ask(driver, client, client.joining())
+    assert driver.group is not None
+    assert list(driver.group.live.pending_joins) == [client.member_id for client in clients[1:]]
+    first, last = (ask(driver, client, client.joining()) for client in (clients[0], clients[-1]))
     assert first is not None
     assert (first.error_code, last) == (Code.UNKNOWN_MEMBER_ID, None)
 
 
 def test_a_small_group_hands_out_a_hundred_ids() -> None:
-    world = ClassicWorld(GroupSettings(group_max_size=1))
+    driver = ClassicShardDriver(GroupSettings(group_max_size=1))
     for number in range(101):
-        player = Player(f"p{number}")
-        ask(world, player, player.joining())
-    assert world.group is not None
-    assert len(world.group.live.pending_joins) == 100
+        client = ScriptedClient(f"p{number}")
+        ask(driver, client, client.joining())
+    assert driver.group is not None
+    assert len(driver.group.live.pending_joins) == 100
 
 
 def test_an_id_that_nobody_used_is_void_after_one_session_and_leaves_nothing_behind() -> None:
-    world, player = ClassicWorld(), Player("a")
-    ask(world, player, player.joining())
-    world.advance(9_999)
-    assert world.group is not None
-    assert list(world.group.live.pending_joins) == [player.member_id]
-    world.advance(1)
-    wake_ms = world.shard.wake_at()
-    assert (world.group.live.pending_joins, wake_ms is None or wake_ms > 100_000) == ({}, True)
+    driver, client = ClassicShardDriver(), ScriptedClient("a")
+    ask(driver, client, client.joining())
+    driver.advance(9_999)
+    assert driver.group is not None
+    assert list(driver.group.live.pending_joins) == [client.member_id]
+    driver.advance(1)
+    wake_ms = driver.shard.wake_at()
+    assert (driver.group.live.pending_joins, wake_ms is None or wake_ms > 100_000) == ({}, True)
 
 
 def test_a_refused_join_leaves_an_empty_consumer_group_as_it_is() -> None:
-    world, player = ClassicWorld(), Player("a")
-    world.join("m")
-    world.beat("m", -1)
-    written = len(world.log)
-    for player.member_id, player.protocols in (("", ()), ("x", (("range", b""),))):
-        assert ask(world, player, player.joining()).error_code
-    assert (len(world.log), world.group) == (written, None)
+    driver, client = ClassicShardDriver(), ScriptedClient("a")
+    driver.join("m")
+    driver.beat("m", -1)
+    written = len(driver.log)
+    for client.member_id, client.protocols in (("", ()), ("x", (("range", b""),))):
+        assert ask(driver, client, client.joining()).error_code
+    assert (len(driver.log), driver.group) == (written, None)
 
 
-def test_members_that_allow_no_time_do_not_keep_the_coordinator_busy_while_they_are_away() -> None:
-    world, a, b = ClassicWorld(), Player("a"), Player("b")
+def test_absent_members_with_short_rebalance_timeouts_do_not_busy_the_coordinator() -> None:
+    driver, a, b = ClassicShardDriver(), ScriptedClient("a"), ScriptedClient("b")
     a.instance_id, a.rebalance_ms, b.rebalance_ms = "i", 10, 10
-    seated(world, a)
-    ask(world, b, b.joining())
-    world.ask(b.joining(), 9)
-    world.advance(11)  # "a" was too late for this generation
-    assert world.group is not None
-    assert world.group.live.generation == 2
-    world.ask(LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=b.member_id),)), 5)
-    world.advance(20)
-    assert world.group.state_name() == "PreparingRebalance"
-    wake_ms = world.shard.wake_at()
+    join_and_sync(driver, a)
+    ask(driver, b, b.joining())
+    driver.ask(b.joining(), 9)
+    driver.advance(11)  # "a" was too late for this generation
+    assert driver.group is not None
+    assert driver.group.live.generation == 2
+    driver.ask(LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=b.member_id),)), 5)
+    driver.advance(20)
+    assert driver.group.state_name() == "PreparingRebalance"
+    wake_ms = driver.shard.wake_at()
     assert wake_ms is not None
-    assert wake_ms - world.mono_ms > 900
+    assert wake_ms - driver.mono_ms > 900

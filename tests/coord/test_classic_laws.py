@@ -15,8 +15,8 @@ from apportion.machine import Ticket
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.coord.classicworld import ClassicWorld, Player
-from tests.coord.coordworld import compacted, picture, recovered, through_bytes, topics
+from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient
+from tests.coord.shard_driver import compacted, recovered, state_of, through_bytes, topics
 
 PLAYERS = st.integers(0, 4)
 SPOKEN = st.sampled_from(
@@ -31,7 +31,7 @@ SPOKEN = st.sampled_from(
 ASKED = {Code.NONE, Code.MEMBER_ID_REQUIRED}
 
 
-class Barrier(RuleBasedStateMachine):
+class ClassicGroupMachine(RuleBasedStateMachine):
     """Clients join, sync, beat, leave, hang up, start again and lie; time passes, the shard
     crashes, the log is cleaned.
     """
@@ -42,16 +42,16 @@ class Barrier(RuleBasedStateMachine):
         rebalance_ms=st.sampled_from([20_000, 20_000, 0]),
     )
     def begin(self, delay_ms: int, limit: int, rebalance_ms: int) -> None:
-        self.world = ClassicWorld(
+        self.driver = ClassicShardDriver(
             GroupSettings(group_initial_rebalance_delay_ms=delay_ms, group_max_size=limit),
             topics(foo=3),
         )
-        self.players = [Player(f"p{number}") for number in range(5)]
+        self.clients = [ScriptedClient(f"p{number}") for number in range(5)]
         for number in (0, 1, 2):
-            self.players[number].instance_id = f"i{number}"
-        for player in self.players:
-            player.rebalance_ms = rebalance_ms
-        self.waiting: dict[Ticket, Player] = {}  # ticket -> player
+            self.clients[number].instance_id = f"i{number}"
+        for client in self.clients:
+            client.rebalance_ms = rebalance_ms
+        self.waiting: dict[Ticket, ScriptedClient] = {}  # ticket -> client
         # ticket -> what it asked: who lies since is not meant by the answer
         self.requests: dict[int, Any] = {}
         self.spent: set[int] = set()
@@ -65,118 +65,118 @@ class Barrier(RuleBasedStateMachine):
         rebalance_ms=st.sampled_from([-1, 0, 6_000, 20_000]),
     )
     def join(self, which: int, version: int, names: tuple[str, ...], rebalance_ms: int) -> None:
-        player = self.players[which]
-        player.rebalance_ms, player.version = rebalance_ms, version
-        player.protocols = tuple((name, f"{player.name} {name}".encode()) for name in names)
-        self.ask(player, player.joining(), version)
+        client = self.clients[which]
+        client.rebalance_ms, client.version = rebalance_ms, version
+        client.protocols = tuple((name, f"{client.name} {name}".encode()) for name in names)
+        self.ask(client, client.joining(), version)
 
     @rule(which=PLAYERS, is_half=st.booleans())
     def sync(self, which: int, is_half: bool) -> None:
-        player, group = self.players[which], self.world.group
+        client, group = self.clients[which], self.driver.group
         self.assignments += 1
         members = [] if group is None else list(group.live.members)
         given = [
             (member_id, f"{self.assignments}".encode())
             for member_id in members[:: 2 if is_half else 1]
         ]
-        self.ask(player, player.syncing(given), 5)
+        self.ask(client, client.syncing(given), 5)
 
     @rule(which=st.lists(PLAYERS, min_size=1, max_size=5, unique=True), rounds=st.integers(1, 4))
     def obey(self, which: list[int], rounds: int) -> None:
         """These do what an honest client does next, several times: they join until they are in a
         generation, and sync.
         """
-        for player in [self.players[number] for number in which] * rounds:
-            group = self.world.group
-            known = None if group is None else group.live.members.get(player.member_id)
-            if player in self.waiting.values():
+        for client in [self.clients[number] for number in which] * rounds:
+            group = self.driver.group
+            known = None if group is None else group.live.members.get(client.member_id)
+            if client in self.waiting.values():
                 continue
             if known is None:
-                player.member_id = ""
+                client.member_id = ""
             if (
                 known is None
-                or group.live.generation != player.generation
+                or group.live.generation != client.generation
                 or group.live.state is ClassicGroupState.PREPARING_REBALANCE
             ):
-                self.ask(player, player.joining(), player.version)
+                self.ask(client, client.joining(), client.version)
                 # it was given an id
                 if (
-                    player.member_id
-                    and player not in self.waiting.values()
-                    and player.generation < 0
+                    client.member_id
+                    and client not in self.waiting.values()
+                    and client.generation < 0
                 ):
-                    self.ask(player, player.joining(), player.version)
+                    self.ask(client, client.joining(), client.version)
             else:
-                self.sync(self.players.index(player), False)
+                self.sync(self.clients.index(client), False)
             self.wait(100)
 
     @rule(which=PLAYERS)
     def beat(self, which: int) -> None:
-        self.ask(self.players[which], self.players[which].beating(), 4)
+        self.ask(self.clients[which], self.clients[which].beating(), 4)
 
     @rule(which=PLAYERS)
     def leave(self, which: int) -> None:
-        self.ask(self.players[which], self.players[which].leaving(), 5)
+        self.ask(self.clients[which], self.clients[which].leaving(), 5)
 
     @rule(instances=st.lists(st.sampled_from(["i0", "i1", "i2"]), min_size=1, max_size=3))
     def send_away(self, instances: list[str]) -> None:
         members = tuple(
             MemberIdentity(member_id="", group_instance_id=instance) for instance in instances
         )
-        self.ask(self.players[0], LeaveGroupRequest(group_id="g", members=members), 5)
+        self.ask(self.clients[0], LeaveGroupRequest(group_id="g", members=members), 5)
 
     @rule(which=PLAYERS, joins=st.booleans())
     def start_again(self, which: int, joins: bool) -> None:
-        player = self.players[which]
-        player.member_id, player.generation = "", -1
+        client = self.clients[which]
+        client.member_id, client.generation = "", -1
         if joins:
-            self.ask(player, player.joining(), player.version)
+            self.ask(client, client.joining(), client.version)
 
     @rule(which=PLAYERS, other=PLAYERS)
     def lie(self, which: int, other: int) -> None:
         """The one speaks as the other from now on."""
-        self.players[which].member_id, self.players[which].generation = (
-            self.players[other].member_id,
-            self.players[other].generation,
+        self.clients[which].member_id, self.clients[which].generation = (
+            self.clients[other].member_id,
+            self.clients[other].generation,
         )
 
     @rule(which=PLAYERS)
     def commit(self, which: int) -> None:
-        player = self.players[which]
-        self.world.commit(
-            player.generation,
+        client = self.clients[which]
+        self.driver.commit(
+            client.generation,
             {("foo", 0): 1},
-            player.member_id,
-            group_instance_id=player.instance_id,
+            client.member_id,
+            group_instance_id=client.instance_id,
         )
-        self.world.heard.clear()
+        self.driver.responses.clear()
 
     @rule(which=PLAYERS)
     def hang_up(self, which: int) -> None:
-        gone = [ticket for ticket, player in self.waiting.items() if player is self.players[which]]
-        self.world.hang_up(*gone)
+        gone = [ticket for ticket, client in self.waiting.items() if client is self.clients[which]]
+        self.driver.hang_up(*gone)
         self.drop(gone)
 
     @rule(elapsed_ms=st.sampled_from([1, 100, 6_000, 10_000, 20_000, 300_000]))
     def wait(self, elapsed_ms: Any) -> None:
-        self.world.advance(elapsed_ms)
+        self.driver.advance(elapsed_ms)
         self.listen()
 
     @rule(limit=st.sampled_from([100, 100, 100, 2]))
     def crash(self, limit: int) -> None:
         """All connections are lost; the next life may have another limit."""
         self.drop(list(self.waiting))
-        self.world.shard.settings = GroupSettings(group_max_size=limit)
-        self.world.crash()
+        self.driver.shard.settings = GroupSettings(group_max_size=limit)
+        self.driver.crash()
         self.listen()
 
     @rule(keeps_tombstones=st.booleans())
     def clean(self, keeps_tombstones: bool) -> None:
-        self.world.log = compacted(self.world.log, keeps_tombstones)
+        self.driver.log = compacted(self.driver.log, keeps_tombstones)
 
-    def ask(self, player: Player, request: Any, version: int) -> None:
-        ticket = self.world.ask(request, version, player.name)
-        self.waiting[ticket], self.requests[ticket] = player, request
+    def ask(self, client: ScriptedClient, request: Any, version: int) -> None:
+        ticket = self.driver.ask(request, version, client.name)
+        self.waiting[ticket], self.requests[ticket] = client, request
         self.listen()
 
     def drop(self, tickets: list[Ticket]) -> None:
@@ -186,31 +186,31 @@ class Barrier(RuleBasedStateMachine):
 
     def listen(self) -> None:
         """Everybody takes what it was told."""
-        heard, self.world.heard = self.world.heard, []
-        for ticket, answer in heard:
+        responses, self.driver.responses = self.driver.responses, []
+        for ticket, answer in responses:
             assert ticket not in self.spent, "it was told twice, or nobody listens"
-            player = self.waiting.pop(ticket)
+            client = self.waiting.pop(ticket)
             self.spent.add(ticket)
             code = getattr(answer, "error_code", 0)
             # a static member with a dynamic id
             assert code != Code.UNKNOWN_SERVER_ERROR or isinstance(answer, JoinGroupResponse)
             if isinstance(answer, JoinGroupResponse) and code in ASKED:
-                player.hear_join(answer)
+                client.apply_join(answer)
             elif isinstance(answer, SyncGroupResponse) and not code:
                 key = (self.requests[ticket].generation_id, self.requests[ticket].member_id)
                 assert self.given.setdefault(key, bytes(answer.assignment)) == answer.assignment
 
     @invariant()
     def replay_equals_saved(self) -> None:
-        log, shard = self.world.log, self.world.shard
-        live = picture(shard)
-        assert picture(recovered(through_bytes(log), shard)) == live
+        log, shard = self.driver.log, self.driver.shard
+        live = state_of(shard)
+        assert state_of(recovered(through_bytes(log), shard)) == live
         for keeps_tombstones in (True, False):
-            assert picture(recovered(compacted(log, keeps_tombstones), shard)) == live
+            assert state_of(recovered(compacted(log, keeps_tombstones), shard)) == live
 
     @invariant()
     def a_settled_group_is_saved_as_it_is(self) -> None:
-        group = self.world.group
+        group = self.driver.group
         if group is not None and group.live.state in (
             ClassicGroupState.STABLE,
             ClassicGroupState.EMPTY,
@@ -219,7 +219,7 @@ class Barrier(RuleBasedStateMachine):
 
     @invariant()
     def the_counters_are_true(self) -> None:
-        group = self.world.group
+        group = self.driver.group
         if group is None:
             return
         live = group.live
@@ -238,7 +238,7 @@ class Barrier(RuleBasedStateMachine):
 
     @invariant()
     def who_waits_waits_for_something(self) -> None:
-        group = self.world.group
+        group = self.driver.group
         members = [] if group is None else group.live.members.values()
         for member in members:
             assert (
@@ -262,20 +262,20 @@ class Barrier(RuleBasedStateMachine):
         """Where all fall silent, everybody is answered, the group is empty, and nothing is left to
         wait for.
         """
-        if not hasattr(self, "world"):
+        if not hasattr(self, "driver"):
             return
-        self.world.advance(4_000_000)
+        self.driver.advance(4_000_000)
         self.listen()
-        group = self.world.group
+        group = self.driver.group
         assert self.waiting == {}
         assert group is None or (group.live.state, group.live.pending_joins) == (
             ClassicGroupState.EMPTY,
             {},
         )
-        self.world.hang_up(*(Ticket(number) for number in self.spent))
+        self.driver.hang_up(*(Ticket(number) for number in self.spent))
 
 
-Barrier.TestCase.settings = settings(
+ClassicGroupMachine.TestCase.settings = settings(
     max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
-test_classic_group = Barrier.TestCase
+test_classic_group = ClassicGroupMachine.TestCase

@@ -46,37 +46,37 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.coord.classicworld import ClassicWorld, Player
-from tests.coord.coordworld import topic_id, topics
+from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient
 from tests.coord.scripted import check
+from tests.coord.shard_driver import topic_id, topics
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts" / "classic").glob("*.txt"))
 assert SCRIPTS
 
 
-class Story:
+class ScriptPlayer:
     """One script being played."""
 
     def __init__(self) -> None:
-        self.world = ClassicWorld(known=topics(foo=1))
-        self.players: dict[str, Player] = {}
-        self.names: dict[str, str] = {}  # member id -> what the story calls it
+        self.driver = ClassicShardDriver(known=topics(foo=1))
+        self.clients: dict[str, ScriptedClient] = {}
+        self.names: dict[str, str] = {}  # member id -> what the script calls it
         self.waiting: dict[Ticket, str] = {}  # ticket -> name
 
     def play(self, line: str) -> list[str]:
         """What the shard says to one step."""
-        before = len(self.world.notes)
+        before = len(self.driver.notes)
         match line.split():
             case ["set", name, value]:
-                self.world.settings = GroupSettings(
-                    **(asdict(self.world.settings) | {name: int(value)})
+                self.driver.settings = GroupSettings(
+                    **(asdict(self.driver.settings) | {name: int(value)})
                 )
-                self.world.shard.settings = self.world.settings
+                self.driver.shard.settings = self.driver.settings
             case ["time", elapsed_ms]:
-                self.world.advance(int(elapsed_ms))
+                self.driver.advance(int(elapsed_ms))
             case ["crash"]:
                 self.waiting.clear()
-                self.world.crash()
+                self.driver.crash()
             case ["show"]:
                 return self.show()
             case ["describe"]:
@@ -84,8 +84,8 @@ class Story:
             case ["offsets"]:
                 return self.offsets()
             case ["delete"]:
-                (result,) = self.world.send(DeleteGroupsRequest(groups_names=("g",)), 2).results
-                self.world.heard.clear()
+                (result,) = self.driver.send(DeleteGroupsRequest(groups_names=("g",)), 2).results
+                self.driver.responses.clear()
                 return [Code(result.error_code).name]
             case [*instances, "are" | "is", "sent", "away"]:
                 members = tuple(
@@ -94,113 +94,116 @@ class Story:
                 )
                 self.ask("administrator", LeaveGroupRequest(group_id="g", members=members), 5)
             case [name, "is", other]:
-                self.player(name).member_id, self.player(name).generation = (
-                    self.player(other).member_id,
-                    self.player(other).generation,
+                self.client(name).member_id, self.client(name).generation = (
+                    self.client(other).member_id,
+                    self.client(other).generation,
                 )
             case [name, *words]:
-                self.act(self.player(name), words)
-        return [f"# {note}" for note in self.world.notes[before:]] + self.news()
+                self.act(self.client(name), words)
+        return [f"# {note}" for note in self.driver.notes[before:]] + self.responses_since()
 
-    def act(self, player: Player, words: list[str]) -> None:
+    def act(self, client: ScriptedClient, words: list[str]) -> None:
         """One step of a client."""
         match words:
             case ["knocks"]:
-                self.ask(player.name, player.joining(), player.version)
-            case ["joins", *wishes]:
-                self.wish(player, wishes)
-                if player.version >= 4 and player.instance_id is None and not player.member_id:
-                    self.ask(player.name, player.joining(), player.version)
-                    if self.world.heard[-1][1].error_code != Code.MEMBER_ID_REQUIRED:
+                self.ask(client.name, client.joining(), client.version)
+            case ["joins", *words_left]:
+                self.set_up(client, words_left)
+                if client.version >= 4 and client.instance_id is None and not client.member_id:
+                    self.ask(client.name, client.joining(), client.version)
+                    if self.driver.responses[-1][1].error_code != Code.MEMBER_ID_REQUIRED:
                         return
-                    ticket, answer = self.world.heard.pop()
+                    ticket, answer = self.driver.responses.pop()
                     del self.waiting[ticket]
-                    player.hear_join(answer)
-                    self.name(player.member_id, player.name)
-                self.ask(player.name, player.joining(), player.version)
+                    client.apply_join(answer)
+                    self.name(client.member_id, client.name)
+                self.ask(client.name, client.joining(), client.version)
             case ["starts", "again"]:
-                player.member_id, player.generation = "", -1
+                client.member_id, client.generation = "", -1
             case ["syncs", *given]:
                 known = {name: member_id for member_id, name in self.names.items()}
                 shares = [word.partition("=") for word in given[1:]]
                 self.ask(
-                    player.name,
-                    player.syncing(
-                        [(known.get(name, name), said.encode()) for name, _, said in shares]
+                    client.name,
+                    client.syncing(
+                        [
+                            (known.get(name, name), assignment.encode())
+                            for name, _, assignment in shares
+                        ]
                     ),
                     5,
                 )
             case ["beats"]:
-                self.ask(player.name, player.beating(), 4)
+                self.ask(client.name, client.beating(), 4)
             case ["leaves"]:
-                self.ask(player.name, player.leaving(), 5)
+                self.ask(client.name, client.leaving(), 5)
             case ["commits"]:
-                self.ask(player.name, committing(player), 9)
+                self.ask(client.name, committing(client), 9)
             case ["hangs", "up"]:
-                self.world.hang_up(
-                    *(ticket for ticket, name in self.waiting.items() if name == player.name)
+                self.driver.hang_up(
+                    *(ticket for ticket, name in self.waiting.items() if name == client.name)
                 )
                 self.waiting = {
-                    ticket: name for ticket, name in self.waiting.items() if name != player.name
+                    ticket: name for ticket, name in self.waiting.items() if name != client.name
                 }
             case _:
                 raise AssertionError(f"no such step: {words}")
 
-    def wish(self, player: Player, wishes: list[str]) -> None:
-        """How the player joins from now on."""
-        while wishes:
-            word, *wishes = wishes
+    def set_up(self, client: ScriptedClient, words: list[str]) -> None:
+        """How the client joins from now on."""
+        while words:
+            word, *words = words
             if word == "speaking":
-                player.protocols = tuple(
-                    (name, said.encode())
-                    for name, _, said in (wish.partition(":") for wish in wishes)
+                client.protocols = tuple(
+                    (name, metadata.encode())
+                    for name, _, metadata in (each.partition(":") for each in words)
                 )
                 return
-            value, *wishes = wishes
+            value, *words = words
             match word:
                 case "as":
-                    player.instance_id = value
+                    client.instance_id = value
                 case "of":
-                    player.protocol_type = value
+                    client.protocol_type = value
                 case "version":
-                    player.version = int(value)
+                    client.version = int(value)
                 case "session":
-                    player.session_ms = int(value)
+                    client.session_ms = int(value)
                 case "patience":
-                    player.rebalance_ms = int(value)
+                    client.rebalance_ms = int(value)
                 case _:
-                    raise AssertionError(f"no such wish: {word}")
+                    raise AssertionError(f"no such word: {word}")
 
-    def player(self, name: str) -> Player:
-        if name not in self.players:
-            self.players[name] = Player(name)
-        return self.players[name]
+    def client(self, name: str) -> ScriptedClient:
+        if name not in self.clients:
+            self.clients[name] = ScriptedClient(name)
+        return self.clients[name]
 
     def ask(self, name: str, request: Any, version: int) -> None:
-        ticket = self.world.ask(request, version, name)
+        ticket = self.driver.ask(request, version, name)
         self.waiting[ticket] = name
 
-    def news(self) -> list[str]:
+    def responses_since(self) -> list[str]:
         """What was answered since the last step, and who began to wait in it."""
         lines = []
-        group = self.world.group
+        group = self.driver.group
         for member in [] if group is None else group.live.members.values():
             if member.join_ticket in self.waiting:
                 # before it is told itself
                 self.name(member.member_id, self.waiting[member.join_ticket])
-        for ticket, answer in self.world.heard:
+        for ticket, answer in self.driver.responses:
             name = self.waiting.pop(ticket)
-            player = self.player(name)
+            client = self.client(name)
             if isinstance(answer, JoinGroupResponse):
-                player.hear_join(answer)
-                self.name(player.member_id, name)
+                client.apply_join(answer)
+                self.name(client.member_id, name)
             lines.append(f"{name}: {self.words(answer)}")
-        self.world.heard.clear()
-        fresh = [name for ticket, name in self.waiting.items() if ticket not in self.told]
-        self.told = dict(self.waiting)
+        self.driver.responses.clear()
+        fresh = [name for ticket, name in self.waiting.items() if ticket not in self.known_waiting]
+        self.known_waiting = dict(self.waiting)
         return lines + [f"{name} waits" for name in fresh]
 
-    told: Mapping[Ticket, str] = {}
+    known_waiting: Mapping[Ticket, str] = {}
 
     def name(self, member_id: str, name: str) -> None:
         """Ids are called by the name of whom they were given to, with a ' for each id before."""
@@ -244,7 +247,7 @@ class Story:
 
     def offsets(self) -> list[str]:
         """What the group has committed."""
-        by_topic = self.world.shard.ledger.offsets.get("g", {})
+        by_topic = self.driver.shard.ledger.offsets.get("g", {})
         lines = [
             f"{topic}-{index}: {value.offset}"
             for topic, some in by_topic.items()
@@ -254,7 +257,7 @@ class Story:
 
     def show(self) -> list[str]:
         """The group as it is now, and as its log has it."""
-        group = self.world.group
+        group = self.driver.group
         if group is None:
             return ["no group"]
         live, saved = group.live, group.saved
@@ -263,11 +266,11 @@ class Story:
             f"leader {self.called(live.leader or '')}"
         ]
         for member in live.members.values():
-            place = f" ({member.instance_id})" if member.instance_id else ""
+            instance = f" ({member.instance_id})" if member.instance_id else ""
             waits = ", joins" * (member.join_ticket is not None)
             waits += ", syncs" * (member.sync_ticket is not None)
             lines.append(
-                f"  {self.called(member.member_id)}{place} has "
+                f"  {self.called(member.member_id)}{instance} has "
                 f"{member.assignment.decode() or 'nothing'}{waits}"
             )
         if live.pending_joins:
@@ -284,8 +287,8 @@ class Story:
 
     def describe(self) -> list[str]:
         """The group as an administrator sees it."""
-        (group,) = self.world.send(DescribeGroupsRequest(groups=("g",)), 6).groups
-        self.world.heard.clear()
+        (group,) = self.driver.send(DescribeGroupsRequest(groups=("g",)), 6).groups
+        self.driver.responses.clear()
         if group.error_code:
             return [f"{Code(group.error_code).name}, {group.group_state}"]
         lines = [
@@ -293,26 +296,26 @@ class Story:
             f"{group.protocol_data or 'none'}"
         ]
         for each in group.members:
-            said, has = (
+            metadata, has = (
                 bytes(each.member_metadata).decode() or "nothing",
                 bytes(each.member_assignment).decode() or "nothing",
             )
             lines.append(
-                f"  {self.called(each.member_id)} of {each.client_id} said {said}, has {has}"
+                f"  {self.called(each.member_id)} of {each.client_id} said {metadata}, has {has}"
             )
         return lines
 
 
-def committing(player: Player) -> OffsetCommitRequest:
-    """A commit of foo-0 by the player."""
+def committing(client: ScriptedClient) -> OffsetCommitRequest:
+    """A commit of foo-0 by the client."""
     partition = OffsetCommitRequestPartition(
         partition_index=0, committed_offset=1, committed_metadata=""
     )
     return OffsetCommitRequest(
         group_id="g",
-        generation_id_or_member_epoch=player.generation,
-        member_id=player.member_id,
-        group_instance_id=player.instance_id,
+        generation_id_or_member_epoch=client.generation,
+        member_id=client.member_id,
+        group_instance_id=client.instance_id,
         topics=(
             OffsetCommitRequestTopic(name="foo", topic_id=topic_id("foo"), partitions=(partition,)),
         ),
@@ -323,4 +326,4 @@ def committing(player: Player) -> OffsetCommitRequest:
 def test_a_story_of_a_classic_group_goes_as_it_is_told(
     script: Path, request: pytest.FixtureRequest
 ) -> None:
-    check(script, Story().play, request)
+    check(script, ScriptPlayer().play, request)

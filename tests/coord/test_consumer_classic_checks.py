@@ -10,17 +10,17 @@ from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupResponse
 from tests.coord.classic_requests import (
     beat,
+    driver_with_one_consumer,
     join,
     sync,
-    world_with_one_consumer,
 )
-from tests.coord.coordworld import topics
-from tests.coord.mixedworld import ConsumerClient, MixedWorld
+from tests.coord.mixed_shard_driver import ConsumerClient, MixedShardDriver
+from tests.coord.shard_driver import topics
 
 
 @pytest.fixture
-def world() -> MixedWorld:
-    result: MixedWorld = world_with_one_consumer()
+def driver() -> MixedShardDriver:
+    result: MixedShardDriver = driver_with_one_consumer()
     return result
 
 
@@ -30,9 +30,9 @@ def world() -> MixedWorld:
         ({"protocol_type": "connect"}, Code.INCONSISTENT_GROUP_PROTOCOL),
         ({"names": ()}, Code.INCONSISTENT_GROUP_PROTOCOL),
         ({"names": ("sticky", "roundrobin")}, Code.INCONSISTENT_GROUP_PROTOCOL),
-        ({"said": b"\0"}, Code.UNKNOWN_SERVER_ERROR),
-        ({"said": b"\0", "group_instance_id": "i9"}, Code.UNKNOWN_MEMBER_ID),
-        ({"said": b"\0", "group_instance_id": "i1"}, Code.FENCED_INSTANCE_ID),
+        ({"metadata": b"\0"}, Code.UNKNOWN_SERVER_ERROR),
+        ({"metadata": b"\0", "group_instance_id": "i9"}, Code.UNKNOWN_MEMBER_ID),
+        ({"metadata": b"\0", "group_instance_id": "i1"}, Code.FENCED_INSTANCE_ID),
         ({"session_timeout_ms": 10}, Code.INVALID_SESSION_TIMEOUT),
         ({"group_instance_id": "i9"}, Code.UNKNOWN_MEMBER_ID),
         ({"group_instance_id": "i1"}, Code.FENCED_INSTANCE_ID),
@@ -40,49 +40,49 @@ def world() -> MixedWorld:
     ],
 )
 def test_a_join_that_cannot_be_is_refused_and_changes_nothing(
-    world: MixedWorld, facts: dict[str, Any], code: Code
+    driver: MixedShardDriver, facts: dict[str, Any], code: Code
 ) -> None:
-    join(world, "", group_instance_id="i1")
-    before = len(world.log)
-    answer = join(world, **facts)
+    join(driver, "", group_instance_id="i1")
+    before = len(driver.log)
+    answer = join(driver, **facts)
     # what no group was asked about is answered as anywhere
     echoed = "m" if code is Code.INVALID_SESSION_TIMEOUT else ""
     assert answer == JoinGroupResponse(error_code=int(code), protocol_name=None, member_id=echoed)
-    assert len(world.log) == before
+    assert len(driver.log) == before
 
 
 def test_two_members_with_thousands_of_protocols_are_compared_name_by_name_once(
-    world: MixedWorld,
+    driver: MixedShardDriver,
 ) -> None:
     assert (
-        join(world, "m", names=[f"a{number}" for number in range(20_000)]).error_code == Code.NONE
+        join(driver, "m", names=[f"a{number}" for number in range(20_000)]).error_code == Code.NONE
     )
     assert (
-        join(world, "n", names=[f"b{number}" for number in range(20_000)]).error_code
+        join(driver, "n", names=[f"b{number}" for number in range(20_000)]).error_code
         == Code.INCONSISTENT_GROUP_PROTOCOL
     )
 
 
 def test_a_join_beside_a_member_with_many_protocols_costs_what_its_own_protocols_do(
-    world: MixedWorld,
+    driver: MixedShardDriver,
 ) -> None:
     began = process_time()
     assert (
-        join(world, "m", names=[f"a{number}" for number in range(100_000)]).error_code == Code.NONE
+        join(driver, "m", names=[f"a{number}" for number in range(100_000)]).error_code == Code.NONE
     )
     took, began = process_time() - began, process_time()
-    assert {join(world, "n", names=["b"]).error_code for _ in range(200)} == {
+    assert {join(driver, "n", names=["b"]).error_code for _ in range(200)} == {
         Code.INCONSISTENT_GROUP_PROTOCOL
     }
     assert process_time() - began < took
 
 
 def test_a_full_group_takes_nobody_but_its_members() -> None:
-    world = MixedWorld(GroupSettings(group_consumer_max_size=1), topics(foo=4))
-    ConsumerClient(world, "c", ("foo",)).act()
-    assert join(world).error_code == Code.GROUP_MAX_SIZE_REACHED
-    assert join(world, "", group_instance_id="i1").error_code == Code.GROUP_MAX_SIZE_REACHED
-    assert join(world, "c").error_code == Code.NONE
+    driver = MixedShardDriver(GroupSettings(group_consumer_max_size=1), topics(foo=4))
+    ConsumerClient(driver, "c", ("foo",)).act()
+    assert join(driver).error_code == Code.GROUP_MAX_SIZE_REACHED
+    assert join(driver, "", group_instance_id="i1").error_code == Code.GROUP_MAX_SIZE_REACHED
+    assert join(driver, "c").error_code == Code.NONE
 
 
 @pytest.mark.parametrize(
@@ -99,16 +99,16 @@ def test_a_full_group_takes_nobody_but_its_members() -> None:
     ],
 )
 def test_syncs_are_refused_in_the_order_of_kafka(
-    world: MixedWorld, generation: int, member_id: str, facts: dict[str, Any], code: Code
+    driver: MixedShardDriver, generation: int, member_id: str, facts: dict[str, Any], code: Code
 ) -> None:
-    join(world)
-    join(world, "", group_instance_id="i1")
-    assert sync(world, generation, member_id, **facts).error_code == code
+    join(driver)
+    join(driver, "", group_instance_id="i1")
+    assert sync(driver, generation, member_id, **facts).error_code == code
 
 
-def test_heartbeats_are_refused_in_the_order_of_kafka(world: MixedWorld) -> None:
-    join(world)
-    join(world, "", group_instance_id="i1")
+def test_heartbeats_are_refused_in_the_order_of_kafka(driver: MixedShardDriver) -> None:
+    join(driver)
+    join(driver, "", group_instance_id="i1")
     asked = [
         (3, "nobody", None),
         (2, "c", None),
@@ -117,7 +117,7 @@ def test_heartbeats_are_refused_in_the_order_of_kafka(world: MixedWorld) -> None
         (2, "m", None),
         (3, "m", None),
     ]
-    assert [beat(world, *each) for each in asked] == [
+    assert [beat(driver, *each) for each in asked] == [
         Code.UNKNOWN_MEMBER_ID,
         Code.UNKNOWN_MEMBER_ID,
         Code.UNKNOWN_MEMBER_ID,

@@ -22,37 +22,37 @@ from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataKey,
     RecordTopicPartitions,
 )
-from tests.coord.coordworld import HERE, World, parts, said, topic_id, topics
+from tests.coord.shard_driver import HERE, ShardDriver, member_metadata, parts, topic_id, topics
 
 
-def epochs(world: World) -> tuple[int, int]:
-    saved: Any = world.shard.ledger.groups["g"].saved
+def epochs(driver: ShardDriver) -> tuple[int, int]:
+    saved: Any = driver.shard.ledger.groups["g"].saved
     assert saved is not None
     return saved.epoch, saved.assignment_epoch
 
 
 def test_a_steady_heartbeat_writes_nothing() -> None:
-    world = World()
-    world.join("a")
-    written = len(world.log)
+    driver = ShardDriver()
+    driver.join("a")
+    written = len(driver.log)
     steady = ConsumerGroupHeartbeatResponse(
         member_id="a", member_epoch=2, heartbeat_interval_ms=1_000
     )
-    assert (world.beat("a", 2), world.beat("a", 2, owned={"foo": [0, 1, 2]})) == (steady, steady)
-    assert len(world.log) == written
+    assert (driver.beat("a", 2), driver.beat("a", 2, owned={"foo": [0, 1, 2]})) == (steady, steady)
+    assert len(driver.log) == written
 
 
 def test_a_complete_heartbeat_is_told_its_assignment_again() -> None:
-    world = World()
-    world.join("a")
-    answer = world.beat("a", 2, rebalance_timeout_ms=5, subscribed_topic_names=("foo",), owned={})
+    driver = ShardDriver()
+    driver.join("a")
+    answer = driver.beat("a", 2, rebalance_timeout_ms=5, subscribed_topic_names=("foo",), owned={})
     assert answer.assignment == Assignment(topic_partitions=parts({"foo": [0, 1, 2]}))
 
 
 def test_only_what_a_member_subscribes_to_bumps_the_epoch() -> None:
-    world = World(known=topics(foo=3, bar=1))
-    world.join("a")
-    world.beat(
+    driver = ShardDriver(known=topics(foo=3, bar=1))
+    driver.join("a")
+    driver.beat(
         "a",
         2,
         rebalance_timeout_ms=7,
@@ -61,20 +61,20 @@ def test_only_what_a_member_subscribes_to_bumps_the_epoch() -> None:
         caller=Caller("new", "/10.0.0.1"),
     )
     key = ConsumerGroupMemberMetadataKey(group_id="g", member_id="a")
-    value = said(
+    value = member_metadata(
         rack_id="r",
         rebalance_timeout_ms=7,
         server_assignor="range",
         client_id="new",
         client_host="/10.0.0.1",
     )
-    assert (world.log[-1], epochs(world)) == ((key, value), (2, 2))
+    assert (driver.log[-1], epochs(driver)) == ((key, value), (2, 2))
     assert (
-        world.beat("a", 2, subscribed_topic_names=("foo", "bar", "foo"), caller=HERE).member_epoch
+        driver.beat("a", 2, subscribed_topic_names=("foo", "bar", "foo"), caller=HERE).member_epoch
         == 3
     )
-    assert world.beat("a", 3, subscribed_topic_names=("bar", "foo")).member_epoch == 3
-    assert epochs(world) == (3, 3)
+    assert driver.beat("a", 3, subscribed_topic_names=("bar", "foo")).member_epoch == 3
+    assert epochs(driver) == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -93,42 +93,42 @@ def test_only_what_a_member_subscribes_to_bumps_the_epoch() -> None:
 def test_each_thing_that_a_member_says_anew_is_remembered(
     anew: dict[str, Any], kept: dict[str, int | str]
 ) -> None:
-    world = World()
-    world.join("a")
-    world.beat("a", 2, **anew)
-    assert world.log[-1] == (
+    driver = ShardDriver()
+    driver.join("a")
+    driver.beat("a", 2, **anew)
+    assert driver.log[-1] == (
         ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"),
-        said(**kept),
+        member_metadata(**kept),
     )
-    written = len(world.log)
-    world.beat("a", 2, **anew)
-    assert len(world.log) == written
+    written = len(driver.log)
+    driver.beat("a", 2, **anew)
+    assert len(driver.log) == written
 
 
 def test_a_member_without_topics_joins_without_a_new_epoch() -> None:
-    world = World()
-    world.join("a")
-    assert world.join("b", topics=()).member_epoch == 2
-    assert epochs(world) == (2, 2)
+    driver = ShardDriver()
+    driver.join("a")
+    assert driver.join("b", topics=()).member_epoch == 2
+    assert epochs(driver) == (2, 2)
 
 
 def test_a_group_that_wants_nothing_stays_at_its_first_epoch() -> None:
-    world = World()
-    assert world.join("a", topics=()).member_epoch == 1
-    assert [record.key.__key__ for record in world.log] == [5, 8]
-    world.crash()
-    assert world.beat("a", 1).error_code == Code.NONE
-    assert world.beat("a", 1, subscribed_topic_names=("foo",)).member_epoch == 2
+    driver = ShardDriver()
+    assert driver.join("a", topics=()).member_epoch == 1
+    assert [record.key.__key__ for record in driver.log] == [5, 8]
+    driver.crash()
+    assert driver.beat("a", 1).error_code == Code.NONE
+    assert driver.beat("a", 1, subscribed_topic_names=("foo",)).member_epoch == 2
 
 
 def test_a_change_of_the_topics_bumps_the_epoch_at_the_next_heartbeat() -> None:
-    world = World(known=topics(foo=3, bar=1))
-    world.join("a")
-    world.change_topics(topics(foo=3, bar=9))
-    assert world.beat("a", 2).member_epoch == 2
-    world.change_topics(topics(foo=4, bar=9))
-    assert epochs(world) == (2, 2)
-    assert world.beat("a", 2) == ConsumerGroupHeartbeatResponse(
+    driver = ShardDriver(known=topics(foo=3, bar=1))
+    driver.join("a")
+    driver.change_topics(topics(foo=3, bar=9))
+    assert driver.beat("a", 2).member_epoch == 2
+    driver.change_topics(topics(foo=4, bar=9))
+    assert epochs(driver) == (2, 2)
+    assert driver.beat("a", 2) == ConsumerGroupHeartbeatResponse(
         member_id="a",
         member_epoch=3,
         heartbeat_interval_ms=1_000,
@@ -137,18 +137,18 @@ def test_a_change_of_the_topics_bumps_the_epoch_at_the_next_heartbeat() -> None:
 
 
 def test_partitions_that_were_added_are_given_however_many() -> None:
-    world = World(known=topics(foo=1))
-    world.join("a")
-    world.change_topics([Topic("foo", topic_id("foo"), 6)])
-    assert world.beat("a", 2).assignment == Assignment(topic_partitions=parts({"foo": range(6)}))
+    driver = ShardDriver(known=topics(foo=1))
+    driver.join("a")
+    driver.change_topics([Topic("foo", topic_id("foo"), 6)])
+    assert driver.beat("a", 2).assignment == Assignment(topic_partitions=parts({"foo": range(6)}))
 
 
 def test_a_topic_that_was_made_again_is_another_topic() -> None:
-    world = World()
-    world.join("a")
-    world.change_topics([Topic("foo", topic_id("foo", life=1), 1)])
-    assert world.beat("a", 2).assignment == Assignment()  # the old partitions go first
-    answer = world.beat("a", 2, owned={})
+    driver = ShardDriver()
+    driver.join("a")
+    driver.change_topics([Topic("foo", topic_id("foo", life=1), 1)])
+    assert driver.beat("a", 2).assignment == Assignment()  # the old partitions go first
+    answer = driver.beat("a", 2, owned={})
     assert (answer.member_epoch, answer.assignment) == (
         3,
         Assignment(topic_partitions=parts({"foo": [0]}, life=1)),
@@ -156,21 +156,21 @@ def test_a_topic_that_was_made_again_is_another_topic() -> None:
 
 
 def test_a_crash_alone_bumps_no_epoch() -> None:
-    world = World()
-    world.join("a")
-    world.crash()
-    assert world.beat("a", 2).member_epoch == 2
+    driver = ShardDriver()
+    driver.join("a")
+    driver.crash()
+    assert driver.beat("a", 2).member_epoch == 2
 
 
 def test_most_votes_choose_the_assignor() -> None:
-    world = World(GroupSettings(group_consumer_assignors=("range", "uniform")))
-    group = world.shard.ledger.groups["g"] = ConsumerGroup("g")
+    driver = ShardDriver(GroupSettings(group_consumer_assignors=("range", "uniform")))
+    group = driver.shard.ledger.groups["g"] = ConsumerGroup("g")
     configured = ("range", "uniform")
     chosen = []
     for member_id, assignor in (("a", None), ("b", "uniform"), ("c", "range"), ("d", "uniform")):
-        world.join(member_id, server_assignor=assignor)
+        driver.join(member_id, server_assignor=assignor)
         chosen.append(group.assignor(configured))
-    world.beat("d", -1)
+    driver.beat("d", -1)
     assert [*chosen, group.assignor(configured)] == [
         "range",
         "uniform",
@@ -183,57 +183,57 @@ def test_most_votes_choose_the_assignor() -> None:
 def test_the_assignor_that_members_ask_for_decides() -> None:
     targets = {}
     for assignor in ("range", "uniform"):
-        world = World(known=topics(bar=3, foo=3))
+        driver = ShardDriver(known=topics(bar=3, foo=3))
         for member_id in ("a", "b"):
-            world.join(member_id, topics=("foo", "bar"), server_assignor=assignor)
-        saved: Any = world.shard.ledger.groups["g"].saved
+            driver.join(member_id, topics=("foo", "bar"), server_assignor=assignor)
+        saved: Any = driver.shard.ledger.groups["g"].saved
         assert saved is not None
         targets[assignor] = {name: len(member.target) for name, member in saved.members.items()}
     assert targets == {"range": {"a": 4, "b": 2}, "uniform": {"a": 3, "b": 3}}
 
 
 def test_members_of_an_unsettled_group_are_told_to_come_back_sooner() -> None:
-    world = World()
+    driver = ShardDriver()
     intervals = [
-        world.join("a"),
-        world.join("b"),
-        world.beat("a", 2),
-        world.beat("a", 2, owned={"foo": [0, 1]}),
+        driver.join("a"),
+        driver.join("b"),
+        driver.beat("a", 2),
+        driver.beat("a", 2, owned={"foo": [0, 1]}),
     ]
     assert [answer.heartbeat_interval_ms for answer in intervals] == [1_000, 500, 500, 500]
-    assert [world.beat(member_id, 3).heartbeat_interval_ms for member_id in "baa"] == [1_000] * 3
+    assert [driver.beat(member_id, 3).heartbeat_interval_ms for member_id in "baa"] == [1_000] * 3
 
 
 def test_the_shorter_interval_is_never_longer_than_the_usual_one() -> None:
-    world = World(GroupSettings(group_consumer_heartbeat_interval_ms=200))
-    assert [world.join(member_id).heartbeat_interval_ms for member_id in "ab"] == [200, 200]
+    driver = ShardDriver(GroupSettings(group_consumer_heartbeat_interval_ms=200))
+    assert [driver.join(member_id).heartbeat_interval_ms for member_id in "ab"] == [200, 200]
 
 
 def test_a_silent_member_is_gone_after_its_session() -> None:
-    world = World()
-    world.join("a")
-    world.advance(44_999)
-    assert world.beat("a", 2).error_code == Code.NONE
-    world.advance(45_000)
-    assert world.beat("a", 2).error_code == Code.UNKNOWN_MEMBER_ID
-    assert world.notes == ["group g: member a was silent for too long and is gone"]
+    driver = ShardDriver()
+    driver.join("a")
+    driver.advance(44_999)
+    assert driver.beat("a", 2).error_code == Code.NONE
+    driver.advance(45_000)
+    assert driver.beat("a", 2).error_code == Code.UNKNOWN_MEMBER_ID
+    assert driver.notes == ["group g: member a was silent for too long and is gone"]
 
 
 def test_sessions_begin_anew_after_a_crash() -> None:
-    world = World()
-    world.join("a")
-    world.advance(44_000)
-    world.crash()
-    world.advance(44_999)
-    assert world.beat("a", 2).error_code == Code.NONE
+    driver = ShardDriver()
+    driver.join("a")
+    driver.advance(44_000)
+    driver.crash()
+    driver.advance(44_999)
+    assert driver.beat("a", 2).error_code == Code.NONE
 
 
-def test_a_static_member_that_was_away_comes_back_under_its_own_id_without_tombstones() -> None:
-    world = World()
-    world.join("s", instance_id="i")
-    world.beat("s", -2, instance_id="i")
-    written = len(world.log)
-    assert world.join("s", instance_id="i").member_epoch == 2
+def test_a_static_member_returns_under_its_own_id_without_tombstones() -> None:
+    driver = ShardDriver()
+    driver.join("s", instance_id="i")
+    driver.beat("s", -2, instance_id="i")
+    written = len(driver.log)
+    assert driver.join("s", instance_id="i").member_epoch == 2
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="s")
     back = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=2,
@@ -245,36 +245,36 @@ def test_a_static_member_that_was_away_comes_back_under_its_own_id_without_tombs
             ),
         ),
     )
-    assert world.log[written:] == [(key, back)]
+    assert driver.log[written:] == [(key, back)]
 
 
 def test_a_static_member_that_goes_for_a_while_owes_nothing_any_more() -> None:
-    world: Any = World()
-    world.join("s", instance_id="i")
-    world.join("t")
-    world.beat("s", 2, instance_id="i")  # it is told to give something up
-    world.beat("s", -2, instance_id="i")
-    world.advance(40_000)  # longer than its rebalance timeout, not as long as its session
-    assert (list(world.shard.ledger.groups["g"].saved.instances), world.notes) == (["i"], [])
-    assert world.join("s", instance_id="i").error_code == Code.NONE
+    driver: Any = ShardDriver()
+    driver.join("s", instance_id="i")
+    driver.join("t")
+    driver.beat("s", 2, instance_id="i")  # it is told to give something up
+    driver.beat("s", -2, instance_id="i")
+    driver.advance(40_000)  # longer than its rebalance timeout, not as long as its session
+    assert (list(driver.shard.ledger.groups["g"].saved.instances), driver.notes) == (["i"], [])
+    assert driver.join("s", instance_id="i").error_code == Code.NONE
 
 
 @pytest.mark.parametrize("successor", ["t", "r"])  # whichever way ids are ordered
 def test_a_static_member_that_returns_as_another_takes_over_what_its_predecessor_had(
     successor: str,
 ) -> None:
-    world = World()
-    world.join("s", instance_id="i")
-    world.beat("s", -2, instance_id="i")
-    written = len(world.log)
-    answer = world.join(successor, instance_id="i")
+    driver = ShardDriver()
+    driver.join("s", instance_id="i")
+    driver.beat("s", -2, instance_id="i")
+    written = len(driver.log)
+    answer = driver.join(successor, instance_id="i")
     assert (answer.member_epoch, answer.assignment) == (
         2,
         Assignment(topic_partitions=parts({"foo": [0, 1, 2]})),
     )
     written_now = [
         (record.key.__key__, record.key.member_id, record.value is None)
-        for record in world.log[written:]
+        for record in driver.log[written:]
     ]
     assert written_now == [
         (8, "s", True),
@@ -285,10 +285,10 @@ def test_a_static_member_that_returns_as_another_takes_over_what_its_predecessor
         (8, successor, False),
         (8, successor, False),
     ]
-    world.advance(44_000)
-    assert world.beat(successor, 2, instance_id="i").error_code == Code.NONE
-    world.advance(1_000)  # the predecessor's session would be over
-    assert (world.beat(successor, 2, instance_id="i").error_code, world.notes) == (Code.NONE, [])
+    driver.advance(44_000)
+    assert driver.beat(successor, 2, instance_id="i").error_code == Code.NONE
+    driver.advance(1_000)  # the predecessor's session would be over
+    assert (driver.beat(successor, 2, instance_id="i").error_code, driver.notes) == (Code.NONE, [])
 
 
 def test_a_made_up_id_never_begins_with_a_dash() -> None:

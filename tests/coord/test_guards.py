@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from apportion.coord.consumer import fencing
-from tests.coord.test_membership_laws import Membership
+from tests.coord.test_membership_laws import ConsumerGroupMachine
 
 SEARCH = settings(
     max_examples=500,
@@ -27,4 +27,4 @@ def test_a_guard_that_is_switched_off_is_missed(
 ) -> None:
     monkeypatch.setattr(fencing, guard, lambda *asked: answer)
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(Membership, settings=SEARCH)
+        run_state_machine_as_test(ConsumerGroupMachine, settings=SEARCH)

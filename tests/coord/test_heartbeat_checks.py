@@ -23,7 +23,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentValue
-from tests.coord.coordworld import World, parts, through_bytes
+from tests.coord.shard_driver import ShardDriver, parts, through_bytes
 
 COMPLETE: dict[str, Any] = {
     "rebalance_timeout_ms": 1_000,
@@ -33,7 +33,7 @@ COMPLETE: dict[str, Any] = {
 
 
 def codes_while_mending(
-    world: World,
+    driver: ShardDriver,
     version: int,
     epoch: int,
     faults: Any,
@@ -49,7 +49,7 @@ def codes_while_mending(
             | right
             | dict(faults[first:])
         )
-        seen.append(world.send(ConsumerGroupHeartbeatRequest(**facts), version))
+        seen.append(driver.send(ConsumerGroupHeartbeatRequest(**facts), version))
     return [
         answer.error_message
         if answer.error_code == Code.INVALID_REQUEST
@@ -69,7 +69,7 @@ def test_a_join_is_checked_in_kafkas_order() -> None:
         ("subscribed_topic_names", None),
         ("server_assignor", "mine"),
     ]
-    assert codes_while_mending(World(), 1, 0, faults, **COMPLETE) == [
+    assert codes_while_mending(ShardDriver(), 1, 0, faults, **COMPLETE) == [
         "MemberId is empty.",
         "GroupId is empty.",
         "InstanceId is empty.",
@@ -87,23 +87,23 @@ def test_a_join_is_checked_in_kafkas_order() -> None:
     [("group_id", "GroupId is too long."), ("member_id", "MemberId is too long.")],
 )
 def test_an_id_that_no_record_can_hold_is_refused(field: str, sentence: str) -> None:
-    world = World()
+    driver = ShardDriver()
     ids: dict[str, Any] = {"group_id": "g", "member_id": "m", field: "é" * 16_384}
-    refused = world.send(ConsumerGroupHeartbeatRequest(member_epoch=0, **COMPLETE, **ids))
+    refused = driver.send(ConsumerGroupHeartbeatRequest(member_epoch=0, **COMPLETE, **ids))
     assert refused == ConsumerGroupHeartbeatResponse(
         error_code=Code.INVALID_REQUEST, error_message=sentence
     )
     longest: dict[str, Any] = ids | {field: "é" * 16_383 + "e"}
     assert (
-        world.send(ConsumerGroupHeartbeatRequest(member_epoch=0, **COMPLETE, **longest)).error_code
+        driver.send(ConsumerGroupHeartbeatRequest(member_epoch=0, **COMPLETE, **longest)).error_code
         == Code.NONE
     )
-    assert len(list(through_bytes(world.log))) == len(world.log) > 0
+    assert len(list(through_bytes(driver.log))) == len(driver.log) > 0
 
 
 def test_an_id_is_measured_in_bytes_and_only_by_its_limit() -> None:
     for group_id in ("e" * 8_192, "é" * 10_000, "e" * 32_766, "e" * 32_767):
-        answer = World().send(
+        answer = ShardDriver().send(
             ConsumerGroupHeartbeatRequest(
                 group_id=group_id, member_id="m", member_epoch=0, **COMPLETE
             )
@@ -112,13 +112,13 @@ def test_an_id_is_measured_in_bytes_and_only_by_its_limit() -> None:
 
 
 def test_a_regular_expression_is_refused_last_and_in_words() -> None:
-    world = World()
+    driver = ShardDriver()
     assert (
-        world.join("m", subscribed_topic_regex="f.*", server_assignor="mine").error_code
+        driver.join("m", subscribed_topic_regex="f.*", server_assignor="mine").error_code
         == Code.UNSUPPORTED_ASSIGNOR
     )
     for topics in (None, ("foo",)):
-        assert world.join(
+        assert driver.join(
             "m", topics=topics, subscribed_topic_regex="f.*"
         ) == ConsumerGroupHeartbeatResponse(
             error_code=Code.INVALID_REGULAR_EXPRESSION,
@@ -129,7 +129,7 @@ def test_a_regular_expression_is_refused_last_and_in_words() -> None:
 
 
 def test_a_join_that_owns_something_is_refused() -> None:
-    answer = World().join("m", owned={"foo": [0]})
+    answer = ShardDriver().join("m", owned={"foo": [0]})
     assert answer.error_message == "A member that joins must send empty TopicPartitions."
 
 
@@ -138,7 +138,7 @@ def test_a_join_that_owns_something_is_refused() -> None:
     [(-2, "Only a member with an InstanceId can leave temporarily."), (-3, None)],
 )
 def test_epochs_that_mean_nothing_are_refused(epoch: int, why: str | None) -> None:
-    answer = World().beat("m", epoch)
+    answer = ShardDriver().beat("m", epoch)
     assert answer == ConsumerGroupHeartbeatResponse(
         error_code=Code.INVALID_REQUEST, error_message=why or "MemberEpoch -3 is not valid."
     )
@@ -146,53 +146,53 @@ def test_epochs_that_mean_nothing_are_refused(epoch: int, why: str | None) -> No
 
 @pytest.mark.parametrize("epoch", [1, -1])
 def test_only_a_joining_member_of_version_0_may_come_without_an_id(epoch: int) -> None:
-    world = World()
-    assert world.beat("", epoch, version=0).error_code == Code.INVALID_REQUEST
-    made: Any = world.join("", version=0)
+    driver = ShardDriver()
+    assert driver.beat("", epoch, version=0).error_code == Code.INVALID_REQUEST
+    made: Any = driver.join("", version=0)
     assert (made.member_epoch, len(made.member_id)) == (2, 22)
-    assert world.join("", version=1).error_code == Code.INVALID_REQUEST
+    assert driver.join("", version=1).error_code == Code.INVALID_REQUEST
 
 
 def test_an_empty_expression_is_no_expression() -> None:
-    assert World().join("m", subscribed_topic_regex="").error_code == Code.NONE
+    assert ShardDriver().join("m", subscribed_topic_regex="").error_code == Code.NONE
 
 
 def test_leaving_is_checked_in_kafkas_order() -> None:
-    world = World()
-    assert world.beat("a", -1).error_code == Code.GROUP_ID_NOT_FOUND
-    world.join("a")
-    world.join("s", instance_id="i")
-    assert world.beat("b", -1).error_code == Code.UNKNOWN_MEMBER_ID
-    assert world.beat("a", -1, instance_id="other").error_code == Code.UNKNOWN_MEMBER_ID
-    assert world.beat("a", -1, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
-    assert world.beat("a", -2, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
-    assert world.beat("s", -2, instance_id="i") == ConsumerGroupHeartbeatResponse(
+    driver = ShardDriver()
+    assert driver.beat("a", -1).error_code == Code.GROUP_ID_NOT_FOUND
+    driver.join("a")
+    driver.join("s", instance_id="i")
+    assert driver.beat("b", -1).error_code == Code.UNKNOWN_MEMBER_ID
+    assert driver.beat("a", -1, instance_id="other").error_code == Code.UNKNOWN_MEMBER_ID
+    assert driver.beat("a", -1, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
+    assert driver.beat("a", -2, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
+    assert driver.beat("s", -2, instance_id="i") == ConsumerGroupHeartbeatResponse(
         member_id="s", member_epoch=-2
     )
-    assert world.beat("a", -1) == ConsumerGroupHeartbeatResponse(member_id="a", member_epoch=-1)
+    assert driver.beat("a", -1) == ConsumerGroupHeartbeatResponse(member_id="a", member_epoch=-1)
 
 
 def test_a_leave_forgets_the_member_and_bumps_the_group_epoch_but_not_the_target() -> None:
-    world = World()
-    world.join("a")
-    written = len(world.log)
-    world.beat("a", -1)
-    names = [(type(record.key).__name__, record.value) for record in world.log[written:-1]]
+    driver = ShardDriver()
+    driver.join("a")
+    written = len(driver.log)
+    driver.beat("a", -1)
+    names = [(type(record.key).__name__, record.value) for record in driver.log[written:-1]]
     assert names == [
         ("ConsumerGroupCurrentMemberAssignmentKey", None),
         ("ConsumerGroupTargetAssignmentMemberKey", None),
         ("ConsumerGroupMemberMetadataKey", None),
     ]
-    assert (world.log[-1].value.epoch, world.log[-1].value.metadata_hash) == (3, 0)
-    assert world.shard.ledger.groups["g"].state_name() == "Empty"
+    assert (driver.log[-1].value.epoch, driver.log[-1].value.metadata_hash) == (3, 0)
+    assert driver.shard.ledger.groups["g"].state_name() == "Empty"
     # and no member's deadline is left
-    assert world.shard.wake_at() == world.settings.offsets_retention_check_interval_ms
+    assert driver.shard.wake_at() == driver.settings.offsets_retention_check_interval_ms
 
 
 def test_the_records_of_a_first_heartbeat_stand_in_kafkas_order() -> None:
-    world = World()
-    answer = world.join("a")
-    assert [record.key.__key__ for record in world.log] == [5, 3, 7, 6, 8]
+    driver = ShardDriver()
+    answer = driver.join("a")
+    assert [record.key.__key__ for record in driver.log] == [5, 3, 7, 6, 8]
     assert answer == ConsumerGroupHeartbeatResponse(
         member_id="a",
         member_epoch=2,
@@ -202,53 +202,53 @@ def test_the_records_of_a_first_heartbeat_stand_in_kafkas_order() -> None:
 
 
 def test_a_group_that_does_not_exist_is_made_by_a_join_alone() -> None:
-    world = World()
-    assert world.beat("a", 2).error_code == Code.GROUP_ID_NOT_FOUND
-    assert world.join("a").error_code == Code.NONE
+    driver = ShardDriver()
+    assert driver.beat("a", 2).error_code == Code.GROUP_ID_NOT_FOUND
+    assert driver.join("a").error_code == Code.NONE
 
 
 def test_a_full_group_refuses_strangers_first() -> None:
-    world = World(GroupSettings(group_consumer_max_size=1))
-    world.join("s", instance_id="i")
-    assert world.join("b").error_code == Code.GROUP_MAX_SIZE_REACHED
-    assert world.beat("b", 8).error_code == Code.GROUP_MAX_SIZE_REACHED
-    world.beat("s", -2, instance_id="i")
+    driver = ShardDriver(GroupSettings(group_consumer_max_size=1))
+    driver.join("s", instance_id="i")
+    assert driver.join("b").error_code == Code.GROUP_MAX_SIZE_REACHED
+    assert driver.beat("b", 8).error_code == Code.GROUP_MAX_SIZE_REACHED
+    driver.beat("s", -2, instance_id="i")
     # even a static member that returns
-    assert world.join("t", instance_id="i").error_code == Code.GROUP_MAX_SIZE_REACHED
-    assert world.join("s", instance_id="i").error_code == Code.NONE
+    assert driver.join("t", instance_id="i").error_code == Code.GROUP_MAX_SIZE_REACHED
+    assert driver.join("s", instance_id="i").error_code == Code.NONE
 
 
 def test_a_dynamic_member_is_known_by_its_id_and_epoch() -> None:
-    world = World()
-    world.join("a")
-    assert world.beat("b", 2).error_code == Code.UNKNOWN_MEMBER_ID
-    assert world.beat("a", 3).error_code == Code.FENCED_MEMBER_EPOCH
-    assert world.beat("a", 2).error_code == Code.NONE
+    driver = ShardDriver()
+    driver.join("a")
+    assert driver.beat("b", 2).error_code == Code.UNKNOWN_MEMBER_ID
+    assert driver.beat("a", 3).error_code == Code.FENCED_MEMBER_EPOCH
+    assert driver.beat("a", 2).error_code == Code.NONE
 
 
 def test_a_static_member_is_known_by_its_instance() -> None:
-    world = World()
-    world.join("s", instance_id="i")
-    assert world.beat("s", 2, instance_id="other").error_code == Code.UNKNOWN_MEMBER_ID
-    assert world.beat("t", 2, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
-    assert world.join("t", instance_id="i").error_code == Code.UNRELEASED_INSTANCE_ID
-    assert world.beat("s", 3, instance_id="i").error_code == Code.FENCED_MEMBER_EPOCH
-    assert world.beat("s", 2, instance_id="i").error_code == Code.NONE
+    driver = ShardDriver()
+    driver.join("s", instance_id="i")
+    assert driver.beat("s", 2, instance_id="other").error_code == Code.UNKNOWN_MEMBER_ID
+    assert driver.beat("t", 2, instance_id="i").error_code == Code.FENCED_INSTANCE_ID
+    assert driver.join("t", instance_id="i").error_code == Code.UNRELEASED_INSTANCE_ID
+    assert driver.beat("s", 3, instance_id="i").error_code == Code.FENCED_MEMBER_EPOCH
+    assert driver.beat("s", 2, instance_id="i").error_code == Code.NONE
 
 
 def test_a_known_member_may_join_again_at_any_time() -> None:
-    world = World()
-    first = world.join("a")
-    world.beat("a", first.member_epoch)
-    assert world.join("a") == first
+    driver = ShardDriver()
+    first = driver.join("a")
+    driver.beat("a", first.member_epoch)
+    assert driver.join("a") == first
 
 
 def test_a_static_member_joins_again_only_after_it_left() -> None:
-    world = World()
-    assert world.join("s", instance_id="i").error_code == Code.NONE
-    assert world.join("s", instance_id="i").error_code == Code.UNRELEASED_INSTANCE_ID
-    world.beat("s", -2, instance_id="i")
-    assert world.join("s", instance_id="i").error_code == Code.NONE
+    driver = ShardDriver()
+    assert driver.join("s", instance_id="i").error_code == Code.NONE
+    assert driver.join("s", instance_id="i").error_code == Code.UNRELEASED_INSTANCE_ID
+    driver.beat("s", -2, instance_id="i")
+    assert driver.join("s", instance_id="i").error_code == Code.NONE
 
 
 @pytest.mark.parametrize(
@@ -264,80 +264,80 @@ def test_a_static_member_joins_again_only_after_it_left() -> None:
 def test_the_epoch_before_is_enough_for_a_member_that_uses_nothing_else(
     owned: dict[str, list[int]] | None, code: Code
 ) -> None:
-    world = World()
-    world.join("a")
-    world.join("b")
-    world.beat("a", 2)
-    world.beat("a", 2, owned={"foo": [0, 1]})  # its answer, epoch 2, is lost
-    assert world.beat("a", 2, owned=owned).error_code == code
+    driver = ShardDriver()
+    driver.join("a")
+    driver.join("b")
+    driver.beat("a", 2)
+    driver.beat("a", 2, owned={"foo": [0, 1]})  # its answer, epoch 2, is lost
+    assert driver.beat("a", 2, owned=owned).error_code == code
 
 
 def test_an_epoch_older_than_the_one_before_is_fenced() -> None:
-    world = World()
-    world.join("a", topics=())
+    driver = ShardDriver()
+    driver.join("a", topics=())
     for epoch, name in enumerate(("b", "c"), 1):
-        world.join(name)
-        world.beat("a", epoch)
-    assert world.beat("a", 1, owned={}).error_code == Code.FENCED_MEMBER_EPOCH
-    assert world.beat("a", 2, owned={}).error_code == Code.NONE
+        driver.join(name)
+        driver.beat("a", epoch)
+    assert driver.beat("a", 1, owned={}).error_code == Code.FENCED_MEMBER_EPOCH
+    assert driver.beat("a", 2, owned={}).error_code == Code.NONE
 
 
 def test_an_epoch_that_the_member_was_never_told_is_fenced() -> None:
-    world = World()
-    world.join("a", topics=())
+    driver = ShardDriver()
+    driver.join("a", topics=())
     for name in ("b", "c", "d"):
-        world.join(name)
-    assert world.beat("a", 1, owned={}).member_epoch == 4  # from epoch 1 right to epoch 4
-    assert [world.beat("a", epoch, owned={}).error_code for epoch in (2, 3)] == [
+        driver.join(name)
+    assert driver.beat("a", 1, owned={}).member_epoch == 4  # from epoch 1 right to epoch 4
+    assert [driver.beat("a", epoch, owned={}).error_code for epoch in (2, 3)] == [
         Code.FENCED_MEMBER_EPOCH
     ] * 2
-    assert world.beat("a", 1, owned={}).error_code == Code.NONE
+    assert driver.beat("a", 1, owned={}).error_code == Code.NONE
 
 
 def test_a_member_in_a_state_of_a_newer_coordinator_has_to_begin_anew() -> None:
-    world: Any = World()
-    world.join("a")
-    key, value = world.log[-1]
+    driver: Any = ShardDriver()
+    driver.join("a")
+    key, value = driver.log[-1]
     newer = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=2,
         previous_member_epoch=0,
         state=9,
         assigned_partitions=value.assigned_partitions,
     )
-    world.shard.replay(CoordinatorRecord(key, newer))
-    assert world.beat("a", 2).error_code == Code.FENCED_MEMBER_EPOCH
-    assert world.beat("a", 2, owned={"foo": [0]}).error_code == Code.FENCED_MEMBER_EPOCH
-    assert world.join("a").error_code == Code.NONE
-    assert world.shard.ledger.groups["g"].saved.members["a"].state is MemberState.STABLE
+    driver.shard.replay(CoordinatorRecord(key, newer))
+    assert driver.beat("a", 2).error_code == Code.FENCED_MEMBER_EPOCH
+    assert driver.beat("a", 2, owned={"foo": [0]}).error_code == Code.FENCED_MEMBER_EPOCH
+    assert driver.join("a").error_code == Code.NONE
+    assert driver.shard.ledger.groups["g"].saved.members["a"].state is MemberState.STABLE
 
 
 def test_an_error_changes_nothing() -> None:
-    world = World()
-    world.join("a")
-    written, wake_ms = len(world.log), world.shard.wake_at()
-    world.advance(10)
+    driver = ShardDriver()
+    driver.join("a")
+    written, wake_ms = len(driver.log), driver.shard.wake_at()
+    driver.advance(10)
     for answer in (
-        world.beat("a", 6),
-        world.beat("b", 2),
-        world.beat("a", 2, server_assignor="mine"),
+        driver.beat("a", 6),
+        driver.beat("b", 2),
+        driver.beat("a", 2, server_assignor="mine"),
     ):
         assert answer.error_code
         assert answer.error_message
-    assert (len(world.log), world.shard.wake_at()) == (written, wake_ms)
+    assert (len(driver.log), driver.shard.wake_at()) == (written, wake_ms)
 
 
 def test_a_request_that_comes_before_the_log_was_read_has_to_wait() -> None:
-    world = World()
-    world.shard._is_loaded = False
-    assert world.join("a").error_code == Code.COORDINATOR_LOAD_IN_PROGRESS
+    driver = ShardDriver()
+    driver.shard._is_loaded = False
+    assert driver.join("a").error_code == Code.COORDINATOR_LOAD_IN_PROGRESS
 
 
 @pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
-def test_offsets_that_were_asked_for_too_early_are_refused_where_the_version_has_a_place_for_it(
+def test_a_too_early_offset_fetch_is_refused_if_its_version_has_an_error_code(
     version: int,
 ) -> None:
-    world, code = World(), Code.COORDINATOR_LOAD_IN_PROGRESS
-    world.shard._is_loaded = False
+    driver, code = ShardDriver(), Code.COORDINATOR_LOAD_IN_PROGRESS
+    driver.shard._is_loaded = False
     if version >= 8:
         request = OffsetFetchRequest(
             groups=(OffsetFetchRequestGroup(group_id="g"), OffsetFetchRequestGroup(group_id="h"))
@@ -362,4 +362,4 @@ def test_offsets_that_were_asked_for_too_early_are_refused_where_the_version_has
             topics=(OffsetFetchResponseTopic(name="foo", partitions=nowhere),)
         )
         refused = at_partitions if version == 1 else OffsetFetchResponse(error_code=code)
-    assert world.send(request, version) == refused
+    assert driver.send(request, version) == refused

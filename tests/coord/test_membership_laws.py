@@ -25,7 +25,7 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from tests.coord.coordworld import World, picture, recovered, through_bytes, topic_id
+from tests.coord.shard_driver import ShardDriver, recovered, state_of, through_bytes, topic_id
 
 SESSION_MS, REBALANCE_MS = 45_000, 20_000
 NAMES = ("foo", "bar", "baz")
@@ -45,11 +45,11 @@ class Client:
     """
 
     def __init__(
-        self, member_id: str, wishes: tuple[str, ...], instance_id: str | None = None
+        self, member_id: str, topic_names: tuple[str, ...], instance_id: str | None = None
     ) -> None:
         self.member_id = member_id
         self.instance_id = instance_id
-        self.wishes = wishes
+        self.topic_names = topic_names
         self.epoch = 0
         self.owned: list[tuple[bytes, int]] = []  # (topic id, partition) that it works on
         self.is_news = True  # the coordinator has not heard all of it yet
@@ -60,7 +60,7 @@ class Client:
         if self.is_news:
             facts |= {
                 "rebalance_timeout_ms": REBALANCE_MS,
-                "subscribed_topic_names": self.wishes,
+                "subscribed_topic_names": self.topic_names,
                 "topic_partitions": self.said_parts(),
                 "server_assignor": assignor,
             }
@@ -92,7 +92,7 @@ class Client:
             self.is_news = True
 
 
-class Membership(RuleBasedStateMachine):
+class ConsumerGroupMachine(RuleBasedStateMachine):
     """Clients join, stay, lose answers, leave, fall silent and come back, while topics change and
     the shard crashes.
     """
@@ -107,9 +107,9 @@ class Membership(RuleBasedStateMachine):
             apportion_consumer_unsettled_heartbeat_interval_ms=unsettled_ms,
             group_consumer_max_size=4,
         )
-        self.world = World(setting, Topics(self.topics()))
+        self.driver = ShardDriver(setting, Topics(self.topics()))
         # the epoch of the targets, and the topics that they were made of
-        self.targeted = (1, self.world.shard.topics)
+        self.targeted = (1, self.driver.shard.topics)
 
     def topics(self) -> list[Topic]:
         return [
@@ -117,12 +117,12 @@ class Membership(RuleBasedStateMachine):
             for name, size in sorted(self.sizes.items())
         ]
 
-    @rule(wishes=WISHES, is_static=st.booleans())
-    def join(self, wishes: tuple[str, ...], is_static: bool) -> None:
+    @rule(topic_names=WISHES, is_static=st.booleans())
+    def join(self, topic_names: tuple[str, ...], is_static: bool) -> None:
         if len(self.clients) < 4:
             self.made += 1
             instance_id = f"i{self.made % 3}" if is_static else None
-            client = Client(f"m{self.made}", wishes, instance_id)
+            client = Client(f"m{self.made}", topic_names, instance_id)
             if self.say(client) not in (Code.GROUP_MAX_SIZE_REACHED, Code.UNRELEASED_INSTANCE_ID):
                 self.clients[client.member_id] = client
 
@@ -135,17 +135,17 @@ class Membership(RuleBasedStateMachine):
         if client := self.pick(which):
             self.say(client, is_lost, assignor)
 
-    @rule(which=st.integers(0, 3), wishes=WISHES)
-    def subscribe(self, which: int, wishes: tuple[str, ...]) -> None:
+    @rule(which=st.integers(0, 3), topic_names=WISHES)
+    def subscribe(self, which: int, topic_names: tuple[str, ...]) -> None:
         if client := self.pick(which):
-            client.wishes, client.is_news = wishes, True
+            client.topic_names, client.is_news = topic_names, True
 
     @rule(which=st.integers(0, 3), is_break=st.booleans())
     def leave(self, which: int, is_break: bool) -> None:
         client = self.pick(which)
         if client and client.epoch > 0:
             epoch = -2 if client.instance_id and is_break else -1
-            answer = self.world.beat(client.member_id, epoch, instance_id=client.instance_id)
+            answer = self.driver.beat(client.member_id, epoch, instance_id=client.instance_id)
             assert answer.error_code in (Code.NONE, *FENCING)
             del self.clients[client.member_id]
 
@@ -161,7 +161,7 @@ class Membership(RuleBasedStateMachine):
         offsets = {
             (alive[some], partition): offset for some, partition in client.owned if some in alive
         }
-        codes = self.world.commit(client.epoch, offsets, client.member_id)
+        codes = self.driver.commit(client.epoch, offsets, client.member_id)
         if client.member_id in self.members():
             assert codes == [Code.NONE] * len(offsets)
 
@@ -183,7 +183,7 @@ class Membership(RuleBasedStateMachine):
 
     @rule(elapsed_ms=st.sampled_from([100, REBALANCE_MS, SESSION_MS]))
     def wait(self, elapsed_ms: Any) -> None:
-        self.world.advance(elapsed_ms)
+        self.driver.advance(elapsed_ms)
         members = self.members()
         for client in self.clients.values():
             if client.member_id not in members:  # it must stop by itself in real life
@@ -196,26 +196,26 @@ class Membership(RuleBasedStateMachine):
             self.sizes[name] = size  # created, or grown
         else:
             self.lives[name] += 1  # deleted
-        self.world.change_topics(self.topics())
+        self.driver.change_topics(self.topics())
 
     @rule(eighths=st.integers(1, 8), drops_tombstones=st.booleans())
     def clean(self, eighths: int, drops_tombstones: bool) -> None:
         """The log's cleaner passes over a part of it, again and again in a long life; what it
         leaves is the log from now on.
         """
-        log = self.world.log
-        self.world.log = compact(log, len(log) * eighths // 8, drops_tombstones)
+        log = self.driver.log
+        self.driver.log = compact(log, len(log) * eighths // 8, drops_tombstones)
 
     @rule()
     def crash(self) -> None:
-        self.world.crash()
+        self.driver.crash()
 
     def pick(self, which: int) -> Client | None:
         clients = list(self.clients.values())
         return clients[which % len(clients)] if clients else None
 
     def say(self, client: Client, is_lost: bool = False, assignor: Any = None) -> int:
-        answer = self.world.beat(client.member_id, client.epoch, **client.facts(assignor))
+        answer = self.driver.beat(client.member_id, client.epoch, **client.facts(assignor))
         assert answer.error_code != Code.UNKNOWN_SERVER_ERROR
         if answer.error_code == Code.GROUP_MAX_SIZE_REACHED:
             client.owned, client.epoch, client.is_news = [], 0, True
@@ -226,20 +226,20 @@ class Membership(RuleBasedStateMachine):
         return answer.error_code
 
     def members(self) -> Any:
-        group: Any = self.world.shard.ledger.groups.get("g")
+        group: Any = self.driver.shard.ledger.groups.get("g")
         return {} if group is None else group.saved.members
 
     @invariant()
     def replay_equals_live(self) -> None:
-        log, shard = self.world.log, self.world.shard
-        live = picture(shard)
-        assert picture(recovered(through_bytes(log), shard)) == live
+        log, shard = self.driver.log, self.driver.shard
+        live = state_of(shard)
+        assert state_of(recovered(through_bytes(log), shard)) == live
         for drops_tombstones in (True, False):
-            assert picture(recovered(compact(log, len(log), drops_tombstones), shard)) == live
+            assert state_of(recovered(compact(log, len(log), drops_tombstones), shard)) == live
 
     @invariant()
     def what_is_saved_survives_the_cleaner(self) -> None:
-        log, live = self.world.log, saved_state(self.world.shard.ledger)
+        log, live = self.driver.log, saved_state(self.driver.shard.ledger)
         for upto in (len(log) // 2, len(log)):
             for drops_tombstones in (True, False):
                 assert (
@@ -259,7 +259,7 @@ class Membership(RuleBasedStateMachine):
     @invariant()
     def a_reply_stands_behind_its_records(self) -> None:
         kinds = [
-            type(action) for action in self.world.actions if isinstance(action, Append | Reply)
+            type(action) for action in self.driver.actions if isinstance(action, Append | Reply)
         ]
         assert kinds in ([], [Reply], [Append], [Append, Reply])
 
@@ -275,19 +275,19 @@ class Membership(RuleBasedStateMachine):
         for client in self.clients.values():
             member = self.members().get(client.member_id)
             if member is not None:
-                group: Any = self.world.shard.ledger.groups["g"]
+                group: Any = self.driver.shard.ledger.groups["g"]
                 units = group.saved.units
                 assert {units.unit(*unit) for unit in client.owned} <= set(member.units())
 
     @invariant()
     def every_law_of_a_group_holds(self) -> None:
-        group: Any = self.world.shard.ledger.groups.get("g")
+        group: Any = self.driver.shard.ledger.groups.get("g")
         if group is None:
             return
         assert group.saved is not None
         if self.targeted[0] != group.saved.assignment_epoch:
             assert group.saved is not None
-            self.targeted = (group.saved.assignment_epoch, self.world.shard.topics)
+            self.targeted = (group.saved.assignment_epoch, self.driver.shard.topics)
         broken = {
             name: why
             for name, law in GROUP_LAWS.items()
@@ -302,26 +302,26 @@ class Membership(RuleBasedStateMachine):
         if not self.clients:
             return
         for _ in range(5):  # long enough for the seats of those who forgot theirs to fall free
-            self.world.advance(SESSION_MS // 3)
+            self.driver.advance(SESSION_MS // 3)
             for client in list(self.clients.values()) * 4:
                 self.say(client)
-        seated = [client for client in self.clients.values() if client.epoch > 0]
-        group = self.world.shard.ledger.groups["g"]
+        join_and_sync = [client for client in self.clients.values() if client.epoch > 0]
+        group = self.driver.shard.ledger.groups["g"]
         assert group.state_name() == "Stable"
         wanted = {
             (topic.id, partition)
             for topic in self.topics()
-            if any(topic.name in client.wishes for client in seated)
+            if any(topic.name in client.topic_names for client in join_and_sync)
             for partition in range(topic.partitions)
         }
-        assert {unit for client in seated for unit in client.owned} == wanted
-        written = len(self.world.log)
-        for client in seated:
+        assert {unit for client in join_and_sync for unit in client.owned} == wanted
+        written = len(self.driver.log)
+        for client in join_and_sync:
             self.say(client)
-        assert len(self.world.log) == written
+        assert len(self.driver.log) == written
 
 
-Membership.TestCase.settings = settings(
+ConsumerGroupMachine.TestCase.settings = settings(
     max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
-test_membership = Membership.TestCase
+test_membership = ConsumerGroupMachine.TestCase

@@ -8,19 +8,19 @@ from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.coord.coordworld import topics
-from tests.coord.mixedclients import classic, consumer, hands, make_world, settle
-from tests.coord.mixedworld import REBALANCE_MS, SESSION_MS, ClassicClient, MixedWorld
+from tests.coord.mixed_clients import classic, consumer, hands, make_driver, settle
+from tests.coord.mixed_shard_driver import REBALANCE_MS, SESSION_MS, ClassicClient, MixedShardDriver
+from tests.coord.shard_driver import topics
 
 
 @pytest.fixture
-def world() -> MixedWorld:
-    return make_world()
+def driver() -> MixedShardDriver:
+    return make_driver()
 
 
-def kinds(world: MixedWorld) -> list[tuple[str, bool]]:
+def kinds(driver: MixedShardDriver) -> list[tuple[str, bool]]:
     """The keys of the records that the last step wrote, in their order; they are in one append."""
-    (append,) = (action for action in world.actions if isinstance(action, Append))
+    (append,) = (action for action in driver.actions if isinstance(action, Append))
     return [
         (
             type(record.key).__name__.removeprefix("ConsumerGroup").removesuffix("Key"),
@@ -31,11 +31,11 @@ def kinds(world: MixedWorld) -> list[tuple[str, bool]]:
 
 
 def test_the_first_consumer_makes_a_classic_group_a_consumer_group_in_one_append(
-    world: MixedWorld,
+    driver: MixedShardDriver,
 ) -> None:
-    a, b, c = classic(world, "a"), classic(world, "b", is_eager=True), consumer(world, "c")
+    a, b, c = classic(driver, "a"), classic(driver, "b", is_eager=True), consumer(driver, "c")
     settle(a, b)
-    generation = world.group().live.generation
+    generation = driver.group().live.generation
     c.act()
     old = [
         ("GroupMetadata", False),
@@ -45,15 +45,15 @@ def test_the_first_consumer_makes_a_classic_group_a_consumer_group_in_one_append
         ("TargetAssignmentMetadata", True),
         *[("CurrentMemberAssignment", True)] * 2,
     ]
-    assert kinds(world)[: len(old)] == old
-    assert (world.group().type_name, world.group().saved.epoch, c.epoch) == (
+    assert kinds(driver)[: len(old)] == old
+    assert (driver.group().type_name, driver.group().saved.epoch, c.epoch) == (
         "consumer",
         generation + 1,
         generation + 1,
     )
     members = {
         member.metadata.client_id: (member.epoch, member.is_classic)
-        for member in world.group().saved.members.values()
+        for member in driver.group().saved.members.values()
     }
     assert members == {
         "a": (generation, True),
@@ -65,13 +65,13 @@ def test_the_first_consumer_makes_a_classic_group_a_consumer_group_in_one_append
 
 
 def test_when_the_last_consumer_goes_the_group_is_classic_again_in_one_append(
-    world: MixedWorld,
+    driver: MixedShardDriver,
 ) -> None:
-    a, c = classic(world, "a"), consumer(world, "c")
+    a, c = classic(driver, "a"), consumer(driver, "c")
     settle(a, c)
-    epoch = world.group().saved.epoch
+    epoch = driver.group().saved.epoch
     c.leave()
-    assert kinds(world) == [
+    assert kinds(driver) == [
         *[("CurrentMemberAssignment", False)] * 2,
         *[("TargetAssignmentMember", False)] * 2,
         ("TargetAssignmentMetadata", False),
@@ -79,7 +79,7 @@ def test_when_the_last_consumer_goes_the_group_is_classic_again_in_one_append(
         ("Metadata", False),
         ("GroupMetadata", True),
     ]
-    group = world.group()
+    group = driver.group()
     assert group is not None
     assert (group.type_name, group.state_name(), group.live.generation) == (
         "classic",
@@ -92,59 +92,63 @@ def test_when_the_last_consumer_goes_the_group_is_classic_again_in_one_append(
 
 @pytest.mark.parametrize("silent_ms", [45_000])
 def test_a_group_is_classic_again_when_its_last_consumer_falls_silent(
-    world: MixedWorld, silent_ms: int
+    driver: MixedShardDriver, silent_ms: int
 ) -> None:
-    a, c = classic(world, "a"), consumer(world, "c")
+    a, c = classic(driver, "a"), consumer(driver, "c")
     settle(a, c)
     for _ in range(silent_ms // 5_000 + 1):
-        world.advance(5_000)
+        driver.advance(5_000)
         a.act()
     settle(a)
-    assert (world.group().type_name, hands(a)) == ("classic", {"a": [0, 1, 2, 3]})
+    assert (driver.group().type_name, hands(a)) == ("classic", {"a": [0, 1, 2, 3]})
 
 
-def test_an_administrator_sends_the_last_consumers_away_in_a_batch(world: MixedWorld) -> None:
-    a, c, d = classic(world, "a"), consumer(world, "c"), consumer(world, "d", instance_id="i1")
+def test_an_administrator_sends_the_last_consumers_away_in_a_batch(
+    driver: MixedShardDriver,
+) -> None:
+    a, c, d = classic(driver, "a"), consumer(driver, "c"), consumer(driver, "d", instance_id="i1")
     settle(a, c, d)
     named = (
         MemberIdentity(member_id="c"),
         MemberIdentity(group_instance_id="i1"),
         MemberIdentity(member_id="x"),
     )
-    answer = world.send(LeaveGroupRequest(group_id="g", members=named), 5)
+    answer = driver.send(LeaveGroupRequest(group_id="g", members=named), 5)
     assert [member.error_code for member in answer.members] == [
         Code.NONE,
         Code.NONE,
         Code.UNKNOWN_MEMBER_ID,
     ]
-    assert world.group().type_name == "classic"
+    assert driver.group().type_name == "classic"
     settle(a)
     assert hands(a) == {"a": [0, 1, 2, 3]}
 
 
-def test_a_group_that_became_classic_rebalances_also_after_a_crash(world: MixedWorld) -> None:
-    a, c = classic(world, "a"), consumer(world, "c")
+def test_a_group_that_became_classic_rebalances_also_after_a_crash(
+    driver: MixedShardDriver,
+) -> None:
+    a, c = classic(driver, "a"), consumer(driver, "c")
     settle(a, c)
     c.leave()
-    world.crash()
-    assert world.group().state_name() == "PreparingRebalance"
+    driver.crash()
+    assert driver.group().state_name() == "PreparingRebalance"
     settle(a)
     assert hands(a) == {"a": [0, 1, 2, 3]}
 
 
 def test_a_group_with_too_many_members_stays_classic_and_a_full_one_too() -> None:
     for limit, code in ((1, Code.GROUP_ID_NOT_FOUND), (2, Code.GROUP_MAX_SIZE_REACHED)):
-        world = make_world(group_consumer_max_size=limit)
-        a, b = classic(world, "a"), classic(world, "b")
+        driver = make_driver(group_consumer_max_size=limit)
+        a, b = classic(driver, "a"), classic(driver, "b")
         settle(a, b)
-        assert (world.join("c").error_code, world.group().type_name) == (code, "classic")
+        assert (driver.join("c").error_code, driver.group().type_name) == (code, "classic")
 
 
-def test_what_an_assignment_took_from_a_member_that_has_not_heard_of_it_is_not_given_away(
-    world: MixedWorld,
+def test_partitions_revoked_from_a_member_that_has_not_synced_are_not_assigned(
+    driver: MixedShardDriver,
 ) -> None:
     """Kafka 4.3.1 gives it to the joiner at once."""
-    a, b, c = classic(world, "a"), classic(world, "b"), consumer(world, "c")
+    a, b, c = classic(driver, "a"), classic(driver, "b"), consumer(driver, "c")
     settle(a)
     b.act()
     b.act()
@@ -162,15 +166,17 @@ def test_what_an_assignment_took_from_a_member_that_has_not_heard_of_it_is_not_g
     assert sorted(map(len, hands(a, b, c).values())) == [1, 1, 2]
 
 
-def test_a_group_that_goes_back_and_forth_gives_nobody_what_another_has(world: MixedWorld) -> None:
+def test_a_group_that_goes_back_and_forth_gives_nobody_what_another_has(
+    driver: MixedShardDriver,
+) -> None:
     """Kafka 4.3.1 saves the target in a downgrade, and takes it for the truth in the next
     upgrade.
     """
     a, b, c, d = (
-        classic(world, "a"),
-        classic(world, "b"),
-        consumer(world, "c"),
-        consumer(world, "d"),
+        classic(driver, "a"),
+        classic(driver, "b"),
+        consumer(driver, "c"),
+        consumer(driver, "d"),
     )
     settle(a)
     c.act()
@@ -178,9 +184,9 @@ def test_a_group_that_goes_back_and_forth_gives_nobody_what_another_has(world: M
     b.act()
     assert hands(a, b, c, d) == {"a": [0, 1, 2, 3], "b": [], "c": [], "d": []}
     c.leave()
-    assert world.group().type_name == "classic"
+    assert driver.group().type_name == "classic"
     d.act()
-    assert world.group().type_name == "consumer"
+    assert driver.group().type_name == "consumer"
     for _ in range(4):
         b.act()
         d.act()
@@ -189,8 +195,8 @@ def test_a_group_that_goes_back_and_forth_gives_nobody_what_another_has(world: M
     assert sorted(map(len, hands(a, b, d).values())) == [1, 1, 2]
 
 
-def test_only_what_moves_is_ever_without_an_owner(world: MixedWorld) -> None:
-    a, b, c = classic(world, "a"), classic(world, "b"), consumer(world, "c")
+def test_only_what_moves_is_ever_without_an_owner(driver: MixedShardDriver) -> None:
+    a, b, c = classic(driver, "a"), classic(driver, "b"), consumer(driver, "c")
     settle(a, b)
     before = a.owned | b.owned
     unowned = set()
@@ -209,15 +215,15 @@ def test_only_what_moves_is_ever_without_an_owner(world: MixedWorld) -> None:
 
 
 def test_a_static_member_comes_back_in_the_classic_protocol_and_nobody_notices(
-    world: MixedWorld,
+    driver: MixedShardDriver,
 ) -> None:
-    a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
+    a, s = classic(driver, "a"), consumer(driver, "s", instance_id="i1")
     settle(a, s)
     owned, generation = dict(hands(a, s)), a.generation
     s.leave(-2)
-    j = classic(world, "j", instance_id="i1")
+    j = classic(driver, "j", instance_id="i1")
     j.act()
-    assert (world.group().type_name, world.group().state_name(), j.generation) == (
+    assert (driver.group().type_name, driver.group().state_name(), j.generation) == (
         "classic",
         "Stable",
         generation,
@@ -227,66 +233,66 @@ def test_a_static_member_comes_back_in_the_classic_protocol_and_nobody_notices(
     assert (hands(a, j), a.next) == ({"a": owned["a"], "j": owned["s"]}, "beat")
 
 
-@pytest.mark.parametrize("wishes", [("foo",), ("bar", "foo")])
+@pytest.mark.parametrize("topic_names", [("foo",), ("bar", "foo")])
 def test_a_static_member_that_comes_back_with_news_makes_the_group_rebalance(
-    world: MixedWorld, wishes: tuple[str, ...]
+    driver: MixedShardDriver, topic_names: tuple[str, ...]
 ) -> None:
-    a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
+    a, s = classic(driver, "a"), consumer(driver, "s", instance_id="i1")
     settle(a, s)
     # KAFKA-20273: its coming makes the others' assignment stale; so do other wishes
-    k = classic(world, "k")
-    if wishes == ("foo",):
+    k = classic(driver, "k")
+    if topic_names == ("foo",):
         k.act()
         k.act()
     s.leave(-2)
-    j = ClassicClient(world, "j", wishes, "i1")
+    j = ClassicClient(driver, "j", topic_names, "i1")
     j.act()
-    assert (world.group().type_name, world.group().state_name()) == (
+    assert (driver.group().type_name, driver.group().state_name()) == (
         "classic",
         "PreparingRebalance",
     )
-    settle(a, j, *([k] if wishes == ("foo",) else []))
+    settle(a, j, *([k] if topic_names == ("foo",) else []))
     assert sorted(index for some in hands(a, j, k).values() for index in some) == [0, 1, 2, 3]
     assert len(j.owned) < 3
 
 
-def test_under_a_policy_that_knows_no_way_back_classic_members_stay_in_the_consumer_group() -> None:
-    world = make_world(group_consumer_migration_policy="upgrade")
-    a, c = classic(world, "a"), consumer(world, "c")
+def test_without_a_policy_to_downgrade_the_group_stays_a_consumer_group() -> None:
+    driver = make_driver(group_consumer_migration_policy="upgrade")
+    a, c = classic(driver, "a"), consumer(driver, "c")
     settle(a, c)
     c.leave()
     settle(a)
-    assert (world.group().type_name, hands(a)) == ("consumer", {"a": [0, 1, 2, 3]})
+    assert (driver.group().type_name, hands(a)) == ("consumer", {"a": [0, 1, 2, 3]})
 
 
 @pytest.mark.parametrize("policy", ["disabled", "bidirectional"])
 def test_a_group_without_members_becomes_the_other_kind_whatever_the_policy(policy: str) -> None:
-    world = make_world(group_consumer_migration_policy=policy)
+    driver = make_driver(group_consumer_migration_policy=policy)
     for _ in range(2):
-        a, c = classic(world, "a"), consumer(world, "c")
+        a, c = classic(driver, "a"), consumer(driver, "c")
         settle(a)
         a.leave()
         settle(c)
-        assert (world.group().type_name, hands(c)) == ("consumer", {"c": [0, 1, 2, 3]})
+        assert (driver.group().type_name, hands(c)) == ("consumer", {"c": [0, 1, 2, 3]})
         c.leave()
 
 
 def test_a_group_whose_only_member_left_while_it_joined_is_upgraded_as_an_empty_one(
-    world: MixedWorld,
+    driver: MixedShardDriver,
 ) -> None:
-    a, c = classic(world, "a"), consumer(world, "c")
+    a, c = classic(driver, "a"), consumer(driver, "c")
     settle(a)
-    b = classic(world, "b")
+    b = classic(driver, "b")
     b.act()  # has an id, for which the group waits
     a.act()
     a.leave()
-    assert (world.group().state_name(), world.group().live.members) == ("PreparingRebalance", {})
+    assert (driver.group().state_name(), driver.group().live.members) == ("PreparingRebalance", {})
     c.act()
     assert hands(c) == {"c": [0, 1, 2, 3]}
 
 
-def test_whoever_waited_for_a_generation_is_told_to_join_again(world: MixedWorld) -> None:
-    a, b, c = classic(world, "a"), classic(world, "b"), consumer(world, "c")
+def test_whoever_waited_for_a_generation_is_told_to_join_again(driver: MixedShardDriver) -> None:
+    a, b, c = classic(driver, "a"), classic(driver, "b"), consumer(driver, "c")
     settle(a)
     b.act()
     b.act()
@@ -299,8 +305,10 @@ def test_whoever_waited_for_a_generation_is_told_to_join_again(world: MixedWorld
     assert sorted(map(len, hands(a, b, c).values())) == [1, 1, 2]
 
 
-def test_a_classic_newcomer_hears_of_its_id_before_its_words_are_read(world: MixedWorld) -> None:
-    settle(consumer(world, "c"))
+def test_a_classic_newcomer_hears_of_its_id_before_its_words_are_read(
+    driver: MixedShardDriver,
+) -> None:
+    settle(consumer(driver, "c"))
     request = JoinGroupRequest(
         group_id="g",
         session_timeout_ms=SESSION_MS,
@@ -308,40 +316,42 @@ def test_a_classic_newcomer_hears_of_its_id_before_its_words_are_read(world: Mix
         protocol_type="consumer",
         protocols=(JoinGroupRequestProtocol(name="range", metadata=b"\0"),),
     )
-    assert (world.send(request, 9).error_code, world.send(request, 3).error_code) == (
+    assert (driver.send(request, 9).error_code, driver.send(request, 3).error_code) == (
         Code.MEMBER_ID_REQUIRED,
         Code.UNKNOWN_SERVER_ERROR,
     )
 
 
 @pytest.mark.parametrize("missing", ["protocol_type", "protocol_name"])
-def test_a_sync_of_version_5_names_its_protocol(world: MixedWorld, missing: str) -> None:
-    settle(consumer(world, "c"), old := classic(world, "a"))
+def test_a_sync_of_version_5_names_its_protocol(driver: MixedShardDriver, missing: str) -> None:
+    settle(consumer(driver, "c"), old := classic(driver, "a"))
     request = old.sync_request()
     setattr(request, missing, None)
-    assert world.send(request, 5).error_code == Code.INCONSISTENT_GROUP_PROTOCOL
+    assert driver.send(request, 5).error_code == Code.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_a_static_member_comes_back_in_the_consumer_protocol_and_nobody_notices(
-    world: MixedWorld,
+    driver: MixedShardDriver,
 ) -> None:
-    a, s = classic(world, "a"), classic(world, "s", instance_id="i1")
+    a, s = classic(driver, "a"), classic(driver, "s", instance_id="i1")
     settle(a, s)
     owned, generation = dict(hands(a, s)), a.generation
     s.lose()
-    c = consumer(world, "c", instance_id="i1")
+    c = consumer(driver, "c", instance_id="i1")
     c.act()
     a.act()
-    assert (world.group().type_name, c.epoch, a.next) == ("consumer", generation, "beat")
+    assert (driver.group().type_name, c.epoch, a.next) == ("consumer", generation, "beat")
     assert hands(a, c) == {"a": owned["a"], "c": owned["s"]}
 
 
-def test_what_nobody_was_given_is_given_to_somebody_after_an_upgrade(world: MixedWorld) -> None:
-    a, s = classic(world, "a"), classic(world, "s", instance_id="i1")
+def test_what_nobody_was_given_is_given_to_somebody_after_an_upgrade(
+    driver: MixedShardDriver,
+) -> None:
+    a, s = classic(driver, "a"), classic(driver, "s", instance_id="i1")
     settle(a, s)
-    world.change_topics(topics(foo=6))
+    driver.change_topics(topics(foo=6))
     s.lose()
-    c = consumer(world, "c", instance_id="i1")
+    c = consumer(driver, "c", instance_id="i1")
     c.act()
     settle(a, c)
     assert sorted(map(len, hands(a, c).values())) == [3, 3]

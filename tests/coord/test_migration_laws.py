@@ -21,14 +21,14 @@ from apportion.sim.checks.saved import (
     saved_state,
 )
 from apportion.topics import Topic, Topics
-from tests.coord.coordworld import picture, recovered, through_bytes, topic_id
-from tests.coord.mixedworld import (
+from tests.coord.mixed_shard_driver import (
     REBALANCE_MS,
     SESSION_MS,
     ClassicClient,
     ConsumerClient,
-    MixedWorld,
+    MixedShardDriver,
 )
+from tests.coord.shard_driver import recovered, state_of, through_bytes, topic_id
 
 MOST_CLIENTS = 4
 WISHES = st.sampled_from([("foo",), ("foo",), ("bar", "foo"), ("bar",), ()])
@@ -37,7 +37,7 @@ KINDS = st.sampled_from(
 )
 
 
-class Mixed(RuleBasedStateMachine):
+class MixedGroupMachine(RuleBasedStateMachine):
     """Clients of both protocols join, work, lose answers, leave, die and come back as the other
     kind, while the shard crashes.
     """
@@ -60,7 +60,7 @@ class Mixed(RuleBasedStateMachine):
             group_min_session_timeout_ms=1_000,
             group_consumer_migration_policy=policy,
         )
-        self.world = MixedWorld(setting, Topics(self.topics()))
+        self.driver = MixedShardDriver(setting, Topics(self.topics()))
         for kind, instance in first:
             self.start(kind, ("foo",), instance)
         self.everybody_acts(rounds)
@@ -68,26 +68,26 @@ class Mixed(RuleBasedStateMachine):
     def topics(self) -> list[Topic]:
         return [Topic(name, topic_id(name), size) for name, size in sorted(self.sizes.items())]
 
-    def new_client(self, kind: str, wishes: tuple[str, ...], instance_id: str | None) -> Any:
+    def new_client(self, kind: str, topic_names: tuple[str, ...], instance_id: str | None) -> Any:
         self.made += 1
         name = f"m{self.made}"
         if kind == "consumer":
-            return ConsumerClient(self.world, name, wishes, instance_id)
+            return ConsumerClient(self.driver, name, topic_names, instance_id)
         return ClassicClient(
-            self.world,
+            self.driver,
             name,
-            wishes,
+            topic_names,
             instance_id,
             is_eager=kind != "cooperative",
             is_old=kind == "old",
         )
 
-    @rule(kind=KINDS, wishes=WISHES, instance=st.sampled_from([None, None, "i1", "i2"]))
-    def start(self, kind: str, wishes: tuple[str, ...], instance: str | None) -> None:
+    @rule(kind=KINDS, topic_names=WISHES, instance=st.sampled_from([None, None, "i1", "i2"]))
+    def start(self, kind: str, topic_names: tuple[str, ...], instance: str | None) -> None:
         if len(self.clients) < MOST_CLIENTS and instance not in [
             client.instance_id for client in self.clients if instance
         ]:
-            client = self.new_client(kind, wishes, instance)
+            client = self.new_client(kind, topic_names, instance)
             self.clients.append(client)
             client.act()
             client.act()
@@ -116,8 +116,8 @@ class Mixed(RuleBasedStateMachine):
             client.lose()
             self.clients.remove(client)
 
-    @rule(which=st.integers(0, 3), kind=KINDS, is_clean=st.booleans(), wishes=WISHES)
-    def restart(self, which: int, kind: str, is_clean: bool, wishes: tuple[str, ...]) -> None:
+    @rule(which=st.integers(0, 3), kind=KINDS, is_clean=st.booleans(), topic_names=WISHES)
+    def restart(self, which: int, kind: str, is_clean: bool, topic_names: tuple[str, ...]) -> None:
         """A process ends and begins again, perhaps in the other protocol; as a static member it has
         its place there.
         """
@@ -131,19 +131,19 @@ class Mixed(RuleBasedStateMachine):
                 client.leave(-2)
             client.lose()
             index = self.clients.index(client)
-            self.clients[index] = self.new_client(kind, wishes, client.instance_id)
+            self.clients[index] = self.new_client(kind, topic_names, client.instance_id)
             self.clients[index].act()
 
-    @rule(which=st.integers(0, 3), wishes=WISHES)
-    def subscribe(self, which: int, wishes: tuple[str, ...]) -> None:
+    @rule(which=st.integers(0, 3), topic_names=WISHES)
+    def subscribe(self, which: int, topic_names: tuple[str, ...]) -> None:
         if client := self.pick(which):
-            client.wishes, client.is_news = wishes, True
+            client.topic_names, client.is_news = topic_names, True
             if client.is_classic and client.next == "beat":
                 client.next = "join"
 
     @rule(elapsed_ms=st.sampled_from([100, SESSION_MS - 1, SESSION_MS, REBALANCE_MS]))
     def wait(self, elapsed_ms: Any) -> None:
-        self.world.advance(elapsed_ms)
+        self.driver.advance(elapsed_ms)
         for client in self.clients:
             if self.is_over(client):  # it must stop by itself in real life
                 client.lose()
@@ -154,7 +154,7 @@ class Mixed(RuleBasedStateMachine):
         """
         if client.is_classic and client.waits is not None:
             return False
-        group = self.world.group()
+        group = self.driver.group()
         if isinstance(group, ConsumerGroup):
             return client.member_id not in group.saved.members
         if group is None or not client.is_classic or client.member_id not in group.live.members:
@@ -168,11 +168,11 @@ class Mixed(RuleBasedStateMachine):
     def grow(self, name: str) -> None:
         if self.sizes[name] < 6:
             self.sizes[name] += 1
-            self.world.change_topics(self.topics())
+            self.driver.change_topics(self.topics())
 
     @rule()
     def crash(self) -> None:
-        self.world.crash()
+        self.driver.crash()
         for client in self.clients:
             if client.is_classic:
                 assert isinstance(client, ClassicClient)
@@ -183,19 +183,19 @@ class Mixed(RuleBasedStateMachine):
 
     @invariant()
     def no_partition_is_in_two_hands(self) -> None:
-        working = [place for client in self.clients for place in client.owned]
+        working = [partition for client in self.clients for partition in client.owned]
         assert len(working) == len(set(working)), {
             client.name: sorted(client.owned) for client in self.clients
         }
 
     @invariant()
     def replay_equals_live(self) -> None:
-        live = picture(self.world.shard)
-        assert picture(recovered(through_bytes(self.world.log), self.world.shard)) == live
+        live = state_of(self.driver.shard)
+        assert state_of(recovered(through_bytes(self.driver.log), self.driver.shard)) == live
 
     @invariant()
     def what_is_saved_survives_the_cleaner(self) -> None:
-        log, live = self.world.log, saved_state(self.world.shard.ledger)
+        log, live = self.driver.log, saved_state(self.driver.shard.ledger)
         for drops_tombstones in (True, False):
             assert (
                 difference_or_none(
@@ -215,23 +215,23 @@ class Mixed(RuleBasedStateMachine):
     @rule(eighths=st.integers(1, 8), drops_tombstones=st.booleans())
     def clean(self, eighths: int, drops_tombstones: bool) -> None:
         """The log's cleaner passes over a part of it; what it leaves is the log from now on."""
-        log = self.world.log
-        self.world.log = compact(log, len(log) * eighths // 8, drops_tombstones)
+        log = self.driver.log
+        self.driver.log = compact(log, len(log) * eighths // 8, drops_tombstones)
 
     @invariant()
     def one_step_writes_once(self) -> None:
         """A migration and what caused it are in the log together or not at all."""
-        assert [type(action) for action in self.world.actions].count(Append) <= 1
+        assert [type(action) for action in self.driver.actions].count(Append) <= 1
 
     @invariant()
     def every_law_of_a_group_holds(self) -> None:
-        group = self.world.group()
+        group = self.driver.group()
         if isinstance(group, ConsumerGroup):
             laws = {name: law for name, law in GROUP_LAWS.items() if name != "legal-target"}
             assert {
                 name: why
                 for name, law in laws.items()
-                if (why := list(law(group, self.world.shard.topics)))
+                if (why := list(law(group, self.driver.shard.topics)))
             } == {}
 
     def teardown(self) -> None:
@@ -254,37 +254,37 @@ class Mixed(RuleBasedStateMachine):
                 client.act()
         if not self.clients:
             return
-        group = self.world.group()
-        policy = self.world.settings.group_consumer_migration_policy
-        seated = [client for client in self.clients if self.is_seated(client)]
+        group = self.driver.group()
+        policy = self.driver.settings.group_consumer_migration_policy
+        join_and_sync = [client for client in self.clients if self.is_seated(client)]
         if policy == "bidirectional":
-            assert seated == self.clients
-            has_consumer = any(not client.is_classic for client in seated)
+            assert join_and_sync == self.clients
+            has_consumer = any(not client.is_classic for client in join_and_sync)
             assert isinstance(group, ConsumerGroup) == has_consumer
         wanted = {
             (topic, index)
-            for client in seated
-            for topic in client.wishes
+            for client in join_and_sync
+            for topic in client.topic_names
             for index in range(self.sizes[topic])
         }
-        assert {place for client in seated for place in client.owned} == wanted
+        assert {partition for client in join_and_sync for partition in client.owned} == wanted
         assert group is not None
         assert group.state_name() == "Stable"
-        written = len(self.world.log)
-        for client in seated:
+        written = len(self.driver.log)
+        for client in join_and_sync:
             client.act()
-        assert len(self.world.log) == written
+        assert len(self.driver.log) == written
 
     def is_seated(self, client: Any) -> bool:
         result: bool = client.next == "beat" if client.is_classic else client.epoch > 0
         return result
 
 
-Mixed.TestCase.settings = settings(
+MixedGroupMachine.TestCase.settings = settings(
     max_examples=150,
     report_multiple_bugs=False,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-test_mixed = Mixed.TestCase
+test_mixed = MixedGroupMachine.TestCase

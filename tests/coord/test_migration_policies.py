@@ -14,20 +14,20 @@ from apportion.wire.messages.join_group import (
 )
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
-from tests.coord.mixedclients import classic, consumer, hands, make_world, settle
-from tests.coord.mixedworld import SESSION_MS, MixedWorld
+from tests.coord.mixed_clients import classic, consumer, hands, make_driver, settle
+from tests.coord.mixed_shard_driver import SESSION_MS, MixedShardDriver
 
 
 def join(
-    world: MixedWorld,
+    driver: MixedShardDriver,
     member_id: str,
     version: int,
     instance_id: str | None = None,
-    wishes: tuple[str, ...] = ("foo",),
+    topic_names: tuple[str, ...] = ("foo",),
     rebalance_ms: int = -1,
 ) -> Any:
     """The answer to a JoinGroup, None while it waits."""
-    metadata = consumer_serde.encode(ConsumerProtocolSubscription(topics=wishes), 3)
+    metadata = consumer_serde.encode(ConsumerProtocolSubscription(topics=topic_names), 3)
     request = JoinGroupRequest(
         group_id="g",
         session_timeout_ms=SESSION_MS,
@@ -37,7 +37,7 @@ def join(
         protocol_type="consumer",
         protocols=(JoinGroupRequestProtocol(name="cooperative-sticky", metadata=metadata),),
     )
-    result: JoinGroupResponse | None = world.answers.pop(world.ask(request, version), None)
+    result: JoinGroupResponse | None = driver.answers.pop(driver.ask(request, version), None)
     return result
 
 
@@ -49,16 +49,16 @@ def join(
 def test_no_classic_client_comes_into_a_consumer_group_where_migration_is_disabled(
     version: int, member_id: str, instance_id: str | None
 ) -> None:
-    world = make_world(group_consumer_migration_policy="disabled")
-    settle(consumer(world, "c", instance_id="i1"))
-    before = len(world.log)
-    answer = join(world, member_id, version, instance_id)
+    driver = make_driver(group_consumer_migration_policy="disabled")
+    settle(consumer(driver, "c", instance_id="i1"))
+    before = len(driver.log)
+    answer = join(driver, member_id, version, instance_id)
     refused = JoinGroupResponse(
         error_code=int(Code.INCONSISTENT_GROUP_PROTOCOL),
         protocol_name=None if version >= 7 else "",
         member_id="",
     )
-    assert (answer, len(world.log), world.group().type_name) == (refused, before, "consumer")
+    assert (answer, len(driver.log), driver.group().type_name) == (refused, before, "consumer")
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_no_classic_client_comes_into_a_consumer_group_where_migration_is_disabl
 def test_a_classic_client_comes_into_a_consumer_group_unless_migration_is_disabled(
     policy: str, is_let_in: bool
 ) -> None:
-    world = make_world(group_consumer_migration_policy=policy)
-    settle(consumer(world, "c"))
-    assert (join(world, "", 3).error_code == Code.NONE) == is_let_in
+    driver = make_driver(group_consumer_migration_policy=policy)
+    settle(consumer(driver, "c"))
+    assert (join(driver, "", 3).error_code == Code.NONE) == is_let_in
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_a_classic_client_comes_into_a_consumer_group_unless_migration_is_disabl
 def test_a_consumer_comes_into_a_classic_group_where_the_policy_has_upgrades(
     policy: str, is_let_in: bool
 ) -> None:
-    world = make_world(group_consumer_migration_policy=policy)
-    settle(classic(world, "a"))
-    assert (world.join("c").error_code, world.group().type_name) == (
+    driver = make_driver(group_consumer_migration_policy=policy)
+    settle(classic(driver, "a"))
+    assert (driver.join("c").error_code, driver.group().type_name) == (
         (Code.NONE, "consumer") if is_let_in else (Code.GROUP_ID_NOT_FOUND, "classic")
     )
 
@@ -92,13 +92,13 @@ def test_a_consumer_comes_into_a_classic_group_where_the_policy_has_upgrades(
 def test_the_last_consumers_return_makes_a_group_classic_that_is_just_full_then(
     member_id: str, limit: int, type_name: str
 ) -> None:
-    world = make_world(group_max_size=limit)
-    a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
+    driver = make_driver(group_max_size=limit)
+    a, s = classic(driver, "a"), consumer(driver, "s", instance_id="i1")
     settle(a, s)
     owned, epoch = hands(a, s), a.generation
-    answer = join(world, member_id, 9, "i1")
+    answer = join(driver, member_id, 9, "i1")
     assert answer is not None
-    assert (answer.error_code, answer.generation_id, world.group().type_name) == (
+    assert (answer.error_code, answer.generation_id, driver.group().type_name) == (
         Code.NONE,
         epoch,
         type_name,
@@ -108,13 +108,13 @@ def test_the_last_consumers_return_makes_a_group_classic_that_is_just_full_then(
 
 
 def test_a_rebalance_of_a_group_that_is_just_full_takes_everybody_back() -> None:
-    world = make_world(group_max_size=2)
-    a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
+    driver = make_driver(group_max_size=2)
+    a, s = classic(driver, "a"), consumer(driver, "s", instance_id="i1")
     settle(a, s)
-    j = classic(world, "j", instance_id="i1")
-    j.wishes = ("bar", "foo")
+    j = classic(driver, "j", instance_id="i1")
+    j.topic_names = ("bar", "foo")
     j.act()
-    assert (world.group().type_name, world.group().state_name()) == (
+    assert (driver.group().type_name, driver.group().state_name()) == (
         "classic",
         "PreparingRebalance",
     )
@@ -127,12 +127,12 @@ def test_a_rebalance_of_a_group_that_is_just_full_takes_everybody_back() -> None
 def test_the_last_consumer_goes_on_under_its_own_id_as_a_classic_member(
     version: int, epoch: int | None
 ) -> None:
-    world = make_world()
-    s = consumer(world, "s", instance_id="i1")
+    driver = make_driver()
+    s = consumer(driver, "s", instance_id="i1")
     settle(s)
     if epoch is not None:
         s.leave(epoch)
-    answer = join(world, "s", version, "i1")
+    answer = join(driver, "s", version, "i1")
     leads = version >= 9  # an older one could not be told to assign nothing
     assert answer is not None
     assert (
@@ -142,15 +142,15 @@ def test_the_last_consumer_goes_on_under_its_own_id_as_a_classic_member(
         answer.skip_assignment,
         len(answer.members),
     ) == ((2, "s", "s", True, 1) if leads else (2, "s", "", False, 0))
-    group = world.group()
+    group = driver.group()
     assert group is not None
     assert (group.type_name, group.state_name(), list(group.live.members)) == (
         "classic",
         "Stable",
         ["s"],
     )
-    world.crash()
-    assert (world.group().type_name, world.group().state_name(), world.group().live.leader) == (
+    driver.crash()
+    assert (driver.group().type_name, driver.group().state_name(), driver.group().live.leader) == (
         "classic",
         "Stable",
         "s",
@@ -158,41 +158,41 @@ def test_the_last_consumer_goes_on_under_its_own_id_as_a_classic_member(
 
 
 def test_the_last_consumer_that_goes_on_with_other_wishes_makes_the_group_rebalance() -> None:
-    world = make_world()
-    a, s = classic(world, "a"), consumer(world, "s", instance_id="i1")
+    driver = make_driver()
+    a, s = classic(driver, "a"), consumer(driver, "s", instance_id="i1")
     settle(a, s)
-    assert join(world, "s", 9, "i1", wishes=("bar",)) is None
-    assert (world.group().type_name, world.group().state_name()) == (
+    assert join(driver, "s", 9, "i1", topic_names=("bar",)) is None
+    assert (driver.group().type_name, driver.group().state_name()) == (
         "classic",
         "PreparingRebalance",
     )
 
 
-def test_a_dynamic_consumer_that_goes_on_as_a_classic_member_leaves_the_group_as_it_is() -> None:
-    world = make_world()
-    settle(consumer(world, "c"))
-    assert join(world, "c", 9).error_code == Code.NONE
-    assert (world.group().type_name, world.group().saved.classic_member_count) == ("consumer", 1)
+def test_a_dynamic_consumer_that_becomes_classic_does_not_convert_the_group() -> None:
+    driver = make_driver()
+    settle(consumer(driver, "c"))
+    assert join(driver, "c", 9).error_code == Code.NONE
+    assert (driver.group().type_name, driver.group().saved.classic_member_count) == ("consumer", 1)
 
 
 @pytest.mark.parametrize("rebalance_ms", [-1, -7, 0])
 def test_who_wants_no_time_for_a_rebalance_has_none(rebalance_ms: int) -> None:
-    world = make_world()
-    settle(consumer(world, "c"))
-    assert join(world, "m", 9, rebalance_ms=rebalance_ms).error_code == Code.NONE
-    world.advance(1)
-    assert list(world.group().saved.members) == ["c"]
+    driver = make_driver()
+    settle(consumer(driver, "c"))
+    assert join(driver, "m", 9, rebalance_ms=rebalance_ms).error_code == Code.NONE
+    driver.advance(1)
+    assert list(driver.group().saved.members) == ["c"]
 
-    world = make_world()
+    driver = make_driver()
     # an empty group looks for others, if only for a moment
-    assert join(world, "", 3, rebalance_ms=rebalance_ms) is None
-    world.advance(1)
-    assert (world.group().type_name, world.group().state_name()) == ("classic", "Empty")
+    assert join(driver, "", 3, rebalance_ms=rebalance_ms) is None
+    driver.advance(1)
+    assert (driver.group().type_name, driver.group().state_name()) == ("classic", "Empty")
 
 
 def test_version_0_has_its_session_timeout_for_a_rebalance() -> None:
-    world = make_world()
-    settle(consumer(world, "c"))
-    assert join(world, "", 0).error_code == Code.NONE
-    world.advance(SESSION_MS - 1)
-    assert len(world.group().saved.members) == 2
+    driver = make_driver()
+    settle(consumer(driver, "c"))
+    assert join(driver, "", 0).error_code == Code.NONE
+    driver.advance(SESSION_MS - 1)
+    assert len(driver.group().saved.members) == 2

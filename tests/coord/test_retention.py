@@ -25,23 +25,30 @@ from apportion.wire.records.groups import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from tests.coord.coordworld import World, compacted, picture, recovered, through_bytes, topics
+from tests.coord.shard_driver import (
+    ShardDriver,
+    compacted,
+    recovered,
+    state_of,
+    through_bytes,
+    topics,
+)
 
 EVERY_MS = 10_000
-START_MS = 1_000_000  # the world's wall clock at its beginning
+START_MS = 1_000_000  # the wall clock at the beginning
 
 
-def world_of(**known: Any) -> World:
+def driver_of(**known: Any) -> ShardDriver:
     """A shard that keeps offsets for a minute and looks for older ones every ten seconds."""
     setting = GroupSettings(
         offsets_retention_minutes=1, offsets_retention_check_interval_ms=EVERY_MS
     )
-    return World(setting, topics(**(known or {"foo": 3, "bar": 3})))
+    return ShardDriver(setting, topics(**(known or {"foo": 3, "bar": 3})))
 
 
-def kept(world: World, group_id: str = "g") -> list[tuple[str, int]]:
+def kept(driver: ShardDriver, group_id: str = "g") -> list[tuple[str, int]]:
     """Topic and partition of every offset that is still there."""
-    by_topic = world.shard.ledger.offsets.get(group_id, {})
+    by_topic = driver.shard.ledger.offsets.get(group_id, {})
     return sorted((topic, partition) for topic, some in by_topic.items() for partition in some)
 
 
@@ -51,91 +58,91 @@ def offset_tombstone(topic: str, partition: int, group_id: str = "g") -> Coordin
     )
 
 
-def stays_alive(world: World, member_id: str, epoch: int, elapsed_ms: int) -> None:
+def stays_alive(driver: ShardDriver, member_id: str, epoch: int, elapsed_ms: int) -> None:
     """Time passes while a member heartbeats."""
     for _ in range(elapsed_ms // EVERY_MS):
-        assert world.beat(member_id, epoch).error_code == Code.NONE
-        world.advance(EVERY_MS)
+        assert driver.beat(member_id, epoch).error_code == Code.NONE
+        driver.advance(EVERY_MS)
 
 
 def test_offsets_of_an_empty_group_expire_a_retention_after_each_commit() -> None:
-    world = world_of()
-    world.commit(-1, {("foo", 0): 5})
-    world.advance(25_000)
-    world.commit(-1, {("foo", 1): 6})
-    world.advance(MINUTE_MS - 25_000 - 1)
-    assert kept(world) == [("foo", 0), ("foo", 1)]
-    world.advance(1)
-    assert world.log[-1] == offset_tombstone("foo", 0)
-    world.advance(29_999)
-    assert kept(world) == [("foo", 1)]
-    world.advance(1)
-    assert world.log[-1] == offset_tombstone("foo", 1)
-    assert (kept(world), world.shard.ledger.offsets) == ([], {})
+    driver = driver_of()
+    driver.commit(-1, {("foo", 0): 5})
+    driver.advance(25_000)
+    driver.commit(-1, {("foo", 1): 6})
+    driver.advance(MINUTE_MS - 25_000 - 1)
+    assert kept(driver) == [("foo", 0), ("foo", 1)]
+    driver.advance(1)
+    assert driver.log[-1] == offset_tombstone("foo", 0)
+    driver.advance(29_999)
+    assert kept(driver) == [("foo", 1)]
+    driver.advance(1)
+    assert driver.log[-1] == offset_tombstone("foo", 1)
+    assert (kept(driver), driver.shard.ledger.offsets) == ([], {})
 
 
 def test_a_commit_begins_the_time_anew() -> None:
-    world = world_of()
+    driver = driver_of()
     for _ in range(10):
-        world.commit(-1, {("foo", 0): 5})
-        world.advance(MINUTE_MS - EVERY_MS)
-    assert kept(world) == [("foo", 0)]
+        driver.commit(-1, {("foo", 0): 5})
+        driver.advance(MINUTE_MS - EVERY_MS)
+    assert kept(driver) == [("foo", 0)]
 
 
 def test_an_offset_with_a_time_to_live_goes_at_that_time() -> None:
-    world = world_of()
-    world.commit(-1, {("foo", 0): 5}, version=4, retention_time_ms=15_000)
-    world.commit(-1, {("foo", 1): 5}, version=4, retention_time_ms=600_000)
-    world.advance(20_000)
-    assert kept(world) == [("foo", 1)]
-    world.advance(570_000)
-    assert kept(world) == [("foo", 1)]
-    world.advance(10_000)
-    assert kept(world) == []
+    driver = driver_of()
+    driver.commit(-1, {("foo", 0): 5}, version=4, retention_time_ms=15_000)
+    driver.commit(-1, {("foo", 1): 5}, version=4, retention_time_ms=600_000)
+    driver.advance(20_000)
+    assert kept(driver) == [("foo", 1)]
+    driver.advance(570_000)
+    assert kept(driver) == [("foo", 1)]
+    driver.advance(10_000)
+    assert kept(driver) == []
 
 
 def test_a_consumer_group_keeps_what_it_subscribes_to_and_nothing_else() -> None:
-    world = world_of()
-    world.commit(-1, {("foo", 0): 5, ("bar", 0): 6})
-    epoch = world.join("a", topics=("foo",)).member_epoch
-    stays_alive(world, "a", epoch, 3 * MINUTE_MS)
-    assert kept(world) == [("foo", 0)]
-    world.beat("a", -1)
+    driver = driver_of()
+    driver.commit(-1, {("foo", 0): 5, ("bar", 0): 6})
+    epoch = driver.join("a", topics=("foo",)).member_epoch
+    stays_alive(driver, "a", epoch, 3 * MINUTE_MS)
+    assert kept(driver) == [("foo", 0)]
+    driver.beat("a", -1)
     # its offsets were committed long ago: what counts for a consumer group is that alone
-    world.advance(EVERY_MS)
-    assert world.log[-3:] == [
+    driver.advance(EVERY_MS)
+    assert driver.log[-3:] == [
         offset_tombstone("foo", 0),
         CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id="g"), None),
         CoordinatorRecord(ConsumerGroupMetadataKey(group_id="g"), None),
     ]
-    assert picture(world.shard) == {"groups": {}, "offsets": {}}
+    assert state_of(driver.shard) == {"groups": {}, "offsets": {}}
 
 
 def test_a_group_that_nobody_is_in_and_that_has_no_offsets_goes_at_the_next_look() -> None:
-    world = world_of()
-    world.join("a")
-    world.advance(EVERY_MS)
-    assert list(world.shard.ledger.groups) == ["g"]
-    world.beat("a", -1)
-    assert list(world.shard.ledger.groups) == ["g"]
-    world.advance(EVERY_MS)
-    assert world.shard.ledger.groups == {}
+    driver = driver_of()
+    driver.join("a")
+    driver.advance(EVERY_MS)
+    assert list(driver.shard.ledger.groups) == ["g"]
+    driver.beat("a", -1)
+    assert list(driver.shard.ledger.groups) == ["g"]
+    driver.advance(EVERY_MS)
+    assert driver.shard.ledger.groups == {}
 
 
 def test_a_group_without_members_stays_as_long_as_one_of_its_offsets() -> None:
-    world = world_of()
-    epoch = world.join("a").member_epoch
-    world.commit(epoch, {("foo", 0): 5}, "a")
-    world.beat("a", -1)
-    world.advance(MINUTE_MS - EVERY_MS)
-    assert (list(world.shard.ledger.groups), kept(world)) == (["g"], [("foo", 0)])
-    world.advance(EVERY_MS)
-    assert picture(world.shard) == {"groups": {}, "offsets": {}}
+    driver = driver_of()
+    epoch = driver.join("a").member_epoch
+    driver.commit(epoch, {("foo", 0): 5}, "a")
+    driver.beat("a", -1)
+    driver.advance(MINUTE_MS - EVERY_MS)
+    assert (list(driver.shard.ledger.groups), kept(driver)) == (["g"], [("foo", 0)])
+    driver.advance(EVERY_MS)
+    assert state_of(driver.shard) == {"groups": {}, "offsets": {}}
 
 
 def classic(state_ms: int, *members: bytes, protocol_type: str = "consumer") -> CoordinatorRecord:
     """The record of a classic group; each member is what it says."""
-    said = tuple(
+    described = tuple(
         MemberMetadata(
             member_id=f"m{number}",
             group_instance_id=None,
@@ -148,14 +155,14 @@ def classic(state_ms: int, *members: bytes, protocol_type: str = "consumer") -> 
         )
         for number, subscription in enumerate(members)
     )
-    leader = said[0].member_id if said else None
+    leader = described[0].member_id if described else None
     value = GroupMetadataValue(
         protocol_type=protocol_type,
         generation=3,
-        protocol="range" if said else None,
+        protocol="range" if described else None,
         leader=leader,
         current_state_timestamp=state_ms,
-        members=said,
+        members=described,
     )
     return records.classic_group("g", value)
 
@@ -193,55 +200,55 @@ COMMITTED_MS = START_MS - MINUTE_MS  # a minute ago: expired where the time of t
 def test_a_classic_group_keeps_what_it_may_need(
     group: CoordinatorRecord, left: list[tuple[str, int]]
 ) -> None:
-    world = world_of()
+    driver = driver_of()
     value = OffsetCommitValue(offset=5, commit_timestamp=COMMITTED_MS)
-    world.log = [
+    driver.log = [
         records.offset_commit("g", "foo", 0, value),
         records.offset_commit("g", "bar", 0, value),
         group,
     ]
-    world.crash()
-    world.advance(EVERY_MS)
-    assert kept(world) == left
-    assert ("g" in world.shard.ledger.groups) is bool(left)
+    driver.crash()
+    driver.advance(EVERY_MS)
+    assert kept(driver) == left
+    assert ("g" in driver.shard.ledger.groups) is bool(left)
     if not left:
-        assert world.log[-1] == CoordinatorRecord(GroupMetadataKey(group="g"), None)
+        assert driver.log[-1] == CoordinatorRecord(GroupMetadataKey(group="g"), None)
 
 
 def test_a_look_at_many_offsets_is_many_short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "OFFSETS_PER_STEP", 10)
-    world = world_of(foo=64)
+    driver = driver_of(foo=64)
     for group, offsets in enumerate((25, 3, 4, 4, 4, 4, 4)):
-        world.mono_ms = group // 5  # the last two are too young, by a millisecond
+        driver.mono_ms = group // 5  # the last two are too young, by a millisecond
         for partition in range(offsets):
-            world.commit(-1, {("foo", partition): 1}, group_id=f"g{group}")
-    world.mono_ms = MINUTE_MS
+            driver.commit(-1, {("foo", partition): 1}, group_id=f"g{group}")
+    driver.mono_ms = MINUTE_MS
     appended: list[int] = []
-    while (world.shard.wake_at() or 0) <= world.mono_ms and len(appended) < 10:
-        before = len(world.log)
-        world.perform(world.shard.step(Tick(), world.now))
-        appended.append(len(world.log) - before)
+    while (driver.shard.wake_at() or 0) <= driver.mono_ms and len(appended) < 10:
+        before = len(driver.log)
+        driver.perform(driver.shard.step(Tick(), driver.now))
+        appended.append(len(driver.log) - before)
     assert appended == [10, 10, 5 + 3, 4 + 4, 4 + 0, 0]
-    assert (sorted(world.shard.ledger.offsets), world.shard.wake_at()) == (
+    assert (sorted(driver.shard.ledger.offsets), driver.shard.wake_at()) == (
         ["g5", "g6"],
         MINUTE_MS + EVERY_MS,
     )
 
 
 def test_a_start_looks_after_a_whole_interval() -> None:
-    world = world_of()
-    world.commit(-1, {("foo", 0): 5})
-    world.mono_ms += MINUTE_MS
-    world.crash()
-    assert (kept(world), world.shard.wake_at()) == ([("foo", 0)], MINUTE_MS + EVERY_MS)
-    world.advance(EVERY_MS)
-    assert kept(world) == []
+    driver = driver_of()
+    driver.commit(-1, {("foo", 0): 5})
+    driver.mono_ms += MINUTE_MS
+    driver.crash()
+    assert (kept(driver), driver.shard.wake_at()) == ([("foo", 0)], MINUTE_MS + EVERY_MS)
+    driver.advance(EVERY_MS)
+    assert kept(driver) == []
 
 
-places = st.tuples(st.sampled_from(("foo", "bar")), st.integers(0, 2))
-deeds = st.one_of(
-    st.tuples(st.just("commit"), st.sampled_from("gh"), places),
-    st.tuples(st.just("lease"), st.sampled_from("gh"), places),
+partitions = st.tuples(st.sampled_from(("foo", "bar")), st.integers(0, 2))
+any_step = st.one_of(
+    st.tuples(st.just("commit"), st.sampled_from("gh"), partitions),
+    st.tuples(st.just("lease"), st.sampled_from("gh"), partitions),
     st.tuples(
         st.just("join"),
         st.sampled_from("gh"),
@@ -253,87 +260,89 @@ deeds = st.one_of(
 )
 
 
-class Story:
+class RetentionModel:
     """What a plain list of commits and members says must be there after each look."""
 
     def __init__(self) -> None:
-        self.world = world_of()
-        self.world.settings = GroupSettings(
+        self.driver = driver_of()
+        self.driver.settings = GroupSettings(
             offsets_retention_minutes=1,
             offsets_retention_check_interval_ms=EVERY_MS,
             group_consumer_session_timeout_ms=60_000,
         )
-        self.world.crash()
+        self.driver.crash()
         self.commits: dict[
             tuple[str, str, int], int
         ] = {}  # (group, topic, partition) -> when it may go, if it is not needed
-        self.wishes: dict[str, tuple[str, ...]] = {}  # group -> topics of its only member
+        self.subscriptions: dict[str, tuple[str, ...]] = {}  # group -> topics of its only member
 
-    def act(self, deed: str, first: Any, second: Any) -> None:
-        world = self.world
-        if deed in ("commit", "lease"):
-            lease: dict[str, Any] = {"retention_time_ms": 20_000} if deed == "lease" else {}
+    def act(self, step: str, first: Any, second: Any) -> None:
+        driver = self.driver
+        if step in ("commit", "lease"):
+            lease: dict[str, Any] = {"retention_time_ms": 20_000} if step == "lease" else {}
             version, lives_ms = (4, 20_000) if lease else (9, MINUTE_MS)
-            if first not in self.wishes:
-                assert world.commit(-1, {second: 1}, group_id=first, version=version, **lease) == [
+            if first not in self.subscriptions:
+                assert driver.commit(-1, {second: 1}, group_id=first, version=version, **lease) == [
                     Code.NONE
                 ]
-                self.commits[first, *second] = world.now.wall_ms + lives_ms
-        elif deed == "join":
-            answer = world.join("m", topics=second, group_id=first)
+                self.commits[first, *second] = driver.now.wall_ms + lives_ms
+        elif step == "join":
+            answer = driver.join("m", topics=second, group_id=first)
             assert answer.error_code == Code.NONE
-            self.wishes[first] = second
-        elif deed == "leave":
-            if first in self.wishes:
-                world.beat("m", -1, group_id=first)
-                del self.wishes[first]
-        elif deed == "crash":
-            world.crash()
+            self.subscriptions[first] = second
+        elif step == "leave":
+            if first in self.subscriptions:
+                driver.beat("m", -1, group_id=first)
+                del self.subscriptions[first]
+        elif step == "crash":
+            driver.crash()
         else:
             self.pass_time(first)
 
     def pass_time(self, elapsed_ms: Any) -> None:
-        until_ms = self.world.mono_ms + elapsed_ms
-        while self.world.mono_ms < until_ms:
-            step_ms = min(EVERY_MS, until_ms - self.world.mono_ms)
-            for group in self.wishes:
-                there: Any = self.world.shard.ledger.groups[group]
-                self.world.beat(
+        until_ms = self.driver.mono_ms + elapsed_ms
+        while self.driver.mono_ms < until_ms:
+            step_ms = min(EVERY_MS, until_ms - self.driver.mono_ms)
+            for group in self.subscriptions:
+                there: Any = self.driver.shard.ledger.groups[group]
+                self.driver.beat(
                     "m",
                     there.saved.members["m"].epoch,
                     group_id=group,
                 )
-            self.world.advance(step_ms)
+            self.driver.advance(step_ms)
             self.check()
 
     def check(self) -> None:
         """Nothing that is needed or young is missing, and nothing is there that was not
         committed.
         """
-        there = {(group, *place) for group in "gh" for place in kept(self.world, group)}
-        for place, ends_ms in list(self.commits.items()):
-            is_needed = place[1] in self.wishes.get(place[0], ())
-            assert place in there or not (is_needed or self.world.now.wall_ms < ends_ms)
-            if place not in there:
-                del self.commits[place]
+        there = {(group, *partition) for group in "gh" for partition in kept(self.driver, group)}
+        for partition, ends_ms in list(self.commits.items()):
+            is_needed = partition[1] in self.subscriptions.get(partition[0], ())
+            assert partition in there or not (is_needed or self.driver.now.wall_ms < ends_ms)
+            if partition not in there:
+                del self.commits[partition]
         assert there == set(self.commits)
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.lists(deeds, min_size=5, max_size=40))
+@given(st.lists(any_step, min_size=5, max_size=40))
 def test_a_log_of_which_offsets_have_expired_replays_to_what_is_live(
-    story: list[tuple[str, int | str | None, tuple[int | str, ...] | None]],
+    steps: list[tuple[str, int | str | None, tuple[int | str, ...] | None]],
 ) -> None:
-    told = Story()
-    for deed in story:
-        told.act(*deed)
-        world = told.world
-        assert picture(world.shard) == picture(recovered(through_bytes(world.log), world.shard))
+    machine = RetentionModel()
+    for step in steps:
+        machine.act(*step)
+        driver = machine.driver
+        assert state_of(driver.shard) == state_of(
+            recovered(through_bytes(driver.log), driver.shard)
+        )
         for keep_tombstones in (True, False):
-            assert picture(world.shard) == picture(
-                recovered(compacted(world.log, keep_tombstones), world.shard)
+            assert state_of(driver.shard) == state_of(
+                recovered(compacted(driver.log, keep_tombstones), driver.shard)
             )
     for group in "gh":
-        told.act("leave", group, None)
-    told.pass_time(MINUTE_MS + 2 * EVERY_MS)
-    assert picture(told.world.shard) == {"groups": {}, "offsets": {}}
+        machine.act("leave", group, None)
+    machine.pass_time(MINUTE_MS + 2 * EVERY_MS)
+    assert state_of(machine.driver.shard) == {"groups": {}, "offsets": {}}

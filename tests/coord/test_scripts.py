@@ -26,18 +26,18 @@ from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     RecordTopicPartitions,
 )
-from tests.coord.coordworld import World, parts, said, topic_id, topics
 from tests.coord.scripted import check
+from tests.coord.shard_driver import ShardDriver, member_metadata, parts, topic_id, topics
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 assert SCRIPTS
 
 
-class Story:
+class ScriptPlayer:
     """One script being played."""
 
     def __init__(self) -> None:
-        self.world = World(known=topics())
+        self.driver = ShardDriver(known=topics())
         self.epochs: dict[str, int] = {}
         self.instances: dict[str, str | None] = {}
         self.topics: dict[str, Topic] = {}
@@ -47,22 +47,22 @@ class Story:
         match line.split():
             case ["topic", name, partitions]:
                 self.topics[name] = Topic(name, topic_id(name), int(partitions))
-                self.world.change_topics(self.topics.values())
+                self.driver.change_topics(self.topics.values())
                 return []
             case ["group", "at", epoch, *_]:
                 self.settle(int(epoch.rstrip(":")), line.split(":")[1])
                 return []
             case ["time", elapsed_ms]:
-                before = len(self.world.notes)
-                self.world.advance(int(elapsed_ms))
-                return self.world.notes[before:]
+                before = len(self.driver.notes)
+                self.driver.advance(int(elapsed_ms))
+                return self.driver.notes[before:]
             case ["crash"]:
-                self.world.crash()
+                self.driver.crash()
                 return []
             case ["show"]:
                 return self.show()
-            case [member, "joins", *wishes]:
-                names, _, instance = " ".join(wishes).partition(" as ")
+            case [member, "joins", *rest]:
+                names, _, instance = " ".join(rest).partition(" as ")
                 self.instances[member] = instance or None
                 return self.beat(
                     member,
@@ -83,12 +83,14 @@ class Story:
 
     def beat(self, member: str, epoch: int, **facts: Any) -> list[str]:
         """One heartbeat, and the answer as a line."""
-        answer = self.world.beat(member, epoch, instance_id=self.instances.get(member), **facts)
+        answer = self.driver.beat(member, epoch, instance_id=self.instances.get(member), **facts)
         if answer.error_code:
             return [f"{member}: {Code(answer.error_code).name}"]
         self.epochs[member] = answer.member_epoch
-        told = "" if answer.assignment is None else ", " + names(answer.assignment.topic_partitions)
-        return [f"{member}: epoch {answer.member_epoch}{told}"]
+        assigned = (
+            "" if answer.assignment is None else ", " + names(answer.assignment.topic_partitions)
+        )
+        return [f"{member}: epoch {answer.member_epoch}{assigned}"]
 
     def settle(self, epoch: int, members: str) -> None:
         """The log begins with a group in which everybody has its target."""
@@ -105,22 +107,22 @@ class Story:
                 member_epoch=epoch, previous_member_epoch=epoch - 1, assigned_partitions=given
             )
             log += [
-                records.member_metadata("g", member, said(rebalance_timeout_ms=20_000)),
+                records.member_metadata("g", member, member_metadata(rebalance_timeout_ms=20_000)),
                 records.target_assignment(
                     "g", member, [(part.topic_id, part.partitions) for part in has]
                 ),
                 records.current_assignment("g", member, value),
             ]
-        self.world.log = [*log, records.assignment_epoch("g", epoch, 0)]
-        self.world.crash()
-        group: Any = self.world.shard.ledger.groups["g"]
-        hashed = metadata_hash(group, self.world.shard.topics)
-        self.world.log.append(records.group_epoch("g", epoch, hashed))
-        self.world.crash()
+        self.driver.log = [*log, records.assignment_epoch("g", epoch, 0)]
+        self.driver.crash()
+        group: Any = self.driver.shard.ledger.groups["g"]
+        hashed = metadata_hash(group, self.driver.shard.topics)
+        self.driver.log.append(records.group_epoch("g", epoch, hashed))
+        self.driver.crash()
 
     def show(self) -> list[str]:
         """The group as its page in KIP-848 would show it."""
-        group: Any = self.world.shard.ledger.groups.get("g")
+        group: Any = self.driver.shard.ledger.groups.get("g")
         if group is None:
             return ["no group"]
         assert group.saved is not None
@@ -147,11 +149,11 @@ class Story:
 
 def by_topic(words: list[str]) -> dict[str, list[int]]:
     """["foo-0", "foo-1"] as {"foo": [0, 1]}."""
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for word in words:
         topic, _, partition = word.rpartition("-")
-        found.setdefault(topic, []).append(int(partition))
-    return found
+        result.setdefault(topic, []).append(int(partition))
+    return result
 
 
 def names(topic_partitions: tuple[TopicPartitions, ...]) -> str:
@@ -171,4 +173,4 @@ def named(held: Any) -> str:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_story_goes_as_it_is_told(script: Path, request: pytest.FixtureRequest) -> None:
-    check(script, Story().play, request)
+    check(script, ScriptPlayer().play, request)

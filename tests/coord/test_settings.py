@@ -65,7 +65,7 @@ def test_below_its_smallest_value_a_setting_is_refused(name: str, least: int) ->
 def test_the_smallest_values_go_together() -> None:
     interval = "group_consumer_{}heartbeat_interval_ms"
     session = "group_consumer_{}session_timeout_ms"
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         **{interval.format(which): 1 for which in ("", "min_", "max_")},
         session.format("min_"): 1,
         session.format(""): 2,
@@ -74,8 +74,8 @@ def test_the_smallest_values_go_together() -> None:
         "offset_metadata_max_bytes": 0,
         "apportion_consumer_unsettled_heartbeat_interval_ms": 1,
     }
-    settings = asdict(GroupSettings(**said))
-    assert {name: settings[name] for name in said} == said
+    settings = asdict(GroupSettings(**values))
+    assert {name: settings[name] for name in values} == values
 
 
 def test_an_assignor_may_be_named_as_kafka_names_its_class() -> None:
@@ -89,7 +89,7 @@ def test_an_assignor_may_be_named_as_kafka_names_its_class() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("values", "sentence"),
     [
         ({"group_consumer_max_size": 0}, "group.consumer.max.size must be at least 1, not 0."),
         (
@@ -132,10 +132,10 @@ def test_an_assignor_may_be_named_as_kafka_names_its_class() -> None:
     ],
 )
 def test_a_setting_that_breaks_a_rule_is_refused_in_one_sentence(
-    said: dict[str, Any], sentence: str
+    values: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(ValueError) as refusal:
-        GroupSettings(**said)
+        GroupSettings(**values)
     assert str(refusal.value) == sentence
 
 

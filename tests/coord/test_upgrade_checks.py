@@ -18,18 +18,18 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
-from tests.coord.coordworld import topic_id
-from tests.coord.mixedclients import classic, consumer, make_world, settle
-from tests.coord.mixedworld import REBALANCE_MS, SESSION_MS, MixedWorld
+from tests.coord.mixed_clients import classic, consumer, make_driver, settle
+from tests.coord.mixed_shard_driver import REBALANCE_MS, SESSION_MS, MixedShardDriver
+from tests.coord.shard_driver import topic_id
 
 
 @pytest.fixture
-def world() -> MixedWorld:
-    return make_world()
+def driver() -> MixedShardDriver:
+    return make_driver()
 
 
 def join_as(
-    world: MixedWorld,
+    driver: MixedShardDriver,
     name: str,
     protocols: Sequence[tuple[str, bytes | None]] = (("range", None),),
     protocol_type: str = "consumer",
@@ -42,17 +42,17 @@ def join_as(
         rebalance_timeout_ms=REBALANCE_MS,
         protocol_type=protocol_type,
         protocols=tuple(
-            JoinGroupRequestProtocol(name=each, metadata=said or subscription)
-            for each, said in protocols
+            JoinGroupRequestProtocol(name=each, metadata=metadata or subscription)
+            for each, metadata in protocols
         ),
     )
-    ticket = world.ask(request, 3)
-    world.advance(0)
-    result: JoinGroupResponse = world.answers.pop(ticket)
+    ticket = driver.ask(request, 3)
+    driver.advance(0)
+    result: JoinGroupResponse = driver.answers.pop(ticket)
     return result
 
 
-def sync_as(world: MixedWorld, joined: JoinGroupResponse, assignment: bytes) -> None:
+def sync_as(driver: MixedShardDriver, joined: JoinGroupResponse, assignment: bytes) -> None:
     given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
     request = SyncGroupRequest(
         group_id="g",
@@ -60,10 +60,10 @@ def sync_as(world: MixedWorld, joined: JoinGroupResponse, assignment: bytes) -> 
         member_id=joined.member_id,
         assignments=given,
     )
-    assert world.send(request, 4).error_code == Code.NONE
+    assert driver.send(request, 4).error_code == Code.NONE
 
 
-def said(user_data: bytes | None) -> bytes:
+def subscription_of(user_data: bytes | None) -> bytes:
     return consumer_serde.encode(ConsumerProtocolSubscription(topics=("foo",), user_data=user_data))
 
 
@@ -104,16 +104,16 @@ def test_a_group_that_cannot_be_upgraded_stays_as_it_is(
     assignment: bytes,
     why: str,
 ) -> None:
-    world = make_world(**settings)
-    sync_as(world, join_as(world, "a", protocols, protocol_type), assignment)
-    before = len(world.log)
-    answer: Any = world.join("c")
+    driver = make_driver(**settings)
+    sync_as(driver, join_as(driver, "a", protocols, protocol_type), assignment)
+    before = len(driver.log)
+    answer: Any = driver.join("c")
     assert (answer.error_code, why in answer.error_message) == (Code.GROUP_ID_NOT_FOUND, True), (
         answer
     )
-    assert (len(world.log), world.group().state_name()) == (before, "Stable")
-    assert world.join("c").error_code == Code.GROUP_ID_NOT_FOUND
-    (note,) = world.notes  # once, however often a client asks
+    assert (len(driver.log), driver.group().state_name()) == (before, "Stable")
+    assert driver.join("c").error_code == Code.GROUP_ID_NOT_FOUND
+    (note,) = driver.notes  # once, however often a client asks
     assert note.startswith("group g stays a classic group, and a consumer cannot join it: ")
     assert why in note
 
@@ -129,62 +129,64 @@ def test_a_group_that_cannot_be_upgraded_stays_as_it_is(
     ],
 )
 def test_user_data_that_nobody_needs_do_not_stop_an_upgrade(
-    world: MixedWorld, name: str, wrote: bytes | None, user_data: bytes | None
+    driver: MixedShardDriver, name: str, wrote: bytes | None, user_data: bytes | None
 ) -> None:
-    sync_as(world, join_as(world, "a", [(name, said(wrote))]), given(user_data, 0, 1, 2, 3))
-    answer = world.join("c")
-    assert (answer.error_code, world.group().type_name) == (Code.NONE, "consumer")
+    sync_as(
+        driver, join_as(driver, "a", [(name, subscription_of(wrote))]), given(user_data, 0, 1, 2, 3)
+    )
+    answer = driver.join("c")
+    assert (answer.error_code, driver.group().type_name) == (Code.NONE, "consumer")
 
 
 def test_a_group_whose_members_say_too_much_for_one_append_stays_what_it_is(
-    world: MixedWorld,
+    driver: MixedShardDriver,
 ) -> None:
     much = consumer_serde.encode(
         ConsumerProtocolSubscription(topics=("foo",), user_data=bytes(1 << 24))
     )
     several = [(f"p{number}", much) for number in range(5)]
-    sync_as(world, join_as(world, "a", several), given())
-    assert world.join("c").error_code == Code.GROUP_ID_NOT_FOUND
-    assert "more than" in world.notes.pop()
+    sync_as(driver, join_as(driver, "a", several), given())
+    assert driver.join("c").error_code == Code.GROUP_ID_NOT_FOUND
+    assert "more than" in driver.notes.pop()
 
-    world = make_world()
-    c = consumer(world, "c")
+    driver = make_driver()
+    c = consumer(driver, "c")
     c.act()
-    join_as(world, "a", several[:3])
+    join_as(driver, "a", several[:3])
     c.leave()
-    assert world.group().type_name == "consumer"
+    assert driver.group().type_name == "consumer"
 
 
 def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrade(
-    world: MixedWorld,
+    driver: MixedShardDriver,
 ) -> None:
     parts = (
         ConsumerProtocolTopicPartition(topic="gone", partitions=(0,)),
         ConsumerProtocolTopicPartition(topic="foo", partitions=(0, 0, -1, 2**31 - 1)),
     )
-    joined = join_as(world, "a")
+    joined = join_as(driver, "a")
     sync_as(
-        world, joined, consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts))
+        driver, joined, consumer_serde.encode(ConsumerProtocolAssignment(assigned_partitions=parts))
     )
-    assert world.join("c").error_code == Code.NONE
-    held = world.group().saved.owners.owned(world.group().saved.units)
+    assert driver.join("c").error_code == Code.NONE
+    held = driver.group().saved.owners.owned(driver.group().saved.units)
     assert held == {
         (topic_id("foo"), 0): joined.member_id,
         (topic_id("foo"), 1): "c",
         (topic_id("foo"), 3): "c",
     }
 
-    world = make_world()
-    a, b = classic(world, "a"), classic(world, "b")
+    driver = make_driver()
+    a, b = classic(driver, "a"), classic(driver, "b")
     settle(a, b)
     for client in (a, b):
         client.next = "join"
         client.act()
     leader = next(client for client in (a, b) if client.leads)
     leader.listen()
-    leader.made = {member_id: given(None, 0, 1) for member_id in world.group().live.members}
+    leader.made = {member_id: given(None, 0, 1) for member_id in driver.group().live.members}
     leader.act()
-    answer: Any = world.join("c")
+    answer: Any = driver.join("c")
     assert (answer.error_code, "one partition" in answer.error_message) == (
         Code.UNKNOWN_SERVER_ERROR,
         True,
@@ -192,10 +194,10 @@ def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrad
 
 
 def test_what_was_given_to_a_member_that_does_not_want_it_makes_a_new_epoch(
-    world: MixedWorld,
+    driver: MixedShardDriver,
 ) -> None:
     nothing = consumer_serde.encode(ConsumerProtocolSubscription(topics=()))
-    joined = join_as(world, "a", [("range", nothing)])
-    sync_as(world, joined, given(None, 0, 1, 2, 3))
-    assert world.join("c", ()).member_epoch == joined.generation_id + 1
-    assert world.group().saved.members[joined.member_id].target.tolist() == []
+    joined = join_as(driver, "a", [("range", nothing)])
+    sync_as(driver, joined, given(None, 0, 1, 2, 3))
+    assert driver.join("c", ()).member_epoch == joined.generation_id + 1
+    assert driver.group().saved.members[joined.member_id].target.tolist() == []

@@ -30,8 +30,8 @@ def test_a_table_that_equals_the_csv_has_no_problems(tmp_path: Path) -> None:
 
 
 def test_a_record_written_twice_is_a_duplicate_and_a_missing_one(tmp_path: Path) -> None:
-    found = judged(tmp_path, {"offset": [0, 0, 0]})
-    assert (found.duplicates, found.missing, len(found.problems)) == (1, 1, 1)
+    verdict = judged(tmp_path, {"offset": [0, 0, 0]})
+    assert (verdict.duplicates, verdict.missing, len(verdict.problems)) == (1, 1, 1)
 
 
 def test_a_changed_sum_is_a_problem_that_says_both_figures(tmp_path: Path) -> None:
@@ -41,5 +41,5 @@ def test_a_changed_sum_is_a_problem_that_says_both_figures(tmp_path: Path) -> No
 
 
 def test_an_empty_column_of_version_two_is_a_problem(tmp_path: Path) -> None:
-    found = judged(tmp_path, {"day_part": [None, "night", None]})
-    assert found.problems == ("version 2's column day_part is not filled in all of its rows",)
+    verdict = judged(tmp_path, {"day_part": [None, "night", None]})
+    assert verdict.problems == ("version 2's column day_part is not filled in all of its rows",)

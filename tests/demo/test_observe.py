@@ -27,7 +27,7 @@ def group(*members: tuple[str, int, list[int]]) -> DescribedGroup:
     )
 
 
-def test_a_partition_that_is_being_given_up_is_its_old_owners_until_that_one_has_answered() -> None:
+def test_a_partition_being_revoked_is_its_old_owners_until_the_owner_confirms() -> None:
     before = {0: PartitionUser("a", 1), 1: PartitionUser("a", 1)}
     asked = partition_users(before, group(("a", 1, [0]), ("b", 2, [])), TOPIC)
     assert asked == before

@@ -27,9 +27,9 @@ def test_every_flight_is_in_the_table_exactly_once_although_a_host_was_lost(
     played: tuple[Path, int],
 ) -> None:
     out, code = played
-    found = json.loads((out / "summary.json").read_text())
+    summary = json.loads((out / "summary.json").read_text())
     facts = {
-        name: found[name]
+        name: summary[name]
         for name in ("rows_in", "rows_out", "duplicates", "missing", "checks_ok", "problems")
     }
     assert (code, facts) == (
@@ -104,6 +104,6 @@ def test_an_application_that_ends_by_itself_ends_the_demonstration_with_a_senten
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # there is no Java in it
     assert main(["--flights", "1000", "--out", str(tmp_path / "out")]) == 1
-    said = capsys.readouterr().err
-    assert "The demonstration stopped. v1-" in said
-    assert "ended by itself. The end of" in said
+    errors = capsys.readouterr().err
+    assert "The demonstration stopped. v1-" in errors
+    assert "ended by itself. The end of" in errors

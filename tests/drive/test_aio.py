@@ -36,9 +36,9 @@ class Toy:
 
 
 def run(
-    deed: Any, sync: Callable[..., Any] = lambda paths: None
+    script: Any, sync: Callable[..., Any] = lambda paths: None
 ) -> tuple[list[Any], list[Note | KeyError]]:
-    """What the toy saw and what was carried out, after `deed(toy, driver)`."""
+    """What the toy saw and what was carried out, after `script(toy, driver)`."""
     toy: Any = Toy()
     done: list[Any] = []
 
@@ -50,7 +50,7 @@ def run(
             broken=done.append,
             loop=asyncio.get_running_loop(),
         )
-        await deed(toy, driver)
+        await script(toy, driver)
         await driver.stop()
 
     asyncio.run(play())
@@ -60,11 +60,11 @@ def run(
 def test_actions_are_carried_out_in_order_and_a_flush_comes_back_as_an_event() -> None:
     paths: list[str] = []
 
-    async def deed(toy: Toy, driver: LoopDriver) -> None:
+    async def script(toy: Toy, driver: LoopDriver) -> None:
         driver.post([Note("info", "a"), Flush(3, ("x", "y")), Note("info", "b")])
         await driver.idle()
 
-    events, done = run(deed, paths.extend)
+    events, done = run(script, paths.extend)
     assert events[1:] == [Flushed(3)]
     assert (paths, done) == (["x", "y"], [Note("info", "a"), Note("info", "b")])
 
@@ -73,46 +73,46 @@ def test_a_disk_that_refuses_is_an_event_too() -> None:
     def refuse(paths: tuple[str, ...]) -> NoReturn:
         raise OSError("no room")
 
-    async def deed(toy: Toy, driver: LoopDriver) -> None:
+    async def script(toy: Toy, driver: LoopDriver) -> None:
         driver.post([Flush(1, ("x",))])
         await driver.idle()
 
-    assert run(deed, refuse)[0][1:] == [FlushFailed(1, "no room")]
+    assert run(script, refuse)[0][1:] == [FlushFailed(1, "no room")]
 
 
 def test_a_step_that_breaks_off_is_given_up_and_the_next_one_goes_on() -> None:
-    async def deed(toy: Toy, driver: LoopDriver) -> None:
+    async def script(toy: Toy, driver: LoopDriver) -> None:
         driver.post(AssertionError("broken"))
         driver.post([Note("info", "next")])
 
-    events, done = run(deed)
+    events, done = run(script)
     assert [type(each) for each in events] == [tuple, list]
     assert done == [Note("error", "broken"), Note("info", "next")]
 
 
 def test_the_machine_is_woken_when_it_wants_to_be() -> None:
-    async def deed(toy: Toy, driver: LoopDriver) -> None:
+    async def script(toy: Toy, driver: LoopDriver) -> None:
         toy.wake_ms = 0
         driver.post([])
         while Tick() not in toy.events:
             await asyncio.sleep(0)
 
-    assert run(deed)[0] == [[], Tick()]
+    assert run(script)[0] == [[], Tick()]
 
 
 def test_after_the_end_nothing_is_stepped() -> None:
-    async def deed(toy: Toy, driver: LoopDriver) -> None:
+    async def script(toy: Toy, driver: LoopDriver) -> None:
         await driver.stop()
         driver.post([Note("info", "late")])
 
-    assert run(deed) == ([], [])
+    assert run(script) == ([], [])
 
 
 def test_a_machine_that_cannot_give_up_a_step_is_stepped_no_more() -> None:
     broken = KeyError("worse")
 
-    async def deed(toy: Toy, driver: LoopDriver) -> None:
+    async def script(toy: Toy, driver: LoopDriver) -> None:
         driver.post(broken)
         driver.post([Note("info", "late")])
 
-    assert run(deed) == ([], [broken])
+    assert run(script) == ([], [broken])

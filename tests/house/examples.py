@@ -68,7 +68,7 @@ def has_command(text: str) -> bool:
 
 def examples_of(page: str, text: str) -> list[Example]:
     """Return the examples of a page. AssertionError for one without a comment."""
-    found = [
+    result = [
         Example(
             page,
             text.count("\n", 0, match.start("text")),
@@ -86,10 +86,10 @@ def examples_of(page: str, text: str) -> list[Example]:
         for match in FENCE.finditer(text)
         if match["kind"] == "python" or has_command(match["text"])
     ]
-    assert len(found) == len(counted), f"{page}: a command is in a block that is no console"
-    unmarked = [example.line for example in found if not example.mark]
+    assert len(result) == len(counted), f"{page}: a command is in a block that is no console"
+    unmarked = [example.line for example in result if not example.mark]
     assert unmarked == [], f"{page}: no comment before the block at line {unmarked[0]}"
-    return found
+    return result
 
 
 def examples() -> list[Example]:

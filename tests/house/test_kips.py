@@ -36,8 +36,8 @@ def test_every_kip_that_the_code_names_has_a_page_or_a_row() -> None:
     sources = (ROOT / "src").rglob("*.py")
     named = set().union(*(numbers(path.read_text()) for path in sources))
     paged = {int(page.stem.removeprefix("kip-")) for page in PAGES}
-    told = paged | rows("Obeyed without a page") | rows("Mentioned only")
-    assert sorted(named - told) == []
+    documented = paged | rows("Obeyed without a page") | rows("Mentioned only")
+    assert sorted(named - documented) == []
     assert len(named) > 20
 
 

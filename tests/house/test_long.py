@@ -42,14 +42,14 @@ def test_a_search_that_fails_is_told_with_its_seed(
     searches: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--sample", "--seed", "17"]) == 1
-    said = capfd.readouterr().out
-    assert "== holds: holds after" in said
-    assert "== fails: exit code 3 after" in said
+    output = capfd.readouterr().out
+    assert "== holds: holds after" in output
+    assert "== fails: exit code 3 after" in output
     again = (
         "make long ARGS='--seed 17 --only fails --sample'\nwhich is\n    .venv/bin/python -c "
         "'raise SystemExit(7 - 4)' 17\n"
     )
-    assert said.endswith(f"fails failed. Again:\n    {again}")
+    assert output.endswith(f"fails failed. Again:\n    {again}")
 
 
 def test_a_seed_is_fresh_unless_it_is_said(
@@ -67,7 +67,9 @@ def test_a_search_names_tests_that_there_are_and_options_that_are_understood(
     search: Search,
 ) -> None:
     words = shlex.split(search.line(17, is_sample=True))
-    words = words[next(place for place, word in enumerate(words) if word == long.PYTHON) + 1 :]
+    words = words[
+        next(position for position, word in enumerate(words) if word == long.PYTHON) + 1 :
+    ]
     asked = [*words, "--collect-only"] if words[:2] == ["-m", "pytest"] else [*words, "--help"]
     done = subprocess.run([sys.executable, *asked], cwd=long.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -29,7 +29,7 @@ SOURCE = dedent('''
 ''').lstrip()
 
 
-def small_project(place: Path) -> Path:
+def small_project(directory: Path) -> Path:
     """A project with one module in each room, and a test that sees some of what may change in
     them.
     """
@@ -47,19 +47,19 @@ def small_project(place: Path) -> Path:
         ),
     }
     for name, text in files.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text(text)
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
     for name in ("member", "node"):
-        (place / "tests" / name).mkdir()
-    return place
+        (directory / "tests" / name).mkdir()
+    return directory
 
 
-def some_of_ours(place: Path) -> Path:
+def some_of_ours(directory: Path) -> Path:
     """A package of two of our own modules, so that looking for places does not take long."""
     for name in ("coord/config.py", "member/batch/span.py"):
-        (place / name).parent.mkdir(parents=True)
-        (place / name).write_text((ROOT / "src" / "apportion" / name).read_text())
-    return place
+        (directory / name).parent.mkdir(parents=True)
+        (directory / name).write_text((ROOT / "src" / "apportion" / name).read_text())
+    return directory
 
 
 def mutant(operator: str, occurrence: int = 0) -> Mutant:
@@ -176,8 +176,8 @@ def test_a_mutant_without_end_is_killed_by_the_time_limit(tmp_path: Path) -> Non
     )
     tree = Tree(root, tmp_path / "tree")
     with tree.holding(endless):
-        found = tree.tests(endless, limit_s=3)
-    assert (found["killed"], found["what"]) == (True, "the time limit")
+        finding = tree.tests(endless, limit_s=3)
+    assert (finding["killed"], finding["what"]) == (True, "the time limit")
 
 
 def test_a_test_that_looks_elsewhere_is_no_trial(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Wheel and sdist: what is in them, and that the wheel works where nothing else of the project is.
 
-Nothing is fetched. The build uses the pinned setuptools of `.venv`; the new environment gets the
+Nothing is fetched. The build uses the pinned setuptools of `.venv`; a new environment gets the
 wheel from pip, and links to those packages of `.venv` that the wheel declares as dependencies, and
-to no others. So a dependency that is used and not declared is a failure here.
+to no others. So a dependency that is used and not declared is a failure here. The two commands of
+README's section Install run as they stand there, in environments of the same kind.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -34,13 +36,20 @@ def tracked() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return the wheel and the sdist of the tracked files; the wheel is built from the sdist."""
-    clone, out = tmp_path_factory.mktemp("clone"), tmp_path_factory.mktemp("dist")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with those of the tracked files that a build reads."""
+    clone = tmp_path_factory.mktemp("clone")
     for name in tracked():
         if name.startswith("src/") or "/" not in name:
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, clone / name)
+    return clone
+
+
+@pytest.fixture(scope="module")
+def built(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return the wheel and the sdist of the tracked files; the wheel is built from the sdist."""
+    out = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(clone)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -51,9 +60,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def python(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the interpreter of an environment that has the wheel and its declared dependencies."""
-    home = tmp_path_factory.mktemp("clean")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
-    python = home / "bin" / "python"
+    python = environment(tmp_path_factory.mktemp("clean"))
     pip = [
         sys.executable,
         "-m",
@@ -66,26 +73,33 @@ def python(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -
         "--no-deps",
     ]
     subprocess.run([*pip, str(built[0])], check=True)
-    (site,) = home.glob("lib/python*/site-packages")
-    for name in dependencies("apportion"):
-        link(name, site)
     return python
 
 
-def dependencies(name: str) -> set[str]:
-    """Return every package that a package needs on this platform, without its extras."""
-    found: set[str] = set()
-    todo = [name]
+def environment(home: Path, extra: str = "") -> Path:
+    """Return the interpreter of a new environment that has what apportion depends on."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
+    (site,) = home.glob("lib/python*/site-packages")
+    for name in dependencies("apportion", extra):
+        link(name, site)
+    return home / "bin" / "python"
+
+
+def dependencies(name: str, extra: str = "") -> set[str]:
+    """Return every package that a package needs on this platform, with one extra or none."""
+    result: set[str] = set()
+    todo = [(name, extra)]
     while todo:
-        needed = [Requirement(text) for text in distribution(todo.pop()).requires or ()]
+        of, chosen = todo.pop()
+        needed = [Requirement(text) for text in distribution(of).requires or ()]
         names = {
             each.name
             for each in needed
-            if each.marker is None or each.marker.evaluate({"extra": ""})
+            if each.marker is None or each.marker.evaluate({"extra": chosen})
         }
-        todo += names - found
-        found |= names
-    return found
+        todo += [(each, "") for each in names - result]
+        result |= names
+    return result
 
 
 def link(name: str, site: Path) -> None:
@@ -151,3 +165,40 @@ def test_the_installed_wheel_has_the_command(python: Path, tmp_path: Path) -> No
     command: Any = [python.with_name("apportion"), "--version"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout == f"apportion {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "extra", "imports"),
+    [(0, "", "apportion.broker, apportion.cli.main"), (1, "spark", "apportion.spark.delta")],
+)
+def test_the_install_commands_of_the_readme_run_as_they_stand_there(
+    number: int, extra: str, imports: str, clone: Path, tmp_path: Path
+) -> None:
+    lines = re.findall(r"^pip install .*$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(lines) == 2
+    python = environment(tmp_path, extra)
+    (site,) = tmp_path.glob("lib/python*/site-packages")
+    for name in ("pip", "setuptools"):
+        link(name, site)
+    pip = python.with_name("pip")
+    pip.write_text(f'#!/bin/sh\nexec "{python}" -m pip "$@"\n')
+    pip.chmod(0o755)
+    variables = {
+        "PATH": f"{pip.parent}{os.pathsep}{os.environ['PATH']}",
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_INDEX": "1",
+        # pip reads this one as the value of --build-isolation: with it the build would fetch
+        # setuptools.
+        "PIP_NO_BUILD_ISOLATION": "false",
+    }
+    done = subprocess.run(
+        ["/bin/sh", "-c", lines[number]], cwd=clone, env=variables, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    # An extra that does not exist is a warning to pip and no error.
+    assert done.stderr == ""
+    done = subprocess.run(
+        [python, "-c", f"import {imports}"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")

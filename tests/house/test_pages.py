@@ -23,8 +23,8 @@ def pages() -> list[Path]:
 
 def targets(page: Path) -> list[Path]:
     """The files and directories that a page links to, but for other sites."""
-    found = LINK.findall(CODE.sub("", page.read_text()))
-    return [(page.parent / target).resolve() for target in found if "://" not in target]
+    links = LINK.findall(CODE.sub("", page.read_text()))
+    return [(page.parent / target).resolve() for target in links if "://" not in target]
 
 
 def test_every_link_leads_somewhere() -> None:

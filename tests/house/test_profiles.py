@@ -55,8 +55,11 @@ def test_a_profile_scales_the_runs_of_a_state_machine(profile: tuple[int, int]) 
     Machine.TestCase.settings = settings(max_examples=40, stateful_step_count=7)
     item: Any = SimpleNamespace(obj=Machine.TestCase.runTest, cls=Machine.TestCase)
     profiles.scale([item])
-    found = Machine.TestCase.settings
-    assert (found.max_examples, found.stateful_step_count) == (max(5, profile[0]), 7)
+    scaled_settings = Machine.TestCase.settings
+    assert (scaled_settings.max_examples, scaled_settings.stateful_step_count) == (
+        max(5, profile[0]),
+        7,
+    )
 
 
 def test_a_property_that_asks_for_few_examples_keeps_them() -> None:

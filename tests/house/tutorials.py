@@ -48,9 +48,11 @@ class Command(NamedTuple):
 
 def steps(page: str) -> list[Step]:
     """Return the steps of a page. AssertionError for a block that no comment stands before."""
-    found = [Step(step["mark"], step["text"] or "") for step in STEP.finditer(page)]
-    assert len(BLOCK.findall(page)) == sum(bool(step.text) for step in found), "a block has no mark"
-    return found
+    result = [Step(step["mark"], step["text"] or "") for step in STEP.finditer(page)]
+    assert len(BLOCK.findall(page)) == sum(bool(step.text) for step in result), (
+        "a block has no mark"
+    )
+    return result
 
 
 def commands(text: str) -> list[Command]:

@@ -27,8 +27,8 @@ from apportion.testing.kafka import KafkaMissing
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition, StickyUserData
 from apportion.wire.records.consumer_serde import decode_sticky
 from tests.kafka.assignors.groups import History, any_cluster, any_members, blobs
-from tests.kafka.assignors.judge import given_too_early, loads, moves, owners, rightful, wanted
 from tests.kafka.assignors.oracle import Oracle
+from tests.kafka.assignors.quality import given_too_early, loads, moves, owners, rightful, wanted
 
 GROUPS, HISTORIES, GENERATIONS = 300, 100, 8
 
@@ -73,18 +73,18 @@ def test_sticky_is_complete_and_at_least_as_fair_and_as_sticky_as_javas(
         random = Random(seed)
         history = History("sticky", random, alike=alike)
         for generation in range(1, GENERATIONS):
-            said = history.says()
+            subscriptions = history.says()
             ours: Any
             ours, theirs = (
-                CLIENT_ASSIGNORS["sticky"]().assign(history.cluster, said),
-                java.assign("sticky", history.cluster, blobs(said)),
+                CLIENT_ASSIGNORS["sticky"]().assign(history.cluster, subscriptions),
+                java.assign("sticky", history.cluster, blobs(subscriptions)),
             )
             assert (
                 sorted(owners(ours))
                 == sorted(owners(theirs))
-                == sorted(wanted(history.cluster, said))
+                == sorted(wanted(history.cluster, subscriptions))
             )
-            assert_no_worse(ours, theirs, rightful(said), alike)
+            assert_no_worse(ours, theirs, rightful(subscriptions), alike)
             history.adopts(
                 random.choice((ours, theirs)), generation
             )  # a group whose leader is now of the one kind, now of the other
@@ -100,10 +100,12 @@ def test_cooperative_sticky_comes_to_rest_as_soon_and_no_worse_than_javas(
         random = Random(seed)
         history = History("cooperative-sticky", random, alike=alike)
         for generation in range(1, GENERATIONS):
-            said = history.says()
-            ours = rounds(CLIENT_ASSIGNORS["cooperative-sticky"]().assign, history.cluster, said)
-            theirs = rounds(partial(in_java, java), history.cluster, said)
-            before = rightful(said)
+            subscriptions = history.says()
+            ours = rounds(
+                CLIENT_ASSIGNORS["cooperative-sticky"]().assign, history.cluster, subscriptions
+            )
+            theirs = rounds(partial(in_java, java), history.cluster, subscriptions)
+            before = rightful(subscriptions)
             assert len(ours) <= 2
             assert not given_too_early(before, ours[0])
             # to a member that was cut off and claims it by an old generation
@@ -142,27 +144,27 @@ def assert_no_worse(
 
 
 def in_java(
-    java: Oracle, cluster: dict[str, TopicShape], said: dict[str, Subscription]
+    java: Oracle, cluster: dict[str, TopicShape], subscriptions: dict[str, Subscription]
 ) -> dict[str, Given]:
     """What Java's cooperative-sticky gives."""
-    return java.assign("cooperative-sticky", cluster, blobs(said))
+    return java.assign("cooperative-sticky", cluster, blobs(subscriptions))
 
 
 def rounds(
     assign: Callable[[dict[str, TopicShape], dict[str, Subscription]], Any],
     cluster: dict[str, TopicShape],
-    said: dict[str, Subscription],
+    subscriptions: dict[str, Subscription],
 ) -> list[dict[str, Given]]:
     """What `assign` gives from round to round until everything that is wanted is somebody's."""
-    given = [assign(cluster, said)]
-    while sorted(owners(given[-1])) != sorted(wanted(cluster, said)):
+    given = [assign(cluster, subscriptions)]
+    while sorted(owners(given[-1])) != sorted(wanted(cluster, subscriptions)):
         assert len(given) < 4, "it does not come to rest"
         generation = 100 + len(given)
-        said = {
+        subscriptions = {
             name: replace(each, owned=given[-1][name].partitions, generation=generation)
-            for name, each in said.items()
+            for name, each in subscriptions.items()
         }
-        given.append(assign(cluster, said))
+        given.append(assign(cluster, subscriptions))
     return given
 
 
@@ -172,14 +174,16 @@ SAID = Subscription(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "subscription",
     [SAID, Subscription(()), Subscription(("t",)), replace(SAID, user_data=None, rack_id=None)],
 )
 @pytest.mark.parametrize("version", range(4))
 def test_subscriptions_are_read_and_written_as_java_does(
-    java: Oracle, said: Subscription, version: int
+    java: Oracle, subscription: Subscription, version: int
 ) -> None:
-    assert java.said(said, version) == encode_subscription(said, version)
+    assert java.subscription_bytes(subscription, version) == encode_subscription(
+        subscription, version
+    )
 
 
 def test_an_assignment_of_java_is_read_and_one_of_ours_by_java(java: Oracle) -> None:
@@ -187,7 +191,7 @@ def test_an_assignment_of_java_is_read_and_one_of_ours_by_java(java: Oracle) -> 
     assert java.assign("range", {"t": TopicShape(3)}, blobs({"m": Subscription(("t",))})) == {
         "m": given
     }
-    assert java.told("sticky", 1, given) == bytes.fromhex(
+    assert java.user_data_after("sticky", 1, given) == bytes.fromhex(
         "00000001 0001 74 00000003 00000000 00000001 00000002 00000001"
     )
 
@@ -200,14 +204,17 @@ def test_user_data_are_javas_byte_for_byte(
     given = Given(tuple(TopicParts(topic, (0, 2, 5)) for topic in topics))
     ours = CLIENT_ASSIGNORS[name]()
     ours.on_assignment(given, 42)
-    assert ours.user_data(topics) == java.told(name, 42, given)
+    assert ours.user_data(topics) == java.user_data_after(name, 42, given)
 
 
 def test_user_data_of_many_topics_are_javas_in_an_order_of_our_own(java: Oracle) -> None:
     given = Given(tuple(TopicParts(f"topic-{number}", (number,)) for number in range(10, 60)))
     ours = CLIENT_ASSIGNORS["sticky"]()
     ours.on_assignment(given, 42)
-    mine, javas = decode_sticky(ours.user_data(())), decode_sticky(java.told("sticky", 42, given))
+    mine, javas = (
+        decode_sticky(ours.user_data(())),
+        decode_sticky(java.user_data_after("sticky", 42, given)),
+    )
     assert mine == replace_topics(
         javas, sorted(javas.topic_partitions, key=lambda part: part.topic)
     )
@@ -227,22 +234,31 @@ def test_a_member_that_javas_leader_gave_is_believed_by_ours_and_the_other_way_r
     java: Oracle, name: str
 ) -> None:
     cluster = {"t": TopicShape(12), "u": TopicShape(6)}
-    said = {member: Subscription(("t", "u")) for member in "abc"}
-    first = java.assign(name, cluster, blobs(said))
-    heard = {}
+    subscriptions = {member: Subscription(("t", "u")) for member in "abc"}
+    first = java.assign(name, cluster, blobs(subscriptions))
+    encoded_by_java = {}
     for member, given in first.items():
-        told = Subscription(("t", "u"), java.told(name, 3, given), given.partitions, 3)
-        heard[member] = decode_subscription(java.said(told, 3))  # as Java's members say it
-        assert heard[member] == told
-    ours: Any = CLIENT_ASSIGNORS[name]().assign(cluster, heard)
-    assert owners(ours) == owners(first) == owners(java.assign(name, cluster, blobs(heard)))
+        claimed = Subscription(
+            ("t", "u"), java.user_data_after(name, 3, given), given.partitions, 3
+        )
+        encoded_by_java[member] = decode_subscription(
+            java.subscription_bytes(claimed, 3)
+        )  # as Java's members say it
+        assert encoded_by_java[member] == claimed
+    ours: Any = CLIENT_ASSIGNORS[name]().assign(cluster, encoded_by_java)
+    assert (
+        owners(ours) == owners(first) == owners(java.assign(name, cluster, blobs(encoded_by_java)))
+    )
 
 
 def test_a_member_of_an_older_version_is_believed_by_its_user_data(java: Oracle) -> None:
     given = Given((TopicParts("t", (2, 3)),))
     old = decode_subscription(
-        java.said(
-            Subscription(("t",), java.told("cooperative-sticky", 9, given), given.partitions), 1
+        java.subscription_bytes(
+            Subscription(
+                ("t",), java.user_data_after("cooperative-sticky", 9, given), given.partitions
+            ),
+            1,
         )
     )
     members = {"a": old, "b": Subscription(("t",), None, (TopicParts("t", (1, 2)),), 8)}

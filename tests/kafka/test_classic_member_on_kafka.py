@@ -5,7 +5,7 @@ through, eager and cooperative, and what only classic ones do.
 import pytest
 
 from apportion.testing.kafka import RealKafka
-from tests.client.adopting import adopt
+from tests.client.shared_scenarios import adopt
 
 adopt(globals(), "scenarios", "consumer_scenarios", "classic_scenarios")
 

@@ -27,8 +27,8 @@ from tests.kafka.differential.classic_steps import (
     Sync,
 )
 from tests.kafka.differential.compare import make_pool, side_by_side
-from tests.kafka.differential.shown import Plain
-from tests.kafka.differential.side import Belief, Side
+from tests.kafka.differential.plain_values import Plain
+from tests.kafka.differential.side import MemberView, Side
 from tests.kafka.differential.steps import Fetch, Step
 
 ALIKE: dict[str, Any] = {"group.min.session.timeout.ms": 100, "group.initial.rebalance.delay.ms": 0}
@@ -43,8 +43,8 @@ BRIEF_MS = 1_500
 """How long members whose deadlines are to pass may take to join."""
 
 
-Known = list[tuple[dict[str, str], dict[str, str], dict[tuple[str, str], Belief]]]
-"""What each side knows of members: their ids, their labels and their beliefs."""
+Known = list[tuple[dict[str, str], dict[str, str], dict[tuple[str, str], MemberView]]]
+"""What each side knows of members: their ids, their labels and their views."""
 Restarted = tuple[tuple[Side, Side], dict[Any, Known]]
 """Both brokers after a start, and what each knew before, by script or group."""
 
@@ -71,9 +71,11 @@ def both(sides: tuple[Side, Side], step: Step) -> Plain:
     return ours
 
 
-def joining(group: str, letter: str, *names: str, **said: Any) -> Join:
+def joining(group: str, letter: str, *names: str, **result: Any) -> Join:
     """The first words of a member, in a version in which one step is enough."""
-    return Join(group, letter, tuple((name, b"") for name in names or (RANGE,)), version=3, **said)
+    return Join(
+        group, letter, tuple((name, b"") for name in names or (RANGE,)), version=3, **result
+    )
 
 
 def assemble(
@@ -90,13 +92,13 @@ def answered(sides: tuple[Side, Side], step: Join) -> list[Plain]:
     """What both brokers answer to a step that has nobody to wait for, however slow the machine
     is.
     """
-    answers, until = [said["answer"] for said in exchange(sides, step)], time.monotonic() + 30
+    answers, until = [result["answer"] for result in exchange(sides, step)], time.monotonic() + 30
     while "parked" in answers:
         assert time.monotonic() < until
-        heard = exchange(sides, DescribeClassic((step.group,)))
+        results = exchange(sides, DescribeClassic((step.group,)))
         answers = [
-            said["late"].get(step.member, answer)
-            for said, answer in zip(heard, answers, strict=True)
+            result["late"].get(step.member, answer)
+            for result, answer in zip(results, answers, strict=True)
         ]
     return answers
 
@@ -120,9 +122,10 @@ def answered(sides: tuple[Side, Side], step: Join) -> list[Plain]:
 def test_most_votes_choose_the_protocol(
     sides: tuple[Side, Side], ballots: tuple[tuple[str, ...], ...], chosen: str
 ) -> None:
-    told = assemble(sides, f"votes-{time.time_ns()}", ballots)
+    responses = assemble(sides, f"votes-{time.time_ns()}", ballots)
     assert [
-        (each["code"], each["generation"], each["protocol"], len(each["members"])) for each in told
+        (each["code"], each["generation"], each["protocol"], len(each["members"]))
+        for each in responses
     ] == [(0, 2, chosen, len(ballots))] * 2
 
 
@@ -131,7 +134,7 @@ def test_a_tie_is_broken_by_name_here_and_somehow_on_kafka(sides: tuple[Side, Si
     assert (ours["protocol"], theirs["protocol"] in (RANGE, STICKY)) == (RANGE, True)
 
 
-def test_bytes_that_are_no_subscription_are_taken_here_and_leave_kafka_without_an_answer(
+def test_an_undecodable_subscription_is_accepted_here_and_unanswered_by_kafka(
     sides: tuple[Side, Side],
 ) -> None:
     group = f"bytes-{time.time_ns()}"
@@ -148,8 +151,8 @@ def live_on(sides: tuple[Side, Side], letters: str, *pulses: Pulse) -> list[dict
     while any(each.keys() != set(letters) for each in late):
         assert time.monotonic() < give_up, late
         for pulse in pulses:
-            for heard, said in zip(late, exchange(sides, pulse), strict=True):
-                heard |= said["late"]
+            for answered_late, result in zip(late, exchange(sides, pulse), strict=True):
+                answered_late |= result["late"]
     return late
 
 
@@ -183,18 +186,18 @@ def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides: tuple[Side, Side])
     both(sides, Sync(idle, "g", 2, version=2))
     # An id that was handed out is not used in time.
     both(sides, Join(pending, "h", ((RANGE, b""),), session_ms=SESSION_MS))
-    heard = live_on(
+    responses = live_on(
         sides, "deg", Pulse(silent, "b", 2, 2), Pulse(slow, "c", 2, 2), Pulse(idle, "f", 2, 2)
     )
-    told = [
-        {letter: (said["code"], said.get("generation")) for letter, said in late.items()}
-        for late in heard
+    outcomes = [
+        {letter: (result["code"], result.get("generation")) for letter, result in late.items()}
+        for late in responses
     ]
-    assert told == [{"d": (0, 3), "e": (0, 3), "g": (27, None)}] * 2
+    assert outcomes == [{"d": (0, 3), "e": (0, 3), "g": (27, None)}] * 2
     assert both(sides, Pulse(silent, "b", 2, 2))["answer"] == {"code": 27}
     assert both(sides, Join(pending, "h", ((RANGE, b""),)))["answer"]["code"] == 25
     for group in (silent, slow, idle, pending):
-        ours, theirs = (said["answer"] for said in exchange(sides, DescribeClassic((group,))))
+        ours, theirs = (result["answer"] for result in exchange(sides, DescribeClassic((group,))))
         assert ours == theirs
     for group in (silent, slow, idle):
         exchange(sides, Leave(group, tuple((f"{letter}1", None) for letter in "abcdefg")))
@@ -214,14 +217,14 @@ def test_who_asks_again_elsewhere_hears_of_the_first_request_here_and_never_on_k
         joining(group, "b"),
         Sync(group, "b", 3, version=2),
     ):
-        codes.append([said["late"].get("a", {}).get("code") for said in exchange(sides, again)])
+        codes.append([result["late"].get("a", {}).get("code") for result in exchange(sides, again)])
     again = Sync(group, "y", 3, version=2, member_id="b1")
-    codes.append([said["late"].get("b", {}).get("code") for said in exchange(sides, again)])
+    codes.append([result["late"].get("b", {}).get("code") for result in exchange(sides, again)])
     assert codes == [[27, None], [None, None], [None, None], [27, None]]
     given = (("a1", b"one"), ("b1", b"two"))
     ours, theirs = (
-        said["late"]["y"]["assignment"]
-        for said in exchange(sides, Sync(group, "z", 3, given, 2, "a1"))
+        result["late"]["y"]["assignment"]
+        for result in exchange(sides, Sync(group, "z", 3, given, 2, "a1"))
     )
     assert (ours, theirs) == (b"two", b"two")
 
@@ -233,11 +236,11 @@ def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
     From that start on groups that are empty wait for more members, and take three at the most.
     """
-    place = tmp_path_factory.mktemp("restarted")
+    directory = tmp_path_factory.mktemp("restarted")
     with RealKafka(
-        jars, place / "kafka", {name: str(value) for name, value in ALIKE.items()}
+        jars, directory / "kafka", {name: str(value) for name, value in ALIKE.items()}
     ) as kafka:
-        broker = EmbeddedBroker(place / "apportion", **ALIKE)
+        broker = EmbeddedBroker(directory / "apportion", **ALIKE)
         sides = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
         for side in sides:
             side.prepare()
@@ -246,13 +249,13 @@ def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         for seed in range(30):
             author = ClassicScript(seed, "restart")
             if play_waiting(seed, 15, author, sides, INTENDED).disagreements == []:
-                known[author] = [(side.ids, side.labels, side.beliefs) for side in sides]
+                known[author] = [(side.ids, side.labels, side.views) for side in sides]
         for side in sides:
             side.begin()
         assemble(sides, CROWDED, ((RANGE,),) * 4)
         for letter in "bcda":
             exchange(sides, Sync(CROWDED, letter, 2, version=2))
-        known[CROWDED] = [(side.ids, side.labels, side.beliefs) for side in sides]
+        known[CROWDED] = [(side.ids, side.labels, side.views) for side in sides]
         for side in sides:
             side.begin()
         assemble(sides, DIED, ((RANGE,),) * 2)
@@ -261,16 +264,16 @@ def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         exchange(sides, joining(DIED, "c"))
         exchange(sides, joining(DIED, "b"))
         exchange(sides, joining(DIED, "a"))
-        known[DIED] = [(side.ids, side.labels, side.beliefs) for side in sides]
+        known[DIED] = [(side.ids, side.labels, side.views) for side in sides]
         kafka.kill()
         broker.close()
-        properties = place / "kafka" / "server.properties"
+        properties = directory / "kafka" / "server.properties"
         properties.write_text(
             properties.read_text()
             + "".join(f"{name}={value}\n" for name, value in AFTERWARDS.items())
         )
         kafka.start()
-        with EmbeddedBroker(place / "apportion", **ALIKE | AFTERWARDS) as again:
+        with EmbeddedBroker(directory / "apportion", **ALIKE | AFTERWARDS) as again:
             sides[0].bootstrap = again.bootstrap
             for side in sides:
                 side.close()
@@ -289,7 +292,7 @@ def test_groups_are_the_same_after_both_brokers_have_started_again(restarted: Re
     assert len(known) > 20
 
 
-def test_a_group_with_too_many_members_loses_who_joins_last_and_goes_on_at_once_only_here(
+def test_a_group_over_its_maximum_refuses_the_last_and_goes_on_at_once_only_here(
     restarted: Restarted,
 ) -> None:
     sides, known = restarted
@@ -317,7 +320,7 @@ def test_members_of_a_generation_that_died_keep_their_places_only_here(
     remember(sides, known[DIED])
     assert both(sides, DescribeClassic((DIED,)))["answer"][DIED]["state"] == "Stable"
     for step in (Pulse(DIED, "a", 3, 2), Pulse(DIED, "b", 3, 2), Sync(DIED, "a", 3, version=2)):
-        assert [said["answer"]["code"] for said in exchange(sides, step)] == [27, 22]
+        assert [result["answer"]["code"] for result in exchange(sides, step)] == [27, 22]
     assert both(sides, Pulse(DIED, "c", 3, 2))["answer"]["code"] == 25
     assert both(sides, Pulse(DIED, "a", 1, 2))["answer"]["code"] == 22
     assert both(sides, Pulse(DIED, "a", 2, 2))["answer"]["code"] == 0
@@ -330,8 +333,8 @@ def test_a_full_group_takes_nobody(restarted: Restarted) -> None:
         side.begin()
     for letter in "abcd":
         both(sides, joining(group, letter))
-    heard = live_on(sides, "abc", Pulse(group, "a", 1, 2))
-    assert [{letter: said["code"] for letter, said in late.items()} for late in heard] == [
+    responses = live_on(sides, "abc", Pulse(group, "a", 1, 2))
+    assert [{letter: result["code"] for letter, result in late.items()} for late in responses] == [
         {"a": 0, "b": 0, "c": 0}
     ] * 2
     assert both(sides, joining(group, "e"))["answer"]["code"] == 81
@@ -340,9 +343,9 @@ def test_a_full_group_takes_nobody(restarted: Restarted) -> None:
 
 def remember(sides: tuple[Side, Side], remembered: Known) -> None:
     """The sides know these members."""
-    for side, ids_and_beliefs in zip(sides, remembered, strict=True):
+    for side, ids_and_views in zip(sides, remembered, strict=True):
         side.hang_up()
-        side.ids, side.labels, side.beliefs = ids_and_beliefs
+        side.ids, side.labels, side.views = ids_and_views
 
 
 def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(
@@ -358,8 +361,8 @@ def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(
     until = time.monotonic() + 30
     while [len(each) for each in late] != [3, 3]:
         assert time.monotonic() < until
-        for heard, said in zip(late, exchange(sides, DescribeClassic((group,))), strict=True):
-            heard |= said["late"]
+        for responses, result in zip(late, exchange(sides, DescribeClassic((group,))), strict=True):
+            responses |= result["late"]
     assert late[0] == late[1]
     assert {(each["generation"], each["leader"]) for each in late[0].values()} == {(1, "a1")}
 

@@ -60,10 +60,10 @@ def test_every_row_is_shown_or_bears_the_mark() -> None:
     assert [row for row in rows() if row.endswith(MARK) and row.removesuffix(MARK) in shown] == []
 
 
-@pytest.mark.parametrize(("row", "place"), BY_NAME.items())
+@pytest.mark.parametrize(("row", "shown_by"), BY_NAME.items())
 def test_a_row_that_is_shown_under_another_name_is_there_and_so_is_its_test(
-    row: str, place: tuple[str, str]
+    row: str, shown_by: tuple[str, str]
 ) -> None:
-    file, test = place
+    file, test = shown_by
     assert row in rows()
     assert f"\ndef {test}(" in (Path(__file__).parent / file).read_text()

@@ -27,7 +27,7 @@ from tests.kafka.differential.compare import (
     play,
     side_by_side,
 )
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import (
     EMPTY,
@@ -212,12 +212,12 @@ longer, the row can go.
 """
 
 
-@pytest.mark.parametrize(("name", "script", "found"), ODDITIES)
+@pytest.mark.parametrize(("name", "script", "expected"), ODDITIES)
 def test_an_oddity_of_kafka_is_still_there(
     sides: tuple[Side, Side],
     name: str,
     script: Callable[[str], list[Step]],
-    found: Callable[[str], list[tuple[tuple[str, ...], Plain, Plain]]],
+    expected: Callable[[str], list[tuple[tuple[str, ...], Plain, Plain]]],
 ) -> None:
     group = f"odd-{time.time_ns()}"
     for side in sides:
@@ -229,7 +229,7 @@ def test_an_oddity_of_kafka_is_still_there(
             for each in differences(*(side.play(step) for side in sides))
             if each[0] != ("interval",)
         ]
-    assert seen == found(group)
+    assert seen == expected(group)
 
 
 @pytest.mark.parametrize(
@@ -263,17 +263,17 @@ def test_a_guard_that_is_switched_off_is_found(
         state if guard == "may_commit" else fencing, guard, lambda *asked: answers.get(guard, True)
     )
     reports = (play(seed, LENGTH, guard, *sides, INTENDED) for seed in range(SCRIPTS))
-    found = next((played.report() for played in reports if played.disagreements), "")
-    print(found)
-    assert "the brokers disagree after" in found
+    report = next((played.report() for played in reports if played.disagreements), "")
+    print(report)
+    assert "the brokers disagree after" in report
 
 
 def test_every_intended_difference_is_told_to_users() -> None:
-    told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
+    documented = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
     assert [
         name
         for name in [row.name for row in INTENDED] + [row[0] for row in ODDITIES]
-        if name not in told
+        if name not in documented
     ] == []
 
 
@@ -284,7 +284,7 @@ def test_who_is_silent_for_6_s_or_slow_for_1_s_is_gone_on_both_brokers(
     for side in sides:
         side.begin()
     join: dict[str, Any] = {"epoch": 0, "owned": EMPTY, "topics": ("four",), "assignor": "range"}
-    told = [
+    responses = [
         both(sides, Beat(group, "slow", rebalance_ms=1_000, **join)),
         both(sides, Beat(group, "calm", rebalance_ms=60_000, **join)),
         both(sides, Beat(group, "away", rebalance_ms=60_000, instance="i", **join)),
@@ -292,7 +292,7 @@ def test_who_is_silent_for_6_s_or_slow_for_1_s_is_gone_on_both_brokers(
         both(sides, Beat(group, "slow", 2, owned=TOLD)),
         both(sides, Beat(group, "away", -2, instance="i")),
     ]
-    assert [answer["epoch"] for answer in told] == [2, 3, 4, 2, -2]
+    assert [answer["epoch"] for answer in responses] == [2, 3, 4, 2, -2]
     until(sides, group, {"calm", "away"}, beating="calm")
     assert both(sides, Beat(group, "slow", 2))["code"] == 25
     until(sides, group, {"calm"}, beating="calm")
@@ -325,10 +325,10 @@ def test_groups_are_the_same_after_both_brokers_have_started_again(
         for side in sides:
             side.prepare()
         make_pool(*sides)
-        beliefs = {}
+        views = {}
         for seed in (seed for seed in range(60) if seed % 4 < 3):
             assert play(seed, 20, "restart", *sides, INTENDED).disagreements == []
-            beliefs[f"group-{seed}-restart"] = [side.beliefs for side in sides]
+            views[f"group-{seed}-restart"] = [side.views for side in sides]
         kafka.kill()
         broker.close()
         kafka.start()
@@ -337,8 +337,8 @@ def test_groups_are_the_same_after_both_brokers_have_started_again(
             for side in sides:
                 side.close()
                 side.prepare()
-            for group, believed in beliefs.items():
-                sides[0].beliefs, sides[1].beliefs = believed
+            for group, known_views in views.items():
+                sides[0].views, sides[1].views = known_views
                 go_on(sides, group)
             for side in sides:
                 side.close()
@@ -348,9 +348,9 @@ def go_on(sides: tuple[Side, Side], group: str) -> None:
     """The group is what it was on both brokers, and its members go on alike."""
     both(sides, Describe((group,)))
     both(sides, Fetch(group, version=8))
-    for (where, letter), belief in sorted(sides[1].beliefs.items()):
+    for (where, letter), view in sorted(sides[1].views.items()):
         if where == group:
-            both(sides, Beat(group, letter, belief.epoch, owned=TOLD, instance=belief.instance))
+            both(sides, Beat(group, letter, view.epoch, owned=TOLD, instance=view.instance))
     both(sides, Describe((group,)))
 
 
@@ -379,6 +379,6 @@ def until(sides: tuple[Side, Side], group: str, members: set[str], beating: Any 
         while not is_so(side.play(Describe((group,)))[group]):
             assert time.monotonic() < give_up, (side.name, members)
             for each in sides if beating else ():
-                belief = each.beliefs[group, beating]
-                each.play(Beat(group, beating, belief.epoch, owned=TOLD))
+                view = each.views[group, beating]
+                each.play(Beat(group, beating, view.epoch, owned=TOLD))
             time.sleep(0.2)  # sessions are real time on a foreign broker

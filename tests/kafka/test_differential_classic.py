@@ -105,7 +105,7 @@ def test_both_brokers_say_the_same_at_every_step(sides: tuple[Side, Side], kind:
 
 
 @pytest.mark.parametrize(
-    ("kind", "place", "name", "instead"),
+    ("kind", "owner", "name", "instead"),
     [
         ("classic", join, "may_answer_at_once", lambda *facts: True),
         ("classic", ClassicGroup, "check_generation", lambda group, generation: None),
@@ -118,11 +118,11 @@ def test_a_rule_that_is_switched_off_is_found(
     sides: tuple[Side, Side],
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
-    place: ModuleType | type[ClassicGroup],
+    owner: ModuleType | type[ClassicGroup],
     name: str,
     instead: Callable[..., object],
 ) -> None:
-    monkeypatch.setattr(place, name, instead)
+    monkeypatch.setattr(owner, name, instead)
     for seed in range(SCRIPTS):
         author = AUTHORS[kind](seed, f"{name}-{time.time_ns()}", sides[1])
         played = play_waiting(seed, LENGTH, author, sides, INTENDED)
@@ -133,5 +133,5 @@ def test_a_rule_that_is_switched_off_is_found(
 
 
 def test_every_intended_difference_is_told_to_users() -> None:
-    told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
-    assert [row.name for row in INTENDED if row.name not in told] == []
+    documented = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
+    assert [row.name for row in INTENDED if row.name not in documented] == []

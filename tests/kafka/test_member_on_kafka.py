@@ -5,7 +5,7 @@ tests/client/scenarios.py and consumer_scenarios.py.
 import pytest
 
 from apportion.testing.kafka import RealKafka
-from tests.client.adopting import adopt
+from tests.client.shared_scenarios import adopt
 
 adopt(globals(), "scenarios", "consumer_scenarios")
 

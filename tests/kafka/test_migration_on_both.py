@@ -68,7 +68,7 @@ def join(
     generation: int = -1,
     instance_id: str | None = None,
 ) -> Any:
-    said = ConsumerProtocolSubscription(
+    subscription = ConsumerProtocolSubscription(
         topics=(TOPIC,), owned_partitions=parts(owned), generation_id=generation
     )
     request = JoinGroupRequest(
@@ -78,7 +78,9 @@ def join(
         member_id=member_id,
         group_instance_id=instance_id,
         protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name=STICKY, metadata=consumer_serde.encode(said)),),
+        protocols=(
+            JoinGroupRequestProtocol(name=STICKY, metadata=consumer_serde.encode(subscription)),
+        ),
     )
     return side.call(request, 9)
 
@@ -103,13 +105,15 @@ def sync(
         ),
     )
     answer = side.call(request, 5)
-    told = (
+    assigned = (
         consumer_serde.decode(ConsumerProtocolAssignment, answer.assignment)[1]
         if answer.assignment
         else None
     )
     indexes = (
-        [index for part in told.assigned_partitions for index in part.partitions] if told else []
+        [index for part in assigned.assigned_partitions for index in part.partitions]
+        if assigned
+        else []
     )
     return Code(answer.error_code), sorted(indexes)
 
@@ -139,9 +143,9 @@ def beat(
     )
     answer = side.call(request, 1)
     assert answer.error_code == Code.NONE, answer
-    told = answer.assignment
-    return answer.member_epoch, told and sorted(
-        index for part in told.topic_partitions for index in part.partitions
+    assigned = answer.assignment
+    return answer.member_epoch, assigned and sorted(
+        index for part in assigned.topic_partitions for index in part.partitions
     )
 
 
@@ -149,8 +153,8 @@ def prepare(side: Side, group: str) -> None:
     """The group's coordinator has heard of the topic, and nobody is in the group."""
     is_known = False
     while not is_known:
-        _, told = beat(side, group, "w", 0)
-        is_known = told == list(range(PARTITIONS))
+        _, assigned = beat(side, group, "w", 0)
+        is_known = assigned == list(range(PARTITIONS))
         beat(side, group, "w", -1)
 
 
@@ -186,8 +190,8 @@ def test_a_joiner_is_given_what_a_member_has_not_heard_to_be_taken_from_it(
     )
     # an answer that `a` does not hear: it goes on with twelve
     assert sync(side, group, a, {a.member_id: range(6)})[0] == Code.NONE
-    _, told = beat(side, group, "c", 0)
-    assert bool(told) == is_given
+    _, assigned = beat(side, group, "c", 0)
+    assert bool(assigned) == is_given
 
 
 @pytest.mark.parametrize(("name", "is_given"), [("Kafka", True), ("apportion", False)])
@@ -203,10 +207,10 @@ def test_a_member_that_waits_is_given_what_another_has_by_a_static_members_retur
     back = threading.Thread(target=lambda: join(beside, group, "", instance_id="i1"))
     back.start()
     for _ in range(10_000):  # until the group has become a classic one
-        code, told = sync(side, group, waiting)
-        if code is not Code.NONE or told:
+        code, assigned = sync(side, group, waiting)
+        if code is not Code.NONE or assigned:
             break
-    assert (code, bool(told)) == (
+    assert (code, bool(assigned)) == (
         (Code.NONE, True) if is_given else (Code.REBALANCE_IN_PROGRESS, False)
     )
     if not is_given:
@@ -226,7 +230,7 @@ def records_of(bootstrap: str, group: str) -> list[CoordinatorRecord]:
         consumer.list_topics("__consumer_offsets", 30).topics["__consumer_offsets"].partitions
     )
     consumer.assign([ck.TopicPartition("__consumer_offsets", index, 0) for index in shards])
-    found, ended = [], 0
+    records, ended = [], 0
     while ended < len(shards):
         message: Any = consumer.poll(30)
         assert message is not None
@@ -235,13 +239,13 @@ def records_of(bootstrap: str, group: str) -> list[CoordinatorRecord]:
             continue
         key = decode_key(message.key())
         if group in (getattr(key, "group_id", None), getattr(key, "group", None)):
-            found.append(
+            records.append(
                 CoordinatorRecord(
                     key, None if message.value() is None else decode_value(key, message.value())
                 )
             )
     consumer.close()
-    return found
+    return records
 
 
 def read_by_us(side: Side, group: str) -> Any:

@@ -15,11 +15,11 @@ import pytest
 from apportion.testing.kafka import RealKafka
 from tests.kafka.differential.author import FOREVER_MS
 from tests.kafka.differential.classic_author import assignment
+from tests.kafka.differential.classic_clients import subscription
 from tests.kafka.differential.classic_intended import INTENDED
 from tests.kafka.differential.classic_play import exchange, play_waiting
 from tests.kafka.differential.classic_steps import RANGE, DescribeClassic, Join, Leave, Pulse, Sync
 from tests.kafka.differential.compare import side_by_side
-from tests.kafka.differential.crowd import subscription
 from tests.kafka.differential.mixed_scripts import MixedScript
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe
@@ -54,9 +54,12 @@ def sides(
 ) -> Iterator[tuple[Side, Side]]:
     """Our broker and a real one under that policy."""
     settings = ALIKE | {"group.consumer.migration.policy": policy}
-    place: Path = tmp_path_factory.mktemp(policy)
+    directory: Path = tmp_path_factory.mktemp(policy)
     theirs = {name: str(value) for name, value in settings.items()}
-    with RealKafka(jars, place / "kafka", theirs) as kafka, side_by_side(kafka, **settings) as both:
+    with (
+        RealKafka(jars, directory / "kafka", theirs) as kafka,
+        side_by_side(kafka, **settings) as both,
+    ):
         yield both
 
 
@@ -64,22 +67,22 @@ def both(sides: tuple[Side, Side], step: Any, *left_out: str) -> dict[str, Any]:
     """What both brokers say, which is the same but for what depends on who has what, and on how
     often we want heartbeats.
     """
-    answers, give_up = [said["answer"] for said in exchange(sides, step)], time.monotonic() + 30
+    answers, give_up = [result["answer"] for result in exchange(sides, step)], time.monotonic() + 30
     while "parked" in answers:  # nobody has to be waited for here, but the machine may be slow
         assert time.monotonic() < give_up
-        heard = exchange(sides, DescribeClassic((step.group,)))
+        results = exchange(sides, DescribeClassic((step.group,)))
         answers = [
-            said["late"].get(step.member, answer)
-            for said, answer in zip(heard, answers, strict=True)
+            result["late"].get(step.member, answer)
+            for result, answer in zip(results, answers, strict=True)
         ]
-    ours, theirs = (bare(said, ("interval", "assignment", *left_out)) for said in answers)
+    ours, theirs = (bare(result, ("interval", "assignment", *left_out)) for result in answers)
     assert ours == theirs, step.line()
     return ours
 
 
 def bare(answer: dict[str, Any], left_out: tuple[str, ...]) -> dict[str, Any]:
     return (
-        {name: said for name, said in answer.items() if name not in left_out}
+        {name: result for name, result in answer.items() if name not in left_out}
         if isinstance(answer, dict)
         else answer
     )
@@ -87,28 +90,28 @@ def bare(answer: dict[str, Any], left_out: tuple[str, ...]) -> dict[str, Any]:
 
 def kind(sides: tuple[Side, Side], group: str) -> tuple[str, int | str, list[Any]]:
     """What the group is on both brokers: its kind, its state and who is in it."""
-    found = []
-    for said in exchange(sides, Describe((group,))):
-        described = said["answer"][group]
+    kinds = []
+    for result in exchange(sides, Describe((group,))):
+        described = result["answer"][group]
         if not described["code"]:
-            found.append(
+            kinds.append(
                 (
                     "consumer",
                     described["epoch"],
-                    sorted((each, said["type"]) for each, said in described["members"].items()),
+                    sorted((each, result["type"]) for each, result in described["members"].items()),
                 )
             )
-    for said in exchange(sides, DescribeClassic((group,))):
-        described = said["answer"][group]
+    for result in exchange(sides, DescribeClassic((group,))):
+        described = result["answer"][group]
         if not described["code"]:
-            found.append(("classic", described["state"], sorted(described["members"])))
-    assert len(found) == 2
-    assert found[0] == found[1]
-    return found[0]
+            kinds.append(("classic", described["state"], sorted(described["members"])))
+    assert len(kinds) == 2
+    assert kinds[0] == kinds[1]
+    return kinds[0]
 
 
 def classic(
-    group: str, letter: str, version: int = 3, topics: tuple[str, ...] = ("twelve",), **said: Any
+    group: str, letter: str, version: int = 3, topics: tuple[str, ...] = ("twelve",), **result: Any
 ) -> Join:
     """The JoinGroup of a classic client."""
     facts: dict[str, Any] = {
@@ -116,12 +119,14 @@ def classic(
         "version": version,
         "member_id": "",
     }
-    return Join(group, letter, **facts | said)
+    return Join(group, letter, **facts | result)
 
 
-def modern(group: str, letter: str, **said: Any) -> Beat:
+def modern(group: str, letter: str, **result: Any) -> Beat:
     """The first heartbeat of a member of the consumer protocol."""
-    return Beat(group, letter, 0, owned=EMPTY, topics=("twelve",), rebalance_ms=FOREVER_MS, **said)
+    return Beat(
+        group, letter, 0, owned=EMPTY, topics=("twelve",), rebalance_ms=FOREVER_MS, **result
+    )
 
 
 def test_who_may_join_a_consumer_group_with_members(
@@ -129,8 +134,8 @@ def test_who_may_join_a_consumer_group_with_members(
 ) -> None:
     both(sides, modern(group, "m", instance="i-m"))
     codes = {
-        both(sides, classic(group, "x", version, **said))["code"]
-        for version, said in (
+        both(sides, classic(group, "x", version, **result))["code"]
+        for version, result in (
             (3, {"protocols": ((RANGE, b"\0"),)}),
             (9, {"kind": "other"}),
             (3, {"kind": "other"}),
@@ -216,10 +221,10 @@ def test_the_last_consumer_comes_back_as_a_classic_member(
     answer = both(sides, back, *DOCUMENTED)
     assert answer["code"] == (23 if policy == "disabled" else 0)
     is_classic = policy in ("downgrade", "bidirectional") and others < 2
-    found = kind(sides, group)
-    assert found[0] == ("classic" if is_classic else "consumer")
+    described = kind(sides, group)
+    assert described[0] == ("classic" if is_classic else "consumer")
     if is_classic:
-        assert (found[1], answer["generation"]) == ("Stable", epoch)
+        assert (described[1], answer["generation"]) == ("Stable", epoch)
         both(sides, Sync(group, "c", epoch, version=3, instance="i-m"))
         for letter in letters:
             assert both(sides, Pulse(group, letter, epoch, 2))["code"] == 0
@@ -227,7 +232,7 @@ def test_the_last_consumer_comes_back_as_a_classic_member(
 
 def both_epochs(sides: tuple[Side, Side], group: str, letter: str) -> int:
     """The epoch that the member believes in, on both brokers."""
-    epochs = [side.beliefs[group, letter].epoch for side in sides]
+    epochs = [side.views[group, letter].epoch for side in sides]
     assert epochs[0] == epochs[1]
     return epochs[0]
 

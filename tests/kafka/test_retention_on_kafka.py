@@ -1,4 +1,4 @@
-"""Which offsets and groups expire when, on a real Kafka and here: the same story on both, with a
+"""Which offsets and groups expire when, on a real Kafka and here: the same steps on both, with a
 retention of one minute.
 """
 
@@ -42,7 +42,7 @@ SUBSCRIBED = encode(ConsumerProtocolSubscription(topics=("read",)), 1)
 
 
 class Side:
-    """One broker, and what the members of the story know of it."""
+    """One broker, and what the members know of it."""
 
     def __init__(self, bootstrap: str) -> None:
         host, _, port = bootstrap.rpartition(":")
@@ -70,7 +70,9 @@ class Side:
         while self.commit("simple", {"other": 0}) != [0]:
             time.sleep(0.1)
 
-    def commit(self, group: str, places: dict[str, int], lives_ms: int | None = None) -> list[int]:
+    def commit(
+        self, group: str, offset_by_topic: dict[str, int], lives_ms: int | None = None
+    ) -> list[int]:
         """The codes of a commit of 5 for {topic: partition}, as the group's member if it has
         one.
         """
@@ -81,7 +83,7 @@ class Side:
                     OffsetCommitRequestPartition(partition_index=index, committed_offset=5),
                 ),
             )
-            for topic, index in places.items()
+            for topic, index in offset_by_topic.items()
         )
         epoch = self.epochs.get(group, self.generations.get(group, -1))
         lease: dict[str, Any] = {} if lives_ms is None else {"retention_time_ms": lives_ms}
@@ -100,7 +102,7 @@ class Side:
         never has.
         """
         first = epoch is None and group not in self.epochs
-        said: dict[str, Any] = (
+        fields: dict[str, Any] = (
             {
                 "rebalance_timeout_ms": 60_000,
                 "subscribed_topic_names": ("read",),
@@ -112,7 +114,7 @@ class Side:
         epoch = self.epochs.get(group, 0) if epoch is None else epoch
         answer = self.call(
             ConsumerGroupHeartbeatRequest(
-                group_id=group, member_id="m", member_epoch=epoch, **said
+                group_id=group, member_id="m", member_epoch=epoch, **fields
             ),
             1,
         )
@@ -163,7 +165,11 @@ class Side:
                 for group in listed
                 if group.group_id in GROUPS
             },
-            "offsets": {group: places for group, places in offsets.items() if places},
+            "offsets": {
+                group: offsets_of_group
+                for group, offsets_of_group in offsets.items()
+                if offsets_of_group
+            },
         }
 
     def begin(self) -> None:

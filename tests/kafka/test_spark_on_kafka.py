@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from apportion.testing.kafka import RealKafka
-from tests.spark.harness import Stage
-from tests.spark.test_takeover import (  # the same scenarios, on the `stage` of this module
+from tests.spark.harness import Pipeline
+from tests.spark.test_takeover import (  # the same scenarios, on the `pipeline` of this module
     test_killed_after_the_delta_commit_and_before_sparks,
     test_two_applications_share_a_topic_and_one_is_lost,
 )
@@ -32,15 +32,17 @@ CLASSIC = {
 
 
 @pytest.fixture(params=[{}, CLASSIC], ids=["consumer", "classic"])
-def stage(kafka: RealKafka, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stage]:
-    made = Stage(tmp_path, kafka.bootstrap, f"spark-on-kafka-{next(_numbers)}", 4, request.param)
+def pipeline(
+    kafka: RealKafka, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Pipeline]:
+    made = Pipeline(tmp_path, kafka.bootstrap, f"spark-on-kafka-{next(_numbers)}", 4, request.param)
     yield made
     made.close()
 
 
-def test_available_now_reads_what_is_there_and_ends(stage: Stage) -> None:
-    stage.produce(400)
-    stage.start(
+def test_available_now_reads_what_is_there_and_ends(pipeline: Pipeline) -> None:
+    pipeline.produce(400)
+    pipeline.start(
         "once", trigger="available now", source={"maxOffsetsPerTrigger": "100"}
     ).wait_for_end()
-    assert stage.rows() == stage.expected()
+    assert pipeline.rows() == pipeline.expected()

@@ -19,9 +19,9 @@ import pytest
 from apportion.streams.task_assignment.client_states import AssignmentConfigs, TaskAssignment
 from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
 from apportion.testing.kafka import KafkaMissing
-from tests.kafka.streams_assignors.task_judge import apart, carries, rest, runs, unevenness
 from tests.kafka.streams_assignors.task_oracle import QUICK_START, TaskOracle
-from tests.streams.company import Company, any_company, changed
+from tests.kafka.streams_assignors.task_quality import apart, carries, rest, runs, unevenness
+from tests.streams.simulated_application import SimulatedApplication, any_company, changed
 
 HISTORIES, STEPS = 60, 4
 
@@ -39,19 +39,19 @@ def java(lane_missing: Callable[[str], NoReturn]) -> Iterator[TaskOracle]:
 
 def histories(
     *, alike: bool, tags: tuple[str, ...] = ()
-) -> Iterator[tuple[Random, Company, AssignmentConfigs]]:
+) -> Iterator[tuple[Random, SimulatedApplication, AssignmentConfigs]]:
     """Companies that change, and what they are assigned by, each step adopted from the one leader
     or the other.
     """
     for seed in range(HISTORIES):
         random = Random(seed)
-        company = any_company(random, tags=tags, alike=alike)
+        application = any_company(random, tags=tags, alike=alike)
         policy = AssignmentConfigs(
             random.randint(0, 2), max_warmup_replicas=random.randint(1, 3), rack_aware_tags=tags
         )
         for _ in range(STEPS):
-            yield random, company, policy
-            changed(company, random)
+            yield random, application, policy
+            changed(application, random)
 
 
 @pytest.mark.parametrize("alike", [True, False], ids=["equal", "general"])
@@ -60,20 +60,22 @@ def test_high_availability_is_as_even_and_comes_to_rest_with_less_than_javas(
     java: TaskOracle, alike: bool, tags: tuple[str, ...]
 ) -> None:
     total: Counter[str] = Counter()
-    for random, company, policy in histories(alike=alike, tags=tags):
-        rested, ours = rest(TASK_ASSIGNORS["highavailability"], company, policy)
-        other, theirs = rest(partial(java.assign, "highavailability"), company, policy)
+    for random, application, policy in histories(alike=alike, tags=tags):
+        rested, ours = rest(TASK_ASSIGNORS["highavailability"], application, policy)
+        other, theirs = rest(partial(java.assign, "highavailability"), application, policy)
         mine, yours = ours.shares[1], theirs.shares[1]
         stateful, everything = (
-            company.tasks.stateful,
-            np.ones(len(company.tasks.end_offset_sum), np.bool_),
+            application.tasks.stateful,
+            np.ones(len(application.tasks.end_offset_sum), np.bool_),
         )
-        evenness = [unevenness(runs(each, company, stateful), company) for each in (mine, yours)]
+        evenness = [
+            unevenness(runs(each, application, stateful), application) for each in (mine, yours)
+        ]
         evener = evenness[0] < evenness[1]
         assert evenness[0] <= evenness[1]
         assert not (alike and evener)
-        assert unevenness(runs(mine, company, everything), company) <= unevenness(
-            runs(yours, company, everything), company
+        assert unevenness(runs(mine, application, everything), application) <= unevenness(
+            runs(yours, application, everything), application
         )
         assert len(mine.standby) == len(yours.standby)
         assert (
@@ -84,19 +86,19 @@ def test_high_availability_is_as_even_and_comes_to_rest_with_less_than_javas(
         assert ours.moved <= theirs.moved or evener
         total["steps"] += 1
         total["slower"] += ours.rounds > theirs.rounds and not evener
-        total["nearer"] += apart(mine, company, tags) < apart(yours, company, tags)
-        less_even = unevenness(carries(mine, company), company) > unevenness(
-            carries(yours, company), company
+        total["nearer"] += apart(mine, application, tags) < apart(yours, application, tags)
+        less_even = unevenness(carries(mine, application), application) > unevenness(
+            carries(yours, application), application
         )
         total["less even"] += (
             less_even
             and evenness[0] == evenness[1]
-            and apart(mine, company, tags) <= apart(yours, company, tags)
+            and apart(mine, application, tags) <= apart(yours, application, tags)
         )
         for what in ("rounds", "moved", "restored"):
             total[f"our {what}"] += getattr(ours, what)
             total[f"their {what}"] += getattr(theirs, what)
-        company.lag, company.runs = (each := random.choice((rested, other))).lag, each.runs
+        application.lag, application.runs = (each := random.choice((rested, other))).lag, each.runs
     few = total["steps"] // 40
     assert total["slower"] <= few * (not alike or bool(tags)), total
     assert total["nearer"] <= few, total
@@ -112,14 +114,14 @@ def test_sticky_and_fallback_are_as_even_and_keep_as_much_as_javas(
     java: TaskOracle, name: str, alike: bool
 ) -> None:
     total: Counter[str] = Counter()
-    for random, company, policy in histories(alike=alike):
-        crew = company.crew()
+    for random, application, policy in histories(alike=alike):
+        clients = application.clients()
         ours, theirs = (
-            TASK_ASSIGNORS[name](company.tasks, crew, policy),
-            java.assign(name, company.tasks, crew, policy),
+            TASK_ASSIGNORS[name](application.tasks, clients, policy),
+            java.assign(name, application.tasks, clients, policy),
         )
         evenness = [
-            unevenness(np.bincount(each.active, minlength=len(company.names)), company)
+            unevenness(np.bincount(each.active, minlength=len(application.names)), application)
             for each in (ours, theirs)
         ]
         assert (ours.needs_probing_rebalance, len(ours.standby)) == (
@@ -127,16 +129,16 @@ def test_sticky_and_fallback_are_as_even_and_keep_as_much_as_javas(
             len(theirs.standby),
         )
         assert evenness[0] <= evenness[1]
-        taken = [taken_away(company, each) for each in (ours, theirs)]
+        taken = [taken_away(application, each) for each in (ours, theirs)]
         assert taken[0] <= taken[1] or evenness[0] < evenness[1] or name == "sticky"
         total["our moves"] += taken[0]
         total["their moves"] += taken[1]
         total["more moves"] += taken[0] > taken[1] and evenness[0] == evenness[1]
-        company.adopts(random.choice((ours, theirs)))
+        application.adopts(random.choice((ours, theirs)))
     assert total["our moves"] <= total["their moves"], total
     assert total["more moves"] <= HISTORIES * STEPS // 40, total
 
 
-def taken_away(company: Company, shares: TaskAssignment) -> int:
+def taken_away(application: SimulatedApplication, shares: TaskAssignment) -> int:
     """How many tasks went from who ran them to somebody else."""
-    return sum(company.names[shares.active[task]] != name for name, task in company.runs)
+    return sum(application.names[shares.active[task]] != name for name, task in application.runs)

@@ -88,8 +88,8 @@ def test_assignments_are_as_many_bytes_and_mean_the_same_to_java(
 
 
 def test_java_reads_the_version_numbers_of_a_subscription_from_the_future(java: Oracle) -> None:
-    said = encode_subscription(SubscriptionInfo(12, 13, offset_sums={TaskId(0, 1): 5}))
-    assert java.read("subscription", said) == SubscriptionInfo(12, 13)
+    data = encode_subscription(SubscriptionInfo(12, 13, offset_sums={TaskId(0, 1): 5}))
+    assert java.read("subscription", data) == SubscriptionInfo(12, 13)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_java_too_refuses_to_write_what_cannot_be_said(
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "data"),
     [
         ("subscription", encode_subscription(SubscriptionInfo(11, 11))),
         ("assignment", encode_assignment(AssignmentInfo(11, 11))),
     ],
 )
-def test_java_too_leaves_alone_what_follows_the_end(java: Oracle, kind: str, said: bytes) -> None:
-    assert java.read(kind, said + b"more") == java.read(kind, said)
+def test_java_too_leaves_alone_what_follows_the_end(java: Oracle, kind: str, data: bytes) -> None:
+    assert java.read(kind, data + b"more") == java.read(kind, data)
 
 
 def test_java_fails_at_an_assignment_from_the_future(java: Oracle) -> None:

@@ -42,7 +42,7 @@ from apportion.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from tests.node.topic_play import claiming, from_crc
+from tests.node.topic_requests import claiming, from_crc
 
 NOW_MS = int(time.time() * 1000)
 NOT_YET = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.LEADER_NOT_AVAILABLE, Code.NOT_LEADER_OR_FOLLOWER)
@@ -145,19 +145,19 @@ class Side:
         answer: ProduceResponse
         while True:
             answer = self.call(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(data,)), 12)
-            said = answer.responses[0].partition_responses[0]
-            if said.error_code not in NOT_YET:
-                return said
+            response = answer.responses[0].partition_responses[0]
+            if response.error_code not in NOT_YET:
+                return response
             time.sleep(0.05)
 
     def fetch(self, topic: str) -> list[memoryview]:
         """Every batch of the topic."""
-        place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 24)
+        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 24)
         request = FetchRequest(
             max_wait_ms=100,
             min_bytes=1,
             max_bytes=1 << 24,
-            topics=(FetchTopic(topic=topic, partitions=(place,)),),
+            topics=(FetchTopic(topic=topic, partitions=(partition,)),),
         )
         return list(split_batches(self.call(request, 12).responses[0].partitions[0].records))
 
@@ -166,11 +166,11 @@ class Side:
         wanted = ListOffsetsTopic(
             name=topic, partitions=(ListOffsetsPartition(partition_index=0, timestamp=when),)
         )
-        [found] = (
+        [partition] = (
             self.call(ListOffsetsRequest(replica_id=-1, topics=(wanted,)), 10).topics[0].partitions
         )
-        assert found.error_code == 0
-        return found.offset, found.timestamp
+        assert partition.error_code == 0
+        return partition.offset, partition.timestamp
 
 
 @pytest.fixture(scope="module")
@@ -258,8 +258,8 @@ def claimed(side: Side, topic: str) -> tuple[list[Any], list[tuple[int, list[Rec
     """What becomes of batches whose headers speak of another time than their records, and of a
     record that cannot be read.
     """
-    said: list[Any]
-    said, hour_ms = [], 3_600_000
+    results: list[Any]
+    results, hour_ms = [], 3_600_000
     times = (
         (NOW_MS - 500, NOW_MS - 900),
         (NOW_MS, NOW_MS + 10 * hour_ms),
@@ -271,7 +271,7 @@ def claimed(side: Side, topic: str) -> tuple[list[Any], list[tuple[int, list[Rec
         records = [Record(0, first_ms, b"k", b"v"), Record(1, second_ms, b"k", b"v")]
         batch = claiming(encode_records(records, base_offset=0, attributes=codec), claimed_ms)
         answer = side.produce(topic, batch)
-        said.append(
+        results.append(
             (
                 answer.error_code,
                 answer.base_offset,
@@ -281,8 +281,8 @@ def claimed(side: Side, topic: str) -> tuple[list[Any], list[tuple[int, list[Rec
     torn = bytearray(encode_batch([(b"k", b"v", ())], timestamp_ms=NOW_MS))
     torn[HEADER_BYTES] = 99
     from_crc(torn)
-    said.append(side.produce(topic, bytes(torn)).error_code)
-    return said, [
+    results.append(side.produce(topic, bytes(torn)).error_code)
+    return results, [
         (read_header(view).max_timestamp_ms, decode_batch(view)) for view in side.fetch(topic)
     ]
 
@@ -295,7 +295,7 @@ def test_what_headers_claim_of_times_counts_alike(sides: list[Side], topic: str)
 
 def bounded(side: Side, topic: str) -> list[tuple[int, int, int, int, tuple[Any, ...]]]:
     """What is said of batches around the bounds of the topic, in and out of compression."""
-    said = []
+    results = []
     for size_bytes, codec, values in product(
         (1000, 1001, 1 << 20, (1 << 20) + 1, 3_000_001), (0, 1, 4), (ALIKE, VARIED)
     ):
@@ -304,10 +304,10 @@ def bounded(side: Side, topic: str) -> list[tuple[int, int, int, int, tuple[Any,
         records = [(b"k", values[: size_bytes - frame_bytes], ())]
         assert len(encode_batch(records, timestamp_ms=NOW_MS)) == size_bytes
         answer = side.produce(topic, encode_batch(records, timestamp_ms=NOW_MS, compression=codec))
-        said.append(
+        results.append(
             (size_bytes, codec, answer.error_code, answer.base_offset, answer.record_errors)
         )
-    return said
+    return results
 
 
 @pytest.mark.parametrize("topic", sorted(BOUNDED))
@@ -353,7 +353,7 @@ def test_the_same_records_expire_after_3_s(sides: list[Side]) -> None:
         for side in sides
     )
     assert ours == theirs
-    assert {name: found[0][0] for name, found in ours.items()} == LEFT
+    assert {name: batches[0][0] for name, batches in ours.items()} == LEFT
     again = [
         side.produce(
             "aged", encode_batch([(b"k", b"v", ())], timestamp_ms=NOW_MS + 60_000)

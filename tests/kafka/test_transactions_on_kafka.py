@@ -11,32 +11,32 @@ from apportion.wire.batch import decode_batch
 from apportion.wire.messages.list_offsets import LATEST
 
 
-def test_aborted_records_and_markers_are_not_read_and_an_open_transaction_ends_the_log(
+def test_aborted_records_and_markers_are_skipped_up_to_the_last_stable_offset(
     kafka: RealKafka,
 ) -> None:
     cluster = Cluster(kafka.bootstrap)
-    place = partitions_of(cluster.create_topic(f"tx-{uuid4().hex[:8]}", 1))[0]
+    partition = partitions_of(cluster.create_topic(f"tx-{uuid4().hex[:8]}", 1))[0]
     producer = confluent_kafka.Producer(
-        {"bootstrap.servers": kafka.bootstrap, "transactional.id": place.topic}
+        {"bootstrap.servers": kafka.bootstrap, "transactional.id": partition.topic}
     )
     plain = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
     producer.init_transactions(30)
     for number, commit in enumerate([True, False, True, False, False, True]):
         producer.begin_transaction()
         for _ in range(3):
-            producer.produce(place.topic, f"{number}")
+            producer.produce(partition.topic, f"{number}")
         producer.flush(30)
-        plain.produce(place.topic, "plain")
+        plain.produce(partition.topic, "plain")
         plain.flush(30)
         producer.commit_transaction(30) if commit else producer.abort_transaction(30)
     producer.begin_transaction()
-    producer.produce(place.topic, "open")
+    producer.produce(partition.topic, "open")
     producer.flush(30)
-    end = cluster.list_offsets([place], LATEST)[place]
+    end = cluster.list_offsets([partition], LATEST)[partition]
     assert end == 6 * 5
     values = [
         record.value.decode()  # type: ignore[union-attr]
-        for batch in cluster.fetch_range(place, 0, end)
+        for batch in cluster.fetch_range(partition, 0, end)
         for record in decode_batch(batch)
     ]
     assert values == [

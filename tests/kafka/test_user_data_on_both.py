@@ -33,14 +33,16 @@ def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
             side.close()
 
 
-def upgraded(side: Side, assignor: str, said: bytes | None, given: bytes | None) -> Code:
+def upgraded(side: Side, assignor: str, user_data: bytes | None, given: bytes | None) -> Code:
     """What a consumer is told that joins a classic group of one member, with these user data of the
     member and of the leader.
     """
     group = f"{assignor}-{time.time_ns()}"
-    wishes = consumer_serde.encode(ConsumerProtocolSubscription(topics=(TOPIC,), user_data=said))
+    subscription = consumer_serde.encode(
+        ConsumerProtocolSubscription(topics=(TOPIC,), user_data=user_data)
+    )
     shape = {"group_id": group, "protocol_type": "consumer"}
-    protocols = (JoinGroupRequestProtocol(name=assignor, metadata=wishes),)
+    protocols = (JoinGroupRequestProtocol(name=assignor, metadata=subscription),)
     joining = JoinGroupRequest(
         **shape, session_timeout_ms=30_000, rebalance_timeout_ms=30_000, protocols=protocols
     )
@@ -67,7 +69,7 @@ def upgraded(side: Side, assignor: str, said: bytes | None, given: bytes | None)
     return Code(answer.error_code)
 
 
-@pytest.mark.parametrize("said", [None, b"x"])
+@pytest.mark.parametrize("user_data", [None, b"x"])
 @pytest.mark.parametrize(
     ("assignor", "given", "codes"),
     [
@@ -80,8 +82,8 @@ def upgraded(side: Side, assignor: str, said: bytes | None, given: bytes | None)
 def test_a_leaders_user_data_stop_an_upgrade_and_a_members_do_not(
     sides: tuple[Side, Side],
     assignor: str,
-    said: bytes | None,
+    user_data: bytes | None,
     given: bytes | None,
     codes: tuple[Code, Code],
 ) -> None:
-    assert tuple(upgraded(side, assignor, said, given) for side in sides) == codes
+    assert tuple(upgraded(side, assignor, user_data, given) for side in sides) == codes

@@ -16,7 +16,7 @@ from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.table import APIS
 from tests.kafka.differential.compare import Difference, Intended, differences
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import MakeTopic
 from tests.kafka.differential.twice_requests import REQUESTS
@@ -30,7 +30,7 @@ from tests.kafka.differential.wrong_settings import IN_VAIN, SETTING_CASES, SETT
 from tests.kafka.differential.wrong_topics import TOPIC_CASES
 from tests.kafka.differential.wrong_trims import TRIM_CASES
 from tests.kafka.differential.wrong_twice import TWICE_CASES, doubled
-from tests.node.fates import TOPIC
+from tests.node.settings_table import TOPIC
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 
@@ -55,9 +55,9 @@ APPENDED_WITHIN_MS = 600_000
 """A time so near to this moment, which no producer wrote, is that of the broker."""
 
 
-def once(said: dict[str, Any]) -> list[str]:
+def once(outcome: dict[str, Any]) -> list[str]:
     """The elements of a list that was shown, each once."""
-    return sorted(set(map(str, said.values())))
+    return sorted(set(map(str, outcome.values())))
 
 
 def of(*names: str) -> Callable[[Difference], bool]:
@@ -243,14 +243,14 @@ ANYTHING = ("error_message", "members", "partitions", "topics")
 """What does not tell apart the elements of a list, because it may differ."""
 
 
-def unordered(said: Plain) -> Plain:
+def unordered(value: Plain) -> Plain:
     """The same without the order of its lists: Kafka keeps what came twice in hash tables."""
-    if not isinstance(said, dict):
-        return said
-    if not said.keys() <= set(map(str, range(len(said)))):
-        return {name: unordered(each) for name, each in said.items()}
+    if not isinstance(value, dict):
+        return value
+    if not value.keys() <= set(map(str, range(len(value)))):
+        return {name: unordered(each) for name, each in value.items()}
     elements = sorted(
-        map(unordered, said.values()), key=lambda each: [str(part) for part in parts_of(each)]
+        map(unordered, value.values()), key=lambda each: [str(part) for part in parts_of(each)]
     )
     return {str(index): each for index, each in enumerate(elements)}
 
@@ -366,13 +366,13 @@ def test_in_every_list_of_every_request_something_is_named_twice() -> None:
     asked = [
         (version, whole.request(bytes(16), "")) for whole in REQUESTS for version in whole.versions
     ]
-    said = {(type(request), path) for _, request in asked for path, _, _ in doubled(request)}
-    assert said == {(api.request, path) for api in APIS.values() for path in lists_of(api.request)}
+    named = {(type(request), path) for _, request in asked for path, _, _ in doubled(request)}
+    assert named == {(api.request, path) for api in APIS.values() for path in lists_of(api.request)}
 
 
 def test_every_intended_difference_is_told_to_users() -> None:
-    told = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
-    assert [row.name for row in INTENDED if row.name not in told] == []
+    documented = re.findall(r"^\| ([^|]+) \|", DIFFERENCES.read_text(), re.MULTILINE)
+    assert [row.name for row in INTENDED if row.name not in documented] == []
 
 
 HEADER = struct.Struct(">hhih")  # API key, version, correlation id, no client id

@@ -56,13 +56,13 @@ def test_racks_in_which_no_replica_is_take_one_column_together() -> None:
 
 
 def test_range_looks_for_racks_in_every_topic() -> None:
-    here, there = ("here",), ("there", "far")
+    here, host = ("here",), ("there", "far")
     members = {
         "a": replace(wanting("t", "u"), rack_id="there"),
         "b": replace(wanting("t", "u"), rack_id="here"),
         "c": wanting(),
     }
-    cluster = {"t": TopicShape(2, (here, there)), "u": TopicShape(4, (there, here, here, there))}
+    cluster = {"t": TopicShape(2, (here, host)), "u": TopicShape(4, (host, here, here, host))}
     given = {
         member: dict(each.partitions) for member, each in Range().assign(cluster, members).items()
     }

@@ -22,23 +22,23 @@ from apportion.member.queries import (
 )
 from apportion.topics import Topic, TopicIdPartition, Topics
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
-from tests.member.surroundings import (
+from tests.member.planner_host import (
     BEGUN,
     CLAIM,
     ID,
     OTHER_ID,
     P0,
-    Surroundings,
-    batches,
+    PlannerHost,
     held,
+    make_planner,
     read,
     working,
 )
 
 
 @pytest.fixture
-def there() -> Surroundings:
-    return Surroundings()
+def host() -> PlannerHost:
+    return PlannerHost()
 
 
 GONE = (
@@ -47,26 +47,26 @@ GONE = (
 )
 
 
-def test_a_deleted_topic_is_data_loss(there: Surroundings) -> None:
-    mine, first = working(there, P0)
-    there.topics = Topics()
-    there.sees(target=held())
+def test_a_deleted_topic_is_data_loss(host: PlannerHost) -> None:
+    planner, first = working(host, P0)
+    host.topics = Topics()
+    host.sees(target=held())
     with pytest.raises(DataLoss) as loss:
-        there.attempt(mine.plan_next(first, None))
+        host.attempt(planner.plan_next(first, None))
     assert str(loss.value) == f"{GONE}. Set failOnDataLoss to false to go on without these records."
 
 
-def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_its_beginning(
-    there: Surroundings,
+def test_without_fail_on_data_loss_a_recreated_topic_is_noted_and_read_from_start(
+    host: PlannerHost,
 ) -> None:
-    there.sees(target=held(P0))
-    mine = batches(LATEST, fail_on_data_loss=False)
-    first = there.attempt(mine.plan_next(BEGUN, None))
+    host.sees(target=held(P0))
+    planner = make_planner(LATEST, fail_on_data_loss=False)
+    first = host.attempt(planner.plan_next(BEGUN, None))
     new = TopicIdPartition("t", OTHER_ID, 0)
-    there.topics, there.starts, there.ends = Topics([Topic("t", OTHER_ID, 1)]), {new: 0}, {new: 5}
-    there.sees(target=held(new))
-    assert there.attempt(mine.plan_next(first, None)) == read("c", {new: (0, 5)})
-    assert there.asked == [
+    host.topics, host.starts, host.ends = Topics([Topic("t", OTHER_ID, 1)]), {new: 0}, {new: 5}
+    host.sees(target=held(new))
+    assert host.attempt(planner.plan_next(first, None)) == read("c", {new: (0, 5)})
+    assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(new)),
         AdoptAssignment(1, held(new)),
@@ -81,19 +81,19 @@ def test_a_topic_made_again_is_a_note_where_data_may_be_lost_and_is_read_from_it
 
 
 def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
     other = TopicIdPartition("u", OTHER_ID, 0)
-    there.topics = Topics([Topic("t", ID, 1), Topic("u", OTHER_ID, 1)])
-    there.starts[other], there.ends[other] = 0, 20
-    there.sees(target=held(P0, other))
-    mine = batches(topics=("t", "u"), fail_on_data_loss=False)
-    first = there.attempt(mine.plan_next(BEGUN, None))
-    there.topics = there.topics.without("t")
-    there.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: Unanswerable()}
+    host.topics = Topics([Topic("t", ID, 1), Topic("u", OTHER_ID, 1)])
+    host.starts[other], host.ends[other] = 0, 20
+    host.sees(target=held(P0, other))
+    planner = make_planner(topics=("t", "u"), fail_on_data_loss=False)
+    first = host.attempt(planner.plan_next(BEGUN, None))
+    host.topics = host.topics.without("t")
+    host.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: Unanswerable()}
     with pytest.raises(Unanswerable):
-        there.attempt(mine.plan_next(first, None))
-    assert there.asked == [
+        host.attempt(planner.plan_next(first, None))
+    assert host.asked == [
         ReadMembership(),
         CommitOffsets({P0: 10, other: 20}, 1, CLAIM),
         ExistingTopics(("t", "u")),
@@ -101,32 +101,32 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(
         CommitOffsets({other: 20}, 1, CLAIM),
         ResolveTopicNames(held(P0, other)),  # the group has not heard of it yet
     ]
-    assert mine.ownership == BatchOwnership(1, {other: None})
-    assert there.attempt(mine.plan_next(first, None)) == read("c", {other: (20, 20)})
+    assert planner.ownership == BatchOwnership(1, {other: None})
+    assert host.attempt(planner.plan_next(first, None)) == read("c", {other: (20, 20)})
 
 
-def test_offsets_deleted_unread_are_data_loss(there: Surroundings) -> None:
-    mine, first = working(there, P0)
-    there.starts[P0], there.ends[P0] = 15, 20
+def test_offsets_deleted_unread_are_data_loss(host: PlannerHost) -> None:
+    planner, first = working(host, P0)
+    host.starts[P0], host.ends[P0] = 15, 20
     with pytest.raises(DataLoss, match=r"^t-0: offsets \[10, 15\) were deleted\. Set"):
-        there.attempt(mine.plan_next(first, None))
-    assert mine.ownership == BatchOwnership(1, {P0: None})
+        host.attempt(planner.plan_next(first, None))
+    assert planner.ownership == BatchOwnership(1, {P0: None})
 
 
-def test_a_log_that_is_shorter_because_its_topic_was_made_again_waits_for_the_group_to_hear_of_it(
-    there: Surroundings,
+def test_a_shorter_log_of_a_recreated_topic_waits_until_the_group_learns_of_it(
+    host: PlannerHost,
 ) -> None:
-    there.sees(target=held(P0))
-    mine = batches(fail_on_data_loss=False)
-    first = there.attempt(mine.plan_next(BEGUN, None))
-    there.ends[P0] = 2  # offsets are asked for by name: those of the new topic
+    host.sees(target=held(P0))
+    planner = make_planner(fail_on_data_loss=False)
+    first = host.attempt(planner.plan_next(BEGUN, None))
+    host.ends[P0] = 2  # offsets are asked for by name: those of the new topic
 
-    def answer(ask: Any, asked: Callable[..., Any] = there.answer) -> Any:
+    def answer(ask: Any, asked: Callable[..., Any] = host.answer) -> Any:
         return Topics([Topic("t", OTHER_ID, 1)]) if isinstance(ask, ExistingTopics) else asked(ask)
 
-    there.answer = answer  # type: ignore[method-assign]
+    host.answer = answer  # type: ignore[method-assign]
     with pytest.raises(NotReady, match="the group does not know yet that topic t was deleted"):
-        there.attempt(mine.plan_next(first, None))
-    assert there.asked[-1] == Note(
+        host.attempt(planner.plan_next(first, None))
+    assert host.asked[-1] == Note(
         "warning", f"{GONE}; failOnDataLoss is false, so the query goes on"
     )

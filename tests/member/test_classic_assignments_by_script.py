@@ -22,10 +22,10 @@ from apportion.member.membership import (
 )
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.member.classic_words import SEEN, at, eager, joined, of_t
+from tests.member.classic_messages import SEEN, at, eager, joined, of_t
 
 
-class Foolish(Range):
+class OverlappingAssignor(Range):
     """Gives everybody the same."""
 
     rebalances = (Rebalance.EAGER,)
@@ -36,7 +36,7 @@ class Foolish(Range):
         return {member: Given(of_t(0)) for member in members}
 
 
-class Broken(Range):
+class RaisingAssignor(Range):
     """Fails."""
 
     def assign(
@@ -48,12 +48,12 @@ class Broken(Range):
 @pytest.mark.parametrize(
     ("assignor", "why"),
     [
-        (Foolish(), "the assignor gives partition 0 of 't' to 'n' and to 'm'"),
-        (Broken(), "the assignor 'range' failed: KeyError: 't'"),
+        (OverlappingAssignor(), "the assignor gives partition 0 of 't' to 'n' and to 'm'"),
+        (RaisingAssignor(), "the assignor 'range' failed: KeyError: 't'"),
     ],
 )
 def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(
-    assignor: Broken | Foolish, why: str
+    assignor: RaisingAssignor | OverlappingAssignor, why: str
 ) -> None:
     member = eager(assignors=(assignor,))
     member.step(Subscribe(("t",)), at(0))
@@ -93,7 +93,7 @@ def test_a_member_that_its_leader_forgot_holds_nothing() -> None:
     assert (member.view().state, member.wake_at()) == (MembershipState.STABLE, 3_000)
 
 
-class Hasty(CooperativeSticky):
+class OwnerIgnoringAssignor(CooperativeSticky):
     """Gives everything to the first member, also what another one still has."""
 
     name = "hasty"
@@ -105,15 +105,15 @@ class Hasty(CooperativeSticky):
         return {"m": Given(of_t(0, 1, 2, 3))}
 
 
-class Aloof(Hasty):
+class RenamedOwnerIgnoringAssignor(OwnerIgnoringAssignor):
     """The same, under a name that sorts before the one that is trusted."""
 
     name = "aloof"
 
 
-@pytest.mark.parametrize("assignor", [Hasty(), Aloof()])
-def test_a_cooperative_assignor_that_gives_away_what_another_still_has_ends_the_leader(
-    assignor: Hasty,
+@pytest.mark.parametrize("assignor", [OwnerIgnoringAssignor(), RenamedOwnerIgnoringAssignor()])
+def test_a_cooperative_assignor_that_assigns_owned_partitions_ends_the_leader(
+    assignor: OwnerIgnoringAssignor,
 ) -> None:
     member = eager(assignors=(assignor,))
     member.step(Subscribe(("t",)), at(0))

@@ -21,7 +21,7 @@ from apportion.member.membership import (
     View,
 )
 from apportion.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from tests.member.classic_words import (
+from tests.member.classic_messages import (
     P0,
     P1,
     P2,
@@ -132,7 +132,7 @@ def test_an_eager_member_takes_everything_back_before_it_joins_again() -> None:
     ]
 
 
-def test_what_was_offered_cannot_be_adopted_any_more_once_an_eager_member_joins_again() -> None:
+def test_an_offer_cannot_be_adopted_once_an_eager_member_rejoins() -> None:
     member = in_group(eager())
     assert hears_of_a_rebalance(member, 5)[-1] == SendToCoordinator(
         6, joins(reason="the group rebalances", generation=1), PARKED_MS
@@ -145,14 +145,14 @@ def test_a_cooperative_member_joins_again_at_once_with_all_that_it_holds() -> No
     member = in_group(cooperative(), 0, 1, name="cooperative-sticky")
     data = CooperativeSticky()
     data.on_assignment(Given(of_t(0, 1)), 1)
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": "cooperative-sticky",
         "user_data": data.user_data(("t",)),
         "owned": (0, 1),
         "generation": 1,
     }
     assert hears_of_a_rebalance(member) == [
-        SendToCoordinator(7, joins(reason="the group rebalances", **said), PARKED_MS)
+        SendToCoordinator(7, joins(reason="the group rebalances", **fields), PARKED_MS)
     ]
     assert member.view() == View(
         "m", 1, MembershipState.JOINING, 1, (P0, P1), (P0, P1), 3_000, None
@@ -217,14 +217,14 @@ def test_a_cooperative_member_releases_unsubscribed_partitions_before_it_joins()
     (send,) = member.step(Adopted(1, ()), at(20))
     data = CooperativeSticky()
     data.on_assignment(Given(of_t(0, 1)), 1)
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": "cooperative-sticky",
         "user_data": data.user_data(("u",)),
         "topics": ("u",),
         "generation": 1,
     }
     assert send == SendToCoordinator(
-        6, joins(reason="the subscription has changed", **said), PARKED_MS
+        6, joins(reason="the subscription has changed", **fields), PARKED_MS
     )
 
 

@@ -28,7 +28,7 @@ from apportion.wire.messages.join_group import (
     JoinGroupResponse,
 )
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.member.classic_words import (
+from tests.member.classic_messages import (
     P0,
     PARKED_MS,
     SEEN,
@@ -47,7 +47,7 @@ from tests.member.classic_words import (
 
 
 @pytest.mark.parametrize("way", [eager, cooperative])
-def test_kafka_13419_a_sync_with_an_illegal_generation_resets_the_generation_and_keeps_the_id(
+def test_kafka_13419_an_illegal_generation_in_sync_resets_it_and_keeps_the_id(
     way: Callable[..., ClassicMember],
 ) -> None:
     name = "range" if way is eager else "cooperative-sticky"
@@ -66,11 +66,13 @@ def test_kafka_13419_a_sync_with_an_illegal_generation_resets_the_generation_and
     (send,) = actions[2:]
     assert isinstance(send, SendToCoordinator)
     assert send.request.member_id == "m"
-    said = cooperative_join((), -1, None).protocols if way is cooperative else joins().protocols
+    protocols = (
+        cooperative_join((), -1, None).protocols if way is cooperative else joins().protocols
+    )
     if way is eager:
         assert isinstance(send, SendToCoordinator)
         assert isinstance(send.request, JoinGroupRequest)
-        assert send.request.protocols == said
+        assert send.request.protocols == protocols
     assert member.view() == View("m", -1, MembershipState.JOINING, 2, None, (), 3_010, None)
 
 

@@ -17,10 +17,10 @@ from apportion.member.membership import (
 )
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.member.classic_words import PARKED_MS, at, eager, in_group, joins
+from tests.member.classic_messages import PARKED_MS, at, eager, in_group, joins
 
 
-def told(member_id: str) -> JoinGroupResponse:
+def id_required(member_id: str) -> JoinGroupResponse:
     return JoinGroupResponse(error_code=Code.MEMBER_ID_REQUIRED, member_id=member_id)
 
 
@@ -28,12 +28,12 @@ def test_a_broker_that_never_has_enough_of_ids_is_asked_more_and_more_seldom() -
     member = eager()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    assert member.step(Answered(2, told("m")), at(0)) == [
+    assert member.step(Answered(2, id_required("m")), at(0)) == [
         SendToCoordinator(3, joins("m"), PARKED_MS)
     ]
-    assert (member.step(Answered(3, told("n")), at(0)), member.wake_at()) == ([], 100)
+    assert (member.step(Answered(3, id_required("n")), at(0)), member.wake_at()) == ([], 100)
     assert member.step(Tick(), at(100)) == [SendToCoordinator(4, joins("n"), PARKED_MS)]
-    assert (member.step(Answered(4, told("o")), at(100)), member.wake_at()) == ([], 300)
+    assert (member.step(Answered(4, id_required("o")), at(100)), member.wake_at()) == ([], 300)
 
 
 def test_a_static_member_that_leaves_for_good_gives_up_its_place() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.member.membership import MembershipState
-from tests.member.groupworld import REBALANCE_MS, SESSION_MS, GroupWorld
+from tests.member.simulated_group import REBALANCE_MS, SESSION_MS, SimulatedGroup
 
 NAMES = ("a", "b", "c")
 who = st.sampled_from(NAMES)
@@ -33,50 +33,50 @@ BACKWARDS = [
 happenings = st.lists(st.one_of(*ONWARDS * 3, *CHANGES * 2, *BACKWARDS), min_size=20, max_size=100)
 
 
-def play(history: list[tuple[str, Any]], kinds: dict[str, tuple[str, ...]]) -> GroupWorld:  # noqa: C901  (an arm for each event)
-    """The world after a history of members of these kinds, and after it has come to rest."""
-    world = GroupWorld(t=3)
+def play(history: list[tuple[str, Any]], kinds: dict[str, tuple[str, ...]]) -> SimulatedGroup:  # noqa: C901  (an arm for each event)
+    """The group after a history of members of these kinds, and after it has come to rest."""
+    group = SimulatedGroup(t=3)
     for name in NAMES[:2]:
-        world.joins(name, *kinds[name])
-        world.settle()
+        group.joins(name, *kinds[name])
+        group.settle()
     for what, with_ in history:
-        actor = world.actors.get(with_)
+        actor = group.actors.get(with_)
         match what:
-            case "deliver" if world.mail:
-                world.deliver(with_)
+            case "deliver" if group.mail:
+                group.deliver(with_)
             case "deliver all" | "beat":
-                world.wait(3_000 if what == "beat" else 0)
-                world.deliver_all(
-                    quick=[world.actors[name] for name in with_ if name in world.actors]
+                group.wait(3_000 if what == "beat" else 0)
+                group.deliver_all(
+                    quick=[group.actors[name] for name in with_ if name in group.actors]
                 )
             case "hear" if actor:
-                world.deliver_to(actor)
+                group.deliver_to(actor)
             case "run" | "run and adopt" if actor:
-                world.run(actor, adopts=what != "run")
-            case "lose" if world.mail:
-                world.lose(with_)
+                group.run(actor, adopts=what != "run")
+            case "lose" if group.mail:
+                group.lose(with_)
             case "adopt" if actor and not actor.left:
-                world.adopts(actor)
+                group.adopts(actor)
             case "dawdle" if actor and not actor.left:
-                world.dawdles(actor)
+                group.dawdles(actor)
             case "cut" if actor:
-                world.cut(actor)
+                group.cut(actor)
             case "leave" if actor and not actor.left:
-                world.leaves(actor)
+                group.leaves(actor)
             case "join" if actor is None or actor.left or actor.failed:
-                world.joins(with_, *kinds[with_])
+                group.joins(with_, *kinds[with_])
             case "wait":
-                world.wait(with_)
+                group.wait(with_)
             case "crash":
-                world.crash()
-            case "grow" if world.sizes["t"] < 6:
-                world.grow("t")
-    world.settle()
-    return world
+                group.crash()
+            case "grow" if group.sizes["t"] < 6:
+                group.grow("t")
+    group.settle()
+    return group
 
 
-def sizes(world: GroupWorld) -> list[int]:
-    return sorted(len(actor.view.owned) for actor in world.alive())
+def sizes(group: SimulatedGroup) -> list[int]:
+    return sorted(len(actor.view.owned) for actor in group.alive())
 
 
 @settings(max_examples=120, deadline=None)
@@ -102,21 +102,21 @@ def test_a_group_of_both_kinds_never_has_two_owners_and_always_comes_to_rest(
 
 
 def test_the_world_sees_two_owners() -> None:
-    world = GroupWorld()
-    one, two = world.joins("a", "cooperative-sticky"), world.joins("b", "cooperative-sticky")
-    world.settle()
+    group = SimulatedGroup()
+    one, two = group.joins("a", "cooperative-sticky"), group.joins("b", "cooperative-sticky")
+    group.settle()
     one.uses = (*one.uses, two.uses[0])
     with pytest.raises(AssertionError, match="'b', 'a'"):
-        world.check()
+        group.check()
 
 
 def test_a_cooperative_member_never_stops_using_what_stays_with_it() -> None:
-    world = GroupWorld(t=6)
-    first = world.joins("a", "cooperative-sticky")
-    world.settle()
+    group = SimulatedGroup(t=6)
+    first = group.joins("a", "cooperative-sticky")
+    group.settle()
     before = first.uses
-    world.joins("b", "cooperative-sticky")
-    world.settle()
+    group.joins("b", "cooperative-sticky")
+    group.settle()
     assert (len(first.uses), first.rebalanced_from) == (
         3,
         tuple(one for one in before if one not in first.uses),
@@ -124,61 +124,61 @@ def test_a_cooperative_member_never_stops_using_what_stays_with_it() -> None:
 
 
 def test_an_owner_that_does_not_let_go_loses_its_place_and_nobody_waits_for_ever() -> None:
-    world = GroupWorld()
-    slow = world.joins("a", "range")
-    world.settle()
-    other = world.joins("b", "range")
+    group = SimulatedGroup()
+    slow = group.joins("a", "range")
+    group.settle()
+    other = group.joins("b", "range")
     for _ in range(100):
-        while world.mail:
-            world.deliver(0)
-            world.adopts(other)
-        world.wait(500)
+        while group.mail:
+            group.deliver(0)
+            group.adopts(other)
+        group.wait(500)
     assert (slow.view.incarnation, slow.uses) == (2, ())
     assert (other.view.state, len(other.uses)) == (MembershipState.JOINING, 0) or len(
         other.uses
     ) in (2, 4)
-    world.settle()
-    assert sizes(world) == [2, 2]
+    group.settle()
+    assert sizes(group) == [2, 2]
 
 
 def test_what_an_owner_may_take_at_any_moment_is_given_to_nobody_else() -> None:
-    world = GroupWorld(t=3)
-    leader = world.joins("a", "cooperative-sticky")
-    world.settle()
-    slow = world.joins("b", "cooperative-sticky")
+    group = SimulatedGroup(t=3)
+    leader = group.joins("a", "cooperative-sticky")
+    group.settle()
+    slow = group.joins("b", "cooperative-sticky")
     while not slow.view.target:
-        world.deliver_all(quick=[leader])
-        world.wait(500)
-    world.joins("c", "cooperative-sticky")
+        group.deliver_all(quick=[leader])
+        group.wait(500)
+    group.joins("c", "cooperative-sticky")
     while slow.view.state is not MembershipState.JOINING:
-        world.wait(500)
-        world.deliver_to(slow)
+        group.wait(500)
+        group.deliver_to(slow)
     for _ in range(10):  # all but the slow one hear of the next generation
-        while heard := [
+        while others := [
             index
-            for index, (whose, what, _) in enumerate(world.mail)
+            for index, (whose, what, _) in enumerate(group.mail)
             if whose is not slow or what == "ask"
         ]:
-            world.deliver(heard[0])
-            for actor in (leader, world.actors["c"]):
-                world.adopts(actor)
-        world.wait(500)
+            group.deliver(others[0])
+            for actor in (leader, group.actors["c"]):
+                group.adopts(actor)
+        group.wait(500)
     assert slow.view.state is MembershipState.JOINING
-    world.adopts(slow)
+    group.adopts(slow)
     assert slow.uses == slow.view.target != ()
-    world.settle()
-    assert sizes(world) == [1, 1, 1]
+    group.settle()
+    assert sizes(group) == [1, 1, 1]
 
 
 def test_what_was_offered_and_taken_back_cannot_be_used() -> None:
-    world = GroupWorld(t=3)
-    slow = world.joins("a", "cooperative-sticky")
-    world.deliver_all(quick=[])
-    world.dawdles(slow)  # it looks
-    other = world.joins("b", "cooperative-sticky")
+    group = SimulatedGroup(t=3)
+    slow = group.joins("a", "cooperative-sticky")
+    group.deliver_all(quick=[])
+    group.dawdles(slow)  # it looks
+    other = group.joins("b", "cooperative-sticky")
     for _ in range(4):
-        world.wait(3_000)
-        world.deliver_all(quick=[other])
-    world.dawdles(slow)  # it does what it saw
-    world.settle()
-    assert sizes(world) == [1, 2]
+        group.wait(3_000)
+        group.deliver_all(quick=[other])
+    group.dawdles(slow)  # it does what it saw
+    group.settle()
+    assert sizes(group) == [1, 2]

@@ -21,7 +21,7 @@ from apportion.wire.messages.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
-from tests.member.classic_words import (
+from tests.member.classic_messages import (
     P0,
     PARKED_MS,
     at,

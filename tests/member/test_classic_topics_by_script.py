@@ -26,7 +26,7 @@ from apportion.member.membership import (
 from apportion.topics import IdPartition
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.member.classic_words import (
+from tests.member.classic_messages import (
     P0,
     P1,
     P2,
@@ -106,9 +106,7 @@ def test_a_topic_that_was_made_again_is_given_up_until_the_next_generation_gives
     ]
 
 
-def test_a_topic_that_was_made_again_since_the_join_is_not_taken_for_the_one_that_was_given() -> (
-    None
-):
+def test_a_topic_recreated_since_the_join_is_not_taken_for_the_assigned_one() -> None:
     member = in_group(cooperative(), 0, name="cooperative-sticky")
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_000))
@@ -155,7 +153,7 @@ def test_a_leader_asks_again_when_nobody_joins_to_give_on_what_was_taken() -> No
     assert (answered, member.state) == ([], MembershipState.JOINING)
 
 
-def test_a_follower_holds_nothing_that_its_topic_does_not_have_and_looks_again_for_it() -> None:
+def test_a_follower_owns_no_partition_its_topic_lacks_and_refreshes_metadata() -> None:
     member = in_group(eager())
     member.step(Tick(), at(3_000))
     member.step(Answered(5, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))
@@ -186,7 +184,7 @@ def test_a_topic_that_is_not_known_everywhere_yet_is_looked_up_until_it_is() -> 
 
 
 @pytest.mark.parametrize(("answered_ms", "lives"), [(48_000, 1), (48_001, 2)])
-def test_a_member_that_a_kip_848_group_may_have_put_out_and_taken_in_again_holds_nothing_any_more(
+def test_a_member_that_a_kip_848_group_may_have_removed_and_readmitted_owns_nothing(
     answered_ms: int, lives: int
 ) -> None:
     member = in_group(cooperative(), 0, name="cooperative-sticky")

@@ -18,7 +18,7 @@ def _weighted() -> type[Any]:
 
 def test_the_weighted_assignor_of_the_page_shares_out_by_weight(weighted: type[Any]) -> None:
     cluster = {"t": TopicShape(8), "u": TopicShape(2)}
-    said = {
+    subscriptions = {
         name: decode_subscription(
             encode_subscription(Subscription(topics, weighted(weight).user_data(topics)))
         )
@@ -28,8 +28,8 @@ def test_the_weighted_assignor_of_the_page_shares_out_by_weight(weighted: type[A
             ("both", 4, ("u", "t")),
         ]
     }
-    answer = weighted().assign(cluster, said)
-    check_given(cluster, said, answer)
+    answer = weighted().assign(cluster, subscriptions)
+    check_given(cluster, subscriptions, answer)
     assert {
         name: [(topic, len(numbers)) for topic, numbers in given.partitions]
         for name, given in answer.items()

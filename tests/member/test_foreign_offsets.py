@@ -11,123 +11,125 @@ from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.sinks import WriterReport
 from apportion.member.batch.span import Span, sorted_span
 from apportion.wire.messages.list_offsets import EARLIEST
-from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
+from tests.member.planner_host import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, PlannerHost, held, read
 
 
 @pytest.fixture
-def there() -> Surroundings:
-    return Surroundings()
+def host() -> PlannerHost:
+    return PlannerHost()
 
 
-def batches() -> BatchPlanner:
+def make_planner() -> BatchPlanner:
     return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
 @pytest.mark.parametrize("end", [5, 9])
 def test_foreign_offsets_travel_in_the_span_and_get_the_sinks_name_at_its_end(
-    there: Surroundings, end: int
+    host: PlannerHost, end: int
 ) -> None:
-    there.ends[P1] = end
-    there.sees(target=held(P0))
-    mine = batches()
-    first = there.attempt(mine.plan_next(BEGUN, None))
-    there.offsets[P1], there.metadata[P1] = 5, "java consumer"
-    there.sees(target=held(P0, P1))
-    doubted = there.attempt(mine.plan_next(first, None))
+    host.ends[P1] = end
+    host.sees(target=held(P0))
+    planner = make_planner()
+    first = host.attempt(planner.plan_next(BEGUN, None))
+    host.offsets[P1], host.metadata[P1] = 5, "java consumer"
+    host.sees(target=held(P0, P1))
+    doubted = host.attempt(planner.plan_next(first, None))
     assert doubted == read("c", {P0: (10, 10), P1: (5, end)})._replace(unclaimed=(P1,))
-    assert there.stored(P1) == OffsetAndMetadata(5, "java consumer")
+    assert host.stored(P1) == OffsetAndMetadata(5, "java consumer")
     # the batch is written, and nothing is new
-    assert there.attempt(mine.plan_next(doubted, None)) is doubted
-    assert there.stored(P1) == OffsetAndMetadata(end, CLAIM)
-    there.ends[P1] = 12
-    assert there.attempt(mine.plan_next(doubted, None)) == read("c", {P0: (10, 10), P1: (end, 12)})
+    assert host.attempt(planner.plan_next(doubted, None)) is doubted
+    assert host.stored(P1) == OffsetAndMetadata(end, CLAIM)
+    host.ends[P1] = 12
+    assert host.attempt(planner.plan_next(doubted, None)) == read(
+        "c", {P0: (10, 10), P1: (end, 12)}
+    )
 
 
-def test_it_is_so_where_the_member_had_the_partition_before_and_had_committed_the_same_offset(
-    there: Surroundings,
+def test_a_foreign_commit_of_the_same_offset_on_a_former_partition_is_unclaimed(
+    host: PlannerHost,
 ) -> None:
-    there.sees(target=held(P0, P1))
-    mine = batches()
-    both = there.attempt(mine.plan_next(BEGUN, None))
-    both = there.attempt(mine.plan_next(both, None))
-    there.sees(target=held(P0))
-    one = there.attempt(mine.plan_next(both, None))
-    there.metadata[P1] = ""  # a foreign client has committed 10 as well
-    there.sees(target=held(P0, P1))
-    doubted = there.attempt(mine.plan_next(one, None))
+    host.sees(target=held(P0, P1))
+    planner = make_planner()
+    both = host.attempt(planner.plan_next(BEGUN, None))
+    both = host.attempt(planner.plan_next(both, None))
+    host.sees(target=held(P0))
+    one = host.attempt(planner.plan_next(both, None))
+    host.metadata[P1] = ""  # a foreign client has committed 10 as well
+    host.sees(target=held(P0, P1))
+    doubted = host.attempt(planner.plan_next(one, None))
     assert doubted is not None
-    assert (doubted.unclaimed, there.stored(P1)) == ((P1,), OffsetAndMetadata(10, ""))
-    there.attempt(mine.plan_next(doubted, None))
-    assert there.stored(P1) == OffsetAndMetadata(10, CLAIM)
+    assert (doubted.unclaimed, host.stored(P1)) == ((P1,), OffsetAndMetadata(10, ""))
+    host.attempt(planner.plan_next(doubted, None))
+    assert host.stored(P1) == OffsetAndMetadata(10, CLAIM)
 
 
-def test_it_is_so_after_an_attempt_that_was_cut(there: Surroundings) -> None:
-    there.sees(target=held(P0, P1))
-    there.offsets, there.metadata = {P1: 5}, {P1: ""}
-    mine = batches()
+def test_it_is_so_after_an_attempt_that_was_cut(host: PlannerHost) -> None:
+    host.sees(target=held(P0, P1))
+    host.offsets, host.metadata = {P1: 5}, {P1: ""}
+    planner = make_planner()
     for cut in range(30):
-        there.obstacles = {cut: Refused(Code.NOT_COORDINATOR)}
+        host.obstacles = {cut: Refused(Code.NOT_COORDINATOR)}
         try:
-            assert there.attempt(mine.plan_next(BEGUN, None)).unclaimed == (P1,)
+            assert host.attempt(planner.plan_next(BEGUN, None)).unclaimed == (P1,)
             break
         except Refused:
-            assert there.stored(P1) == OffsetAndMetadata(5, "")
+            assert host.stored(P1) == OffsetAndMetadata(5, "")
     else:
         raise AssertionError("no attempt came through")
 
 
 @pytest.mark.parametrize(("offset", "start"), [(0, 0), (5, 5), (3, 5), (10, 0), (8, 0)])
 def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(
-    there: Surroundings, offset: int, start: int
+    host: PlannerHost, offset: int, start: int
 ) -> None:
     """It is where the log begins, or not above where the checkpoint stands."""
-    there.starts = dict.fromkeys(ALL, start)
-    there.offsets, there.metadata = {P1: offset}, {P1: ""}
-    there.sees(target=held(P1))
+    host.starts = dict.fromkeys(ALL, start)
+    host.offsets, host.metadata = {P1: offset}, {P1: ""}
+    host.sees(target=held(P1))
     previous = read("c", {P1: (0, 10)}) if offset > start else BEGUN
-    mine = BatchPlanner(
+    planner = BatchPlanner(
         ("t",), checkpoint="c", starting=StartingOffsets(EARLIEST), fail_on_data_loss=False
     )
-    assert there.attempt(mine.plan_next(previous, None)).unclaimed == ()
-    assert there.stored(P1).metadata == CLAIM
+    assert host.attempt(planner.plan_next(previous, None)).unclaimed == ()
+    assert host.stored(P1).metadata == CLAIM
 
 
-def test_a_query_without_a_named_sink_doubts_nothing(there: Surroundings) -> None:
-    there.offsets, there.metadata = {P1: 5}, {P1: "java consumer"}
-    there.sees(target=held(P1))
-    assert there.attempt(batches().plan_next(Span("c", {}, ()), None)) == Span(
+def test_a_query_without_a_named_sink_doubts_nothing(host: PlannerHost) -> None:
+    host.offsets, host.metadata = {P1: 5}, {P1: "java consumer"}
+    host.sees(target=held(P1))
+    assert host.attempt(make_planner().plan_next(Span("c", {}, ()), None)) == Span(
         "c", {P1: (5, 10)}, ()
     )
 
 
 @pytest.mark.parametrize("is_second", [False, True])
-def test_an_upgrade_goes_on_where_the_table_has_fences_of_the_group_and_partitions_without_a_row(
-    there: Surroundings, is_second: bool
+def test_an_upgrade_continues_with_fences_of_the_group_and_partitions_without_row(
+    host: PlannerHost, is_second: bool
 ) -> None:
     """P2 has had no row yet, and versions of before set a fence with rows only. Another query may
     have been upgraded first.
     """
-    there.offsets, there.metadata = (
+    host.offsets, host.metadata = (
         {P0: 4, P1: 7, P2: 6},
         {P0: "", P1: CLAIM if is_second else "", P2: ""},
     )
-    mine = batches()
-    asking = there.attempt(mine.plan_next(sorted_span("old", {P0: (0, 4)}), None))
-    there.told = WriterReport(TABLE, has_records=True)
-    there.sees(target=held(P0, P2))
-    assert there.attempt(mine.plan_next(asking, None)) == read("old", {P0: (4, 10), P2: (6, 10)})
-    assert (there.stored(P0), there.stored(P2)) == (
+    planner = make_planner()
+    asking = host.attempt(planner.plan_next(sorted_span("old", {P0: (0, 4)}), None))
+    host.report = WriterReport(TABLE, has_records=True)
+    host.sees(target=held(P0, P2))
+    assert host.attempt(planner.plan_next(asking, None)) == read("old", {P0: (4, 10), P2: (6, 10)})
+    assert (host.stored(P0), host.stored(P2)) == (
         OffsetAndMetadata(4, CLAIM),
         OffsetAndMetadata(6, CLAIM),
     )
 
 
 def test_a_new_checkpoint_doubts_unnamed_offsets_though_the_table_has_fences(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    there.offsets, there.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM, P2: ""}
-    mine = batches()
-    asking = there.attempt(mine.plan_next(BEGUN._replace(id="", sinks=None), None))
-    there.told = WriterReport(TABLE, has_records=True)
-    there.sees(target=held(P0, P2))
-    assert there.attempt(mine.plan_next(asking, None)).unclaimed == (P0, P2)
+    host.offsets, host.metadata = {P0: 4, P1: 7, P2: 6}, {P0: "", P1: CLAIM, P2: ""}
+    planner = make_planner()
+    asking = host.attempt(planner.plan_next(BEGUN._replace(id="", sinks=None), None))
+    host.report = WriterReport(TABLE, has_records=True)
+    host.sees(target=held(P0, P2))
+    assert host.attempt(planner.plan_next(asking, None)).unclaimed == (P0, P2)

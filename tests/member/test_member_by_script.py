@@ -25,7 +25,7 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from tests.member.consumer_words import P0, P1, P2, accepted, at, beat, full, joined, new_member
+from tests.member.consumer_messages import P0, P1, P2, accepted, at, beat, full, joined, new_member
 
 
 def test_a_member_is_patient_by_default() -> None:
@@ -77,7 +77,7 @@ def test_an_offer_is_said_to_be_held_and_again_when_it_is_adopted() -> None:
     assert member.view() == View("m", 1, MembershipState.STABLE, 1, (P0, P1), (P0, P1), 1_210, None)
 
 
-def test_a_revocation_is_acknowledged_with_what_is_left_and_what_it_frees_comes_later() -> None:
+def test_a_revocation_is_acknowledged_with_the_rest_and_new_partitions_come_later() -> None:
     member = joined(P0, P1)
     assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1), 5_000)]
     assert member.step(Answered(4, accepted(1, P0)), at(1_001)) == [Offer(1, (P0,), (P1,), ())]
@@ -233,9 +233,7 @@ def test_a_member_that_leaves_while_its_coordinator_is_lost_was_not_heard() -> N
     assert member.step(Leave(), at(1_002)) == [Left(False)]
 
 
-def test_an_owner_that_stays_away_too_long_loses_its_place_and_gets_a_new_one_when_it_is_back() -> (
-    None
-):
+def test_an_owner_that_exceeds_the_poll_interval_leaves_and_rejoins_when_it_polls() -> None:
     member = joined(P0, poll_limit_ms=5_000)
     member.step(Tick(), at(1_000))
     member.step(Answered(4, accepted(1, unchanged=True, interval_ms=60_000)), at(1_001))

@@ -18,7 +18,7 @@ from apportion.member.membership import (
     Unanswered,
     View,
 )
-from tests.member.consumer_words import (
+from tests.member.consumer_messages import (
     P0,
     P1,
     accepted,

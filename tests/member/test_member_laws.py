@@ -54,7 +54,7 @@ happenings = st.lists(
 )
 
 
-class Witness:
+class CheckedMember:
     """Plays a member's surroundings and checks the laws after every step."""
 
     def __init__(self, instance_id: str | None, poll_limit_ms: int | None) -> None:
@@ -136,14 +136,14 @@ class Witness:
             case "accept" if self.in_flight is not None:
                 done, self.in_flight = self.in_flight, None
                 self.epoch += 1
-                said = (
+                response = (
                     None
                     if with_ is None and done.request.member_epoch > 0
                     else Assignment(topic_partitions=to_wire(with_ or ()))
                 )
                 self.step(
                     Answered(done.request_id, ConsumerGroupHeartbeatResponse(
-                        member_epoch=self.epoch, heartbeat_interval_ms=1_000, assignment=said
+                        member_epoch=self.epoch, heartbeat_interval_ms=1_000, assignment=response
                     ))
                 )  # fmt: skip
             case "refuse" if isinstance(self.in_flight, SendToCoordinator):
@@ -185,13 +185,13 @@ def test_the_laws_of_a_member_hold_in_every_history(
     instance_id: str | None,
     poll_limit_ms: int | None,
 ) -> None:
-    witness = Witness(instance_id, poll_limit_ms)
+    witness = CheckedMember(instance_id, poll_limit_ms)
     for what, with_ in history:
         witness.play(what, with_)
 
 
 def test_the_witness_sees_heartbeats_at_all() -> None:
-    witness = Witness(None, None)
+    witness = CheckedMember(None, None)
     for what, with_ in [
         ("accept", None),
         ("accept", (PARTITIONS[0],)),
@@ -204,7 +204,7 @@ def test_the_witness_sees_heartbeats_at_all() -> None:
 
 
 def test_the_witness_catches_an_acknowledgement_that_nobody_adopted() -> None:
-    witness = Witness(None, None)
+    witness = CheckedMember(None, None)
     witness.play("accept", None)
     witness.play("accept", PARTITIONS[:2])
     witness.play("adopt", None)

@@ -3,7 +3,6 @@
 The same rule runs in the simulator (tests/sim) and in `apportion.Consumer` (tests/client).
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -72,7 +71,7 @@ class Host:
         self.offsets: dict[TopicIdPartition, int] = {}
         self.logs = {P0: 5, P1: 5, P2: 5}
         self.queries: list[Any] = []
-        self.before: Callable[[Any], None] = lambda query: None
+        self.before: Any = lambda query: None
 
     def receives(self, *partitions: TopicIdPartition, epoch: int = 2) -> None:
         """Give the member a new target."""

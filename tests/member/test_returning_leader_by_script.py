@@ -21,7 +21,7 @@ from apportion.member.membership import (
     TopicDescription,
 )
 from apportion.wire.messages.join_group import JoinGroupRequest
-from tests.member.classic_words import (
+from tests.member.classic_messages import (
     P0,
     P1,
     PARKED_MS,
@@ -56,7 +56,7 @@ def test_a_static_leader_that_returns_assigns_nothing_and_watches_the_topics_of_
     ]
 
 
-def test_a_static_leader_that_returns_and_gets_nothing_sees_the_topics_first_all_the_same() -> None:
+def test_a_returning_static_leader_without_assignment_fetches_the_topics_first() -> None:
     member = cooperative(instance_id="i", metadata_interval_ms=1_000)
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
@@ -74,7 +74,7 @@ def test_a_static_leader_that_returns_and_gets_nothing_sees_the_topics_first_all
     assert send.request.reason == "topics have changed"
 
 
-def test_a_returning_leader_whose_share_does_not_exist_any_more_wants_a_new_generation() -> None:
+def test_a_returning_leader_whose_partitions_no_longer_exist_rejoins() -> None:
     member = cooperative(instance_id="i")
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))

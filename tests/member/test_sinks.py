@@ -32,7 +32,7 @@ from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
 from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
-from tests.member.surroundings import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, Surroundings, held, read
+from tests.member.planner_host import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, PlannerHost, held, read
 
 OTHERS = metadata_of(("/lake/other",))
 LOOK = (SubscribedTopics(), FetchCommitted(ALL, 0))
@@ -40,287 +40,289 @@ MINE = WriterReport(TABLE)
 
 
 @pytest.fixture
-def there() -> Surroundings:
-    return Surroundings()
+def host() -> PlannerHost:
+    return PlannerHost()
 
 
-def batches() -> BatchPlanner:
+def make_planner() -> BatchPlanner:
     return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
-def asked(there: Surroundings, mine: BatchPlanner | None = None) -> Any:
+def asked(host: PlannerHost, planner: BatchPlanner | None = None) -> Any:
     """The span that asks the writers, of a query that begins."""
-    return there.attempt((mine or batches()).plan_next(EMPTY_SPAN, None))
+    return host.attempt((planner or make_planner()).plan_next(EMPTY_SPAN, None))
 
 
-def test_a_new_query_asks_its_writers_before_it_joins_and_claims_what_it_reads_before_the_span(
-    there: Surroundings,
+def test_a_new_query_asks_its_writers_before_it_joins_and_claims_before_it_reads(
+    host: PlannerHost,
 ) -> None:
-    mine = batches()
-    asking = asked(there, mine)
-    assert (asking, there.asked, there.joins) == (Span("c", {}, question_number=1), [*LOOK], 0)
-    there.told = MINE
-    there.sees(target=held(P0))
-    assert there.attempt(mine.plan_next(asking, None)) == read("c", {P0: (0, 10)})
-    assert (there.joins, there.stored(P0)) == (1, OffsetAndMetadata(0, '{"sinks":["/lake/t"]}'))
-    assert there.asked[:4] == [*LOOK, ListMembers(), StartMembership()]
-    assert there.asked[-3:] == [
+    planner = make_planner()
+    asking = asked(host, planner)
+    assert (asking, host.asked, host.joins) == (Span("c", {}, question_number=1), [*LOOK], 0)
+    host.report = MINE
+    host.sees(target=held(P0))
+    assert host.attempt(planner.plan_next(asking, None)) == read("c", {P0: (0, 10)})
+    assert (host.joins, host.stored(P0)) == (1, OffsetAndMetadata(0, '{"sinks":["/lake/t"]}'))
+    assert host.asked[:4] == [*LOOK, ListMembers(), StartMembership()]
+    assert host.asked[-3:] == [
         CommitOffsets({P0: 0}, 1, CLAIM),
         SubscribedTopics(),
         FetchCommitted(ALL, 1),
     ]  # did another claim it meanwhile?
 
 
-def test_without_a_writer_the_query_goes_on_and_claims_nothing(there: Surroundings) -> None:
-    mine = batches()
-    asking = asked(there, mine)
-    there.sees(target=held(P0))
-    first = there.attempt(mine.plan_next(asking, None))
+def test_without_a_writer_the_query_goes_on_and_claims_nothing(host: PlannerHost) -> None:
+    planner = make_planner()
+    asking = asked(host, planner)
+    host.sees(target=held(P0))
+    first = host.attempt(planner.plan_next(asking, None))
     assert first == sorted_span("c", {P0: (0, 10)})._replace(sinks=())
-    assert there.stored(P0) == OffsetAndMetadata(0, "")
+    assert host.stored(P0) == OffsetAndMetadata(0, "")
 
 
 def test_the_span_of_the_question_is_followed_by_another_even_where_nothing_is_owned(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    mine = batches()
-    asking = asked(there, mine)
-    there.told = MINE
-    there.sees(target=held())
-    following = there.attempt(mine.plan_next(asking, None))
+    planner = make_planner()
+    asking = asked(host, planner)
+    host.report = MINE
+    host.sees(target=held())
+    following = host.attempt(planner.plan_next(asking, None))
     assert following == BEGUN
-    assert there.attempt(mine.plan_next(following, None)) is following
+    assert host.attempt(planner.plan_next(following, None)) is following
 
 
-def test_a_checkpoint_of_before_asks_where_it_stands_and_goes_on_there(there: Surroundings) -> None:
-    there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: "", P1: ""}
-    mine = batches()
+def test_a_checkpoint_of_before_asks_where_it_stands_and_goes_on_there(host: PlannerHost) -> None:
+    host.offsets, host.metadata = {P0: 4, P1: 7}, {P0: "", P1: ""}
+    planner = make_planner()
     before = sorted_span("old", {P0: (0, 10)})
-    asking = there.attempt(mine.plan_next(before, None))
+    asking = host.attempt(planner.plan_next(before, None))
     assert asking == Span("old", {P0: (10, 10)}, question_number=1, unclaimed=(P0, P1))
-    there.told = WriterReport(TABLE, has_records=True)
-    there.sees(target=held(P0, P1))
-    there.ends = dict.fromkeys(ALL, 20)
-    assert there.attempt(mine.plan_next(asking, None)) == read("old", {P0: (10, 20), P1: (7, 20)})
-    assert there.stored(P0) == OffsetAndMetadata(10, CLAIM)
+    host.report = WriterReport(TABLE, has_records=True)
+    host.sees(target=held(P0, P1))
+    host.ends = dict.fromkeys(ALL, 20)
+    assert host.attempt(planner.plan_next(asking, None)) == read("old", {P0: (10, 20), P1: (7, 20)})
+    assert host.stored(P0) == OffsetAndMetadata(10, CLAIM)
 
 
-@pytest.mark.parametrize("told", [WriterReport(("/lake/other",), has_records=True), NO_REPORT])
+@pytest.mark.parametrize("report", [WriterReport(("/lake/other",), has_records=True), NO_REPORT])
 def test_a_query_with_another_sink_is_refused_before_it_joins(
-    there: Surroundings, told: WriterReport
+    host: PlannerHost, report: WriterReport
 ) -> None:
-    there.offsets = {P1: 7}
-    mine = batches()
-    asking = asked(there, mine)
-    there.told = told
+    host.offsets = {P1: 7}
+    planner = make_planner()
+    asking = asked(host, planner)
+    host.report = report
     with pytest.raises(
         AnotherSink,
         match=r"belongs to the sink /lake/t, as the committed offset of t-1 says.*group of its own",
     ):
-        there.attempt(mine.plan_next(asking, None))
-    assert (there.asked, there.joins, there.offsets) == ([*LOOK], 0, {P1: 7})
+        host.attempt(planner.plan_next(asking, None))
+    assert (host.asked, host.joins, host.offsets) == ([*LOOK], 0, {P1: 7})
 
 
-def test_offsets_that_no_sink_committed_are_another_groups_unless_the_table_holds_records_of_it(
-    there: Surroundings,
+def test_offsets_that_no_sink_committed_are_foreign_unless_the_table_has_its_records(
+    host: PlannerHost,
 ) -> None:
-    there.offsets, there.metadata = {P1: 7}, {P1: "of a foreign client"}
-    mine = batches()
-    asking = asked(there, mine)
+    host.offsets, host.metadata = {P1: 7}, {P1: "of a foreign client"}
+    planner = make_planner()
+    asking = asked(host, planner)
     assert (asking.ranges, asking.unclaimed) == ({}, (P1,))
-    there.told = MINE
+    host.report = MINE
     with pytest.raises(
         AnotherSink,
         match=r"committed offsets \(t-1: 7\) that did not come from /lake/t.*adopt=True",
     ):
-        there.attempt(mine.plan_next(asking, None))
-    assert there.joins == 0
-    there.told = WriterReport(TABLE, has_records=True)
-    there.sees(target=held(P0, P1))
-    assert there.attempt(batches().plan_next(asking, None)) == read("c", {P0: (0, 10), P1: (7, 10)})
+        host.attempt(planner.plan_next(asking, None))
+    assert host.joins == 0
+    host.report = WriterReport(TABLE, has_records=True)
+    host.sees(target=held(P0, P1))
+    assert host.attempt(make_planner().plan_next(asking, None)) == read(
+        "c", {P0: (0, 10), P1: (7, 10)}
+    )
 
 
-def test_a_group_without_members_can_be_adopted_as_a_whole(there: Surroundings) -> None:
-    there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
-    mine = batches()
-    asking = asked(there, mine)
-    there.told = WriterReport(TABLE, adopt=True)
-    there.sees(target=held(P0, P1))
-    assert there.attempt(mine.plan_next(asking, None)) == read("c", {P0: (4, 10), P1: (7, 10)})
-    assert there.asked[2] == CommitOffsets({P0: 4, P1: 7}, 0, CLAIM)
+def test_a_group_without_members_can_be_adopted_as_a_whole(host: PlannerHost) -> None:
+    host.offsets, host.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
+    planner = make_planner()
+    asking = asked(host, planner)
+    host.report = WriterReport(TABLE, adopt=True)
+    host.sees(target=held(P0, P1))
+    assert host.attempt(planner.plan_next(asking, None)) == read("c", {P0: (4, 10), P1: (7, 10)})
+    assert host.asked[2] == CommitOffsets({P0: 4, P1: 7}, 0, CLAIM)
 
 
-def test_a_group_that_has_members_cannot_be_adopted(there: Surroundings) -> None:
-    there.offsets, there.metadata = {P0: 4}, {P0: OTHERS}
-    mine = batches()
-    asking = asked(there, mine)
-    there.told = WriterReport(TABLE, adopt=True)
-    there.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
+def test_a_group_that_has_members_cannot_be_adopted(host: PlannerHost) -> None:
+    host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
+    planner = make_planner()
+    asking = asked(host, planner)
+    host.report = WriterReport(TABLE, adopt=True)
+    host.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(AnotherSink, match="cannot be adopted while it has members"):
-        there.attempt(mine.plan_next(asking, None))
-    assert (there.joins, there.stored(P0)) == (0, OffsetAndMetadata(4, OTHERS))
+        host.attempt(planner.plan_next(asking, None))
+    assert (host.joins, host.stored(P0)) == (0, OffsetAndMetadata(4, OTHERS))
 
 
 def test_what_else_stands_in_the_way_of_an_adoption_is_told_as_what_it_is(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    there.offsets, there.metadata = {P0: 4}, {P0: OTHERS}
-    mine = batches()
-    asking = asked(there, mine)
-    there.told = WriterReport(TABLE, adopt=True)
-    there.obstacles = {2: Refused(Code.GROUP_AUTHORIZATION_FAILED)}
+    host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
+    planner = make_planner()
+    asking = asked(host, planner)
+    host.report = WriterReport(TABLE, adopt=True)
+    host.obstacles = {2: Refused(Code.GROUP_AUTHORIZATION_FAILED)}
     with pytest.raises(Refused, match="not allowed"):
-        there.attempt(mine.plan_next(asking, None))
-    assert there.joins == 0
+        host.attempt(planner.plan_next(asking, None))
+    assert host.joins == 0
 
 
-def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(there: Surroundings) -> None:
-    there.offsets, there.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
-    mine = batches()
-    asking = asked(there, mine)
-    there.told = WriterReport(TABLE, adopt=True)
-    there.sees(target=held(P0, P1))
-    there.attempt(mine.plan_next(asking, None))
-    said = "adopt=True: the group belonged to /lake/other, and belongs to /lake/t from now on"
-    assert there.asked[3] == Note("warning", said)
+def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(host: PlannerHost) -> None:
+    host.offsets, host.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
+    planner = make_planner()
+    asking = asked(host, planner)
+    host.report = WriterReport(TABLE, adopt=True)
+    host.sees(target=held(P0, P1))
+    host.attempt(planner.plan_next(asking, None))
+    note = "adopt=True: the group belonged to /lake/other, and belongs to /lake/t from now on"
+    assert host.asked[3] == Note("warning", note)
 
 
 def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    there.sees(target=held(P0))
-    mine = batches()
-    first = there.attempt(mine.plan_next(BEGUN, None))
-    there.offsets[P2], there.metadata[P2] = 3, OTHERS
-    there.sees(target=held(P0, P1))
+    host.sees(target=held(P0))
+    planner = make_planner()
+    first = host.attempt(planner.plan_next(BEGUN, None))
+    host.offsets[P2], host.metadata[P2] = 3, OTHERS
+    host.sees(target=held(P0, P1))
     with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
-        there.attempt(mine.plan_next(first, None))
-    assert P1 not in there.offsets
+        host.attempt(planner.plan_next(first, None))
+    assert P1 not in host.offsets
 
 
 def test_of_two_claims_of_a_new_group_the_one_that_sees_the_other_gives_up(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    mine = batches()
-    asking = asked(there, mine)
-    there.told = MINE
-    there.sees(target=held(P0))
+    planner = make_planner()
+    asking = asked(host, planner)
+    host.report = MINE
+    host.sees(target=held(P0))
 
-    def answer(ask: Any, asked: Callable[..., Any] = there.answer) -> Any:
+    def answer(ask: Any, asked: Callable[..., Any] = host.answer) -> Any:
         if isinstance(ask, CommitOffsets):
-            there.offsets[P1], there.metadata[P1] = 0, OTHERS  # after the first look
+            host.offsets[P1], host.metadata[P1] = 0, OTHERS  # after the first look
         return asked(ask)
 
-    there.answer = answer  # type: ignore[method-assign]
+    host.answer = answer  # type: ignore[method-assign]
     with pytest.raises(
         AnotherSink, match="belongs to the sink /lake/other, as the committed offset of t-1"
     ):
-        there.attempt(mine.plan_next(asking, None))
-    assert there.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
-    heir = batches()
-    there.told = WriterReport(("/lake/other",))
+        host.attempt(planner.plan_next(asking, None))
+    assert host.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
+    heir = make_planner()
+    host.report = WriterReport(("/lake/other",))
     # what was given up belongs to nobody
-    assert there.attempt(heir.plan_next(asking, None)).ranges == {P0: (0, 10)}
+    assert host.attempt(heir.plan_next(asking, None)).ranges == {P0: (0, 10)}
 
 
 @pytest.mark.parametrize("drops_answers", [False, True])
 def test_a_cut_before_the_second_look_does_not_spare_it(drops_answers: bool) -> None:
-    def begun(there: Surroundings) -> tuple[Callable[..., Any], Span]:
-        mine = batches()
-        asking = asked(there, mine)
-        there.told = MINE
-        there.sees(target=held(P0))
-        return mine.plan_next, asking
+    def begun(host: PlannerHost) -> tuple[Callable[..., Any], Span]:
+        planner = make_planner()
+        asking = asked(host, planner)
+        host.report = MINE
+        host.sees(target=held(P0))
+        return planner.plan_next, asking
 
-    whole = Surroundings()
+    whole = PlannerHost()
     following, asking = begun(whole)
     whole.attempt(following(asking, None))
     for cut in range(len(whole.asked)):
-        there = Surroundings(drops_answers=drops_answers)
-        following, asking = begun(there)
-        there.obstacles = {cut: Refused(Code.NOT_COORDINATOR)}
+        host = PlannerHost(drops_answers=drops_answers)
+        following, asking = begun(host)
+        host.obstacles = {cut: Refused(Code.NOT_COORDINATOR)}
         with pytest.raises(Refused):
-            there.attempt(following(asking, None))
-        there.offsets[P1], there.metadata[P1] = 0, OTHERS
+            host.attempt(following(asking, None))
+        host.offsets[P1], host.metadata[P1] = 0, OTHERS
         with pytest.raises(AnotherSink):
-            there.attempt(following(asking, None))
+            host.attempt(following(asking, None))
 
 
 @pytest.mark.parametrize("is_new_process", [False, True])
 def test_a_query_goes_back_where_its_writer_says_and_so_does_the_group(
-    there: Surroundings, is_new_process: bool
+    host: PlannerHost, is_new_process: bool
 ) -> None:
-    there.sees(target=held(P0, P1))
-    mine = batches()
-    first = there.attempt(mine.plan_next(BEGUN, None))
-    there.told = WriterReport(rewind={P0: 4})
-    there.ends = dict.fromkeys(ALL, 20)
-    there.offsets = {P0: 9, P1: 10} if is_new_process else there.offsets
-    later = batches() if is_new_process else mine
-    assert there.attempt(later.plan_next(first, None)) == read("c", {P0: (4, 20), P1: (10, 20)})
-    assert (there.stored(P0), there.stored(P1)) == (
+    host.sees(target=held(P0, P1))
+    planner = make_planner()
+    first = host.attempt(planner.plan_next(BEGUN, None))
+    host.report = WriterReport(rewind={P0: 4})
+    host.ends = dict.fromkeys(ALL, 20)
+    host.offsets = {P0: 9, P1: 10} if is_new_process else host.offsets
+    later = make_planner() if is_new_process else planner
+    assert host.attempt(later.plan_next(first, None)) == read("c", {P0: (4, 20), P1: (10, 20)})
+    assert (host.stored(P0), host.stored(P1)) == (
         OffsetAndMetadata(4, CLAIM),
         OffsetAndMetadata(10, CLAIM),
     )
 
 
-def test_a_word_to_go_back_is_not_obeyed_where_somebody_has_read_on_since_it_was_said(
-    there: Surroundings,
+def test_a_rewind_is_not_done_if_somebody_has_read_on_since_it_was_requested(
+    host: PlannerHost,
 ) -> None:
-    there.sees(target=held(P0))
-    there.offsets, there.starts, there.ends = (
+    host.sees(target=held(P0))
+    host.offsets, host.starts, host.ends = (
         {P0: 20},
         dict.fromkeys(ALL, 12),
         dict.fromkeys(ALL, 22),
     )
-    there.told = WriterReport(rewind={P0: 5})
-    assert there.attempt(batches().plan_next(read("c", {P0: (7, 9)}), None)) == read(
+    host.report = WriterReport(rewind={P0: 5})
+    assert host.attempt(make_planner().plan_next(read("c", {P0: (7, 9)}), None)) == read(
         "c", {P0: (20, 22)}
     )
-    assert there.stored(P0) == OffsetAndMetadata(20, CLAIM)
+    assert host.stored(P0) == OffsetAndMetadata(20, CLAIM)
 
 
 @pytest.mark.parametrize("is_moved", [False, True])
 def test_a_word_to_go_back_outlasts_the_question_that_follows(
-    there: Surroundings, is_moved: bool
+    host: PlannerHost, is_moved: bool
 ) -> None:
-    there.sees(target=held(P0))
-    there.offsets, there.metadata = {P0: 7}, {P0: OTHERS if is_moved else ""}
-    there.told = WriterReport(TABLE, adopt=is_moved, has_records=True, rewind={P0: 5})
+    host.sees(target=held(P0))
+    host.offsets, host.metadata = {P0: 7}, {P0: OTHERS if is_moved else ""}
+    host.report = WriterReport(TABLE, adopt=is_moved, has_records=True, rewind={P0: 5})
     # of an earlier process, and its version, or before its table was moved
     last = sorted_span("c", {P0: (7, 10)})
-    mine = batches()
-    asking = there.attempt(
-        mine.plan_next(last._replace(sinks=("/lake/other",)) if is_moved else last, None)
+    planner = make_planner()
+    asking = host.attempt(
+        planner.plan_next(last._replace(sinks=("/lake/other",)) if is_moved else last, None)
     )
     assert asking == Span("c", {P0: (5, 5)}, question_number=1, unclaimed=() if is_moved else (P0,))
-    there.told = WriterReport(TABLE, adopt=is_moved, has_records=True)
-    assert there.attempt(mine.plan_next(asking, None)) == read("c", {P0: (5, 10)})
-    assert there.stored(P0) == OffsetAndMetadata(5, CLAIM)
+    host.report = WriterReport(TABLE, adopt=is_moved, has_records=True)
+    assert host.attempt(planner.plan_next(asking, None)) == read("c", {P0: (5, 10)})
+    assert host.stored(P0) == OffsetAndMetadata(5, CLAIM)
 
 
-def test_what_was_given_away_meanwhile_is_not_gone_back_to(there: Surroundings) -> None:
-    there.sees(target=held(P0, P1))
-    mine = batches()
-    first = there.attempt(mine.plan_next(BEGUN, None))
-    there.told = WriterReport(rewind={P0: 4})
-    there.sees(target=held(P1))
-    assert there.attempt(mine.plan_next(first, None)) == read("c", {P1: (10, 10)})
+def test_what_was_given_away_meanwhile_is_not_gone_back_to(host: PlannerHost) -> None:
+    host.sees(target=held(P0, P1))
+    planner = make_planner()
+    first = host.attempt(planner.plan_next(BEGUN, None))
+    host.report = WriterReport(rewind={P0: 4})
+    host.sees(target=held(P1))
+    assert host.attempt(planner.plan_next(first, None)) == read("c", {P1: (10, 10)})
 
 
-def test_going_back_to_records_that_are_gone_is_data_loss(there: Surroundings) -> None:
-    there.sees(target=held(P0))
-    mine = batches()
-    first = there.attempt(mine.plan_next(BEGUN, None))
-    there.told, there.starts = WriterReport(rewind={P0: 4}), dict.fromkeys(ALL, 7)
+def test_going_back_to_records_that_are_gone_is_data_loss(host: PlannerHost) -> None:
+    host.sees(target=held(P0))
+    planner = make_planner()
+    first = host.attempt(planner.plan_next(BEGUN, None))
+    host.report, host.starts = WriterReport(rewind={P0: 4}), dict.fromkeys(ALL, 7)
     with pytest.raises(DataLoss, match=r"t-0: offsets \[4, 7\) were deleted"):
-        there.attempt(mine.plan_next(first, None))
+        host.attempt(planner.plan_next(first, None))
 
 
 def test_the_writers_are_asked_about_the_very_span_that_they_were_given(
-    there: Surroundings,
+    host: PlannerHost,
 ) -> None:
-    assert next(batches().plan_next(BEGUN, None)) == ReadWriterReport(BEGUN)
+    assert next(make_planner().plan_next(BEGUN, None)) == ReadWriterReport(BEGUN)
 
 
 @pytest.mark.parametrize(
@@ -339,11 +341,11 @@ def test_metadata_goes_there_and_back_and_has_bounds() -> None:
 
 
 def test_a_consumer_is_refused_by_any_claim_and_by_nothing_else() -> None:
-    place = TopicIdPartition("t", P0.topic_id, 0)
+    partition = TopicIdPartition("t", P0.topic_id, 0)
     refuse_consumer(
         "g",
         {
-            place: OffsetAndMetadata(3, ""),
+            partition: OffsetAndMetadata(3, ""),
             P1: OffsetAndMetadata(4, UNREAD_METADATA),
             P2: OffsetAndMetadata(None),
         },
@@ -355,4 +357,4 @@ def test_a_consumer_is_refused_by_any_claim_and_by_nothing_else() -> None:
             r"says.*group of its own"
         ),
     ):
-        refuse_consumer("g", {place: OffsetAndMetadata(3, CLAIM)})
+        refuse_consumer("g", {partition: OffsetAndMetadata(3, CLAIM)})

@@ -48,10 +48,12 @@ def only_of_the_highest_generation(members: dict[str, Subscription]) -> dict[str
     """The members as an old leader heard them: a lower generation than the highest counts for
     nothing.
     """
-    highest = max(said.generation for said in members.values())
+    highest = max(subscription.generation for subscription in members.values())
     return {
-        name: said if said.generation == highest else Subscription(said.topics)
-        for name, said in members.items()
+        name: subscription
+        if subscription.generation == highest
+        else Subscription(subscription.topics)
+        for name, subscription in members.items()
     }
 
 
@@ -60,14 +62,16 @@ def as_if_the_last_were_right(members: dict[str, Subscription]) -> dict[str, Sub
     one counts.
     """
     later: dict[int, str] = {
-        partition: name for name, said in members.items() for partition in dict(said.owned)["t"]
+        partition: name
+        for name, subscription in members.items()
+        for partition in dict(subscription.owned)["t"]
     }
     return {
         name: owning(
-            said.generation,
-            *(partition for partition in dict(said.owned)["t"] if later[partition] == name),
+            subscription.generation,
+            *(partition for partition in dict(subscription.owned)["t"] if later[partition] == name),
         )
-        for name, said in members.items()
+        for name, subscription in members.items()
     }
 
 
@@ -81,10 +85,10 @@ def given_too_early(
         (partition, owner, other)
         for owner, partitions in given.items()
         for partition in partitions
-        for other, said in members.items()
-        if other != owner and partition in dict(said.owned)["t"]
+        for other, subscription in members.items()
+        if other != owner and partition in dict(subscription.owned)["t"]
         if partition not in dict(members[owner].owned)["t"]
-        or said.generation >= members[owner].generation
+        or subscription.generation >= members[owner].generation
     ]
 
 
@@ -105,8 +109,8 @@ def test_user_data_without_a_generation_yield_to_those_with_one() -> None:
     assert shares(Sticky(), 4, {"a": old, "b": telling(0, 1, 2)}) == {"a": (0, 3), "b": (1, 2)}
 
 
-def test_a_member_that_comes_back_with_an_old_assignment_takes_nothing_from_the_others() -> None:
-    # the story of KIP-341
+def test_a_member_that_returns_with_an_old_assignment_takes_nothing_from_others() -> None:
+    # the example of KIP-341
     members = {"a": telling(1, 0, 1, 2), "b": telling(3, 0, 1), "c": telling(3, 2, 3)}
     assert shares(Sticky(), 6, members) == {"a": (4, 5), "b": (0, 1), "c": (2, 3)}
 
@@ -119,7 +123,7 @@ def test_a_subscription_without_a_generation_is_believed_by_its_user_data() -> N
 
 
 @pytest.mark.parametrize("user_data", [None, b"", b"\0\0\1", encode_cooperative(-9)])
-def test_owned_partitions_without_any_generation_are_believed_where_nobody_contradicts(
+def test_owned_partitions_without_a_generation_count_if_no_other_member_claims_them(
     user_data: bytes | None,
 ) -> None:
     members = {"a": owning(-1, 1, 2, user_data=user_data), "b": owning(0, 2, 3)}
@@ -170,29 +174,29 @@ def test_a_claim_beyond_a_topic_is_no_claim_to_its_neighbour(number: int) -> Non
         "a": Subscription(("t", "u"), generation=1),
         "b": Subscription(("t", "u"), owned=claims, generation=1),
     }
-    unclaimed = {name: replace(said, owned=()) for name, said in members.items()}
+    unclaimed = {name: replace(subscription, owned=()) for name, subscription in members.items()}
     assert CooperativeSticky().assign(cluster, members) == CooperativeSticky().assign(
         cluster, unclaimed
     )
 
 
-SAID = st.builds(
+SUBSCRIPTION = st.builds(
     owning, st.integers(-1, 4), st.integers(0, 7), st.integers(0, 7), st.integers(0, 7)
 )
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.dictionaries(st.sampled_from("abcde"), SAID, min_size=1))
+@given(st.dictionaries(st.sampled_from("abcde"), SUBSCRIPTION, min_size=1))
 def test_cooperative_sticky_assigns_nothing_in_use_and_is_complete_in_the_next_round(
     members: dict[str, Subscription],
 ) -> None:
     first = CooperativeSticky().assign({"t": TopicShape(8)}, members)
     check_cooperative(members, first)
-    told = {
+    subscriptions = {
         member: Subscription(("t",), owned=share.partitions, generation=9)
         for member, share in first.items()
     }
-    second = CooperativeSticky().assign({"t": TopicShape(8)}, told)
+    second = CooperativeSticky().assign({"t": TopicShape(8)}, subscriptions)
     given = sorted(
         number for share in second.values() for _, numbers in share.partitions for number in numbers
     )

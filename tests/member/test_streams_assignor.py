@@ -51,8 +51,8 @@ def hears(
 ) -> MemberFailure | FollowUp | None:
     """What the member wants next after an assignment of task 0_1 with these words."""
     defaults: dict[str, Any] = {"used": 11, "supported": 11, "active": (TASK,)}
-    told = AssignmentInfo(**defaults | info)
-    return member.on_assignment(Given(by_topic([PLACE]), encode_assignment(told)), generation)
+    assignment = AssignmentInfo(**defaults | info)
+    return member.on_assignment(Given(by_topic([PLACE]), encode_assignment(assignment)), generation)
 
 
 def subscription_of(member: StreamsAssignor) -> SubscriptionInfo:
@@ -72,10 +72,10 @@ def test_all_that_a_process_is_and_has_is_said() -> None:
 
 def test_from_version_8_on_no_two_words_in_a_row_are_the_same() -> None:
     member = assignor()
-    said = [subscription_of(member).unique for _ in range(258)]
-    assert said[:3] == [1, 2, 3]
-    assert (min(said), max(said)) == (-128, 127)
-    assert all(first != second for first, second in pairwise(said))
+    suffixes = [subscription_of(member).unique for _ in range(258)]
+    assert suffixes[:3] == [1, 2, 3]
+    assert (min(suffixes), max(suffixes)) == (-128, 127)
+    assert all(first != second for first, second in pairwise(suffixes))
 
 
 def test_versions_1_and_2_do_not_say_what_their_sender_supports() -> None:
@@ -135,8 +135,8 @@ def test_cooperative_members_of_2_4_and_2_5_say_what_they_run_by_what_they_own_a
 def test_another_version_comes_first_of_all_reasons_to_join_again() -> None:
     member = assignor("future", endpoint="here:1")
     member.user_data(("lines",))
-    told = hears(member, active_hosts={THERE: (PLACE,)}, next_rebalance_ms=0)
-    assert told == FollowUp(0, "somebody understands no more than version 11")
+    outcome = hears(member, active_hosts={THERE: (PLACE,)}, next_rebalance_ms=0)
+    assert outcome == FollowUp(0, "somebody understands no more than version 11")
 
 
 def test_then_an_endpoint_that_the_group_does_not_know_and_only_once() -> None:
@@ -212,7 +212,7 @@ def plan(asking: Generator[Any, Any, Any], ends: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("leader", ["a", "b"])
-def test_of_all_members_the_leader_is_told_when_to_look_whether_warm_ups_have_caught_up(
+def test_only_the_leader_is_told_when_to_check_the_lag_of_warm_up_tasks(
     leader: str,
 ) -> None:
     counts = topology_of([{"sources": ["lines"], "changelogs": ["counts"]}])
@@ -223,29 +223,29 @@ def test_of_all_members_the_leader_is_told_when_to_look_whether_warm_ups_have_ca
         for name in ("a", "b")
     }
     members["a"].offset_sums = {TaskId(0, 0): RUNNING, TaskId(0, 1): RUNNING}
-    said = {
+    subscriptions = {
         name: Subscription(("lines",), each.user_data(("lines",))) for name, each in members.items()
     }
     leads = members[leader]
     leads.member_id, leads.wall_ms = leader, 1_000
-    told = plan(leads.assign({"lines": TopicShape(2)}, said), ends=1_000_000)
-    assert {name: info.next_rebalance_ms for name, info in told.items()} == {
+    infos = plan(leads.assign({"lines": TopicShape(2)}, subscriptions), ends=1_000_000)
+    assert {name: info.next_rebalance_ms for name, info in infos.items()} == {
         "a": None,
         "b": None,
         leader: 61_000,
     }
-    assert [len(told["a"].active), len(told["b"].standby)] == [2, 1]
+    assert [len(infos["a"].active), len(infos["b"].standby)] == [2, 1]
 
 
 def test_who_reads_other_topics_gets_nothing_and_a_note_says_so() -> None:
     leads = assignor()
     leads.member_id = "a"
-    said = {
+    subscriptions = {
         name: Subscription(topics, leads.user_data(topics))
         for name, topics in (("a", ("lines",)), ("b", ("others",)))
     }
-    told = plan(leads.assign({"lines": TopicShape(2)}, said), ends=0)
-    assert {name: len(info.active) for name, info in told.items()} == {"a": 2, "b": 0}
+    infos = plan(leads.assign({"lines": TopicShape(2)}, subscriptions), ends=0)
+    assert {name: len(info.active) for name, info in infos.items()} == {"a": 2, "b": 0}
     assert leads.notes == [
         "b is assigned nothing: it does not subscribe to lines, as this topology does"
     ]

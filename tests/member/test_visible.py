@@ -31,13 +31,13 @@ def seen(
     aborted: Sequence[tuple[int, int]] = (),
 ) -> tuple[list[int], int]:
     """The base offsets of what is visible, and the next offset."""
-    found = visible(
+    result = visible(
         b"".join(batches),
         [AbortedTransaction(producer_id=pid, first_offset=first) for pid, first in aborted],
         position,
         before,
     )
-    return [int.from_bytes(view[:8], "big") for view in found.batches], found.next_offset
+    return [int.from_bytes(view[:8], "big") for view in result.batches], result.next_offset
 
 
 def test_nothing_fetched_is_nothing_visible() -> None:

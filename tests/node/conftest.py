@@ -30,7 +30,7 @@ from apportion.wire.table import api_of, encode_response
 WALL_MS = 1_700_000_000_000
 
 
-class Play:
+class NodeDriver:
     """One life of a broker. Every answer is also encoded, as a server would."""
 
     def __init__(self, disk: MemoryDisk | None = None, **settings: Any) -> None:
@@ -100,7 +100,7 @@ class Play:
             self.step(Tick())
         self.now_ms = end_ms
 
-    def crash(self, tear_bytes: int | None = None) -> "Play":
+    def crash(self, tear_bytes: int | None = None) -> "NodeDriver":
         """The next life, on what the disk kept."""
         return type(self)(self.disk.crash(tear_bytes), **self.settings)
 
@@ -150,18 +150,20 @@ def produce(
     )
 
 
-def fetch(topic: str, offset: int = 0, partition: int = 0, **said: int) -> FetchRequest:
+def fetch(topic: str, offset: int = 0, partition: int = 0, **changes: int) -> FetchRequest:
     """A request for one partition, for versions up to 12."""
-    limit = said.pop("partition_max_bytes", 1 << 20)
+    limit = changes.pop("partition_max_bytes", 1 << 20)
     wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=limit)
     defaults: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20}
-    return FetchRequest(topics=(FetchTopic(topic=topic, partitions=(wanted,)),), **defaults | said)
+    return FetchRequest(
+        topics=(FetchTopic(topic=topic, partitions=(wanted,)),), **defaults | changes
+    )
 
 
 class Kit:
     """The makers above, for tests that cannot import this file."""
 
-    Play = Play
+    NodeDriver = NodeDriver
     WALL_MS = WALL_MS
     batch = staticmethod(batch)
     produce = staticmethod(produce)
@@ -174,5 +176,5 @@ def kit() -> type[Kit]:
 
 
 @pytest.fixture
-def play() -> Play:
-    return Play()
+def driver() -> NodeDriver:
+    return NodeDriver()

@@ -10,10 +10,10 @@ from crc32c import crc32c
 from apportion.errors import Code
 from apportion.wire.batch import Record, encode_records
 from apportion.wire.batch_rewrite import stamp_append_time
-from tests.node.topic_play import EARLIEST, LATEST, YOUNGEST, create, listed, produced, stored
+from tests.node.topic_requests import EARLIEST, LATEST, YOUNGEST, create, listed, produced, stored
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 APPEND: dict[str, Any] = {"message_timestamp_type": "LogAppendTime"}
@@ -29,16 +29,16 @@ def batch(*times: int, compression: int = 0, **facts: Any) -> bytes:
 
 
 @pytest.fixture
-def appending(play: "Play") -> "Play":
+def appending(driver: "NodeDriver") -> "NodeDriver":
     """A broker with a topic of this kind, at a wall clock of WALL_MS + 7000."""
-    assert create(play, **APPEND) == (Code.NONE, None)
-    play.now_ms = 7000
-    return play
+    assert create(driver, **APPEND) == (Code.NONE, None)
+    driver.now_ms = 7000
+    return driver
 
 
 @pytest.mark.parametrize("compression", range(5))
 def test_the_header_alone_is_stamped_and_its_crc_made_anew(
-    appending: "Play", kit: "type[Kit]", compression: int
+    appending: "NodeDriver", kit: "type[Kit]", compression: int
 ) -> None:
     sent = batch(kit.WALL_MS - 500, kit.WALL_MS, compression=compression)
     answer = produced(appending, kit.produce("t", sent))
@@ -65,43 +65,43 @@ def test_the_header_alone_is_stamped_and_its_crc_made_anew(
 
 @pytest.mark.parametrize("timestamp_ms", [-1, 0, 1, 1_700_000_000_000 + 7 * 86_400_000])
 def test_no_timestamp_of_a_producer_is_out_of_range(
-    play: "Play", kit: "type[Kit]", timestamp_ms: int
+    driver: "NodeDriver", kit: "type[Kit]", timestamp_ms: int
 ) -> None:
     create(
-        play,
+        driver,
         **APPEND,
         message_timestamp_before_max_ms="1000",
         message_timestamp_after_max_ms="1000",
     )
-    answer = produced(play, kit.produce("t", batch(timestamp_ms)))
+    answer = produced(driver, kit.produce("t", batch(timestamp_ms)))
     assert (answer.error_code, answer.log_append_time_ms) == (Code.NONE, kit.WALL_MS)
 
 
 def test_the_brokers_setting_is_the_default_of_topics(kit: "type[Kit]") -> None:
     defaults: dict[str, Any] = {"log.message.timestamp.type": "LogAppendTime"}
-    play = kit.Play(**defaults)
-    play.create("t")
-    create(play, "own", message_timestamp_type="CreateTime")
-    assert produced(play, kit.produce("t", batch(5))).log_append_time_ms == kit.WALL_MS
-    assert produced(play, kit.produce("own", batch(5))).log_append_time_ms == -1
-    assert [stored(play, kit, topic)[0][1][0].timestamp_ms for topic in ("t", "own")] == [
+    driver = kit.NodeDriver(**defaults)
+    driver.create("t")
+    create(driver, "own", message_timestamp_type="CreateTime")
+    assert produced(driver, kit.produce("t", batch(5))).log_append_time_ms == kit.WALL_MS
+    assert produced(driver, kit.produce("own", batch(5))).log_append_time_ms == -1
+    assert [stored(driver, kit, topic)[0][1][0].timestamp_ms for topic in ("t", "own")] == [
         kit.WALL_MS,
         5,
     ]
 
 
 def test_a_restart_with_another_setting_changes_the_batches_to_come_alone(kit: "type[Kit]") -> None:
-    play = kit.Play()
-    play.create("t")
-    produced(play, kit.produce("t", batch(kit.WALL_MS - 5)))
+    driver = kit.NodeDriver()
+    driver.create("t")
+    produced(driver, kit.produce("t", batch(kit.WALL_MS - 5)))
     for kind, told_ms in (("LogAppendTime", kit.WALL_MS), ("CreateTime", -1)):
-        play.settings = {"log.message.timestamp.type": kind}
-        play = play.crash()
+        driver.settings = {"log.message.timestamp.type": kind}
+        driver = driver.crash()
         assert (
-            produced(play, kit.produce("t", batch(kit.WALL_MS - 5))).log_append_time_ms == told_ms
+            produced(driver, kit.produce("t", batch(kit.WALL_MS - 5))).log_append_time_ms == told_ms
         )
     assert [
-        (header.timestamp_type, records[0].timestamp_ms) for header, records in stored(play, kit)
+        (header.timestamp_type, records[0].timestamp_ms) for header, records in stored(driver, kit)
     ] == [
         (0, kit.WALL_MS - 5),
         (1, kit.WALL_MS),
@@ -111,24 +111,24 @@ def test_a_restart_with_another_setting_changes_the_batches_to_come_alone(kit: "
 
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_offsets_are_found_by_the_time_of_the_append(
-    appending: "Play", kit: "type[Kit]", is_restarted: bool
+    appending: "NodeDriver", kit: "type[Kit]", is_restarted: bool
 ) -> None:
     for _ in range(3):
         produced(appending, kit.produce("t", batch(9, 5, 7)))
         appending.now_ms += 10
-    play = appending.crash() if is_restarted else appending
+    driver = appending.crash() if is_restarted else appending
     first_ms = kit.WALL_MS + 7000
-    assert listed(play, 6) == (0, first_ms)
-    assert listed(play, first_ms) == (0, first_ms)
-    assert listed(play, first_ms + 1) == (3, first_ms + 10)
-    assert listed(play, first_ms + 20) == (6, first_ms + 20)
-    assert listed(play, first_ms + 21) == (-1, -1)
-    assert listed(play, YOUNGEST) == (6, first_ms + 20)
-    assert (listed(play, EARLIEST), listed(play, LATEST)) == ((0, -1), (9, -1))
+    assert listed(driver, 6) == (0, first_ms)
+    assert listed(driver, first_ms) == (0, first_ms)
+    assert listed(driver, first_ms + 1) == (3, first_ms + 10)
+    assert listed(driver, first_ms + 20) == (6, first_ms + 20)
+    assert listed(driver, first_ms + 21) == (-1, -1)
+    assert listed(driver, YOUNGEST) == (6, first_ms + 20)
+    assert (listed(driver, EARLIEST), listed(driver, LATEST)) == ((0, -1), (9, -1))
 
 
 def test_what_was_stamped_is_whole_after_a_crash_and_a_repeat_has_its_first_time(
-    appending: "Play", kit: "type[Kit]"
+    appending: "NodeDriver", kit: "type[Kit]"
 ) -> None:
     sent = batch(5, producer=(7, 0, 0))
     assert produced(appending, kit.produce("t", sent)).log_append_time_ms == kit.WALL_MS + 7000
@@ -142,7 +142,7 @@ def test_what_was_stamped_is_whole_after_a_crash_and_a_repeat_has_its_first_time
 
 
 def test_a_producer_that_claims_the_time_of_the_append_is_refused_with_each_record(
-    appending: "Play", kit: "type[Kit]"
+    appending: "NodeDriver", kit: "type[Kit]"
 ) -> None:
     claimed = bytearray(batch(5, 6))
     stamp_append_time(claimed, kit.WALL_MS)
@@ -153,24 +153,24 @@ def test_a_producer_that_claims_the_time_of_the_append_is_refused_with_each_reco
 
 
 def test_where_producers_give_the_time_such_a_claim_is_dropped(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
+    driver.create("t")
     sent = batch(5, 6)
     claimed = bytearray(sent)
     stamp_append_time(claimed, 6)
-    assert produced(play, kit.produce("t", bytes(claimed))).error_code == Code.NONE
-    [(header, records)] = stored(play, kit)
+    assert produced(driver, kit.produce("t", bytes(claimed))).error_code == Code.NONE
+    [(header, records)] = stored(driver, kit)
     assert (header.attributes, [record.timestamp_ms for record in records]) == (0, [5, 6])
 
 
 def test_a_topic_whose_records_are_stamped_loses_them_by_that_time(kit: "type[Kit]") -> None:
     defaults: dict[str, Any] = {"log.retention.check.interval.ms": 1000}
-    play = kit.Play(**defaults)
-    create(play, **APPEND, retention_ms="5000")
-    produced(play, kit.produce("t", batch(5)))
-    play.sleep(4999)
-    assert listed(play, EARLIEST) == (0, -1)
-    play.sleep(2001)
-    play.flush()
-    assert listed(play, EARLIEST) == (1, -1)
+    driver = kit.NodeDriver(**defaults)
+    create(driver, **APPEND, retention_ms="5000")
+    produced(driver, kit.produce("t", batch(5)))
+    driver.sleep(4999)
+    assert listed(driver, EARLIEST) == (0, -1)
+    driver.sleep(2001)
+    driver.flush()
+    assert listed(driver, EARLIEST) == (1, -1)

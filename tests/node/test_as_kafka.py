@@ -36,7 +36,7 @@ from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTop
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 def patched(batch: bytes, at: int, new: bytes) -> bytes:
@@ -62,25 +62,25 @@ def patched(batch: bytes, at: int, new: bytes) -> bytes:
     ],
 )
 def test_a_batch_is_refused_with_kafkas_code(
-    play: "Play", kit: "type[Kit]", spoil: Callable[..., bytes], code: Code
+    driver: "NodeDriver", kit: "type[Kit]", spoil: Callable[..., bytes], code: Code
 ) -> None:
-    play.create("t")
+    driver.create("t")
     data = PartitionProduceData(index=0, records=spoil(kit.batch(b"a")))
     request = ProduceRequest(
         acks=-1, timeout_ms=1, topic_data=(TopicProduceData(name="t", partition_data=(data,)),)
     )
-    assert play.call(request, 12).responses[0].partition_responses[0].error_code == code
+    assert driver.call(request, 12).responses[0].partition_responses[0].error_code == code
 
 
 def fetched(
-    play: "Play", kit: "type[Kit]", session: tuple[int, int] = (0, -1), **facts: Any
+    driver: "NodeDriver", kit: "type[Kit]", session: tuple[int, int] = (0, -1), **facts: Any
 ) -> tuple[int, list[int]]:
     """The code of the whole answer, and that of its one partition if it has one."""
-    topic_id = play.create("t")
-    play.call(kit.produce("t", kit.batch(b"a")), 12)
+    topic_id = driver.create("t")
+    driver.call(kit.produce("t", kit.batch(b"a")), 12)
     wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000, **facts)
     topic = FetchTopic(topic_id=topic_id, partitions=(wanted,))
-    answer = play.call(
+    answer = driver.call(
         FetchRequest(session_id=session[0], session_epoch=session[1], topics=(topic,)), 18
     )
     return answer.error_code, [
@@ -88,26 +88,30 @@ def fetched(
     ]
 
 
-def test_a_fetch_that_ends_a_session_reads_without_one(play: "Play", kit: "type[Kit]") -> None:
-    assert fetched(play, kit, session=(77, -1)) == (Code.NONE, [Code.NONE])
+def test_a_fetch_that_ends_a_session_reads_without_one(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    assert fetched(driver, kit, session=(77, -1)) == (Code.NONE, [Code.NONE])
 
 
-def test_a_fetch_in_a_session_that_is_none_is_refused(play: "Play", kit: "type[Kit]") -> None:
-    assert fetched(play, kit, session=(77, 3)) == (Code.FETCH_SESSION_ID_NOT_FOUND, [])
+def test_a_fetch_in_a_session_that_is_none_is_refused(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    assert fetched(driver, kit, session=(77, 3)) == (Code.FETCH_SESSION_ID_NOT_FOUND, [])
 
 
 def test_a_fetch_after_an_epoch_that_never_was_is_out_of_range(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    assert fetched(play, kit, last_fetched_epoch=1) == (Code.NONE, [Code.OFFSET_OUT_OF_RANGE])
+    assert fetched(driver, kit, last_fetched_epoch=1) == (Code.NONE, [Code.OFFSET_OUT_OF_RANGE])
 
 
 @pytest.mark.parametrize(
     ("key_type", "code"),
     [(0, 0), (1, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (2, 42), (3, 42), (77, 42)],
 )
-def test_only_groups_have_coordinators(play: "Play", key_type: int, code: int) -> None:
-    answer = play.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=("k",)))
+def test_only_groups_have_coordinators(driver: "NodeDriver", key_type: int, code: int) -> None:
+    answer = driver.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=("k",)))
     assert [each.error_code for each in answer.coordinators] == [code]
 
 
@@ -115,8 +119,8 @@ def test_only_groups_have_coordinators(play: "Play", key_type: int, code: int) -
     ("endpoint", "code"),
     [(1, Code.NONE), (2, Code.MISMATCHED_ENDPOINT_TYPE), (3, Code.UNSUPPORTED_ENDPOINT_TYPE)],
 )
-def test_only_brokers_can_be_described(play: "Play", endpoint: int, code: Code) -> None:
-    answer = play.call(DescribeClusterRequest(endpoint_type=endpoint))
+def test_only_brokers_can_be_described(driver: "NodeDriver", endpoint: int, code: Code) -> None:
+    answer = driver.call(DescribeClusterRequest(endpoint_type=endpoint))
     assert (answer.error_code, answer.endpoint_type) == (code, 1)
 
 
@@ -125,10 +129,10 @@ def test_only_brokers_can_be_described(play: "Play", endpoint: int, code: Code) 
     [("t", 3), ("a b", Code.INVALID_TOPIC_EXCEPTION), ("", Code.INVALID_TOPIC_EXCEPTION)],
 )
 def test_settings_of_a_name_that_no_topic_can_have_are_refused_as_such(
-    play: "Play", name: str, code: int
+    driver: "NodeDriver", name: str, code: int
 ) -> None:
     resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
-    assert play.call(DescribeConfigsRequest(resources=(resource,))).results[0].error_code == code
+    assert driver.call(DescribeConfigsRequest(resources=(resource,))).results[0].error_code == code
 
 
 @pytest.mark.parametrize(
@@ -151,7 +155,7 @@ def test_settings_of_a_name_that_no_topic_can_have_are_refused_as_such(
     ],
 )
 def test_a_setting_has_a_value_that_it_can_have(
-    play: "Play", name: str, value: str, code: Code
+    driver: "NodeDriver", name: str, value: str, code: Code
 ) -> None:
     topic = CreatableTopic(
         name="t",
@@ -159,84 +163,90 @@ def test_a_setting_has_a_value_that_it_can_have(
         replication_factor=1,
         configs=(CreatableTopicConfig(name=name, value=value),),
     )
-    (result,) = play.call(CreateTopicsRequest(topics=(topic,))).topics
+    (result,) = driver.call(CreateTopicsRequest(topics=(topic,))).topics
     assert (result.error_code, result.error_message is None) == (code, code == Code.NONE)
 
 
-def test_operations_are_told_to_those_who_ask(play: "Play") -> None:
-    play.create("t")
+def test_operations_are_told_to_those_who_ask(driver: "NodeDriver") -> None:
+    driver.create("t")
     asked = {
         "include_topic_authorized_operations": True,
         "include_cluster_authorized_operations": True,
     }
     names = tuple(MetadataRequestTopic(name=name) for name in ("t", "none"))
-    answer = play.call(MetadataRequest(topics=names, allow_auto_topic_creation=False, **asked), 10)
+    answer = driver.call(
+        MetadataRequest(topics=names, allow_auto_topic_creation=False, **asked), 10
+    )
     assert answer.cluster_authorized_operations == 8096
     assert [topic.topic_authorized_operations for topic in answer.topics] == [3576, 3576]
     assert (
-        play.call(
+        driver.call(
             DescribeClusterRequest(include_cluster_authorized_operations=True)
         ).cluster_authorized_operations
         == 8096
     )
 
 
-def test_a_topic_that_is_named_twice_has_one_answer(play: "Play") -> None:
-    play.create("t", 2)
+def test_a_topic_that_is_named_twice_has_one_answer(driver: "NodeDriver") -> None:
+    driver.create("t", 2)
     grown = tuple(
         CreatePartitionsTopic(name="t", count=count, assignments=None) for count in (3, 4)
     )
     assert [
-        each.error_code for each in play.call(CreatePartitionsRequest(topics=grown)).results
+        each.error_code for each in driver.call(CreatePartitionsRequest(topics=grown)).results
     ] == [Code.INVALID_REQUEST]
     gone = (DeleteTopicState(name="t", topic_id=bytes(16)),) * 2
-    assert [each.error_code for each in play.call(DeleteTopicsRequest(topics=gone)).responses] == [
-        Code.INVALID_REQUEST
-    ]
+    assert [
+        each.error_code for each in driver.call(DeleteTopicsRequest(topics=gone)).responses
+    ] == [Code.INVALID_REQUEST]
     neither = (DeleteTopicState(name=None, topic_id=bytes(16)),)
     assert [
-        each.error_code for each in play.call(DeleteTopicsRequest(topics=neither)).responses
+        each.error_code for each in driver.call(DeleteTopicsRequest(topics=neither)).responses
     ] == [Code.INVALID_REQUEST]
 
 
-def test_a_group_that_is_named_twice_is_deleted_once(play: "Play") -> None:
-    answer = play.call(DeleteGroupsRequest(groups_names=("g", "h", "g")))
+def test_a_group_that_is_named_twice_is_deleted_once(driver: "NodeDriver") -> None:
+    answer = driver.call(DeleteGroupsRequest(groups_names=("g", "h", "g")))
     assert [(each.group_id, each.error_code) for each in answer.results] == [("g", 69), ("h", 69)]
 
 
 @pytest.mark.parametrize(
     ("brokers", "code"), [((1,), Code.NONE), ((9,), 39), ((), 39), ((1, 9), 39)]
 )
-def test_new_partitions_can_only_be_here(play: "Play", brokers: tuple[int, ...], code: int) -> None:
-    play.create("t", 1)
+def test_new_partitions_can_only_be_here(
+    driver: "NodeDriver", brokers: tuple[int, ...], code: int
+) -> None:
+    driver.create("t", 1)
     where = (CreatePartitionsAssignment(broker_ids=brokers),)
     grown = CreatePartitionsTopic(name="t", count=2, assignments=where)
-    assert play.call(CreatePartitionsRequest(topics=(grown,))).results[0].error_code == code
+    assert driver.call(CreatePartitionsRequest(topics=(grown,))).results[0].error_code == code
 
 
 @pytest.mark.parametrize("word", ["", " ", "a b", "-a", "a.", "a_b", "a\n", "ü"])
-def test_a_client_that_calls_itself_by_no_word_is_told_nothing(play: "Play", word: str) -> None:
+def test_a_client_that_calls_itself_by_no_word_is_told_nothing(
+    driver: "NodeDriver", word: str
+) -> None:
     refused = ApiVersionsResponse(error_code=Code.INVALID_REQUEST)
     for version in (3, 4):
         assert (
-            play.call(
+            driver.call(
                 ApiVersionsRequest(client_software_name=word, client_software_version="1"), version
             )
             == refused
         )
         assert (
-            play.call(
+            driver.call(
                 ApiVersionsRequest(client_software_name="a", client_software_version=word), version
             )
             == refused
         )
-        right = play.call(
+        right = driver.call(
             ApiVersionsRequest(client_software_name="a-b.C", client_software_version="1.0-rc1"),
             version,
         )
         assert right.error_code == Code.NONE
     assert (
-        play.call(
+        driver.call(
             ApiVersionsRequest(client_software_name=word, client_software_version=word), 2
         ).error_code
         == Code.NONE
@@ -244,11 +254,11 @@ def test_a_client_that_calls_itself_by_no_word_is_told_nothing(play: "Play", wor
 
 
 def test_a_partition_whose_offset_is_asked_for_twice_is_told_once_that_this_is_wrong(
-    play: "Play",
+    driver: "NodeDriver",
 ) -> None:
-    play.create("t", 2)
+    driver.create("t", 2)
     wanted = tuple(ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1, 0))
-    answer = play.call(
+    answer = driver.call(
         ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=wanted),)),
         10,
     )
@@ -257,30 +267,32 @@ def test_a_partition_whose_offset_is_asked_for_twice_is_told_once_that_this_is_w
         (1, 0),
     ]
     twice = (ListOffsetsTopic(name="t", partitions=wanted[:1]),) * 2
-    answer = play.call(ListOffsetsRequest(replica_id=-1, topics=twice), 10)
+    answer = driver.call(ListOffsetsRequest(replica_id=-1, topics=twice), 10)
     assert [[each.error_code for each in topic.partitions] for topic in answer.topics] == [[42]]
 
 
 def test_of_a_partition_that_is_fetched_twice_the_last_word_counts(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    play.call(kit.produce("t", kit.batch(b"a")), 12)
+    driver.create("t")
+    driver.call(kit.produce("t", kit.batch(b"a")), 12)
     wanted = tuple(
         FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1000)
         for offset in (0, 1)
     )
-    answer = play.call(
+    answer = driver.call(
         FetchRequest(min_bytes=0, topics=(FetchTopic(topic="t", partitions=wanted),)), 12
     )
     assert [bytes(each.records) for topic in answer.responses for each in topic.partitions] == [b""]
 
 
-def test_a_topic_that_is_asked_for_by_its_name_and_its_id_is_described_once(play: "Play") -> None:
+def test_a_topic_that_is_asked_for_by_its_name_and_its_id_is_described_once(
+    driver: "NodeDriver",
+) -> None:
     named, by_id = (
         MetadataRequestTopic(name="t"),
-        MetadataRequestTopic(name=None, topic_id=play.create("t")),
+        MetadataRequestTopic(name=None, topic_id=driver.create("t")),
     )
-    assert [each.name for each in play.call(MetadataRequest(topics=(named, by_id)), 12).topics] == [
-        "t"
-    ]
+    assert [
+        each.name for each in driver.call(MetadataRequest(topics=(named, by_id)), 12).topics
+    ] == ["t"]

@@ -22,7 +22,7 @@ from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Play
+    from tests.node.conftest import NodeDriver
 
 
 def joining(
@@ -42,8 +42,8 @@ def joining(
 def syncing(joined: JoinGroupResponse, version: Any = 5, **given: Any) -> SyncGroupRequest:
     names = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
     assignments = tuple(
-        SyncGroupRequestAssignment(member_id=member_id, assignment=said)
-        for member_id, said in given.items()
+        SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
+        for member_id, assignment in given.items()
     )
     return SyncGroupRequest(
         group_id="g",
@@ -60,42 +60,44 @@ def beating(joined: JoinGroupResponse) -> HeartbeatRequest:
     )
 
 
-def wait_for(play: "Play", ticket: int) -> JoinGroupResponse:
+def wait_for(driver: "NodeDriver", ticket: int) -> JoinGroupResponse:
     """The answer to a request that waits for others or for the clock."""
     for _ in range(5):
-        play.flush()
-        play.sleep(0)
-    result: JoinGroupResponse = play.answers[ticket]
+        driver.flush()
+        driver.sleep(0)
+    result: JoinGroupResponse = driver.answers[ticket]
     return result
 
 
-def led(play: "Play", version: int = 9) -> JoinGroupResponse:
+def led(driver: "NodeDriver", version: int = 9) -> JoinGroupResponse:
     """What the only member of a group is told when it joins."""
-    member_id = play.call(joining(), version).member_id if version >= 4 else ""
-    return wait_for(play, play.ask(joining(member_id), version))
+    member_id = driver.call(joining(), version).member_id if version >= 4 else ""
+    return wait_for(driver, driver.ask(joining(member_id), version))
 
 
-def settled(play: "Play") -> JoinGroupResponse:
+def settled(driver: "NodeDriver") -> JoinGroupResponse:
     """A group of one that has its assignment."""
-    joined = led(play)
+    joined = led(driver)
     defaults: dict[str, Any] = {joined.member_id: b"all"}
-    assert play.call(syncing(joined, **defaults)).assignment == b"all"
+    assert driver.call(syncing(joined, **defaults)).assignment == b"all"
     return joined
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_a_member_joins_syncs_beats_and_leaves_in_every_version(play: "Play", version: int) -> None:
-    joined = led(play, version)
+def test_a_member_joins_syncs_beats_and_leaves_in_every_version(
+    driver: "NodeDriver", version: int
+) -> None:
+    joined = led(driver, version)
     assert (joined.error_code, joined.generation_id, joined.leader) == (
         Code.NONE,
         1,
         joined.member_id,
     )
     sync_version = min(version, 5)
-    synced = play.call(syncing(joined, sync_version, **{joined.member_id: b"all"}), sync_version)
+    synced = driver.call(syncing(joined, sync_version, **{joined.member_id: b"all"}), sync_version)
     assert (synced.error_code, synced.assignment) == (Code.NONE, b"all")
-    assert play.call(beating(joined), min(version, 4)).error_code == Code.NONE
-    (group,) = play.call(DescribeGroupsRequest(groups=("g",)), min(version, 6)).groups
+    assert driver.call(beating(joined), min(version, 4)).error_code == Code.NONE
+    (group,) = driver.call(DescribeGroupsRequest(groups=("g",)), min(version, 6)).groups
     assert (group.group_state, group.protocol_data, len(group.members)) == ("Stable", "range", 1)
     who = (
         {"members": (MemberIdentity(member_id=joined.member_id),)}
@@ -103,52 +105,57 @@ def test_a_member_joins_syncs_beats_and_leaves_in_every_version(play: "Play", ve
         else {"member_id": joined.member_id}
     )
     leaving = LeaveGroupRequest(group_id="g", **who)
-    assert play.call(leaving, min(version, 5)).error_code == Code.NONE
-    (group,) = play.call(DescribeGroupsRequest(groups=("g",))).groups
+    assert driver.call(leaving, min(version, 5)).error_code == Code.NONE
+    (group,) = driver.call(DescribeGroupsRequest(groups=("g",))).groups
     assert (group.group_state, group.members) == ("Empty", ())
 
 
-def test_nobody_is_told_an_assignment_that_could_be_lost(play: "Play") -> None:
-    joined = led(play)
+def test_nobody_is_told_an_assignment_that_could_be_lost(driver: "NodeDriver") -> None:
+    joined = led(driver)
     defaults: dict[str, Any] = {joined.member_id: b"all"}
-    ticket = play.ask(syncing(joined, **defaults))
-    beat = play.ask(beating(joined))
-    assert not {ticket, beat} & set(play.answers)
-    play.flush()
-    assert (play.answers[ticket].assignment, play.answers[beat].error_code) == (b"all", Code.NONE)
+    ticket = driver.ask(syncing(joined, **defaults))
+    beat = driver.ask(beating(joined))
+    assert not {ticket, beat} & set(driver.answers)
+    driver.flush()
+    assert (driver.answers[ticket].assignment, driver.answers[beat].error_code) == (
+        b"all",
+        Code.NONE,
+    )
 
 
-def test_an_assignment_that_the_disk_refused_was_never_given(play: "Play") -> None:
-    joined = settled(play)
-    play.ask(joining(joined.member_id))  # the leader wants another generation
-    play.flush()
-    again = next(answer for answer in reversed(play.answers.values()))
+def test_an_assignment_that_the_disk_refused_was_never_given(driver: "NodeDriver") -> None:
+    joined = settled(driver)
+    driver.ask(joining(joined.member_id))  # the leader wants another generation
+    driver.flush()
+    again = next(answer for answer in reversed(driver.answers.values()))
     assert again.generation_id == 2
-    lost = play.ask(syncing(again, **{again.member_id: b"new"}))
-    waits = play.ask(joining(instance_id="i"), 3)
-    play.fail_flush()
-    codes = [play.answers[ticket].error_code for ticket in (lost, waits)]
+    lost = driver.ask(syncing(again, **{again.member_id: b"new"}))
+    waits = driver.ask(joining(instance_id="i"), 3)
+    driver.fail_flush()
+    codes = [driver.answers[ticket].error_code for ticket in (lost, waits)]
     assert codes == [Code.COORDINATOR_NOT_AVAILABLE] * 2
-    play.sleep(2_000)
-    play.flush()
+    driver.sleep(2_000)
+    driver.flush()
     # of generation 1, which is the last one that there was
-    assert play.call(syncing(joined)).assignment == b"all"
+    assert driver.call(syncing(joined)).assignment == b"all"
     # the lost generation gave nobody anything, so who speaks of it keeps what it holds and joins
     # again
-    assert play.call(beating(again)).error_code == Code.REBALANCE_IN_PROGRESS
+    assert driver.call(beating(again)).error_code == Code.REBALANCE_IN_PROGRESS
 
 
-def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(play: "Play") -> None:
-    joined = settled(play)
-    play = play.crash()
-    assert play.call(syncing(joined)).assignment == b"all"
-    play.sleep(9_999)
-    assert play.call(beating(joined)).error_code == Code.NONE
-    play.sleep(10_000)
-    play.flush()
-    assert play.call(beating(joined)).error_code == Code.UNKNOWN_MEMBER_ID
-    play = play.crash()
-    (group,) = play.call(ListGroupsRequest()).groups
+def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(
+    driver: "NodeDriver",
+) -> None:
+    joined = settled(driver)
+    driver = driver.crash()
+    assert driver.call(syncing(joined)).assignment == b"all"
+    driver.sleep(9_999)
+    assert driver.call(beating(joined)).error_code == Code.NONE
+    driver.sleep(10_000)
+    driver.flush()
+    assert driver.call(beating(joined)).error_code == Code.UNKNOWN_MEMBER_ID
+    driver = driver.crash()
+    (group,) = driver.call(ListGroupsRequest()).groups
     assert (group.group_id, group.group_state, group.protocol_type, group.group_type) == (
         "g",
         "Empty",
@@ -157,36 +164,38 @@ def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(play: 
     )
 
 
-def test_whoever_hung_up_is_not_told_and_the_others_are(play: "Play") -> None:
-    joined = settled(play)
-    gone, stays = play.ask(joining(instance_id="i")), play.ask(joining(instance_id="j"))
-    play.node.step(Gone((Ticket(gone),)), play.now)
-    play.ask(joining(joined.member_id))
-    play.flush()
-    assert (gone in play.answers, play.answers[stays].generation_id) == (False, 2)
+def test_whoever_hung_up_is_not_told_and_the_others_are(driver: "NodeDriver") -> None:
+    joined = settled(driver)
+    gone, stays = driver.ask(joining(instance_id="i")), driver.ask(joining(instance_id="j"))
+    driver.node.step(Gone((Ticket(gone),)), driver.now)
+    driver.ask(joining(joined.member_id))
+    driver.flush()
+    assert (gone in driver.answers, driver.answers[stays].generation_id) == (False, 2)
 
 
-def test_groups_of_several_shards_are_described_in_their_order_and_each_once(play: "Play") -> None:
+def test_groups_of_several_shards_are_described_in_their_order_and_each_once(
+    driver: "NodeDriver",
+) -> None:
     for group_id in ("a", "b", "c"):
-        play.call(joining(group_id=group_id))
-    described = play.call(DescribeGroupsRequest(groups=("c", "a", "none", "c"))).groups
-    found = [(group.group_id, group.error_code, group.group_state) for group in described]
-    assert found == [
+        driver.call(joining(group_id=group_id))
+    described = driver.call(DescribeGroupsRequest(groups=("c", "a", "none", "c"))).groups
+    results = [(group.group_id, group.error_code, group.group_state) for group in described]
+    assert results == [
         ("c", 0, "Empty"),
         ("a", 0, "Empty"),
         ("none", Code.GROUP_ID_NOT_FOUND, "Dead"),
     ]
-    deleted = play.call(DeleteGroupsRequest(groups_names=("a", "b"))).results
+    deleted = driver.call(DeleteGroupsRequest(groups_names=("a", "b"))).results
     assert [each.error_code for each in deleted] == [Code.NONE, Code.NONE]
-    assert [group.group_id for group in play.call(ListGroupsRequest()).groups] == ["c"]
+    assert [group.group_id for group in driver.call(ListGroupsRequest()).groups] == ["c"]
 
 
-def test_the_first_member_of_the_other_protocol_makes_an_empty_group_its_own_for_good(
-    play: "Play",
+def test_the_first_member_of_the_other_protocol_converts_an_empty_group_for_good(
+    driver: "NodeDriver",
 ) -> None:
-    play.create("t")
-    joined = settled(play)
-    play.call(
+    driver.create("t")
+    joined = settled(driver)
+    driver.call(
         LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=joined.member_id),))
     )
     beat = ConsumerGroupHeartbeatRequest(
@@ -197,7 +206,7 @@ def test_the_first_member_of_the_other_protocol_makes_an_empty_group_its_own_for
         subscribed_topic_names=("t",),
         topic_partitions=(),
     )
-    assert play.call(beat).error_code == Code.NONE
-    play = play.crash()
-    (group,) = play.call(ListGroupsRequest()).groups
+    assert driver.call(beat).error_code == Code.NONE
+    driver = driver.crash()
+    (group,) = driver.call(ListGroupsRequest()).groups
     assert (group.group_id, group.group_type) == ("g", "consumer")

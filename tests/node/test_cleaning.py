@@ -21,7 +21,7 @@ from apportion.wire.messages.offset_commit import (
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 SMALL: dict[str, Any] = {"offsets.topic.segment.bytes": 2000, "offsets.topic.num.partitions": 1}
@@ -36,63 +36,65 @@ def commit(group_id: str, offset: int) -> OffsetCommitRequest:
     )
 
 
-def committed(play: "Play", group_id: str) -> int | None:
+def committed(driver: "NodeDriver", group_id: str) -> int | None:
     asked = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
-    topics = play.call(asked, 9).groups[0].topics
+    topics = driver.call(asked, 9).groups[0].topics
     return topics[0].partitions[0].committed_offset if topics else None
 
 
-def log_of(play: "Play") -> Log:
-    [partition] = [each for each in play.node.partitions() if each.topic.name == OFFSETS]
+def log_of(driver: "NodeDriver") -> Log:
+    [partition] = [each for each in driver.node.partitions() if each.topic.name == OFFSETS]
     return partition.log
 
 
-def records(play: Any) -> list[Record]:
+def records(driver: Any) -> list[Record]:
     """Offset, key and value of all that a client reads of the log."""
-    found, offset = [], 0
+    result, offset = [], 0
     while views := list(
-        split_batches(play.call(play.fetch(OFFSETS, offset), 12).responses[0].partitions[0].records)
+        split_batches(
+            driver.call(driver.fetch(OFFSETS, offset), 12).responses[0].partitions[0].records
+        )
     ):
         for view in views:
-            found += [record for record in decode_batch(view) if record.offset >= offset]
+            result += [record for record in decode_batch(view) if record.offset >= offset]
         last = views[-1]
         offset = int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big") + 1
-    return found
-
-
-def last_of_each_key(found: list[Record]) -> dict[bytes | None, tuple[int, bytes | None]]:
-    return {record.key: (record.offset, record.value) for record in found}
-
-
-def clean(play: "Play") -> None:
-    """Time passes until no cleaning is under way."""
-    for _ in range(1000):
-        play.sleep(cleaning.PAUSE_MS)
-        play.flush()
-    assert not any(name.endswith(".cleaned") for name in files(play))
-
-
-def files(play: "Play") -> tuple[str, ...]:
-    [topic] = [topic for topic in play.node.topics if topic.name == OFFSETS]
-    return play.disk.list_dir(f"topics/{topic.id.hex()}/{OFFSETS}-0")
-
-
-@pytest.fixture
-def busy(kit: "type[Kit]") -> "Play":
-    """A broker with a group that has committed a hundred times, and one that has once; everything
-    is on the disk.
-    """
-    play: Any = kit.Play(**SMALL)
-    play.fetch = kit.fetch
-    play.create("t")
-    play.call(commit("rare", 7), 9)
-    for offset in range(100):
-        play.call(commit("busy", offset), 9)
-    result: Play = play
     return result
 
 
-def test_a_log_of_many_commits_is_cleaned_and_says_the_same(busy: "Play") -> None:
+def last_of_each_key(kept: list[Record]) -> dict[bytes | None, tuple[int, bytes | None]]:
+    return {record.key: (record.offset, record.value) for record in kept}
+
+
+def clean(driver: "NodeDriver") -> None:
+    """Time passes until no cleaning is under way."""
+    for _ in range(1000):
+        driver.sleep(cleaning.PAUSE_MS)
+        driver.flush()
+    assert not any(name.endswith(".cleaned") for name in files(driver))
+
+
+def files(driver: "NodeDriver") -> tuple[str, ...]:
+    [topic] = [topic for topic in driver.node.topics if topic.name == OFFSETS]
+    return driver.disk.list_dir(f"topics/{topic.id.hex()}/{OFFSETS}-0")
+
+
+@pytest.fixture
+def busy(kit: "type[Kit]") -> "NodeDriver":
+    """A broker with a group that has committed a hundred times, and one that has once; everything
+    is on the disk.
+    """
+    driver: Any = kit.NodeDriver(**SMALL)
+    driver.fetch = kit.fetch
+    driver.create("t")
+    driver.call(commit("rare", 7), 9)
+    for offset in range(100):
+        driver.call(commit("busy", offset), 9)
+    result: NodeDriver = driver
+    return result
+
+
+def test_a_log_of_many_commits_is_cleaned_and_says_the_same(busy: "NodeDriver") -> None:
     before, size_bytes, end = records(busy), log_of(busy).size_bytes, log_of(busy).next_offset
     clean(busy)
     after = records(busy)
@@ -108,25 +110,25 @@ def test_a_log_of_many_commits_is_cleaned_and_says_the_same(busy: "Play") -> Non
 
 
 def test_every_log_that_wants_it_is_cleaned_one_after_another(kit: "type[Kit]") -> None:
-    play = kit.Play(**SMALL | {"offsets.topic.num.partitions": 4})
-    play.create("t")
+    driver = kit.NodeDriver(**SMALL | {"offsets.topic.num.partitions": 4})
+    driver.create("t")
     groups = [f"g{number}" for number in range(12)]
     for offset in range(40):
         for group in groups:
-            play.call(commit(group, offset), 9)
+            driver.call(commit(group, offset), 9)
     for _ in range(200):
-        play.sleep(cleaning.PAUSE_MS)
-        play.flush()
+        driver.sleep(cleaning.PAUSE_MS)
+        driver.flush()
     logs = [
-        partition.log for partition in play.node.partitions() if partition.topic.name == OFFSETS
+        partition.log for partition in driver.node.partitions() if partition.topic.name == OFFSETS
     ]
-    assert (len(logs), len(play.notes)) == (4, 4)
+    assert (len(logs), len(driver.notes)) == (4, 4)
     assert [log for log in logs if log.size_bytes > 4000 or log.has_leftovers] == []
-    again = play.crash()
+    again = driver.crash()
     assert [committed(again, group) for group in groups] == [39] * len(groups)
 
 
-def test_a_log_at_rest_is_left_alone(busy: "Play") -> None:
+def test_a_log_at_rest_is_left_alone(busy: "NodeDriver") -> None:
     clean(busy)
     notes, names = list(busy.notes), files(busy)
     clean(busy)
@@ -138,7 +140,7 @@ def test_a_log_at_rest_is_left_alone(busy: "Play") -> None:
     assert (busy.notes, files(busy)) == (notes, names)
 
 
-def test_a_start_cleans_what_was_written_before_it(busy: "Play") -> None:
+def test_a_start_cleans_what_was_written_before_it(busy: "NodeDriver") -> None:
     again = busy.crash()
     assert len([name for name in files(again) if name.endswith(".log")]) > 4
     clean(again)
@@ -146,7 +148,7 @@ def test_a_start_cleans_what_was_written_before_it(busy: "Play") -> None:
     assert (committed(again.crash(), "busy"), committed(again, "rare")) == (99, 7)
 
 
-def test_the_records_of_deleted_groups_go_after_a_day(busy: "Play") -> None:
+def test_the_records_of_deleted_groups_go_after_a_day(busy: "NodeDriver") -> None:
     assert busy.call(DeleteGroupsRequest(groups_names=("rare",))).results[0].error_code == Code.NONE
     tombstones = {record.key for record in records(busy) if record.value is None}
     assert len(tombstones) == 1
@@ -175,12 +177,12 @@ def test_a_crash_or_a_refused_flush_in_a_cleaning_costs_nothing(
     if busy.pending:
         busy.fail_flush()
         assert (committed(busy, "busy"), committed(busy, "rare")) == (99, 7)
-    for play in (again, busy):
-        play.call(commit("busy", 1000), 9)
-        clean(play)
-        assert log_of(play).size_bytes < 3000
-        assert not log_of(play).has_leftovers
-        later = play.crash()
+    for driver in (again, busy):
+        driver.call(commit("busy", 1000), 9)
+        clean(driver)
+        assert log_of(driver).size_bytes < 3000
+        assert not log_of(driver).has_leftovers
+        later = driver.crash()
         assert (committed(later, "busy"), committed(later, "rare")) == (1000, 7)
 
 
@@ -195,45 +197,47 @@ chapters = st.tuples(st.sampled_from("ab"), st.integers(1, 3), st.lists(happenin
 )
 @given(st.lists(chapters, min_size=25, max_size=40))
 def test_no_commit_is_lost_whatever_befalls_a_cleaning(
-    kit: "type[Kit]", story: list[tuple[str, int, list[str]]]
+    kit: "type[Kit]", steps: list[tuple[str, int, list[str]]]
 ) -> None:
     defaults: dict[str, Any] = {
         "offsets.topic.segment.bytes": 150,
         "offsets.topic.num.partitions": 1,
     }
-    play = kit.Play(**defaults)
-    play.create("t")
-    last, told, asked = 0, {"a": 0, "b": 0}, {}
-    for group, count, happens in story:
+    driver = kit.NodeDriver(**defaults)
+    driver.create("t")
+    last, last_offsets, asked = 0, {"a": 0, "b": 0}, {}
+    for group, count, happens in steps:
         for _ in range(count):
             last += 1
-            asked[play.ask(commit(group, last), 9)] = group, last
+            asked[driver.ask(commit(group, last), 9)] = group, last
         for what in happens:
             if what == "sleep":
-                play.sleep(cleaning.PAUSE_MS)
+                driver.sleep(cleaning.PAUSE_MS)
             elif "crash" in what:
-                play = play.crash(None if what == "crash" else 100_000)
+                driver = driver.crash(None if what == "crash" else 100_000)
                 asked.clear()
-            elif play.pending:
-                play.flush_once() if what == "flush" else play.fail_flush()
-            for ticket in [ticket for ticket in asked if ticket in play.answers]:
+            elif driver.pending:
+                driver.flush_once() if what == "flush" else driver.fail_flush()
+            for ticket in [ticket for ticket in asked if ticket in driver.answers]:
                 group_id, offset = asked.pop(ticket)
-                if play.answers[ticket].topics[0].partitions[0].error_code == Code.NONE:
-                    told[group_id] = offset
-    again = play.crash()
-    for group_id, offset in told.items():
+                if driver.answers[ticket].topics[0].partitions[0].error_code == Code.NONE:
+                    last_offsets[group_id] = offset
+    again = driver.crash()
+    for group_id, offset in last_offsets.items():
         assert offset <= (committed(again, group_id) or 0) <= last
     for _ in range(20):
         again.sleep(cleaning.PAUSE_MS)
         again.flush()
     assert [note for note in again.notes if note.level != "info"] == []
     assert not log_of(again).has_leftovers
-    assert {group_id: committed(again, group_id) for group_id in told} == {
-        group_id: committed(again.crash(), group_id) for group_id in told
+    assert {group_id: committed(again, group_id) for group_id in last_offsets} == {
+        group_id: committed(again.crash(), group_id) for group_id in last_offsets
     }
 
 
-def test_a_full_disk_puts_a_cleaning_off(busy: "Play", monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_puts_a_cleaning_off(
+    busy: "NodeDriver", monkeypatch: pytest.MonkeyPatch
+) -> None:
     busy.disk.free_bytes = 0
     busy.sleep(100)
     [note] = busy.notes
@@ -248,7 +252,7 @@ def test_a_full_disk_puts_a_cleaning_off(busy: "Play", monkeypatch: pytest.Monke
     assert [note.level for note in busy.notes] == ["warning", "info"]
 
 
-def test_a_damaged_log_is_said_once_and_not_cleaned(busy: "Play") -> None:
+def test_a_damaged_log_is_said_once_and_not_cleaned(busy: "NodeDriver") -> None:
     segment = log_of(busy).closed_segments(1000)[1]
     busy.disk.append(segment.path, 100, b"\xff")
     clean(busy)

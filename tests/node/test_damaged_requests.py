@@ -162,7 +162,7 @@ damages = st.lists(
 )
 
 
-def frame_of(request: Any, back: Any, places: list[tuple[int, int]], cut: int | None) -> bytes:
+def frame_of(request: Any, back: Any, positions: list[tuple[int, int]], cut: int | None) -> bytes:
     """The request in some version, with bytes changed behind its header."""
     versions = api_of(type(request)).versions
     version = versions[-1 - back % len(versions)]
@@ -172,8 +172,8 @@ def frame_of(request: Any, back: Any, places: list[tuple[int, int]], cut: int | 
         frame = bytearray(encode_request(request, version, 1, "c")[4:])
     except ValueError:  # that version cannot say it
         frame = bytearray(encode_request(request, versions[-1], 1, "c")[4:])
-    for place, byte in places:
-        at = 8 + place % (len(frame) - 8)
+    for position, byte in positions:
+        at = 8 + position % (len(frame) - 8)
         frame[at] = byte
     return bytes(frame[: len(frame) - cut] if cut else frame)
 
@@ -185,17 +185,17 @@ def frame_of(request: Any, back: Any, places: list[tuple[int, int]], cut: int | 
 def test_no_damage_breaks_a_node(
     kit: "type[Kit]", damaged: list[tuple[int, int, list[tuple[int, int]], int | None]]
 ) -> None:
-    play = kit.Play()
-    play.create("t", 3)
+    driver = kit.NodeDriver()
+    driver.create("t", 3)
     requests = [*requests_about_topics(kit), *requests_about_groups()]
     for which, cut, changes, length in damaged:
         try:
             incoming = decode_request(frame_of(requests[which], cut, changes, length))
         except DecodeError:
             continue
-        play.ask(incoming.body, incoming.version)  # which also encodes the answer
-        play.flush()
-    play.sleep(100_000)
-    play.flush()
-    assert play.call(ListGroupsRequest()).error_code == 0
-    play.crash()
+        driver.ask(incoming.body, incoming.version)  # which also encodes the answer
+        driver.flush()
+    driver.sleep(100_000)
+    driver.flush()
+    assert driver.call(ListGroupsRequest()).error_code == 0
+    driver.crash()

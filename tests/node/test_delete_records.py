@@ -29,7 +29,7 @@ from apportion.wire.messages.list_offsets import (
 )
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 LATEST, EARLIEST, YOUNGEST = -1, -2, -3
@@ -42,53 +42,55 @@ def trim(offset: int, topic: str = "t", partition: int = 0) -> DeleteRecordsRequ
     )
 
 
-def trimmed(play: "Play", offset: Any, topic: Any = "t", partition: int = 0) -> tuple[int, Code]:
+def trimmed(
+    driver: "NodeDriver", offset: Any, topic: Any = "t", partition: int = 0
+) -> tuple[int, Code]:
     """Low watermark and code."""
-    [topic] = play.call(trim(offset, topic, partition)).topics
+    [topic] = driver.call(trim(offset, topic, partition)).topics
     [result] = topic.partitions
     assert result.partition_index == partition
     return result.low_watermark, result.error_code
 
 
-def listed(play: "Play", when: int) -> int:
+def listed(driver: "NodeDriver", when: int) -> int:
     wanted = ListOffsetsPartition(partition_index=0, timestamp=when)
-    [topic] = play.call(
+    [topic] = driver.call(
         ListOffsetsRequest(topics=(ListOffsetsTopic(name="t", partitions=(wanted,)),)), 10
     ).topics
     result: int = topic.partitions[0].offset
     return result
 
 
-def values(play: "Play", kit: "type[Kit]", offset: int) -> tuple[Any, int]:
+def values(driver: "NodeDriver", kit: "type[Kit]", offset: int) -> tuple[Any, int]:
     """What a client reads from `offset` on, or the code that it is told; and where the log
     begins.
     """
-    partition = play.call(kit.fetch("t", offset), 12).responses[0].partitions[0]
-    found = [record for view in split_batches(partition.records) for record in decode_batch(view)]
-    read = [bytes(record.value or b"") for record in found if record.offset >= offset]
+    partition = driver.call(kit.fetch("t", offset), 12).responses[0].partitions[0]
+    records = [record for view in split_batches(partition.records) for record in decode_batch(view)]
+    read = [bytes(record.value or b"") for record in records if record.offset >= offset]
     return partition.error_code or read, partition.log_start_offset
 
 
-def files(play: "Play") -> tuple[str, ...]:
-    [topic] = list(play.node.topics)
-    return play.disk.list_dir(f"topics/{topic.id.hex()}/t-0")
+def files(driver: "NodeDriver") -> tuple[str, ...]:
+    [topic] = list(driver.node.topics)
+    return driver.disk.list_dir(f"topics/{topic.id.hex()}/t-0")
 
 
 @pytest.fixture
-def filled(kit: "type[Kit]") -> "Play":
+def filled(kit: "type[Kit]") -> "NodeDriver":
     """A broker with a topic of ten records, two in a batch."""
-    play = kit.Play()
-    play.create("t")
+    driver = kit.NodeDriver()
+    driver.create("t")
     for number in range(0, 10, 2):
         made = kit.batch(
             b"%d" % number, b"%d" % (number + 1), timestamp_ms=kit.WALL_MS - 50 + number
         )
-        play.call(kit.produce("t", made), 12)
-    return play
+        driver.call(kit.produce("t", made), 12)
+    return driver
 
 
 def test_readers_find_the_log_to_begin_where_it_was_told_to(
-    filled: "Play", kit: "type[Kit]"
+    filled: "NodeDriver", kit: "type[Kit]"
 ) -> None:
     assert trimmed(filled, 5) == (5, Code.NONE)
     assert values(filled, kit, 4) == (Code.OFFSET_OUT_OF_RANGE, -1)
@@ -101,11 +103,11 @@ def test_readers_find_the_log_to_begin_where_it_was_told_to(
     ) == (5, 10, 8, 5)
 
 
-def test_a_log_never_begins_earlier_again(filled: "Play") -> None:
+def test_a_log_never_begins_earlier_again(filled: "NodeDriver") -> None:
     assert [trimmed(filled, offset) for offset in (7, 3, 0)] == [(7, Code.NONE)] * 3
 
 
-def test_minus_one_is_all_that_can_be_read(filled: "Play", kit: "type[Kit]") -> None:
+def test_minus_one_is_all_that_can_be_read(filled: "NodeDriver", kit: "type[Kit]") -> None:
     assert trimmed(filled, -1) == (10, Code.NONE)
     assert values(filled, kit, 10) == ([], 10)
     assert (
@@ -132,7 +134,7 @@ def test_minus_one_is_all_that_can_be_read(filled: "Play", kit: "type[Kit]") -> 
     ],
 )
 def test_what_may_not_be_deleted_is_refused_with_kafkas_code(
-    filled: "Play", wanted: tuple[Any, ...], code: Code
+    filled: "NodeDriver", wanted: tuple[Any, ...], code: Code
 ) -> None:
     config = CreatableTopicConfig(name="cleanup.policy", value="compact")
     topic = CreatableTopic(
@@ -142,14 +144,14 @@ def test_what_may_not_be_deleted_is_refused_with_kafkas_code(
     assert trimmed(filled, *wanted) == (-1, code)
 
 
-def test_a_topic_that_is_compacted_and_deleted_from_loses_records(filled: "Play") -> None:
+def test_a_topic_that_is_compacted_and_deleted_from_loses_records(filled: "NodeDriver") -> None:
     config = CreatableTopicConfig(name="cleanup.policy", value="compact, delete")
     topic = CreatableTopic(name="both", num_partitions=1, replication_factor=1, configs=(config,))
     filled.call(CreateTopicsRequest(topics=(topic,)))
     assert trimmed(filled, 0, "both") == (0, Code.NONE)
 
 
-def test_of_a_partition_that_is_named_twice_the_last_word_counts(filled: "Play") -> None:
+def test_of_a_partition_that_is_named_twice_the_last_word_counts(filled: "NodeDriver") -> None:
     twice = DeleteRecordsRequest(topics=trim(9).topics + trim(2).topics)
     [topic] = filled.call(twice).topics
     assert topic.partitions == (
@@ -158,7 +160,7 @@ def test_of_a_partition_that_is_named_twice_the_last_word_counts(filled: "Play")
 
 
 def test_records_are_not_said_to_be_deleted_before_that_is_on_the_disk(
-    filled: "Play", kit: "type[Kit]"
+    filled: "NodeDriver", kit: "type[Kit]"
 ) -> None:
     asked = filled.ask(trim(5))
     assert asked not in filled.answers
@@ -170,7 +172,7 @@ def test_records_are_not_said_to_be_deleted_before_that_is_on_the_disk(
 
 @pytest.mark.parametrize("tear_bytes", [None, 0])
 def test_what_was_deleted_stays_deleted_after_a_crash(
-    filled: "Play", kit: "type[Kit]", tear_bytes: int | None
+    filled: "NodeDriver", kit: "type[Kit]", tear_bytes: int | None
 ) -> None:
     trimmed(filled, 3)
     trimmed(filled, 5)
@@ -180,7 +182,9 @@ def test_what_was_deleted_stays_deleted_after_a_crash(
     assert [name for name in files(again) if name.endswith(".start")] == [f"{5:020d}.start"]
 
 
-def test_a_disk_that_refuses_the_flush_leaves_the_records(filled: "Play", kit: "type[Kit]") -> None:
+def test_a_disk_that_refuses_the_flush_leaves_the_records(
+    filled: "NodeDriver", kit: "type[Kit]"
+) -> None:
     trimmed(filled, 2)
     asked = filled.ask(trim(5))
     filled.fail_flush()
@@ -193,7 +197,7 @@ def test_a_disk_that_refuses_the_flush_leaves_the_records(filled: "Play", kit: "
 
 
 def test_a_full_disk_refuses_one_partition_alone(
-    filled: "Play", monkeypatch: pytest.MonkeyPatch
+    filled: "NodeDriver", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: str, size_bytes: int) -> NoReturn:
         raise DiskError("create", path, OSError(28, "no space"))
@@ -205,28 +209,28 @@ def test_a_full_disk_refuses_one_partition_alone(
 
 def test_files_of_deleted_records_leave_the_disk(kit: "type[Kit]") -> None:
     defaults: dict[str, Any] = {"log.segment.bytes": 300}
-    play = kit.Play(**defaults)
-    play.create("t")
+    driver = kit.NodeDriver(**defaults)
+    driver.create("t")
     for number in range(20):
-        play.call(kit.produce("t", kit.batch(b"%d" % number * 40)), 12)
-    before = [name for name in files(play) if name.endswith(".log")]
-    trimmed(play, 15)
-    left = [name for name in files(play) if name.endswith(".log")]
+        driver.call(kit.produce("t", kit.batch(b"%d" % number * 40)), 12)
+    before = [name for name in files(driver) if name.endswith(".log")]
+    trimmed(driver, 15)
+    left = [name for name in files(driver) if name.endswith(".log")]
     assert (len(before) > 5, left) == (True, before[-len(left) :])
     assert int(left[0][:20]) <= 15 < int(left[1][:20])
-    trimmed(play, -1)
-    assert [name for name in files(play) if not name.endswith(".sealed")] == [
+    trimmed(driver, -1)
+    assert [name for name in files(driver) if not name.endswith(".sealed")] == [
         before[-1],
         f"{20:020d}.start",
     ]
-    again = play.crash()
+    again = driver.crash()
     assert (listed(again, EARLIEST), listed(again, LATEST)) == (20, 20)
 
 
 def test_the_settings_of_a_topic_say_how_large_its_files_grow(kit: "type[Kit]") -> None:
-    play = kit.Play()
+    driver = kit.NodeDriver()
     config = CreatableTopicConfig(name="segment.bytes", value="1048576")
-    play.call(
+    driver.call(
         CreateTopicsRequest(
             topics=(
                 CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=(config,)),
@@ -234,25 +238,25 @@ def test_the_settings_of_a_topic_say_how_large_its_files_grow(kit: "type[Kit]") 
         )
     )
     for _ in range(3):
-        play.call(kit.produce("t", kit.batch(b"x" * 700_000)), 12)
-    assert [int(name[:20]) for name in files(play) if name.endswith(".log")] == [0, 1, 2]
+        driver.call(kit.produce("t", kit.batch(b"x" * 700_000)), 12)
+    assert [int(name[:20]) for name in files(driver) if name.endswith(".log")] == [0, 1, 2]
 
 
 def test_a_batch_that_was_deleted_and_is_sent_again_is_known_after_a_crash(
     kit: "type[Kit]",
 ) -> None:
-    play = kit.Play()
-    play.create("t")
+    driver = kit.NodeDriver()
+    driver.create("t")
     once = kit.batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0)
-    play.call(kit.produce("t", once), 12)
-    trimmed(play, -1)
-    again = play.crash()
+    driver.call(kit.produce("t", once), 12)
+    trimmed(driver, -1)
+    again = driver.crash()
     answer = again.call(kit.produce("t", once), 12).responses[0].partition_responses[0]
     assert (answer.base_offset, answer.error_code, listed(again, LATEST)) == (0, Code.NONE, 1)
 
 
 def test_whoever_waits_for_records_that_are_deleted_is_told(
-    filled: "Play", kit: "type[Kit]"
+    filled: "NodeDriver", kit: "type[Kit]"
 ) -> None:
     asked = filled.ask(kit.fetch("t", 5, max_wait_ms=10_000, min_bytes=10_000), 12)
     trimmed(filled, 8)
@@ -277,27 +281,27 @@ def test_a_partition_is_what_a_plain_list_would_be_through_any_number_of_crashes
     kit: "type[Kit]", plays: list[tuple[str, int]], crashes: list[int | None]
 ) -> None:
     defaults: dict[str, Any] = {"log.segment.bytes": 400}
-    play = kit.Play(**defaults)
-    play.create("t")
+    driver = kit.NodeDriver(**defaults)
+    driver.create("t")
     start, end = 0, 0
     for number, (what, count) in enumerate(plays):
         if what == "produce":
-            play.call(
+            driver.call(
                 kit.produce("t", kit.batch(*(b"%d" % (end + each) for each in range(count)))), 12
             )
             end += count
         elif count <= end:
             start = max(start, count)
-            assert trimmed(play, count) == (start, Code.NONE)
+            assert trimmed(driver, count) == (start, Code.NONE)
         else:
-            assert trimmed(play, count) == (-1, Code.OFFSET_OUT_OF_RANGE)
+            assert trimmed(driver, count) == (-1, Code.OFFSET_OUT_OF_RANGE)
         if number < len(crashes):
-            play = play.crash(crashes[number])
-        found: list[bytes] = []
+            driver = driver.crash(crashes[number])
+        read_back: list[bytes] = []
         at = start
         while at < end:
-            more, _ = values(play, kit, at)
-            found += more
+            more, _ = values(driver, kit, at)
+            read_back += more
             at += len(more)
-        assert found == [b"%d" % each for each in range(start, end)]
-        assert (listed(play, EARLIEST), listed(play, LATEST)) == (start, end)
+        assert read_back == [b"%d" % each for each in range(start, end)]
+        assert (listed(driver, EARLIEST), listed(driver, LATEST)) == (start, end)

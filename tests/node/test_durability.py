@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PARTITIONS = 2
 GROUPS = ("g", "h")
 
-deeds = st.one_of(
+steps = st.one_of(
     st.tuples(st.just("produce"), st.integers(0, PARTITIONS - 1), st.integers(1, 3)),
     st.tuples(st.just("commit"), st.sampled_from(GROUPS), st.integers(0, 99)),
     st.tuples(st.just("read"), st.sampled_from(GROUPS), st.integers(0, PARTITIONS - 1)),
@@ -34,7 +34,7 @@ deeds = st.one_of(
 )
 
 
-class World:
+class DurabilityModel:
     """A broker's lives, what its clients asked in the present one, and what they were told in
     any.
     """
@@ -42,8 +42,8 @@ class World:
     def __init__(self, kit: "type[Kit]") -> None:
         self.kit = kit
         defaults: dict[str, Any] = {"log.segment.bytes": 400}
-        self.play = kit.Play(**defaults)
-        self.play.create("t", PARTITIONS)
+        self.driver = kit.NodeDriver(**defaults)
+        self.driver.create("t", PARTITIONS)
         self.sent = 0
         self.acknowledged: dict[Any, Any] = {}  # (partition, offset) -> value
         self.asked_produce: dict[int, tuple[int, list[bytes]]] = {}  # ticket -> partition, values
@@ -55,88 +55,88 @@ class World:
     def produce(self, partition: int, count: int) -> None:
         values = [b"%d" % (self.sent + n) for n in range(count)]
         self.sent += count
-        ticket = self.play.ask(self.kit.produce("t", self.kit.batch(*values), partition), 12)
+        ticket = self.driver.ask(self.kit.produce("t", self.kit.batch(*values), partition), 12)
         self.asked_produce[ticket] = partition, values
 
     def commit(self, group: str, offset: int) -> None:
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
-        ticket = self.play.ask(OffsetCommitRequest(group_id=group, topics=(topic,)), 9)
+        ticket = self.driver.ask(OffsetCommitRequest(group_id=group, topics=(topic,)), 9)
         entry = [offset, False]
         self.commits[group].append(entry)
         self.asked_commit[ticket] = entry
 
     def read(self, group: str, partition: int) -> None:
         """Whatever a reader is shown now must be there for ever, so it counts as acknowledged."""
-        self.asked_read[self.play.ask(self.kit.fetch("t", partition=partition), 12)] = partition
+        self.asked_read[self.driver.ask(self.kit.fetch("t", partition=partition), 12)] = partition
 
     def note_records(self, partition: int, answer: Any) -> None:
         if answer.error_code == Code.KAFKA_STORAGE_ERROR:
             return
         for view in split_batches(answer.responses[0].partitions[0].records):
             for record in decode_batch(view):
-                place = partition, record.offset
-                assert self.acknowledged.setdefault(place, record.value) == record.value
+                position = partition, record.offset
+                assert self.acknowledged.setdefault(position, record.value) == record.value
 
     def hear(self) -> None:
         """What the clients were told since the last time."""
-        for ticket in [each for each in self.asked_produce if each in self.play.answers]:
+        for ticket in [each for each in self.asked_produce if each in self.driver.answers]:
             partition, values = self.asked_produce.pop(ticket)
-            said = self.play.answers[ticket].responses[0].partition_responses[0]
-            if said.error_code == Code.NONE:
+            response = self.driver.answers[ticket].responses[0].partition_responses[0]
+            if response.error_code == Code.NONE:
                 for n, value in enumerate(values):
                     assert (
-                        self.acknowledged.setdefault((partition, said.base_offset + n), value)
+                        self.acknowledged.setdefault((partition, response.base_offset + n), value)
                         == value
                     )
-        for ticket in [each for each in self.asked_commit if each in self.play.answers]:
+        for ticket in [each for each in self.asked_commit if each in self.driver.answers]:
             entry = self.asked_commit.pop(ticket)
-            entry[1] = self.play.answers[ticket].topics[0].partitions[0].error_code == Code.NONE
+            entry[1] = self.driver.answers[ticket].topics[0].partitions[0].error_code == Code.NONE
 
-        for ticket in [each for each in self.asked_read if each in self.play.answers]:
-            self.note_records(self.asked_read.pop(ticket), self.play.answers[ticket])
+        for ticket in [each for each in self.asked_read if each in self.driver.answers]:
+            self.note_records(self.asked_read.pop(ticket), self.driver.answers[ticket])
 
-    def act(self, deed: str, first: int | str | None, second: int | None) -> None:
-        if deed in ("produce", "commit", "read"):
-            getattr(self, deed)(first, second)
-        elif deed == "crash":
+    def act(self, step: str, first: int | str | None, second: int | None) -> None:
+        if step in ("produce", "commit", "read"):
+            getattr(self, step)(first, second)
+        elif step == "crash":
             self.hear()
-            self.play = self.play.crash(second)
+            self.driver = self.driver.crash(second)
             self.asked_produce.clear()
             self.asked_commit.clear()
             self.asked_read.clear()
-        elif self.play.pending:
-            self.play.flush_once() if deed == "flush" else self.play.fail_flush()
+        elif self.driver.pending:
+            self.driver.flush_once() if step == "flush" else self.driver.fail_flush()
         self.hear()
 
     def check(self) -> None:
         """After one more crash everything that anybody was told is there."""
-        self.play = self.play.crash()
+        self.driver = self.driver.crash()
         for partition in range(PARTITIONS):
-            found: dict[Any, Any] = {}
-            answer = self.play.call(
+            stored: dict[Any, Any] = {}
+            answer = self.driver.call(
                 self.kit.fetch("t", partition=partition, partition_max_bytes=1 << 20), 12
             )
             offset = 0
             while views := list(split_batches(answer.responses[0].partitions[0].records)):
                 for view in views:
-                    found |= {record.offset: record.value for record in decode_batch(view)}
-                offset = max(found) + 1
-                answer = self.play.call(self.kit.fetch("t", offset, partition), 12)
+                    stored |= {record.offset: record.value for record in decode_batch(view)}
+                offset = max(stored) + 1
+                answer = self.driver.call(self.kit.fetch("t", offset, partition), 12)
             expected = {
                 at: value for (where, at), value in self.acknowledged.items() if where == partition
             }
-            assert expected.items() <= found.items()
-            assert sorted(found) == list(range(len(found)))
+            assert expected.items() <= stored.items()
+            assert sorted(stored) == list(range(len(stored)))
         for group, asked in self.commits.items():
             fetch = OffsetFetchRequest(
                 groups=(OffsetFetchRequestGroup(group_id=group, topics=None),)
             )
-            topics = self.play.call(fetch, 9).groups[0].topics
+            topics = self.driver.call(fetch, 9).groups[0].topics
             last = topics[0].partitions[0].committed_offset if topics else None
-            told = [n for n, (_, acknowledged) in enumerate(asked) if acknowledged]
-            possible = [offset for offset, _ in asked[told[-1] if told else 0 :]] + (
-                [] if told else [None]
+            confirmed = [n for n, (_, acknowledged) in enumerate(asked) if acknowledged]
+            possible = [offset for offset, _ in asked[confirmed[-1] if confirmed else 0 :]] + (
+                [] if confirmed else [None]
             )
             assert last in possible
 
@@ -144,14 +144,14 @@ class World:
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(st.lists(deeds, max_size=30))
+@given(st.lists(steps, max_size=30))
 def test_nothing_that_was_acknowledged_is_ever_lost(
     kit: "type[Kit]", history: list[tuple[str, int | str | None, int | None]]
 ) -> None:
-    world = World(kit)
-    for deed in history:
-        world.act(*deed)
-    world.check()
+    model = DurabilityModel(kit)
+    for step in history:
+        model.act(*step)
+    model.check()
 
 
 @settings(
@@ -166,17 +166,17 @@ def test_nothing_that_was_acknowledged_is_ever_lost(
 def test_members_that_were_let_in_are_in_after_a_crash(
     kit: "type[Kit]", history: list[tuple[str, str]]
 ) -> None:
-    play = kit.Play()
-    play.create("t", 4)
+    driver = kit.NodeDriver()
+    driver.create("t", 4)
     epochs: dict[str, int] = {}
-    for member, deed in history:
-        if deed == "crash":
-            play = play.crash()
-        elif deed == "time":
-            play.sleep(500)
+    for member, step in history:
+        if step == "crash":
+            driver = driver.crash()
+        elif step == "time":
+            driver.sleep(500)
         else:
-            epoch = {"join": epochs.get(member, 0), "leave": -1}[deed]
-            said = ConsumerGroupHeartbeatRequest(
+            epoch = {"join": epochs.get(member, 0), "leave": -1}[step]
+            heartbeat = ConsumerGroupHeartbeatRequest(
                 group_id="g",
                 member_id=member,
                 member_epoch=epoch,
@@ -184,17 +184,17 @@ def test_members_that_were_let_in_are_in_after_a_crash(
                 subscribed_topic_names=("t",) if epoch == 0 else None,
                 topic_partitions=() if epoch == 0 else None,
             )
-            answer = play.call(said)
+            answer = driver.call(heartbeat)
             if answer.error_code == Code.NONE:
                 epochs[member] = answer.member_epoch
             else:
                 assert member not in epochs
                 assert answer.error_code in (Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
-            if deed == "leave":
+            if step == "leave":
                 epochs.pop(member, None)
-    play = play.crash()
+    driver = driver.crash()
     for member, epoch in epochs.items():
-        answer = play.call(
+        answer = driver.call(
             ConsumerGroupHeartbeatRequest(group_id="g", member_id=member, member_epoch=epoch)
         )
         assert answer.error_code == Code.NONE

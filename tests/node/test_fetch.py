@@ -25,7 +25,7 @@ from apportion.wire.messages.offset_for_leader_epoch import (
 )
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 VERSION = 12
@@ -41,164 +41,170 @@ def only(answer: FetchResponse) -> PartitionData:
 
 
 def test_an_empty_partition_makes_a_fetch_wait_until_its_time_is_up(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    ticket = play.ask(kit.fetch("t", max_wait_ms=500), VERSION)
-    play.sleep(499)
-    assert ticket not in play.answers
-    play.sleep(1)
-    found = only(play.answers[ticket])
-    assert found.records is not None
-    assert (found.error_code, bytes(found.records)) == (Code.NONE, b"")
+    driver.create("t")
+    ticket = driver.ask(kit.fetch("t", max_wait_ms=500), VERSION)
+    driver.sleep(499)
+    assert ticket not in driver.answers
+    driver.sleep(1)
+    partition = only(driver.answers[ticket])
+    assert partition.records is not None
+    assert (partition.error_code, bytes(partition.records)) == (Code.NONE, b"")
 
 
 def test_a_waiting_fetch_is_answered_when_the_record_is_durable(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    ticket = play.ask(kit.fetch("t", max_wait_ms=500), VERSION)
-    play.ask(kit.produce("t", kit.batch(b"a")), VERSION)
-    assert ticket not in play.answers
-    play.flush()
-    assert offsets_in(only(play.answers[ticket])) == [0]
-    play.sleep(1000)  # and not once more
+    driver.create("t")
+    ticket = driver.ask(kit.fetch("t", max_wait_ms=500), VERSION)
+    driver.ask(kit.produce("t", kit.batch(b"a")), VERSION)
+    assert ticket not in driver.answers
+    driver.flush()
+    assert offsets_in(only(driver.answers[ticket])) == [0]
+    driver.sleep(1000)  # and not once more
 
 
-def test_min_bytes_are_waited_for(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
+def test_min_bytes_are_waited_for(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    driver.create("t")
     size = len(kit.batch(b"a"))
-    ticket = play.ask(kit.fetch("t", max_wait_ms=500, min_bytes=2 * size), VERSION)
-    play.call(kit.produce("t", kit.batch(b"a")), VERSION)
-    assert ticket not in play.answers
-    play.call(kit.produce("t", kit.batch(b"b")), VERSION)
-    assert offsets_in(only(play.answers[ticket])) == [0, 1]
+    ticket = driver.ask(kit.fetch("t", max_wait_ms=500, min_bytes=2 * size), VERSION)
+    driver.call(kit.produce("t", kit.batch(b"a")), VERSION)
+    assert ticket not in driver.answers
+    driver.call(kit.produce("t", kit.batch(b"b")), VERSION)
+    assert offsets_in(only(driver.answers[ticket])) == [0, 1]
 
 
 def test_what_came_before_the_deadline_is_answered_even_if_it_is_too_little(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    ticket = play.ask(kit.fetch("t", max_wait_ms=500, min_bytes=10_000), VERSION)
-    play.call(kit.produce("t", kit.batch(b"a")), VERSION)
-    play.sleep(500)
-    assert offsets_in(only(play.answers[ticket])) == [0]
+    driver.create("t")
+    ticket = driver.ask(kit.fetch("t", max_wait_ms=500, min_bytes=10_000), VERSION)
+    driver.call(kit.produce("t", kit.batch(b"a")), VERSION)
+    driver.sleep(500)
+    assert offsets_in(only(driver.answers[ticket])) == [0]
 
 
-def test_a_fetch_whose_connection_is_gone_is_forgotten(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
-    ticket = play.ask(kit.fetch("t", max_wait_ms=500), VERSION)
-    play.node.step(Gone((Ticket(ticket),)), play.now)
-    play.call(kit.produce("t", kit.batch(b"a")), VERSION)
-    play.sleep(1000)
-    assert ticket not in play.answers
+def test_a_fetch_whose_connection_is_gone_is_forgotten(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    driver.create("t")
+    ticket = driver.ask(kit.fetch("t", max_wait_ms=500), VERSION)
+    driver.node.step(Gone((Ticket(ticket),)), driver.now)
+    driver.call(kit.produce("t", kit.batch(b"a")), VERSION)
+    driver.sleep(1000)
+    assert ticket not in driver.answers
 
 
-def test_offsets_outside_the_log_are_out_of_range(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
-    play.call(kit.produce("t", kit.batch(b"a")), VERSION)
-    assert only(play.call(kit.fetch("t", 2), VERSION)).error_code == Code.OFFSET_OUT_OF_RANGE
-    assert only(play.call(kit.fetch("t", -1), VERSION)).error_code == Code.OFFSET_OUT_OF_RANGE
-    assert only(play.call(kit.fetch("t", 1), VERSION)).error_code == Code.NONE
+def test_offsets_outside_the_log_are_out_of_range(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    driver.create("t")
+    driver.call(kit.produce("t", kit.batch(b"a")), VERSION)
+    assert only(driver.call(kit.fetch("t", 2), VERSION)).error_code == Code.OFFSET_OUT_OF_RANGE
+    assert only(driver.call(kit.fetch("t", -1), VERSION)).error_code == Code.OFFSET_OUT_OF_RANGE
+    assert only(driver.call(kit.fetch("t", 1), VERSION)).error_code == Code.NONE
 
 
 def test_an_offset_in_the_middle_of_a_batch_gives_the_whole_batch(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    play.call(kit.produce("t", kit.batch(b"a", b"b", b"c")), VERSION)
-    assert offsets_in(only(play.call(kit.fetch("t", 1), VERSION))) == [0, 1, 2]
+    driver.create("t")
+    driver.call(kit.produce("t", kit.batch(b"a", b"b", b"c")), VERSION)
+    assert offsets_in(only(driver.call(kit.fetch("t", 1), VERSION))) == [0, 1, 2]
 
 
 def test_the_first_batch_comes_however_large_and_the_limits_hold_for_the_rest(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t", 2)
+    driver.create("t", 2)
     for partition in (0, 1):
         for _ in range(3):
-            play.call(kit.produce("t", kit.batch(b"x" * 1000), partition), VERSION)
-    assert offsets_in(only(play.call(kit.fetch("t", partition_max_bytes=10), VERSION))) == [0]
+            driver.call(kit.produce("t", kit.batch(b"x" * 1000), partition), VERSION)
+    assert offsets_in(only(driver.call(kit.fetch("t", partition_max_bytes=10), VERSION))) == [0]
     size = len(kit.batch(b"x" * 1000))
-    places = tuple(
+    partitions = tuple(
         FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=10 * size) for n in (0, 1)
     )
     both = FetchRequest(
-        max_bytes=4 * size, min_bytes=1, topics=(FetchTopic(topic="t", partitions=places),)
+        max_bytes=4 * size, min_bytes=1, topics=(FetchTopic(topic="t", partitions=partitions),)
     )
-    first, second = play.call(both, VERSION).responses[0].partitions
+    first, second = driver.call(both, VERSION).responses[0].partitions
     assert (offsets_in(first), offsets_in(second)) == ([0, 1, 2], [0])
 
 
-def test_topics_are_found_by_id_from_version_13_on(play: "Play", kit: "type[Kit]") -> None:
-    topic_id = play.create("t")
-    play.call(kit.produce("t", kit.batch(b"a")), VERSION)
-    place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+def test_topics_are_found_by_id_from_version_13_on(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    topic_id = driver.create("t")
+    driver.call(kit.produce("t", kit.batch(b"a")), VERSION)
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
     request = FetchRequest(
-        max_bytes=1000, topics=(FetchTopic(topic_id=topic_id, partitions=(place,)),)
+        max_bytes=1000, topics=(FetchTopic(topic_id=topic_id, partitions=(partition,)),)
     )
-    answer = play.call(request, 17)
+    answer = driver.call(request, 17)
     assert (answer.responses[0].topic_id, offsets_in(only(answer))) == (topic_id, [0])
-    play.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
-    assert only(play.call(request, 17)).error_code == Code.UNKNOWN_TOPIC_ID
+    driver.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
+    assert only(driver.call(request, 17)).error_code == Code.UNKNOWN_TOPIC_ID
 
 
-def test_a_deleted_topic_ends_the_wait_for_it(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
-    ticket = play.ask(kit.fetch("t", max_wait_ms=500), VERSION)
-    play.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
-    assert only(play.answers[ticket]).error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+def test_a_deleted_topic_ends_the_wait_for_it(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    driver.create("t")
+    ticket = driver.ask(kit.fetch("t", max_wait_ms=500), VERSION)
+    driver.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
+    assert only(driver.answers[ticket]).error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_sessions_are_never_opened_so_none_can_be_found(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
-    assert play.call(kit.fetch("t", session_epoch=0), VERSION).session_id == 0
+def test_sessions_are_never_opened_so_none_can_be_found(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    driver.create("t")
+    assert driver.call(kit.fetch("t", session_epoch=0), VERSION).session_id == 0
     assert (
-        play.call(kit.fetch("t", session_id=5, session_epoch=1), VERSION).error_code
+        driver.call(kit.fetch("t", session_id=5, session_epoch=1), VERSION).error_code
         == Code.FETCH_SESSION_ID_NOT_FOUND
     )
 
 
-def test_a_newer_leader_epoch_than_the_only_one_is_unknown(play: "Play") -> None:
-    play.create("t")
-    place = FetchPartition(
+def test_a_newer_leader_epoch_than_the_only_one_is_unknown(driver: "NodeDriver") -> None:
+    driver.create("t")
+    partition = FetchPartition(
         partition=0, current_leader_epoch=1, fetch_offset=0, partition_max_bytes=100
     )
-    request = FetchRequest(topics=(FetchTopic(topic="t", partitions=(place,)),))
-    assert only(play.call(request, VERSION)).error_code == Code.UNKNOWN_LEADER_EPOCH
+    request = FetchRequest(topics=(FetchTopic(topic="t", partitions=(partition,)),))
+    assert only(driver.call(request, VERSION)).error_code == Code.UNKNOWN_LEADER_EPOCH
 
 
-def listed(play: "Play", timestamp: int, version: int = 11) -> tuple[Code, int, int]:
+def listed(driver: "NodeDriver", timestamp: int, version: int = 11) -> tuple[Code, int, int]:
     partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    answer = play.call(
+    answer = driver.call(
         ListOffsetsRequest(
             replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(partition,)),)
         ),
         version,
     )
-    found = answer.topics[0].partitions[0]
-    return Code(found.error_code), found.offset, found.timestamp
+    listed_partition = answer.topics[0].partitions[0]
+    return Code(listed_partition.error_code), listed_partition.offset, listed_partition.timestamp
 
 
-def test_offsets_are_listed_by_place_and_by_time(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
+def test_offsets_are_listed_by_place_and_by_time(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    driver.create("t")
     at = kit.WALL_MS
-    assert listed(play, -3) == (Code.NONE, -1, -1)
+    assert listed(driver, -3) == (Code.NONE, -1, -1)
     for ms in (10, 30, 20):
-        play.call(kit.produce("t", kit.batch(b"a", timestamp_ms=at + ms)), VERSION)
-    assert listed(play, -1) == (Code.NONE, 3, -1)
-    assert listed(play, -2) == (Code.NONE, 0, -1)
-    assert listed(play, -3) == (Code.NONE, 1, at + 30)
-    assert listed(play, -4) == (Code.NONE, 0, -1)
-    assert listed(play, -5) == (Code.NONE, -1, -1)
-    assert listed(play, at + 15) == (Code.NONE, 1, at + 30)
-    assert listed(play, at + 31) == (Code.NONE, -1, -1)
-    assert listed(play, -3, version=6) == (Code.UNSUPPORTED_VERSION, -1, -1)
+        driver.call(kit.produce("t", kit.batch(b"a", timestamp_ms=at + ms)), VERSION)
+    assert listed(driver, -1) == (Code.NONE, 3, -1)
+    assert listed(driver, -2) == (Code.NONE, 0, -1)
+    assert listed(driver, -3) == (Code.NONE, 1, at + 30)
+    assert listed(driver, -4) == (Code.NONE, 0, -1)
+    assert listed(driver, -5) == (Code.NONE, -1, -1)
+    assert listed(driver, at + 15) == (Code.NONE, 1, at + 30)
+    assert listed(driver, at + 31) == (Code.NONE, -1, -1)
+    assert listed(driver, -3, version=6) == (Code.UNSUPPORTED_VERSION, -1, -1)
 
 
-def test_offsets_that_are_not_durable_are_not_listed(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
-    play.ask(kit.produce("t", kit.batch(b"a")), VERSION)
-    ticket = play.ask(
+def test_offsets_that_are_not_durable_are_not_listed(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    driver.create("t")
+    driver.ask(kit.produce("t", kit.batch(b"a")), VERSION)
+    ticket = driver.ask(
         ListOffsetsRequest(
             replica_id=-1,
             topics=(
@@ -208,18 +214,18 @@ def test_offsets_that_are_not_durable_are_not_listed(play: "Play", kit: "type[Ki
             ),
         )
     )
-    assert play.answers[ticket].topics[0].partitions[0].offset == 0
+    assert driver.answers[ticket].topics[0].partitions[0].offset == 0
 
 
-def test_the_one_epoch_ends_at_the_high_watermark(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
-    play.call(kit.produce("t", kit.batch(b"a", b"b")), VERSION)
+def test_the_one_epoch_ends_at_the_high_watermark(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    driver.create("t")
+    driver.call(kit.produce("t", kit.batch(b"a", b"b")), VERSION)
 
     def end_of(epoch: int) -> int:
-        place = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
-        topic = OffsetForLeaderTopic(topic="t", partitions=(place,))
+        partition = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
+        topic = OffsetForLeaderTopic(topic="t", partitions=(partition,))
         result: int = (
-            play.call(OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)))
+            driver.call(OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)))
             .topics[0]
             .partitions[0]
             .end_offset
@@ -230,25 +236,25 @@ def test_the_one_epoch_ends_at_the_high_watermark(play: "Play", kit: "type[Kit]"
 
 
 def test_a_partition_that_is_named_twice_is_waited_for_and_answered_once(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    driver.create("t")
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
     for topics in (
-        (FetchTopic(topic="t", partitions=(place, place)),),
-        (FetchTopic(topic="t", partitions=(place,)),) * 2,
+        (FetchTopic(topic="t", partitions=(partition, partition)),),
+        (FetchTopic(topic="t", partitions=(partition,)),) * 2,
     ):
-        late = play.ask(FetchRequest(max_wait_ms=500, min_bytes=10_000, topics=topics), VERSION)
-        play.sleep(500)
+        late = driver.ask(FetchRequest(max_wait_ms=500, min_bytes=10_000, topics=topics), VERSION)
+        driver.sleep(500)
         assert [
-            each.error_code for topic in play.answers[late].responses for each in topic.partitions
+            each.error_code for topic in driver.answers[late].responses for each in topic.partitions
         ] == [Code.NONE]
         stored = (
-            play.call(kit.produce("t", kit.batch(b"a")), VERSION)
+            driver.call(kit.produce("t", kit.batch(b"a")), VERSION)
             .responses[0]
             .partition_responses[0]
         )
-        early = play.ask(kit.fetch("t", stored.base_offset + 1, max_wait_ms=500), VERSION)
-        assert early not in play.answers
-        play.call(kit.produce("t", kit.batch(b"b")), VERSION)
-        assert len(offsets_in(only(play.answers[early]))) == 1
+        early = driver.ask(kit.fetch("t", stored.base_offset + 1, max_wait_ms=500), VERSION)
+        assert early not in driver.answers
+        driver.call(kit.produce("t", kit.batch(b"b")), VERSION)
+        assert len(offsets_in(only(driver.answers[early]))) == 1

@@ -28,7 +28,7 @@ from apportion.wire.records.codec import encode_key
 from apportion.wire.records.groups import OffsetCommitKey
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 def join(
@@ -52,11 +52,11 @@ def commit(group_id: str, offset: Any, member_id: str = "", epoch: int = -1) -> 
     )
 
 
-def committed(play: "Play", *group_ids: str) -> dict[str, list[int]]:
+def committed(driver: "NodeDriver", *group_ids: str) -> dict[str, list[int]]:
     groups = tuple(
         OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids
     )
-    answer = play.call(OffsetFetchRequest(groups=groups), 9)
+    answer = driver.call(OffsetFetchRequest(groups=groups), 9)
     return {
         group.group_id: [
             each.committed_offset for topic in group.topics for each in topic.partitions
@@ -65,88 +65,90 @@ def committed(play: "Play", *group_ids: str) -> dict[str, list[int]]:
     }
 
 
-def test_whoever_looks_sees_the_topics_and_the_shard_of_a_group_with_its_log(play: "Play") -> None:
-    play.create("t", 3)
-    play.call(join("g"))
-    [(log, shard)] = play.node.shards()
+def test_whoever_looks_sees_the_topics_and_the_shard_of_a_group_with_its_log(
+    driver: "NodeDriver",
+) -> None:
+    driver.create("t", 3)
+    driver.call(join("g"))
+    [(log, shard)] = driver.node.shards()
     assert (log.topic.name, log.index) == (
         "__consumer_offsets",
         shard_of("g", log.topic.partitions),
     )
     assert list(shard.ledger.groups) == ["g"]
-    assert log in list(play.node.partitions())
-    assert [topic.name for topic in play.node.topics] == ["__consumer_offsets", "t"]
+    assert log in list(driver.node.partitions())
+    assert [topic.name for topic in driver.node.topics] == ["__consumer_offsets", "t"]
 
 
-def test_a_member_joins_only_when_its_records_are_durable(play: "Play") -> None:
-    play.create("t", 3)
-    ticket = play.ask(join("g"))
-    assert ticket not in play.answers
-    play.flush()
-    answer = play.answers[ticket]
+def test_a_member_joins_only_when_its_records_are_durable(driver: "NodeDriver") -> None:
+    driver.create("t", 3)
+    ticket = driver.ask(join("g"))
+    assert ticket not in driver.answers
+    driver.flush()
+    answer = driver.answers[ticket]
     assert (answer.error_code, answer.member_epoch > 0) == (Code.NONE, True)
     assert [each.partitions for each in answer.assignment.topic_partitions] == [(0, 1, 2)]
 
 
-def test_a_view_waits_for_what_it_would_show(play: "Play") -> None:
-    play.create("t")
-    play.call(commit("g", 1), 9)
-    play.ask(commit("g", 2), 9)
-    view = play.ask(
+def test_a_view_waits_for_what_it_would_show(driver: "NodeDriver") -> None:
+    driver.create("t")
+    driver.call(commit("g", 1), 9)
+    driver.ask(commit("g", 2), 9)
+    view = driver.ask(
         OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9
     )
-    assert view not in play.answers
-    play.flush_once()
-    assert play.answers[view].groups[0].topics[0].partitions[0].committed_offset == 2
+    assert view not in driver.answers
+    driver.flush_once()
+    assert driver.answers[view].groups[0].topics[0].partitions[0].committed_offset == 2
 
 
-def test_another_shards_view_does_not_wait(play: "Play") -> None:
-    play.create("t")
-    play.call(commit("g", 1), 9)
+def test_another_shards_view_does_not_wait(driver: "NodeDriver") -> None:
+    driver.create("t")
+    driver.call(commit("g", 1), 9)
     other = next(name for name in "hijk" if shard_of(name, 50) != shard_of("g", 50))
-    play.call(commit(other, 5), 9)
-    play.ask(commit("g", 2), 9)
-    view = play.ask(
+    driver.call(commit(other, 5), 9)
+    driver.ask(commit("g", 2), 9)
+    view = driver.ask(
         OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=other, topics=None),)), 9
     )
-    assert play.answers[view].groups[0].topics[0].partitions[0].committed_offset == 5
+    assert driver.answers[view].groups[0].topics[0].partitions[0].committed_offset == 5
 
 
-def test_groups_and_offsets_are_there_after_a_crash(play: "Play") -> None:
-    play.create("t", 2)
-    first = play.call(join("g"))
-    play.call(commit("g", 7, first.member_id, first.member_epoch), 9)
-    play.call(commit("simple", 3), 9)
-    play = play.crash()
-    assert committed(play, "g", "simple", "none") == {"g": [7], "simple": [3], "none": []}
+def test_groups_and_offsets_are_there_after_a_crash(driver: "NodeDriver") -> None:
+    driver.create("t", 2)
+    first = driver.call(join("g"))
+    driver.call(commit("g", 7, first.member_id, first.member_epoch), 9)
+    driver.call(commit("simple", 3), 9)
+    driver = driver.crash()
+    assert committed(driver, "g", "simple", "none") == {"g": [7], "simple": [3], "none": []}
     steady = ConsumerGroupHeartbeatRequest(
         group_id="g", member_id="m", member_epoch=first.member_epoch
     )
-    assert play.call(steady).error_code == Code.NONE
+    assert driver.call(steady).error_code == Code.NONE
 
 
 def test_a_member_that_falls_silent_is_put_out(kit: "type[Kit]") -> None:
     defaults: dict[str, Any] = {"group.consumer.session.timeout.ms": 6000}
-    play = kit.Play(**defaults)
-    play.create("t")
-    play.call(join("g"))
-    play.sleep(6000)
-    play.flush()
+    driver = kit.NodeDriver(**defaults)
+    driver.create("t")
+    driver.call(join("g"))
+    driver.sleep(6000)
+    driver.flush()
     steady = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
-    assert play.call(steady).error_code == Code.UNKNOWN_MEMBER_ID
+    assert driver.call(steady).error_code == Code.UNKNOWN_MEMBER_ID
 
 
-def test_requests_over_several_groups_are_joined_in_their_order(play: "Play") -> None:
-    play.create("t")
+def test_requests_over_several_groups_are_joined_in_their_order(driver: "NodeDriver") -> None:
+    driver.create("t")
     names = [f"group-{n}" for n in range(8)]
     for n, name in enumerate(names):
-        play.call(commit(name, n), 9)
-    assert committed(play, *reversed(names)) == {name: [n] for n, name in enumerate(names)}
-    listed = play.call(ListGroupsRequest()).groups
+        driver.call(commit(name, n), 9)
+    assert committed(driver, *reversed(names)) == {name: [n] for n, name in enumerate(names)}
+    listed = driver.call(ListGroupsRequest()).groups
     assert sorted(group.group_id for group in listed) == names
-    described = play.call(ConsumerGroupDescribeRequest(group_ids=tuple(names[:3]))).groups
+    described = driver.call(ConsumerGroupDescribeRequest(group_ids=tuple(names[:3]))).groups
     assert [group.group_id for group in described] == names[:3]
-    deleted = play.call(DeleteGroupsRequest(groups_names=("no", *names[:2]))).results
+    deleted = driver.call(DeleteGroupsRequest(groups_names=("no", *names[:2]))).results
     assert [(each.group_id, each.error_code) for each in deleted] == [
         ("no", Code.GROUP_ID_NOT_FOUND),
         (names[0], Code.NONE),
@@ -155,27 +157,29 @@ def test_requests_over_several_groups_are_joined_in_their_order(play: "Play") ->
 
 
 @pytest.mark.parametrize("others", [(), ("h",)])
-def test_a_group_that_is_named_again_is_told_of_once(play: "Play", others: tuple[str, ...]) -> None:
-    play.create("t", 3)
-    play.call(commit("g", 5))
+def test_a_group_that_is_named_again_is_told_of_once(
+    driver: "NodeDriver", others: tuple[str, ...]
+) -> None:
+    driver.create("t", 3)
+    driver.call(commit("g", 5))
     named = ("g", *others, "g", "g")
-    described = play.call(ConsumerGroupDescribeRequest(group_ids=named))
+    described = driver.call(ConsumerGroupDescribeRequest(group_ids=named))
     assert [group.group_id for group in described.groups] == ["g", *others]
     groups = tuple(OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in named)
-    fetched = play.call(OffsetFetchRequest(groups=groups), 9)
+    fetched = driver.call(OffsetFetchRequest(groups=groups), 9)
     assert sorted(group.group_id for group in fetched.groups) == sorted(["g", *others])
 
 
-def test_requests_over_no_group_are_answered(play: "Play") -> None:
-    assert play.call(ListGroupsRequest()).groups == ()
-    assert play.call(DeleteGroupsRequest(groups_names=())).results == ()
-    assert play.call(ConsumerGroupDescribeRequest(group_ids=())).groups == ()
+def test_requests_over_no_group_are_answered(driver: "NodeDriver") -> None:
+    assert driver.call(ListGroupsRequest()).groups == ()
+    assert driver.call(DeleteGroupsRequest(groups_names=())).results == ()
+    assert driver.call(ConsumerGroupDescribeRequest(group_ids=())).groups == ()
 
 
-def test_members_learn_of_new_partitions_only_when_these_are_durable(play: "Play") -> None:
-    topic_id = play.create("t")
-    epoch = play.call(join("g")).member_epoch
-    play.create("u")
+def test_members_learn_of_new_partitions_only_when_these_are_durable(driver: "NodeDriver") -> None:
+    topic_id = driver.create("t")
+    epoch = driver.call(join("g")).member_epoch
+    driver.create("u")
     subscribe = ConsumerGroupHeartbeatRequest(
         group_id="g",
         member_id="m",
@@ -183,100 +187,102 @@ def test_members_learn_of_new_partitions_only_when_these_are_durable(play: "Play
         subscribed_topic_names=("t", "u"),
         topic_partitions=(),
     )
-    answer = play.call(subscribe)
+    answer = driver.call(subscribe)
     assert len(answer.assignment.topic_partitions) == 2
     assert any(each.topic_id == topic_id for each in answer.assignment.topic_partitions)
 
 
-def test_a_failed_flush_reloads_the_shard_without_what_was_lost(play: "Play") -> None:
-    play.create("t")
-    play.call(commit("g", 1), 9)
-    lost = [play.ask(commit("g", 2), 9), play.ask(commit("g", 3), 9)]
-    view = play.ask(
+def test_a_failed_flush_reloads_the_shard_without_what_was_lost(driver: "NodeDriver") -> None:
+    driver.create("t")
+    driver.call(commit("g", 1), 9)
+    lost = [driver.ask(commit("g", 2), 9), driver.ask(commit("g", 3), 9)]
+    view = driver.ask(
         OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9
     )
-    play.fail_flush()
-    codes = [play.answers[ticket].topics[0].partitions[0].error_code for ticket in lost]
+    driver.fail_flush()
+    codes = [driver.answers[ticket].topics[0].partitions[0].error_code for ticket in lost]
     assert codes == [Code.COORDINATOR_NOT_AVAILABLE] * 2
-    assert play.answers[view].groups[0].error_code == Code.COORDINATOR_NOT_AVAILABLE
-    assert committed(play, "g") == {"g": [1]}
-    play.call(commit("g", 4), 9)
-    assert committed(play.crash(), "g") == {"g": [4]}
+    assert driver.answers[view].groups[0].error_code == Code.COORDINATOR_NOT_AVAILABLE
+    assert committed(driver, "g") == {"g": [1]}
+    driver.call(commit("g", 4), 9)
+    assert committed(driver.crash(), "g") == {"g": [4]}
 
 
-def test_a_broken_step_is_answered_and_its_shard_reloaded(play: "Play") -> None:
-    play.create("t")
-    play.call(commit("g", 1), 9)
+def test_a_broken_step_is_answered_and_its_shard_reloaded(driver: "NodeDriver") -> None:
+    driver.create("t")
+    driver.call(commit("g", 1), 9)
     nonsense = Arrived(Ticket(99), commit("g", "not a number"), 9, Caller("", ""), bytes(16))
     try:
-        play.node.step(nonsense, play.now)
+        driver.node.step(nonsense, driver.now)
         raise AssertionError("the step should have failed")
     except Exception as error:
-        actions = play.node.give_up(nonsense, error, play.now)
+        actions = driver.node.give_up(nonsense, error, driver.now)
     replies = [action for action in actions if isinstance(action, Reply)]
     assert [(reply.ticket, reply.body.topics[0].partitions[0].error_code) for reply in replies] == [
         (99, Code.UNKNOWN_SERVER_ERROR)
     ]
-    assert committed(play, "g") == {"g": [1]}
+    assert committed(driver, "g") == {"g": [1]}
 
 
-def give_up(play: "Play", event: Arrived | Tick) -> list[Note]:
+def give_up(driver: "NodeDriver", event: Arrived | Tick) -> list[Note]:
     """The event's step breaks off, and the node says what follows."""
     with pytest.raises(DiskError) as refused:
-        play.node.step(event, play.now)
-    return play.node.give_up(event, refused.value, play.now)
+        driver.node.step(event, driver.now)
+    return driver.node.give_up(event, refused.value, driver.now)
 
 
-def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(play: "Play") -> None:
-    play.create("t")
-    play.create("u")
-    play.call(commit("g", 1), 9)
-    play.disk.free_bytes = 100  # the catalog's line fits, the shard's batch does not
+def test_a_shard_that_could_not_note_a_deleted_topic_shows_what_its_log_says(
+    driver: "NodeDriver",
+) -> None:
+    driver.create("t")
+    driver.create("u")
+    driver.call(commit("g", 1), 9)
+    driver.disk.free_bytes = 100  # the catalog's line fits, the shard's batch does not
     actions = give_up(
-        play,
+        driver,
         Arrived(Ticket(99), DeleteTopicsRequest(topic_names=("t",)), 5, Caller("", ""), bytes(16)),
     )
     assert [action for action in actions if isinstance(action, Reply)] == []
-    play.disk.free_bytes = None
-    (flush,) = play.node.step(Tick(), play.now)
-    assert [type(action) for action in play.node.step(Flushed(flush.flush_seq), play.now)] == [
+    driver.disk.free_bytes = None
+    (flush,) = driver.node.step(Tick(), driver.now)
+    assert [type(action) for action in driver.node.step(Flushed(flush.flush_seq), driver.now)] == [
         Reply
     ]
-    assert committed(play, "g") == committed(play.crash(), "g") == {"g": [1]}
+    assert committed(driver, "g") == committed(driver.crash(), "g") == {"g": [1]}
 
 
 def test_a_deadline_behind_a_broken_step_is_served_by_the_next(kit: "type[Kit]") -> None:
     defaults: dict[str, Any] = {"group.consumer.session.timeout.ms": 3000}
-    play = kit.Play(**defaults)
-    play.create("t")
-    play.call(join("g"))
-    parked = play.ask(kit.fetch("t", max_wait_ms=3001), 12)
-    play.now_ms = 3001
-    play.disk.free_bytes = 0
-    assert {type(action) for action in give_up(play, Tick())} == {Note}
-    play.disk.free_bytes = None
-    play.sleep(0)
-    assert play.answers[parked].responses[0].partitions[0].error_code == Code.NONE
+    driver = kit.NodeDriver(**defaults)
+    driver.create("t")
+    driver.call(join("g"))
+    parked = driver.ask(kit.fetch("t", max_wait_ms=3001), 12)
+    driver.now_ms = 3001
+    driver.disk.free_bytes = 0
+    assert {type(action) for action in give_up(driver, Tick())} == {Note}
+    driver.disk.free_bytes = None
+    driver.sleep(0)
+    assert driver.answers[parked].responses[0].partitions[0].error_code == Code.NONE
 
 
-def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(play: "Play") -> None:
-    play.create("t")
-    lost = play.ask(commit("g", 1), 9)
-    play.fail_flush()
-    assert play.answers[lost].topics[0].partitions[0].error_code == Code.COORDINATOR_NOT_AVAILABLE
-    play.call(commit("g", 2), 9)
-    assert committed(play.crash(), "g") == {"g": [2]}
+def test_the_very_first_commit_may_fail_and_the_next_one_is_kept(driver: "NodeDriver") -> None:
+    driver.create("t")
+    lost = driver.ask(commit("g", 1), 9)
+    driver.fail_flush()
+    assert driver.answers[lost].topics[0].partitions[0].error_code == Code.COORDINATOR_NOT_AVAILABLE
+    driver.call(commit("g", 2), 9)
+    assert committed(driver.crash(), "g") == {"g": [2]}
 
 
 def test_a_record_that_cannot_be_read_stops_the_start_and_is_named(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    play.call(commit("g", 1), 9)
-    topic = play.call(
+    driver.create("t")
+    driver.call(commit("g", 1), 9)
+    topic = driver.call(
         MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),)), 13
     ).topics[0]
-    disk, partition = play.disk.crash(), shard_of("g", len(topic.partitions))
+    disk, partition = driver.disk.crash(), shard_of("g", len(topic.partitions))
     log = Log.open(disk, f"topics/{topic.topic_id.hex()}/__consumer_offsets-{partition}")
     key = encode_key(OffsetCommitKey(group="g", topic="t", partition=0))
     log.append(
@@ -285,7 +291,7 @@ def test_a_record_that_cannot_be_read_stops_the_start_and_is_named(
         max_timestamp_ms=1,
     )
     with pytest.raises(Damaged) as damage:
-        kit.Play(disk)
+        kit.NodeDriver(disk)
     assert (
         str(damage.value)
         == f"__consumer_offsets-{partition}, offset 1: OffsetCommitValue has no version 99"

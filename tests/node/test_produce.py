@@ -26,17 +26,17 @@ from apportion.wire.messages.produce import (
 )
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 VERSION = 12
 
 
 def values_in(
-    play: "Play", kit: "type[Kit]", topic: str = "t", partition: int = 0
+    driver: "NodeDriver", kit: "type[Kit]", topic: str = "t", partition: int = 0
 ) -> list[tuple[int, bytes | None]]:
     """Every visible value of a partition with its offset."""
-    answer = play.call(kit.fetch(topic, partition=partition), 12)
+    answer = driver.call(kit.fetch(topic, partition=partition), 12)
     data = answer.responses[0].partitions[0]
     assert data.error_code == 0
     return [
@@ -46,19 +46,21 @@ def values_in(
     ]
 
 
-def said(answer: ProduceResponse) -> tuple[Code, int]:
+def outcome(answer: ProduceResponse) -> tuple[Code, int]:
     """Code and base offset of the only partition of an answer."""
     partition = answer.responses[0].partition_responses[0]
     return Code(partition.error_code), partition.base_offset
 
 
-def test_a_batch_is_answered_only_when_it_is_on_the_disk(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
-    ticket = play.ask(kit.produce("t", kit.batch(b"a", b"b")), VERSION)
-    assert ticket not in play.answers
-    assert values_in_now(play, kit) == []
-    play.flush()
-    assert play.answers[ticket] == ProduceResponse(
+def test_a_batch_is_answered_only_when_it_is_on_the_disk(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    driver.create("t")
+    ticket = driver.ask(kit.produce("t", kit.batch(b"a", b"b")), VERSION)
+    assert ticket not in driver.answers
+    assert values_in_now(driver, kit) == []
+    driver.flush()
+    assert driver.answers[ticket] == ProduceResponse(
         responses=(
             TopicProduceResponse(
                 name="t",
@@ -70,35 +72,37 @@ def test_a_batch_is_answered_only_when_it_is_on_the_disk(play: "Play", kit: "typ
             ),
         )
     )
-    assert values_in(play, kit) == [(0, b"a"), (1, b"b")]
+    assert values_in(driver, kit) == [(0, b"a"), (1, b"b")]
 
 
-def values_in_now(play: "Play", kit: "type[Kit]") -> list[Any]:
+def values_in_now(driver: "NodeDriver", kit: "type[Kit]") -> list[Any]:
     """What a fetch shows at this moment, without any flush."""
-    ticket = play.ask(kit.fetch("t"), 12)
-    return list(split_batches(play.answers[ticket].responses[0].partitions[0].records))
+    ticket = driver.ask(kit.fetch("t"), 12)
+    return list(split_batches(driver.answers[ticket].responses[0].partitions[0].records))
 
 
 def test_batches_of_one_flush_are_answered_in_their_order_and_offsets_follow(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    tickets = [play.ask(kit.produce("t", kit.batch(b"%d" % n)), VERSION) for n in range(4)]
-    play.flush()
-    assert [said(play.answers[ticket]) for ticket in tickets] == [(Code.NONE, n) for n in range(4)]
+    driver.create("t")
+    tickets = [driver.ask(kit.produce("t", kit.batch(b"%d" % n)), VERSION) for n in range(4)]
+    driver.flush()
+    assert [outcome(driver.answers[ticket]) for ticket in tickets] == [
+        (Code.NONE, n) for n in range(4)
+    ]
 
 
 def test_one_flush_covers_everything_that_was_queued_during_the_last_one(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    first = play.ask(kit.produce("t", kit.batch(b"a")), VERSION)
-    later = [play.ask(kit.produce("t", kit.batch(b"b")), VERSION) for _ in range(3)]
-    play.flush_once()
-    assert list(play.answers)[-1] == first
-    play.flush_once()
-    assert list(play.answers)[-3:] == later
-    assert play.pending is None
+    driver.create("t")
+    first = driver.ask(kit.produce("t", kit.batch(b"a")), VERSION)
+    later = [driver.ask(kit.produce("t", kit.batch(b"b")), VERSION) for _ in range(3)]
+    driver.flush_once()
+    assert list(driver.answers)[-1] == first
+    driver.flush_once()
+    assert list(driver.answers)[-3:] == later
+    assert driver.pending is None
 
 
 def damaged(data: bytes) -> bytes:
@@ -120,77 +124,84 @@ def damaged(data: bytes) -> bytes:
     ],
 )
 def test_bytes_that_are_no_batch_are_refused_and_not_stored(
-    play: "Play", kit: "type[Kit]", spoil: Callable[..., Any], code: Code
+    driver: "NodeDriver", kit: "type[Kit]", spoil: Callable[..., Any], code: Code
 ) -> None:
-    play.create("t")
-    answer = play.call(kit.produce("t", spoil(kit.batch(b"a"))), VERSION)
-    assert said(answer) == (code, -1)
-    assert values_in(play, kit) == []
-    assert play.pending is None
+    driver.create("t")
+    answer = driver.call(kit.produce("t", spoil(kit.batch(b"a"))), VERSION)
+    assert outcome(answer) == (code, -1)
+    assert values_in(driver, kit) == []
+    assert driver.pending is None
 
 
 def test_a_batch_above_message_max_bytes_is_too_large(kit: "type[Kit]") -> None:
-    play = kit.Play(message_max_bytes=200)
-    play.create("t")
-    assert said(play.call(kit.produce("t", kit.batch(b"x" * 300)), VERSION)) == (
+    driver = kit.NodeDriver(message_max_bytes=200)
+    driver.create("t")
+    assert outcome(driver.call(kit.produce("t", kit.batch(b"x" * 300)), VERSION)) == (
         Code.MESSAGE_TOO_LARGE,
         -1,
     )
-    assert said(play.call(kit.produce("t", kit.batch(b"x")), VERSION)) == (Code.NONE, 0)
+    assert outcome(driver.call(kit.produce("t", kit.batch(b"x")), VERSION)) == (Code.NONE, 0)
 
 
-def test_a_topics_own_max_message_bytes_comes_first(play: "Play", kit: "type[Kit]") -> None:
+def test_a_topics_own_max_message_bytes_comes_first(driver: "NodeDriver", kit: "type[Kit]") -> None:
     config = CreatableTopicConfig(name="max.message.bytes", value="100")
-    play.call(
+    driver.call(
         CreateTopicsRequest(
             topics=(
                 CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=(config,)),
             )
         )
     )
-    assert said(play.call(kit.produce("t", kit.batch(b"x" * 100)), VERSION)) == (
+    assert outcome(driver.call(kit.produce("t", kit.batch(b"x" * 100)), VERSION)) == (
         Code.MESSAGE_TOO_LARGE,
         -1,
     )
 
 
-def test_a_record_of_next_week_is_refused(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
+def test_a_record_of_next_week_is_refused(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    driver.create("t")
     late = kit.batch(b"a", timestamp_ms=kit.WALL_MS + 7 * 86_400_000)
-    assert said(play.call(kit.produce("t", late), VERSION)) == (Code.INVALID_TIMESTAMP, -1)
+    assert outcome(driver.call(kit.produce("t", late), VERSION)) == (Code.INVALID_TIMESTAMP, -1)
 
 
-def test_unknown_places_and_acks_are_refused(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
+def test_unknown_places_and_acks_are_refused(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    driver.create("t")
     good = kit.batch(b"a")
-    assert said(play.call(kit.produce("u", good), VERSION)) == (Code.UNKNOWN_TOPIC_OR_PARTITION, -1)
-    assert said(play.call(kit.produce("t", good, partition=1), VERSION)) == (
+    assert outcome(driver.call(kit.produce("u", good), VERSION)) == (
         Code.UNKNOWN_TOPIC_OR_PARTITION,
         -1,
     )
-    assert said(play.call(kit.produce("t", good, partition=-1), VERSION)) == (
+    assert outcome(driver.call(kit.produce("t", good, partition=1), VERSION)) == (
         Code.UNKNOWN_TOPIC_OR_PARTITION,
         -1,
     )
-    assert said(play.call(kit.produce("t", good, acks=2), VERSION)) == (
+    assert outcome(driver.call(kit.produce("t", good, partition=-1), VERSION)) == (
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        -1,
+    )
+    assert outcome(driver.call(kit.produce("t", good, acks=2), VERSION)) == (
         Code.INVALID_REQUIRED_ACKS,
         -1,
     )
-    assert said(play.call(kit.produce("t", good), 2)) == (Code.UNSUPPORTED_VERSION, -1)
+    assert outcome(driver.call(kit.produce("t", good), 2)) == (Code.UNSUPPORTED_VERSION, -1)
 
 
-def test_clients_do_not_write_the_broker_s_own_topics(play: "Play", kit: "type[Kit]") -> None:
-    play.node._broker.topic_service.ensure_offsets_topic(bytes(16))
-    answer = play.call(kit.produce("__consumer_offsets", kit.batch(b"a")), VERSION)
-    assert said(answer) == (Code.INVALID_TOPIC_EXCEPTION, -1)
+def test_clients_do_not_write_the_broker_s_own_topics(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    driver.node._broker.topic_service.ensure_offsets_topic(bytes(16))
+    answer = driver.call(kit.produce("__consumer_offsets", kit.batch(b"a")), VERSION)
+    assert outcome(answer) == (Code.INVALID_TOPIC_EXCEPTION, -1)
 
 
-def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
-    ticket = play.ask(kit.produce("t", kit.batch(b"a"), acks=0), VERSION)
-    assert play.answers[ticket] is None
-    play.flush()
-    assert values_in(play, kit) == [(0, b"a")]
+def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    driver.create("t")
+    ticket = driver.ask(kit.produce("t", kit.batch(b"a"), acks=0), VERSION)
+    assert driver.answers[ticket] is None
+    driver.flush()
+    assert values_in(driver, kit) == [(0, b"a")]
 
 
 def by_id(topic_id: bytes, records: bytes) -> ProduceRequest:
@@ -200,15 +211,15 @@ def by_id(topic_id: bytes, records: bytes) -> ProduceRequest:
     )
 
 
-def test_a_topic_made_again_is_another_topic(play: "Play", kit: "type[Kit]") -> None:
-    old = play.create("t")
-    play.call(by_id(old, kit.batch(b"a")), 13)
-    play.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
-    new = play.create("t")
+def test_a_topic_made_again_is_another_topic(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    old = driver.create("t")
+    driver.call(by_id(old, kit.batch(b"a")), 13)
+    driver.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
+    new = driver.create("t")
     assert new != old
-    assert said(play.call(by_id(old, kit.batch(b"b")), 13)) == (Code.UNKNOWN_TOPIC_ID, -1)
-    assert said(play.call(by_id(new, kit.batch(b"c")), 13)) == (Code.NONE, 0)
-    assert values_in(play, kit) == [(0, b"c")]
+    assert outcome(driver.call(by_id(old, kit.batch(b"b")), 13)) == (Code.UNKNOWN_TOPIC_ID, -1)
+    assert outcome(driver.call(by_id(new, kit.batch(b"c")), 13)) == (Code.NONE, 0)
+    assert values_in(driver, kit) == [(0, b"c")]
 
 
 def sequenced(
@@ -219,98 +230,110 @@ def sequenced(
     )
 
 
-def test_a_repeated_batch_is_acknowledged_and_stored_once(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
+def test_a_repeated_batch_is_acknowledged_and_stored_once(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    driver.create("t")
     first = sequenced(kit, 0, [b"a", b"b"])
-    assert said(play.call(first, VERSION)) == (Code.NONE, 0)
-    assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
-    assert said(play.call(first, VERSION)) == (Code.NONE, 0)
-    assert values_in(play, kit) == [(0, b"a"), (1, b"b"), (2, b"c")]
+    assert outcome(driver.call(first, VERSION)) == (Code.NONE, 0)
+    assert outcome(driver.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
+    assert outcome(driver.call(first, VERSION)) == (Code.NONE, 0)
+    assert values_in(driver, kit) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
 def test_a_repeat_is_not_acknowledged_before_the_first_one_is_durable(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    play.ask(sequenced(kit, 0, [b"a"]), VERSION)
-    again = play.ask(sequenced(kit, 0, [b"a"]), VERSION)
-    assert again not in play.answers
-    play.flush_once()
-    assert said(play.answers[again]) == (Code.NONE, 0)
+    driver.create("t")
+    driver.ask(sequenced(kit, 0, [b"a"]), VERSION)
+    again = driver.ask(sequenced(kit, 0, [b"a"]), VERSION)
+    assert again not in driver.answers
+    driver.flush_once()
+    assert outcome(driver.answers[again]) == (Code.NONE, 0)
 
 
-def test_only_the_last_five_batches_are_known_as_repeats(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
+def test_only_the_last_five_batches_are_known_as_repeats(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    driver.create("t")
     for n in range(6):
-        assert said(play.call(sequenced(kit, n, [b"%d" % n]), VERSION)) == (Code.NONE, n)
-    assert said(play.call(sequenced(kit, 1, [b"1"]), VERSION)) == (Code.NONE, 1)
-    assert said(play.call(sequenced(kit, 0, [b"0"]), VERSION)) == (
+        assert outcome(driver.call(sequenced(kit, n, [b"%d" % n]), VERSION)) == (Code.NONE, n)
+    assert outcome(driver.call(sequenced(kit, 1, [b"1"]), VERSION)) == (Code.NONE, 1)
+    assert outcome(driver.call(sequenced(kit, 0, [b"0"]), VERSION)) == (
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         -1,
     )
 
 
-def test_a_gap_in_the_sequence_is_refused(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
-    play.call(sequenced(kit, 0, [b"a"]), VERSION)
-    assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (
+def test_a_gap_in_the_sequence_is_refused(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    driver.create("t")
+    driver.call(sequenced(kit, 0, [b"a"]), VERSION)
+    assert outcome(driver.call(sequenced(kit, 2, [b"c"]), VERSION)) == (
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         -1,
     )
-    assert said(play.call(sequenced(kit, 1, [b"b"]), VERSION)) == (Code.NONE, 1)
+    assert outcome(driver.call(sequenced(kit, 1, [b"b"]), VERSION)) == (Code.NONE, 1)
 
 
 def test_epochs_of_a_producer_only_grow_and_each_starts_at_zero(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    play.call(sequenced(kit, 0, [b"a"], epoch=3), VERSION)
-    assert said(play.call(sequenced(kit, 1, [b"b"], epoch=2), VERSION)) == (
+    driver.create("t")
+    driver.call(sequenced(kit, 0, [b"a"], epoch=3), VERSION)
+    assert outcome(driver.call(sequenced(kit, 1, [b"b"], epoch=2), VERSION)) == (
         Code.INVALID_PRODUCER_EPOCH,
         -1,
     )
-    assert said(play.call(sequenced(kit, 1, [b"b"], epoch=4), VERSION)) == (
+    assert outcome(driver.call(sequenced(kit, 1, [b"b"], epoch=4), VERSION)) == (
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         -1,
     )
-    assert said(play.call(sequenced(kit, 0, [b"b"], epoch=4), VERSION)) == (Code.NONE, 1)
+    assert outcome(driver.call(sequenced(kit, 0, [b"b"], epoch=4), VERSION)) == (Code.NONE, 1)
 
 
-def test_sequences_go_on_from_zero_after_the_largest_number(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
-    play.call(sequenced(kit, 2**31 - 1, [b"a", b"b"]), VERSION)
-    assert said(play.call(sequenced(kit, 1, [b"c"]), VERSION)) == (Code.NONE, 2)
+def test_sequences_go_on_from_zero_after_the_largest_number(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    driver.create("t")
+    driver.call(sequenced(kit, 2**31 - 1, [b"a", b"b"]), VERSION)
+    assert outcome(driver.call(sequenced(kit, 1, [b"c"]), VERSION)) == (Code.NONE, 2)
 
 
-def test_repeats_are_known_after_a_restart(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
-    play.call(sequenced(kit, 0, [b"a"]), VERSION)
-    play.call(sequenced(kit, 1, [b"b"]), VERSION)
-    play = play.crash()
-    assert said(play.call(sequenced(kit, 0, [b"a"]), VERSION)) == (Code.NONE, 0)
-    assert said(play.call(sequenced(kit, 3, [b"d"]), VERSION)) == (
+def test_repeats_are_known_after_a_restart(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    driver.create("t")
+    driver.call(sequenced(kit, 0, [b"a"]), VERSION)
+    driver.call(sequenced(kit, 1, [b"b"]), VERSION)
+    driver = driver.crash()
+    assert outcome(driver.call(sequenced(kit, 0, [b"a"]), VERSION)) == (Code.NONE, 0)
+    assert outcome(driver.call(sequenced(kit, 3, [b"d"]), VERSION)) == (
         Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
         -1,
     )
-    assert said(play.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
+    assert outcome(driver.call(sequenced(kit, 2, [b"c"]), VERSION)) == (Code.NONE, 2)
 
 
-def test_a_producer_that_was_silent_for_a_day_is_forgotten(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
-    play.call(sequenced(kit, 0, [b"a"]), VERSION)
-    play.sleep(86_400_000 + 600_000)
-    assert said(play.call(sequenced(kit, 5, [b"b"]), VERSION)) == (Code.NONE, 1)
+def test_a_producer_that_was_silent_for_a_day_is_forgotten(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    driver.create("t")
+    driver.call(sequenced(kit, 0, [b"a"]), VERSION)
+    driver.sleep(86_400_000 + 600_000)
+    assert outcome(driver.call(sequenced(kit, 5, [b"b"]), VERSION)) == (Code.NONE, 1)
 
 
-def test_producer_ids_are_never_given_twice_not_even_across_a_crash(play: "Play") -> None:
-    given = [play.call(InitProducerIdRequest(transactional_id=None)).producer_id for _ in range(3)]
-    play = play.crash()
-    given += [play.call(InitProducerIdRequest(transactional_id=None)).producer_id for _ in range(3)]
+def test_producer_ids_are_never_given_twice_not_even_across_a_crash(driver: "NodeDriver") -> None:
+    given = [
+        driver.call(InitProducerIdRequest(transactional_id=None)).producer_id for _ in range(3)
+    ]
+    driver = driver.crash()
+    given += [
+        driver.call(InitProducerIdRequest(transactional_id=None)).producer_id for _ in range(3)
+    ]
     assert len(given) == len(set(given))
 
 
-def test_a_transactional_id_is_refused(play: "Play") -> None:
-    answer = play.call(InitProducerIdRequest(transactional_id="t"))
+def test_a_transactional_id_is_refused(driver: "NodeDriver") -> None:
+    answer = driver.call(InitProducerIdRequest(transactional_id="t"))
     assert (answer.error_code, answer.producer_id) == (
         Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         -1,
@@ -318,36 +341,38 @@ def test_a_transactional_id_is_refused(play: "Play") -> None:
 
 
 def test_a_failed_flush_is_told_to_those_who_waited_and_the_log_is_cut_back(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    play.call(sequenced(kit, 0, [b"a"]), VERSION)
+    driver.create("t")
+    driver.call(sequenced(kit, 0, [b"a"]), VERSION)
     lost = [
-        play.ask(sequenced(kit, 1, [b"b"]), VERSION),
-        play.ask(sequenced(kit, 2, [b"c"]), VERSION),
+        driver.ask(sequenced(kit, 1, [b"b"]), VERSION),
+        driver.ask(sequenced(kit, 2, [b"c"]), VERSION),
     ]
-    play.fail_flush()
-    assert [said(play.answers[ticket]) for ticket in lost] == [(Code.KAFKA_STORAGE_ERROR, -1)] * 2
-    assert values_in(play, kit) == [(0, b"a")]
-    assert said(play.call(sequenced(kit, 1, [b"B"]), VERSION)) == (Code.NONE, 1)
-    assert values_in(play.crash(), kit) == [(0, b"a"), (1, b"B")]
+    driver.fail_flush()
+    assert [outcome(driver.answers[ticket]) for ticket in lost] == [
+        (Code.KAFKA_STORAGE_ERROR, -1)
+    ] * 2
+    assert values_in(driver, kit) == [(0, b"a")]
+    assert outcome(driver.call(sequenced(kit, 1, [b"B"]), VERSION)) == (Code.NONE, 1)
+    assert values_in(driver.crash(), kit) == [(0, b"a"), (1, b"B")]
 
 
 def test_a_disk_that_refuses_twice_in_a_row_is_left_alone_for_a_second(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    lost = play.ask(kit.produce("t", kit.batch(b"a")), VERSION)
-    play.fail_flush()
-    play.fail_flush()
-    assert (play.pending, said(play.answers[lost])) == (None, (Code.KAFKA_STORAGE_ERROR, -1))
-    waiting = play.ask(kit.produce("t", kit.batch(b"b")), VERSION)
-    play.sleep(999)
-    assert play.pending is None
-    play.sleep(1)
-    play.flush()
-    assert said(play.answers[waiting]) == (Code.NONE, 0)
-    assert values_in(play.crash(), kit) == [(0, b"b")]
+    driver.create("t")
+    lost = driver.ask(kit.produce("t", kit.batch(b"a")), VERSION)
+    driver.fail_flush()
+    driver.fail_flush()
+    assert (driver.pending, outcome(driver.answers[lost])) == (None, (Code.KAFKA_STORAGE_ERROR, -1))
+    waiting = driver.ask(kit.produce("t", kit.batch(b"b")), VERSION)
+    driver.sleep(999)
+    assert driver.pending is None
+    driver.sleep(1)
+    driver.flush()
+    assert outcome(driver.answers[waiting]) == (Code.NONE, 0)
+    assert values_in(driver.crash(), kit) == [(0, b"b")]
 
 
 class FullDisk(MemoryDisk):
@@ -362,14 +387,14 @@ class FullDisk(MemoryDisk):
 
 
 def test_a_full_disk_refuses_a_batch_and_stays_whole(kit: "type[Kit]") -> None:
-    play: Any = kit.Play(FullDisk())
-    play.create("t")
-    play.call(kit.produce("t", kit.batch(b"a")), VERSION)
-    play.disk.full = True
-    assert said(play.call(kit.produce("t", kit.batch(b"?")), VERSION)) == (
+    driver: Any = kit.NodeDriver(FullDisk())
+    driver.create("t")
+    driver.call(kit.produce("t", kit.batch(b"a")), VERSION)
+    driver.disk.full = True
+    assert outcome(driver.call(kit.produce("t", kit.batch(b"?")), VERSION)) == (
         Code.KAFKA_STORAGE_ERROR,
         -1,
     )
-    play.disk.full = False
-    assert said(play.call(kit.produce("t", kit.batch(b"b")), VERSION)) == (Code.NONE, 1)
-    assert values_in(play, kit) == [(0, b"a"), (1, b"b")]
+    driver.disk.full = False
+    assert outcome(driver.call(kit.produce("t", kit.batch(b"b")), VERSION)) == (Code.NONE, 1)
+    assert values_in(driver, kit) == [(0, b"a"), (1, b"b")]

@@ -1,6 +1,4 @@
-"""No setting of a topic or broker is taken and then not obeyed: `fates.py` says what becomes of
-each, and this holds it.
-"""
+"""Every accepted setting of a topic or broker is obeyed, as `settings_table.py` states."""
 
 import ast
 import re
@@ -13,20 +11,20 @@ from apportion.errors import Code
 from apportion.node.settings import BrokerSettings
 from apportion.node.topics import TOPIC_SETTINGS
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from tests.node.fates import BROKER, TOPIC, Harmless, InPart, Obeyed, Refused
-from tests.node.topic_play import create, produced
+from tests.node.settings_table import BROKER, TOPIC, Harmless, InPart, Obeyed, Refused
+from tests.node.topic_requests import create, produced
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 TESTS = Path(__file__).parents[1]
 
 
-def described(play: "Play", name: str = "t") -> dict[str, tuple[str, int]]:
+def described(driver: "NodeDriver", name: str = "t") -> dict[str, tuple[str, int]]:
     """Every setting of a topic as a client is told it: value and source."""
     resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
-    [result] = play.call(DescribeConfigsRequest(resources=(resource,))).results
+    [result] = driver.call(DescribeConfigsRequest(resources=(resource,))).results
     return {each.name: (each.value, each.config_source) for each in result.configs}
 
 
@@ -50,7 +48,7 @@ def source_or_none(file: str, function: str) -> Any:
     )
     if made is None:
         return None
-    said: list[Any] = [*made.decorator_list, made]
+    definitions: list[Any] = [*made.decorator_list, made]
     added: list[Any] = [made]
     while added:
         names = {each.id for node in added for each in ast.walk(node) if isinstance(each, ast.Name)}
@@ -58,10 +56,12 @@ def source_or_none(file: str, function: str) -> Any:
         names |= {
             each.arg for node in added for each in ast.walk(node) if isinstance(each, ast.arg)
         }
-        added = [node for node in nodes if node not in said and names & bound_by(node)]
-        said += added
+        added = [node for node in nodes if node not in definitions and names & bound_by(node)]
+        definitions += added
     lines = text.split("\n")
-    return "\n".join(line for node in said for line in lines[node.lineno - 1 : node.end_lineno])
+    return "\n".join(
+        line for node in definitions for line in lines[node.lineno - 1 : node.end_lineno]
+    )
 
 
 def bound_by(node: ast.stmt) -> set[str]:
@@ -114,51 +114,53 @@ def test_the_pages_name_every_setting_and_no_other() -> None:
 
 @pytest.mark.parametrize("name", of_kind(Refused))
 def test_a_setting_that_is_not_there_is_refused_with_a_sentence_but_for_its_default(
-    play: "Play", name: str
+    driver: "NodeDriver", name: str
 ) -> None:
     defaults: dict[str, Any] = {name: TOPIC[name].other}
-    code, why = create(play, **defaults)
+    code, why = create(driver, **defaults)
     assert (code, why.startswith(f"{name} has to be "), why.endswith(" is not there yet")) == (
         Code.INVALID_CONFIG,
         True,
         True,
     )
     fields: dict[str, Any] = {name: TOPIC_SETTINGS[name]}
-    assert create(play, **fields) == (Code.NONE, None)
-    assert described(play)[name] == (TOPIC_SETTINGS[name], 1)
+    assert create(driver, **fields) == (Code.NONE, None)
+    assert described(driver)[name] == (TOPIC_SETTINGS[name], 1)
 
 
 @pytest.mark.parametrize("name", of_kind(Harmless))
-def test_a_setting_of_no_consequence_is_taken_and_told(play: "Play", name: str) -> None:
+def test_a_setting_of_no_consequence_is_taken_and_told(driver: "NodeDriver", name: str) -> None:
     fate: Any = TOPIC[name]
     defaults: dict[str, Any] = {name: fate.other}
-    assert create(play, **defaults) == (Code.NONE, None)
-    assert described(play)[name] == (fate.other, 1)
+    assert create(driver, **defaults) == (Code.NONE, None)
+    assert described(driver)[name] == (fate.other, 1)
     assert fate.why
 
 
-def test_a_setting_that_kafka_does_not_have_is_refused(play: "Play") -> None:
-    assert create(play, no_such_setting="1") == (
+def test_a_setting_that_kafka_does_not_have_is_refused(driver: "NodeDriver") -> None:
+    assert create(driver, no_such_setting="1") == (
         Code.INVALID_CONFIG,
         "a topic has no setting no.such.setting",
     )
 
 
-def test_a_misspelt_setting_is_refused_with_the_nearest_name(play: "Play") -> None:
-    assert create(play, retention_mss="1") == (
+def test_a_misspelt_setting_is_refused_with_the_nearest_name(driver: "NodeDriver") -> None:
+    assert create(driver, retention_mss="1") == (
         Code.INVALID_CONFIG,
         "a topic has no setting retention.mss; did you mean retention.ms?",
     )
 
 
-def test_a_topic_says_how_dense_the_index_of_its_logs_is(play: "Play", kit: "type[Kit]") -> None:
+def test_a_topic_says_how_dense_the_index_of_its_logs_is(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
     for name, bytes_between in (("sparse", "1000000"), ("dense", "1")):
-        assert create(play, name, index_interval_bytes=bytes_between) == (Code.NONE, None)
+        assert create(driver, name, index_interval_bytes=bytes_between) == (Code.NONE, None)
         for _ in range(5):
-            produced(play, kit.produce(name, kit.batch(b"v")))
+            produced(driver, kit.produce(name, kit.batch(b"v")))
     entries = {
         each.topic.name: len(each.log.segments()[-1].index.offsets)
-        for each in play.node.partitions()
+        for each in driver.node.partitions()
     }
     assert entries == {"sparse": 1, "dense": 5}
 
@@ -194,8 +196,10 @@ STREAMS = [
 
 
 @pytest.mark.parametrize("config", STREAMS)
-def test_what_well_known_clients_ask_for_is_taken(play: "Play", config: dict[str, Any]) -> None:
-    assert create(play, **config) == (Code.NONE, None)
+def test_what_well_known_clients_ask_for_is_taken(
+    driver: "NodeDriver", config: dict[str, Any]
+) -> None:
+    assert create(driver, **config) == (Code.NONE, None)
 
 
 def test_a_topic_whose_settings_come_from_the_broker_says_so(kit: "type[Kit]") -> None:
@@ -204,11 +208,11 @@ def test_a_topic_whose_settings_come_from_the_broker_says_so(kit: "type[Kit]") -
         "log.roll.hours": 2,
         "log.message.timestamp.type": "LogAppendTime",
     }
-    play = kit.Play(**defaults)
-    play.create("t")
-    told = described(play)
+    driver = kit.NodeDriver(**defaults)
+    driver.create("t")
+    configs = described(driver)
     assert [
-        told[name]
+        configs[name]
         for name in ("retention.ms", "segment.ms", "message.timestamp.type", "retention.bytes")
     ] == [
         ("300000", 4),

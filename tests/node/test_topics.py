@@ -28,21 +28,21 @@ from apportion.wire.messages.metadata import (
 from apportion.wire.table import APIS
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 def described(
-    play: "Play", name: str, version: int = 13, may_create: bool = False
+    driver: "NodeDriver", name: str, version: int = 13, may_create: bool = False
 ) -> MetadataResponseTopic:
     request = MetadataRequest(
         topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=may_create
     )
-    result: MetadataResponseTopic = play.call(request, version).topics[0]
+    result: MetadataResponseTopic = driver.call(request, version).topics[0]
     return result
 
 
 def created(
-    play: "Play",
+    driver: "NodeDriver",
     name: str,
     count: int = 1,
     factor: int = 1,
@@ -57,29 +57,33 @@ def created(
         configs=configs,
         assignments=assignments,
     )
-    result: CreatableTopicResult = play.call(
+    result: CreatableTopicResult = driver.call(
         CreateTopicsRequest(topics=(topic,), validate_only=validate_only)
     ).topics[0]
     return result
 
 
-def test_a_topic_is_not_said_to_exist_before_that_is_on_the_disk(play: "Play") -> None:
+def test_a_topic_is_not_said_to_exist_before_that_is_on_the_disk(driver: "NodeDriver") -> None:
     topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
-    asked = play.ask(CreateTopicsRequest(topics=(topic,)))
-    read = play.ask(MetadataRequest(topics=None))
-    assert not {asked, read} & set(play.answers)
-    play.flush()
-    assert {asked, read} <= set(play.answers)
+    asked = driver.ask(CreateTopicsRequest(topics=(topic,)))
+    read = driver.ask(MetadataRequest(topics=None))
+    assert not {asked, read} & set(driver.answers)
+    driver.flush()
+    assert {asked, read} <= set(driver.answers)
 
 
-def test_topics_are_there_after_a_crash_with_their_ids(play: "Play") -> None:
-    topic_id = play.create("t", 3)
-    found = described(play.crash(), "t")
-    assert (found.topic_id, len(found.partitions), found.error_code) == (topic_id, 3, Code.NONE)
+def test_topics_are_there_after_a_crash_with_their_ids(driver: "NodeDriver") -> None:
+    topic_id = driver.create("t", 3)
+    described_topic = described(driver.crash(), "t")
+    assert (
+        described_topic.topic_id,
+        len(described_topic.partitions),
+        described_topic.error_code,
+    ) == (topic_id, 3, Code.NONE)
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("fields", "code"),
     [
         ({"name": "t"}, Code.TOPIC_ALREADY_EXISTS),
         ({"name": "a b"}, Code.INVALID_TOPIC_EXCEPTION),
@@ -107,59 +111,59 @@ def test_topics_are_there_after_a_crash_with_their_ids(play: "Play") -> None:
     ],
 )
 def test_topics_that_cannot_be_are_refused(
-    play: "Play",
-    said: dict[str, Any],
+    driver: "NodeDriver",
+    fields: dict[str, Any],
     code: Code,
 ) -> None:
-    play.create("t")
-    play.create("t.1.x")
-    before = play.call(MetadataRequest(topics=None))
-    assert created(play, **said).error_code == code
-    assert play.call(MetadataRequest(topics=None)) == before
+    driver.create("t")
+    driver.create("t.1.x")
+    before = driver.call(MetadataRequest(topics=None))
+    assert created(driver, **fields).error_code == code
+    assert driver.call(MetadataRequest(topics=None)) == before
 
 
 def test_defaults_assignments_and_trials(kit: "type[Kit]") -> None:
-    play = kit.Play(num_partitions=4)
-    assert created(play, "trial", validate_only=True).error_code == Code.NONE
-    assert described(play, "trial").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
-    assert created(play, "usual", -1, -1).num_partitions == 4
+    driver = kit.NodeDriver(num_partitions=4)
+    assert created(driver, "trial", validate_only=True).error_code == Code.NONE
+    assert described(driver, "trial").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert created(driver, "usual", -1, -1).num_partitions == 4
     by_hand = tuple(
         CreatableReplicaAssignment(partition_index=n, broker_ids=(1,)) for n in range(2)
     )
-    assert created(play, "by_hand", -1, -1, assignments=by_hand).num_partitions == 2
+    assert created(driver, "by_hand", -1, -1, assignments=by_hand).num_partitions == 2
 
 
-def test_a_topic_twice_in_one_request_is_made_not_once(play: "Play") -> None:
+def test_a_topic_twice_in_one_request_is_made_not_once(driver: "NodeDriver") -> None:
     topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
-    answer = play.call(CreateTopicsRequest(topics=(topic, topic)))
+    answer = driver.call(CreateTopicsRequest(topics=(topic, topic)))
     assert [each.error_code for each in answer.topics] == [Code.INVALID_REQUEST]
 
 
 def test_metadata_creates_a_topic_only_where_it_is_allowed(kit: "type[Kit]") -> None:
-    play = kit.Play(num_partitions=2)
-    assert described(play, "t").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
-    assert described(play, "a b", may_create=True).error_code == Code.INVALID_TOPIC_EXCEPTION
-    made = described(play, "t", may_create=True)
+    driver = kit.NodeDriver(num_partitions=2)
+    assert described(driver, "t").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert described(driver, "a b", may_create=True).error_code == Code.INVALID_TOPIC_EXCEPTION
+    made = described(driver, "t", may_create=True)
     assert (made.error_code, len(made.partitions)) == (Code.NONE, 2)
-    assert described(play, "old", version=3, may_create=True).error_code == Code.NONE
-    strict = kit.Play(auto_create_topics_enable=False)
+    assert described(driver, "old", version=3, may_create=True).error_code == Code.NONE
+    strict = kit.NodeDriver(auto_create_topics_enable=False)
     assert described(strict, "t", may_create=True).error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_deleted_topic_takes_its_files_with_it_once_that_is_durable(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    topic_id = play.create("t")
-    play.call(kit.produce("t", kit.batch(b"a")), 12)
-    deletion = play.ask(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
-    assert play.disk.list_dir(f"topics/{topic_id.hex()}") == ("t-0",)
-    play.flush()
-    assert play.answers[deletion].responses[0].error_code == Code.NONE
-    assert play.disk.list_dir("topics") == ()
-    assert described(play.crash(), "t").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+    topic_id = driver.create("t")
+    driver.call(kit.produce("t", kit.batch(b"a")), 12)
+    deletion = driver.ask(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
+    assert driver.disk.list_dir(f"topics/{topic_id.hex()}") == ("t-0",)
+    driver.flush()
+    assert driver.answers[deletion].responses[0].error_code == Code.NONE
+    assert driver.disk.list_dir("topics") == ()
+    assert described(driver.crash(), "t").error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
-class ClingingDisk(MemoryDisk):
+class UndeletableDisk(MemoryDisk):
     """A disk that lets nothing go."""
 
     def delete(self, path: str) -> None:
@@ -167,87 +171,87 @@ class ClingingDisk(MemoryDisk):
 
 
 def test_a_disk_that_does_not_delete_holds_nobody_up(kit: "type[Kit]") -> None:
-    play = kit.Play(ClingingDisk())
-    topic_id = play.create("t")
-    play.call(kit.produce("t", kit.batch(b"a")), 12)
-    answer = play.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
+    driver = kit.NodeDriver(UndeletableDisk())
+    topic_id = driver.create("t")
+    driver.call(kit.produce("t", kit.batch(b"a")), 12)
+    answer = driver.call(DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),)))
     assert [each.error_code for each in answer.responses] == [Code.NONE]
-    assert play.disk.list_dir("topics") == (topic_id.hex(),)
-    assert play.crash().disk.list_dir("topics") == ()
+    assert driver.disk.list_dir("topics") == (topic_id.hex(),)
+    assert driver.crash().disk.list_dir("topics") == ()
 
 
 def test_files_of_a_topic_that_never_became_durable_are_swept_at_start(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.ask(
+    driver.ask(
         CreateTopicsRequest(
             topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=1),)
         )
     )
-    play.ask(kit.produce("t", kit.batch(b"a")), 12)
-    next_life = play.crash(tear_bytes=0)
+    driver.ask(kit.produce("t", kit.batch(b"a")), 12)
+    next_life = driver.crash(tear_bytes=0)
     assert next_life.disk.list_dir("topics") == ()
 
 
 def test_logs_are_not_swept_because_the_catalog_cannot_be_read(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    play.create("t")
-    disk = play.disk.crash()
+    driver.create("t")
+    disk = driver.disk.crash()
     disk.append("catalog.log", 0, b"x" * disk.size("catalog.log"))
     before = disk.list_dir("topics")
     with pytest.raises(
         Damaged, match=r"^catalog\.log holds nothing that can be read, but there are logs"
     ):
-        kit.Play(disk)
+        kit.NodeDriver(disk)
     assert disk.list_dir("topics") == before != ()
 
 
 def test_logs_are_kept_once_more_where_the_catalog_has_lost_its_end(
-    play: "Play", kit: "type[Kit]"
+    driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    kept = play.create("kept").hex()
-    lost = play.create("lost").hex()
-    disk = play.disk.crash()
+    kept = driver.create("kept").hex()
+    lost = driver.create("lost").hex()
+    disk = driver.disk.crash()
     disk.append("catalog.log", disk.size("catalog.log") - 5, b"xxxx")
-    first = kit.Play(disk)
+    first = kit.NodeDriver(disk)
     assert disk.list_dir("topics") == tuple(sorted((kept, lost)))
     assert [(note.level, note.text.partition(";")[2]) for note in first.notes] == [
         ("warning", " logs that nothing names are kept for now")
     ]
-    assert kit.Play(disk.crash()).disk.list_dir("topics") == (kept,)
+    assert kit.NodeDriver(disk.crash()).disk.list_dir("topics") == (kept,)
 
 
-def test_a_torn_log_is_told(play: "Play", kit: "type[Kit]") -> None:
-    play.create("t")
+def test_a_torn_log_is_told(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    driver.create("t")
     size = len(kit.batch(b"a"))
-    play.ask(kit.produce("t", kit.batch(b"a")), 12)
-    notes = play.crash(size - 1).notes
+    driver.ask(kit.produce("t", kit.batch(b"a")), 12)
+    notes = driver.crash(size - 1).notes
     assert [(note.level, note.text) for note in notes] == [
         ("warning", f"t-0 lost {size - 1} bytes that were half written")
     ]
 
 
-def test_topics_are_deleted_by_name_or_by_id(play: "Play") -> None:
-    topic_id = play.create("t")
+def test_topics_are_deleted_by_name_or_by_id(driver: "NodeDriver") -> None:
+    topic_id = driver.create("t")
     by_name = DeleteTopicsRequest(topic_names=("u",))
-    assert play.call(by_name, 5).responses[0].error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert driver.call(by_name, 5).responses[0].error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
     both = DeleteTopicState(name="t", topic_id=topic_id)
     assert (
-        play.call(DeleteTopicsRequest(topics=(both,))).responses[0].error_code
+        driver.call(DeleteTopicsRequest(topics=(both,))).responses[0].error_code
         == Code.INVALID_REQUEST
     )
     by_id = DeleteTopicsRequest(topics=(DeleteTopicState(topic_id=topic_id),))
-    assert play.call(by_id).responses[0].name == "t"
-    assert play.call(by_id).responses[0].error_code == Code.UNKNOWN_TOPIC_ID
+    assert driver.call(by_id).responses[0].name == "t"
+    assert driver.call(by_id).responses[0].error_code == Code.UNKNOWN_TOPIC_ID
 
 
-def test_partitions_are_added_and_never_taken_away(play: "Play") -> None:
-    play.create("t", 2)
+def test_partitions_are_added_and_never_taken_away(driver: "NodeDriver") -> None:
+    driver.create("t", 2)
 
     def grown(count: int) -> int:
         topic = CreatePartitionsTopic(name="t", count=count, assignments=None)
-        result: int = play.call(CreatePartitionsRequest(topics=(topic,))).results[0].error_code
+        result: int = driver.call(CreatePartitionsRequest(topics=(topic,))).results[0].error_code
         return result
 
     assert [grown(2), grown(1), grown(2**31 - 1)] == [
@@ -256,42 +260,42 @@ def test_partitions_are_added_and_never_taken_away(play: "Play") -> None:
         Code.POLICY_VIOLATION,
     ]
     assert grown(5) == Code.NONE
-    assert len(described(play.crash(), "t").partitions) == 5
+    assert len(described(driver.crash(), "t").partitions) == 5
 
 
-def test_metadata_by_id_and_of_everything(play: "Play") -> None:
-    topic_id = play.create("t")
+def test_metadata_by_id_and_of_everything(driver: "NodeDriver") -> None:
+    topic_id = driver.create("t")
     by_id = MetadataRequest(topics=(MetadataRequestTopic(name=None, topic_id=topic_id),))
-    assert play.call(by_id).topics[0].name == "t"
+    assert driver.call(by_id).topics[0].name == "t"
     unknown = MetadataRequest(topics=(MetadataRequestTopic(name=None, topic_id=bytes(15) + b"x"),))
-    assert play.call(unknown).topics[0].error_code == Code.UNKNOWN_TOPIC_ID
-    assert [topic.name for topic in play.call(MetadataRequest(topics=None)).topics] == ["t"]
-    assert [topic.name for topic in play.call(MetadataRequest(topics=()), 0).topics] == ["t"]
-    assert play.call(MetadataRequest(topics=()), 1).topics == ()
-    brokers = play.call(MetadataRequest(topics=())).brokers
+    assert driver.call(unknown).topics[0].error_code == Code.UNKNOWN_TOPIC_ID
+    assert [topic.name for topic in driver.call(MetadataRequest(topics=None)).topics] == ["t"]
+    assert [topic.name for topic in driver.call(MetadataRequest(topics=()), 0).topics] == ["t"]
+    assert driver.call(MetadataRequest(topics=()), 1).topics == ()
+    brokers = driver.call(MetadataRequest(topics=())).brokers
     assert [(each.node_id, each.host, each.port) for each in brokers] == [(1, "here", 9092)]
 
 
-def test_a_topic_that_metadata_is_asked_for_twice_is_described_once(play: "Play") -> None:
-    play.create("t", 2)
+def test_a_topic_that_metadata_is_asked_for_twice_is_described_once(driver: "NodeDriver") -> None:
+    driver.create("t", 2)
     twice = (
         MetadataRequestTopic(name="t"),
         MetadataRequestTopic(name="u"),
         MetadataRequestTopic(name="t"),
     )
-    answer = play.call(MetadataRequest(topics=twice, allow_auto_topic_creation=False), 12)
+    answer = driver.call(MetadataRequest(topics=twice, allow_auto_topic_creation=False), 12)
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("t", 2), ("u", 0)]
 
 
-def test_the_cluster_keeps_its_id(play: "Play") -> None:
-    first = play.call(DescribeClusterRequest(endpoint_type=1))
+def test_the_cluster_keeps_its_id(driver: "NodeDriver") -> None:
+    first = driver.call(DescribeClusterRequest(endpoint_type=1))
     assert len(first.cluster_id) == 22
-    assert play.crash().call(DescribeClusterRequest(endpoint_type=1)) == first
+    assert driver.crash().call(DescribeClusterRequest(endpoint_type=1)) == first
 
 
-def test_features_that_start_at_0_are_said_from_version_4_on(play: "Play") -> None:
+def test_features_that_start_at_0_are_said_from_version_4_on(driver: "NodeDriver") -> None:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-    old, new = play.call(request, 3), play.call(request, 4)
+    old, new = driver.call(request, 3), driver.call(request, 4)
     assert [each.name for each in old.supported_features] == []
     assert [(each.name, each.min_version, each.max_version) for each in new.supported_features] == [
         ("group.version", 0, 1)
@@ -303,15 +307,17 @@ def test_features_that_start_at_0_are_said_from_version_4_on(play: "Play") -> No
     assert sorted(key.api_key for key in new.api_keys) == sorted(APIS)
 
 
-def test_groups_are_coordinated_here_and_transactions_nowhere(play: "Play") -> None:
-    found = play.call(FindCoordinatorRequest(coordinator_keys=("g", "h"))).coordinators
-    assert [(each.key, each.node_id, each.host, each.port, each.error_code) for each in found] == [
+def test_groups_are_coordinated_here_and_transactions_nowhere(driver: "NodeDriver") -> None:
+    coordinators = driver.call(FindCoordinatorRequest(coordinator_keys=("g", "h"))).coordinators
+    assert [
+        (each.key, each.node_id, each.host, each.port, each.error_code) for each in coordinators
+    ] == [
         ("g", 1, "here", 9092, Code.NONE),
         ("h", 1, "here", 9092, Code.NONE),
     ]
-    assert len(described(play, "__consumer_offsets").partitions) == 50
-    assert described(play, "__consumer_offsets").is_internal
-    refused = play.call(FindCoordinatorRequest(key="t", key_type=1), 3)
+    assert len(described(driver, "__consumer_offsets").partitions) == 50
+    assert described(driver, "__consumer_offsets").is_internal
+    refused = driver.call(FindCoordinatorRequest(key="t", key_type=1), 3)
     assert (refused.error_code, refused.error_message) == (
         Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         "this broker has no transactions yet",
@@ -319,15 +325,15 @@ def test_groups_are_coordinated_here_and_transactions_nowhere(play: "Play") -> N
 
 
 def test_settings_are_described_by_name(kit: "type[Kit]") -> None:
-    play = kit.Play(num_partitions=7)
+    driver = kit.NodeDriver(num_partitions=7)
     config = CreatableTopicConfig(name="retention.ms", value="1000")
-    created(play, "t", configs=(config,))
+    created(driver, "t", configs=(config,))
 
     def settings(kind: int, name: str, *keys: str) -> tuple[int, list[tuple[str, str, int]]]:
         resource = DescribeConfigsResource(
             resource_type=kind, resource_name=name, configuration_keys=keys or None
         )
-        result = play.call(DescribeConfigsRequest(resources=(resource,))).results[0]
+        result = driver.call(DescribeConfigsRequest(resources=(resource,))).results[0]
         return result.error_code, [
             (each.name, each.value, each.config_source) for each in result.configs
         ]
@@ -336,7 +342,7 @@ def test_settings_are_described_by_name(kit: "type[Kit]") -> None:
         Code.NONE,
         [("retention.ms", "1000", 1), ("segment.bytes", "1073741824", 5)],
     )
-    play.call(MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),)))
+    driver.call(MetadataRequest(topics=(MetadataRequestTopic(name="__consumer_offsets"),)))
     assert settings(2, "__consumer_offsets", "cleanup.policy", "segment.bytes") == (
         Code.NONE,
         [("cleanup.policy", "compact", 1), ("segment.bytes", "16777216", 4)],
@@ -346,15 +352,15 @@ def test_settings_are_described_by_name(kit: "type[Kit]") -> None:
     assert settings(8, "1")[0] == Code.INVALID_REQUEST
 
 
-def test_a_failed_flush_takes_back_the_topic_that_it_was_about(play: "Play") -> None:
-    play.create("t")
+def test_a_failed_flush_takes_back_the_topic_that_it_was_about(driver: "NodeDriver") -> None:
+    driver.create("t")
     topic = CreatableTopic(name="u", num_partitions=1, replication_factor=1)
-    ticket = play.ask(CreateTopicsRequest(topics=(topic,)))
-    play.fail_flush()
-    assert play.answers[ticket].topics[0].error_code == Code.KAFKA_STORAGE_ERROR
-    assert [each.name for each in play.call(MetadataRequest(topics=None)).topics] == ["t"]
-    play.create("u")
-    assert [each.name for each in play.crash().call(MetadataRequest(topics=None)).topics] == [
+    ticket = driver.ask(CreateTopicsRequest(topics=(topic,)))
+    driver.fail_flush()
+    assert driver.answers[ticket].topics[0].error_code == Code.KAFKA_STORAGE_ERROR
+    assert [each.name for each in driver.call(MetadataRequest(topics=None)).topics] == ["t"]
+    driver.create("u")
+    assert [each.name for each in driver.crash().call(MetadataRequest(topics=None)).topics] == [
         "t",
         "u",
     ]

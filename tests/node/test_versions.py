@@ -35,19 +35,19 @@ from apportion.wire.messages.offset_for_leader_epoch import (
 from apportion.wire.table import APIS, api_of
 
 if TYPE_CHECKING:
-    from tests.node.conftest import Kit, Play
+    from tests.node.conftest import Kit, NodeDriver
 
 
 def real_requests(topic_id: bytes) -> dict[type[Any], Any]:
     """One request of each API that is about the topic `t` or the group `g`, and goes well."""
-    place = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
     epoch = OffsetForLeaderPartition(partition=0, leader_epoch=0)
     commit = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     resource = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)
     return {
         MetadataRequest: MetadataRequest(topics=(MetadataRequestTopic(name="t"),)),
         ListOffsetsRequest: ListOffsetsRequest(
-            replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(place,)),)
+            replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(partition,)),)
         ),
         OffsetForLeaderEpochRequest: OffsetForLeaderEpochRequest(
             replica_id=-1, topics=(OffsetForLeaderTopic(topic="t", partitions=(epoch,)),)
@@ -78,21 +78,21 @@ def real_requests(topic_id: bytes) -> dict[type[Any], Any]:
     [(kind, version) for kind in real_requests(bytes(16)) for version in api_of(kind).versions],
 )
 def test_every_version_answers_a_real_request(
-    play: "Play", kit: "type[Kit]", kind: type[Any], version: int
+    driver: "NodeDriver", kit: "type[Kit]", kind: type[Any], version: int
 ) -> None:
-    requests = real_requests(play.create("t"))
-    play.call(kit.produce("t", kit.batch(b"a")), 12)
-    play.call(requests[OffsetCommitRequest], 9)
-    answer = play.call(requests[kind], version)  # and it could be encoded
+    requests = real_requests(driver.create("t"))
+    driver.call(kit.produce("t", kit.batch(b"a")), 12)
+    driver.call(requests[OffsetCommitRequest], 9)
+    answer = driver.call(requests[kind], version)  # and it could be encoded
     assert "error_code=" not in repr(answer), answer
 
 
 @pytest.mark.parametrize("version", range(4, 19))
-def test_every_version_fetches(play: "Play", version: int) -> None:
-    topic_id = play.create("t")
-    place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
-    answer = play.call(
-        FetchRequest(topics=(FetchTopic(topic="t", topic_id=topic_id, partitions=(place,)),)),
+def test_every_version_fetches(driver: "NodeDriver", version: int) -> None:
+    topic_id = driver.create("t")
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
+    answer = driver.call(
+        FetchRequest(topics=(FetchTopic(topic="t", topic_id=topic_id, partitions=(partition,)),)),
         version,
     )
     assert answer.responses[0].partitions[0].error_code == Code.NONE
@@ -102,11 +102,11 @@ def test_every_version_fetches(play: "Play", version: int) -> None:
     ("key", "version"), [(key, version) for key, api in APIS.items() for version in api.versions]
 )
 def test_every_api_answers_an_empty_request_in_every_version(
-    play: "Play", key: int, version: int
+    driver: "NodeDriver", key: int, version: int
 ) -> None:
     request = APIS[key].request()
-    ticket = play.ask(request, version)
-    play.flush()
-    play.sleep(1000)
-    assert ticket in play.answers, f"{APIS[key].name} v{version} was not answered"
-    assert not play.notes
+    ticket = driver.ask(request, version)
+    driver.flush()
+    driver.sleep(1000)
+    assert ticket in driver.answers, f"{APIS[key].name} v{version} was not answered"
+    assert not driver.notes

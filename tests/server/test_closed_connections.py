@@ -86,7 +86,7 @@ hosts = st.sampled_from("hijk") | st.integers(0, 200).map(str)
 
 
 @given(st.lists(st.one_of(st.none(), st.tuples(hosts, st.integers(0, 60))), max_size=400))
-def test_every_connection_is_in_a_line_or_a_count_and_lines_and_what_is_kept_are_bounded(
+def test_each_connection_is_in_a_line_or_a_count_and_lines_are_bounded(
     events: list[tuple[str, int] | None],
 ) -> None:
     closings = ClosedConnectionLog()
@@ -105,8 +105,8 @@ def test_every_connection_is_in_a_line_or_a_count_and_lines_and_what_is_kept_are
             assert sum(of_a_minute.values()) <= MAX_LINES_PER_HOST * (MAX_HOSTS + 1)
         assert len(closings) <= MAX_HOSTS + 1
     counts = [re.match("closed ([0-9,]+) more", line) for line in lines]
-    told = sum(1 if count is None else int(count[1].replace(",", "")) for count in counts)
-    assert told == sum(event is not None for event in events)
+    total = sum(1 if count is None else int(count[1].replace(",", "")) for count in counts)
+    assert total == sum(event is not None for event in events)
 
 
 @given(st.lists(st.tuples(hosts, st.integers(0, 60)), max_size=400))

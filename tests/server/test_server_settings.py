@@ -63,9 +63,9 @@ def exchanged(
 def test_a_connection_with_enough_under_way_is_not_read_for_300_ms(
     settings: dict[str, Any], is_read: bool
 ) -> None:
-    place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     waits = FetchRequest(
-        max_wait_ms=WAIT_MS, min_bytes=1, topics=(FetchTopic(topic="t", partitions=(place,)),)
+        max_wait_ms=WAIT_MS, min_bytes=1, topics=(FetchTopic(topic="t", partitions=(partition,)),)
     )
     data = PartitionProduceData(index=0, records=encode_batch([(b"k", b"v", ())], timestamp_ms=1))
     ends_the_wait = ProduceRequest(

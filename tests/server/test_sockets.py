@@ -133,9 +133,11 @@ def test_answers_come_in_the_order_of_the_requests(broker: EmbeddedBroker) -> No
         topic = CreatableTopic(name="ordered", num_partitions=1, replication_factor=1)
         peer.ask(CreateTopicsRequest(topics=(topic,)), 7, 1)
         peer.answer(CreateTopicsRequest, 7)
-        place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
+        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
         wait = FetchRequest(
-            max_wait_ms=300, min_bytes=1, topics=(FetchTopic(topic="ordered", partitions=(place,)),)
+            max_wait_ms=300,
+            min_bytes=1,
+            topics=(FetchTopic(topic="ordered", partitions=(partition,)),),
         )
         peer.ask(wait, 12, 2)
         peer.ask(MetadataRequest(topics=()), 12, 3)
@@ -177,11 +179,11 @@ def test_a_peer_that_asks_and_does_not_read_is_stopped_and_served_when_it_reads(
         for _ in range(8):
             peer.ask(produce("flood", batch(100_000)), 12)
             peer.answer(ProduceRequest, 12)
-        place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
         request = FetchRequest(
             max_wait_ms=0,
             max_bytes=1 << 20,
-            topics=(FetchTopic(topic="flood", partitions=(place,)),),
+            topics=(FetchTopic(topic="flood", partitions=(partition,)),),
         )
         send_until_stopped(peer, broker, encode_request(request, 12, 1, "test"))
         assert peer.answer(FetchRequest, 12)[1].responses[0].partitions[0].error_code == Code.NONE

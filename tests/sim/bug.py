@@ -30,7 +30,7 @@ class Planted:
     sizes: dict[str, Any] = field(default_factory=dict)
     kinds: tuple[str, ...] | None = None
 
-    def world(self, seed: int) -> Scenario:
+    def scenario(self, seed: int) -> Scenario:
         """The world of that seed."""
         return draw_scenario(seed, kinds=self.kinds, **self.sizes)
 

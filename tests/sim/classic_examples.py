@@ -23,7 +23,7 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from apportion.wire.records.consumer_serde import encode_sticky
-from tests.member.groupworld import Actor, GroupWorld
+from tests.member.simulated_group import Actor, SimulatedGroup
 
 P0, P1 = (IdPartition(b"T" * 16, number) for number in range(2))
 COOPERATIVE, EAGER = "cooperative-sticky", "range"
@@ -33,47 +33,47 @@ def settled(*assignors: str, **sizes: Any) -> tuple[Any, Any]:
     """A group at rest: "A" with these assignors, classic; with the topic t, of 4 partitions unless
     `sizes` says otherwise.
     """
-    world = GroupWorld(**sizes)
-    actor = world.joins("A", *assignors)
-    world.settle()
-    return world, actor
+    group = SimulatedGroup(**sizes)
+    actor = group.joins("A", *assignors)
+    group.settle()
+    return group, actor
 
 
-def told_to_rejoin(world: GroupWorld, actor: Actor, *, adopts: bool) -> None:
+def told_to_rejoin(group: SimulatedGroup, actor: Actor, *, adopts: bool) -> None:
     """Somebody else has joined, and the member has heard so in a heartbeat."""
-    newcomer = world.joins("B", *(assignor.name for assignor in actor.machine.settings.assignors))
-    world.run(newcomer, adopts=False)
-    world.wait(3_000)
-    world.run(actor, adopts=adopts)
+    newcomer = group.joins("B", *(assignor.name for assignor in actor.machine.settings.assignors))
+    group.run(newcomer, adopts=False)
+    group.wait(3_000)
+    group.run(actor, adopts=adopts)
 
 
-def rests(world: GroupWorld) -> None:
+def rests(group: SimulatedGroup) -> None:
     """Ten seconds pass in which every message arrives and every owner is quick."""
     for _ in range(40):
-        while world.mail:
-            world.deliver(0)
-            for actor in world.alive():
-                world.adopts(actor)
-        world.wait(250)
+        while group.mail:
+            group.deliver(0)
+            for actor in group.alive():
+                group.adopts(actor)
+        group.wait(250)
 
 
-def named(world: GroupWorld, ids: tuple[str, ...]) -> Any:
+def named(group: SimulatedGroup, ids: tuple[str, ...]) -> Any:
     """The names of those members that have these ids."""
-    return sorted(name for name, actor in world.actors.items() if actor.view.member_id in ids)
+    return sorted(name for name, actor in group.actors.items() if actor.view.member_id in ids)
 
 
 def who_is_left_of_those_that_wait() -> Any:
     """B has joined and waits for A, whose owner is slow to let go, for longer than B's session."""
-    world, a = settled(EAGER)
-    b = world.joins("B", EAGER)
-    world.settle()
-    world.run(world.joins("C", EAGER), adopts=False)
-    world.wait(3_000)
-    world.run(b, adopts=True)
+    group, a = settled(EAGER)
+    b = group.joins("B", EAGER)
+    group.settle()
+    group.run(group.joins("C", EAGER), adopts=False)
+    group.wait(3_000)
+    group.run(b, adopts=True)
     for _ in range(4):
-        world.wait(3_000)
-        world.run(a, adopts=False)
-    return named(world, world.current())
+        group.wait(3_000)
+        group.run(a, adopts=False)
+    return named(group, group.current())
 
 
 def what_is_due_though_it_was_put_off() -> Any:
@@ -87,13 +87,13 @@ def what_is_due_though_it_was_put_off() -> Any:
 
 
 def how_many_are_left_of_those_silent_since_a_crash() -> Any:
-    world, _ = settled(EAGER)
-    world.crash()
-    world.wait(60_000)
-    return len(world.current())
+    group, _ = settled(EAGER)
+    group.crash()
+    group.wait(60_000)
+    return len(group.current())
 
 
-def commits(world: GroupWorld, actor: Actor, generation: int) -> Code:
+def commits(group: SimulatedGroup, actor: Actor, generation: int) -> Code:
     """What the coordinator says to a commit of that member."""
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
     topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
@@ -103,29 +103,29 @@ def commits(world: GroupWorld, actor: Actor, generation: int) -> Code:
         generation_id_or_member_epoch=generation,
         topics=(topic,),
     )
-    actions = world.shard.step(
-        Arrived(Ticket(0), request, 9, Caller("c", "h"), bytes(16)), world.now
+    actions = group.shard.step(
+        Arrived(Ticket(0), request, 9, Caller("c", "h"), bytes(16)), group.now
     )
     [body] = [action.body for action in actions if isinstance(action, Reply)]
     return Code(body.topics[0].partitions[0].error_code)
 
 
 def a_commit_of_the_generation_before() -> Any:
-    world, a = settled(EAGER)
-    return commits(world, a, a.view.epoch - 1)
+    group, a = settled(EAGER)
+    return commits(group, a, a.view.epoch - 1)
 
 
 def a_commit_before_the_leader_has_shared_out() -> Any:
-    world: Any = GroupWorld()
-    a = world.joins("A", EAGER)
+    group: Any = SimulatedGroup()
+    a = group.joins("A", EAGER)
     while a.view.epoch < 0:
-        world.deliver_to(a)
-        world.wait(0)
+        group.deliver_to(a)
+        group.wait(0)
     assert (
-        world.shard.ledger.classic_group_or_none("g").live.state
+        group.shard.ledger.classic_group_or_none("g").live.state
         is ClassicGroupState.COMPLETING_REBALANCE
     )
-    return commits(world, a, a.view.epoch)
+    return commits(group, a, a.view.epoch)
 
 
 def what_b_gets_of_what_a_owns() -> Any:
@@ -145,25 +145,25 @@ def what_is_claimed_before_it_is_let_go_of() -> Any:
 
 
 def which_generation_an_eager_member_is_in_whose_owner_still_works() -> Any:
-    world, a = settled(EAGER)
-    told_to_rejoin(world, a, adopts=False)
+    group, a = settled(EAGER)
+    told_to_rejoin(group, a, adopts=False)
     return a.view.epoch
 
 
 def what_is_offered_on_the_way_to_a_generation() -> Any:
     """A's look at its topics ends when it has given everything back, and waits for C."""
-    world, a = settled(EAGER)
-    world.joins("C", EAGER)
-    world.settle()
-    world.wait(1_000)
-    world.run(world.joins("B", EAGER), adopts=False)
-    world.wait(2_000)
-    looks = [mail for mail in world.mail if isinstance(mail[1], FetchMetadata)]
+    group, a = settled(EAGER)
+    group.joins("C", EAGER)
+    group.settle()
+    group.wait(1_000)
+    group.run(group.joins("B", EAGER), adopts=False)
+    group.wait(2_000)
+    looks = [mail for mail in group.mail if isinstance(mail[1], FetchMetadata)]
     assert looks
-    world.mail = [mail for mail in world.mail if mail not in looks]
-    world.run(a, adopts=True)
-    world.mail += looks
-    world.deliver_to(a)
+    group.mail = [mail for mail in group.mail if mail not in looks]
+    group.run(a, adopts=True)
+    group.mail += looks
+    group.deliver_to(a)
     return len(a.view.target)
 
 
@@ -171,50 +171,50 @@ def what_a_member_holds_that_was_put_out_and_taken_in() -> Any:
     """A knows that it has to join again, and its request is under way for longer than its session:
     M has everything meanwhile.
     """
-    world, a = settled(COOPERATIVE)
-    world.joins("M")
-    rests(world)
-    world.joins("N")
+    group, a = settled(COOPERATIVE)
+    group.joins("M")
+    rests(group)
+    group.joins("N")
     while not any(
         actor is a and what == "ask" and isinstance(a.flight.request, JoinGroupRequest)
-        for actor, what, _ in world.mail
+        for actor, what, _ in group.mail
     ):
-        world.deliver(0)
-        world.wait(250)
-    mine = [mail for mail in world.mail if mail[0] is a and mail[1] == "ask"]
-    world.mail = [mail for mail in world.mail if mail[0] is not a]
-    others = [actor for actor in world.alive() if actor is not a]
+        group.deliver(0)
+        group.wait(250)
+    mine = [mail for mail in group.mail if mail[0] is a and mail[1] == "ask"]
+    group.mail = [mail for mail in group.mail if mail[0] is not a]
+    others = [actor for actor in group.alive() if actor is not a]
     for _ in range(60):
-        while world.mail:
-            world.deliver(0)
+        while group.mail:
+            group.deliver(0)
             for actor in others:
-                world.adopts(actor)
-        world.wait(250)
-    assert a.view.member_id not in world.current()
-    world.mail = mine
-    world.deliver_to(a)
-    [(_, answered, _)] = world.mail
-    a.machine.step(answered, world.now)
+                group.adopts(actor)
+        group.wait(250)
+    assert a.view.member_id not in group.current()
+    group.mail = mine
+    group.deliver_to(a)
+    [(_, answered, _)] = group.mail
+    a.machine.step(answered, group.now)
     return len(a.view.owned)
 
 
 def what_is_offered_of_a_namesake() -> Any:
-    world, a = settled(COOPERATIVE)
-    world.wait(3_000)
-    [look] = [what for _, what, _ in world.mail if isinstance(what, FetchMetadata)]
-    world.tell(
+    group, a = settled(COOPERATIVE)
+    group.wait(3_000)
+    [look] = [what for _, what, _ in group.mail if isinstance(what, FetchMetadata)]
+    group.tell(
         a, MetadataFetched(look.request_id, (TopicDescription("t", b"another".rjust(16, b"."), 4),))
     )
     return len(a.view.target)
 
 
 def what_a_group_says_that_a_member_has_since_it_is_classic() -> Any:
-    world, a = settled(COOPERATIVE)
-    m = world.joins("M")
-    rests(world)
-    world.leaves(m)
-    world.run(m, adopts=False)
-    [member] = world.shard.ledger.classic_group_or_none("g").saved.members
+    group, a = settled(COOPERATIVE)
+    m = group.joins("M")
+    rests(group)
+    group.leaves(m)
+    group.run(m, adopts=False)
+    [member] = group.shard.ledger.classic_group_or_none("g").saved.members
     assert member.member_id == a.view.member_id
     return list(assigned_partitions(member))
 
@@ -223,50 +223,51 @@ def what_a_member_owes_since_its_group_is_incremental() -> Any:
     """A is to give half of its partitions to B, and has not heard so, when the first KIP-848 member
     comes.
     """
-    world, a = settled(COOPERATIVE)
-    told_to_rejoin(world, a, adopts=False)
-    while world.shard.ledger.classic_group_or_none("g").live.state is not ClassicGroupState.STABLE:
-        world.deliver_to(a)
-    world.run(world.joins("M"), adopts=False)
+    group, a = settled(COOPERATIVE)
+    told_to_rejoin(group, a, adopts=False)
+    while group.shard.ledger.classic_group_or_none("g").live.state is not ClassicGroupState.STABLE:
+        group.deliver_to(a)
+    group.run(group.joins("M"), adopts=False)
     return len(
-        world.shard.ledger.consumer_group_or_none("g")
+        group.shard.ledger.consumer_group_or_none("g")
         .saved.members[a.view.member_id]
         .pending_revocation.units
     )
 
 
 def what_a_member_holds_that_joins_with_all_that_it_uses() -> Any:
-    world, a = settled(COOPERATIVE, t=6)
-    world.joins("M")
-    rests(world)
-    world.run(world.joins("N"), adopts=False)
-    world.wait(3_000)
-    world.run(a, adopts=False)
+    group, a = settled(COOPERATIVE, t=6)
+    group.joins("M")
+    rests(group)
+    group.run(group.joins("N"), adopts=False)
+    group.wait(3_000)
+    group.run(a, adopts=False)
     return len(
-        world.shard.ledger.consumer_group_or_none("g").saved.members[a.view.member_id].units()
+        group.shard.ledger.consumer_group_or_none("g").saved.members[a.view.member_id].units()
     )
 
 
 def what_a_classic_member_has_of_a_consumer_group() -> Any:
     """M had everything, and has given half of it up for A, whose group is at A's epoch already."""
-    world = GroupWorld()
-    world.joins("M")
-    world.settle()
-    a = world.joins("A", COOPERATIVE)
-    rests(world)
+    group = SimulatedGroup()
+    group.joins("M")
+    group.settle()
+    a = group.joins("A", COOPERATIVE)
+    rests(group)
     return len(a.view.owned)
 
 
 def who_keeps_what_by_user_data() -> Any:
     """A was away since the first generation; B and C have what it had."""
 
-    def said(generation: int, *partitions: int) -> Subscription:
+    def subscription(generation: int, *partitions: int) -> Subscription:
         return Subscription(
             ("t",), encode_sticky(to_wire((TopicParts("t", partitions),)), generation)
         )
 
     given = Sticky().assign(
-        {"t": TopicShape(2)}, {"A": said(1, 0, 1), "B": said(2, 0), "C": said(2, 1)}
+        {"t": TopicShape(2)},
+        {"A": subscription(1, 0, 1), "B": subscription(2, 0), "C": subscription(2, 1)},
     )
     return {name: share.partitions for name, share in given.items() if share.partitions}
 

@@ -24,7 +24,7 @@ from apportion.member.batch.plan import PlanInput
 from apportion.member.batch.sinks import Sinks
 from apportion.member.batch.span import Span
 from apportion.member.consumer import machine
-from apportion.member.membership import Assignment, minus
+from apportion.member.membership import MemberAssignment, minus
 from apportion.node import flush_gate
 from apportion.node.coordinators import HostedShard
 from apportion.topics import TopicIdPartition
@@ -68,7 +68,7 @@ def own_append(self: HostedShard, event: Any, now: Instant) -> list[Any]:
     return step_shard(self, event, now)
 
 
-def as_told(owned: Assignment, target: Assignment | None) -> Assignment:
+def as_told(owned: MemberAssignment, target: MemberAssignment | None) -> MemberAssignment:
     return owned if target is None else minus(owned, minus(owned, target))
 
 

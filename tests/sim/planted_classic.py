@@ -37,8 +37,8 @@ from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.metadata import TopicMetadataCache
 from apportion.member.membership import (
     Action,
-    Assignment,
     FetchMetadata,
+    MemberAssignment,
     MembershipState,
     TopicDescription,
     minus,
@@ -95,7 +95,9 @@ def members_may_commit_in_any_state(self: ClassicGroup, claim: CommitClaim) -> N
 # members
 
 
-def what_is_to_be_kept(owned: Assignment, target: Assignment | None) -> Assignment:
+def what_is_to_be_kept(
+    owned: MemberAssignment, target: MemberAssignment | None
+) -> MemberAssignment:
     return owned if target is None else minus(owned, minus(owned, target))
 
 
@@ -123,9 +125,9 @@ def names_have_no_ids(self: TopicMetadataCache, parts: Iterable[TopicParts]) -> 
 def assignment_is_forgotten(
     group: ConsumerGroup, remaining: RemainingMember, protocol: str, topics: Topics
 ) -> Any:
-    said: Any = to_saved_member(group, remaining, protocol, topics)
-    said.assignment = b""
-    return said
+    saved: Any = to_saved_member(group, remaining, protocol, topics)
+    saved.assignment = b""
+    return saved
 
 
 def without_debts(

@@ -39,26 +39,26 @@ def checks_nothing(members: dict[str, Subscription], given: dict[str, Given]) ->
 
 
 def never_steps_up(
-    sent: int, heard: probing.MetadataVersions, latest: int, leads_unfinished: bool
+    sent: int, received: probing.MetadataVersions, latest: int, leads_unfinished: bool
 ) -> NextVersion:
-    return next_versions[VersionNegotiation.SHARES](sent, heard, latest, leads_unfinished)._replace(
-        used=min(sent, heard.used), rejoin_reason=None
-    )
+    return next_versions[VersionNegotiation.SHARES](
+        sent, received, latest, leads_unfinished
+    )._replace(used=min(sent, received.used), rejoin_reason=None)
 
 
 def leaves_it_to_others(
-    sent: int, heard: probing.MetadataVersions, latest: int, leads_unfinished: bool
+    sent: int, received: probing.MetadataVersions, latest: int, leads_unfinished: bool
 ) -> NextVersion:
-    return next_versions[VersionNegotiation.PROBES](sent, heard, latest, False)
+    return next_versions[VersionNegotiation.PROBES](sent, received, latest, False)
 
 
 def everybody_triggers(
-    sent: int, heard: probing.MetadataVersions, latest: int, leads_unfinished: bool
+    sent: int, received: probing.MetadataVersions, latest: int, leads_unfinished: bool
 ) -> NextVersion:
-    step = next_versions[VersionNegotiation.PROBES](sent, heard, latest, leads_unfinished)
+    step = next_versions[VersionNegotiation.PROBES](sent, received, latest, leads_unfinished)
     return (
         NextVersion(step.used, f"all understand version {step.used} now")
-        if step.used > heard.used
+        if step.used > received.used
         else step
     )
 

@@ -24,7 +24,8 @@ from apportion.member.classic.leader import EncodedAssignments
 from apportion.node import coordinators
 from apportion.sim.actors import protocols
 from apportion.sim.checks.stickiness import needless_moves
-from apportion.sim.kernel.scenario import CLASSIC, MIXED, draw_scenario
+from apportion.sim.kernel.scenario import draw_scenario
+from apportion.sim.kernel.settings import CLASSIC, MIXED
 from apportion.sim.play import play
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition
@@ -93,7 +94,7 @@ def waits_a_tenth(turn: Turn, kind: str, group: ClassicGroup, wait_ms: int) -> N
     arm(turn, kind, group, wait_ms // 10)
 
 
-def says_nothing(said: Subscription) -> bytes:
+def says_nothing(subscription: Subscription) -> bytes:
     return b"\0"
 
 
@@ -108,7 +109,7 @@ def lasts_for_ever(turn: Turn, key: tuple[str, ...]) -> None:
     return None
 
 
-def nothing_is_told(said: Subscription) -> tuple[tuple[Any, ...], int]:
+def nothing_is_told(subscription: Subscription) -> tuple[tuple[Any, ...], int]:
     return (), NO_GENERATION
 
 
@@ -172,7 +173,7 @@ def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(
 ) -> None:
     protocol, swap, law, sentence = SABOTAGE[what]
     kinds = ("switch-all",) if protocol == MIXED else ("crash",)
-    world = draw_scenario(
+    scenario = draw_scenario(
         3,
         kinds=kinds,
         protocol=protocol,
@@ -181,9 +182,9 @@ def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(
         session_ms=4_000,
         duration_ms=30_000,
     )
-    assert play(world).broken is None
+    assert play(scenario).broken is None
     monkeypatch.setattr(*swap)
-    broken = play(world).broken
+    broken = play(scenario).broken
     assert broken is not None, broken
     assert broken.law == law, broken
     assert re.fullmatch(sentence, broken.why)
@@ -210,9 +211,9 @@ def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(
 def test_a_law_of_classic_groups_says_what_a_planted_bug_does(
     bug: str, seed: int, law: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = PLANTED[bug].world(seed)
+    scenario = PLANTED[bug].scenario(seed)
     PLANTED[bug].plant(monkeypatch)
-    broken = play(world).broken
+    broken = play(scenario).broken
     assert broken is not None, broken
     assert broken.law == law, broken
     assert re.fullmatch(sentence, broken.why)
@@ -224,10 +225,10 @@ def test_a_leader_that_believes_nobody_moves_what_could_stay(
     monkeypatch.setattr(
         protocols, "COMPATIBLE_CHOICES", ((protocols.ProtocolChoice(CLASSIC, ("sticky",)),),)
     )
-    world = draw_scenario(3, protocol=CLASSIC, readers=3, workers=0, partitions=6)
-    assert play(world).broken is None
+    scenario = draw_scenario(3, protocol=CLASSIC, readers=3, workers=0, partitions=6)
+    assert play(scenario).broken is None
     monkeypatch.setattr(builtin, "claim_from_user_data", nothing_is_told)
-    broken = play(world).broken
+    broken = play(scenario).broken
     assert broken is not None, broken
     assert broken.law == "moves-with-cause", broken
     assert re.fullmatch(
@@ -240,13 +241,13 @@ def test_a_leader_that_believes_nobody_moves_what_could_stay(
 def test_a_broker_that_starts_without_its_last_records_has_forgotten_a_generation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = draw_scenario(0, kinds=("broker-crash",), protocol=CLASSIC, duration_ms=30_000)
-    assert play(world).broken is None
+    scenario = draw_scenario(0, kinds=("broker-crash",), protocol=CLASSIC, duration_ms=30_000)
+    assert play(scenario).broken is None
     stored = coordinators.stored_records
     monkeypatch.setattr(
         coordinators, "stored_records", lambda partition: list(stored(partition))[:1]
     )
-    broken = play(world).broken
+    broken = play(scenario).broken
     assert broken is not None, broken
     assert broken.law == "epochs-never-back", broken
     assert re.fullmatch(r"group \w+ was at generation \d+, and is at 0\.", broken.why)

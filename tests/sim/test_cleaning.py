@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apportion.sim.actors import broker
-from apportion.sim.kernel.scenario import PROTOCOLS
+from apportion.sim.kernel.settings import PROTOCOLS
 from apportion.sim.play import play
 from apportion.sim.seed_pool import Draw
 from apportion.store.log import Log
@@ -31,7 +31,7 @@ def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(
         broker,
         "broker_settings",
-        lambda world: replace(settings_of(world), offsets_topic_segment_bytes=1500),
+        lambda scenario: replace(settings_of(scenario), offsets_topic_segment_bytes=1500),
     )
     monkeypatch.setattr(Log, "replace_segments", replaced)
     return logs

@@ -19,9 +19,9 @@ SIZES: dict[str, Any] = {"duration_ms": 30_000}
 @pytest.fixture(scope="module")
 def outcomes() -> list[Outcome]:
     """Every figure of the seeds, digest included."""
-    found = [play(draw_scenario(seed, **SIZES)) for seed in SEEDS]
-    assert len({outcome.digest for outcome in found}) == len(SEEDS)
-    return found
+    results = [play(draw_scenario(seed, **SIZES)) for seed in SEEDS]
+    assert len({outcome.digest for outcome in results}) == len(SEEDS)
+    return results
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1234"])

@@ -29,7 +29,9 @@ FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
 TOPICS = Topics([Topic("foo", FOO, 4), Topic("bar", BAR, 1)])
 
 
-def said(member_id: str, wishes: tuple[str, ...] = ("foo",), **facts: Any) -> CoordinatorRecord:
+def member_record(
+    member_id: str, topic_names: tuple[str, ...] = ("foo",), **facts: Any
+) -> CoordinatorRecord:
     facts = {
         "instance_id": None,
         "rack_id": None,
@@ -37,7 +39,9 @@ def said(member_id: str, wishes: tuple[str, ...] = ("foo",), **facts: Any) -> Co
         "server_assignor": None,
     } | facts
     return records.member_metadata(
-        "g", member_id, ConsumerGroupMemberMetadataValue(subscribed_topic_names=wishes, **facts)
+        "g",
+        member_id,
+        ConsumerGroupMemberMetadataValue(subscribed_topic_names=topic_names, **facts),
     )
 
 
@@ -75,8 +79,8 @@ def has(
 
 
 SETTLED = (
-    said("a", instance_id="i", server_assignor="range"),
-    said("b"),
+    member_record("a", instance_id="i", server_assignor="range"),
+    member_record("b"),
     records.group_epoch("g", 3, 7),
     target("a", 0, 1),
     target("b", 2, 3),
@@ -134,7 +138,11 @@ def test_a_settled_group_keeps_every_law() -> None:
             [has("b", 2, epoch=2, before=2, state=MemberState.UNREVOKED, revoking=(3,))],
         ),
         ("legal-target", ["the target gives foo-3 to nobody."], [target("b", 2)]),
-        ("legal-target", ["the target gives bar-0 to nobody."], [said("b", ("bar", "foo"))]),
+        (
+            "legal-target",
+            ["the target gives bar-0 to nobody."],
+            [member_record("b", ("bar", "foo"))],
+        ),
         ("legal-target", ["the target gives foo-1 to a and to b."], [target("b", 1, 2, 3)]),
         ("legal-target", ["the target names c, which is no member."], [target("c")]),
         (
@@ -150,7 +158,7 @@ def test_a_settled_group_keeps_every_law() -> None:
                 "the target gives foo-2 to nobody.",
                 "the target gives foo-3 to nobody.",
             ],
-            [said("b", ())],
+            [member_record("b", ())],
         ),
         (
             "valid-member-epoch",
@@ -181,7 +189,7 @@ def test_a_settled_group_keeps_every_law() -> None:
         (
             "counts-agree",
             ["the count of instances is {'i': 'b'}, and a recount gives {'i': 'c'}."],
-            [said("c", instance_id="i"), said("b", instance_id="i")],
+            [member_record("c", instance_id="i"), member_record("b", instance_id="i")],
         ),
     ],
 )
@@ -305,13 +313,13 @@ class Run:
         assert answer.error_code == Code.NONE
         return answer.member_epoch
 
-    def join(self, member_id: str, *wishes: str, instance_id: str | None = None) -> int:
+    def join(self, member_id: str, *topic_names: str, instance_id: str | None = None) -> int:
         return self.beat(
             member_id,
             0,
             instance_id=instance_id,
             rebalance_timeout_ms=30_000,
-            subscribed_topic_names=wishes,
+            subscribed_topic_names=topic_names,
             topic_partitions=(),
         )
 

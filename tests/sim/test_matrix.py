@@ -79,11 +79,11 @@ def test_every_law_holds_in_every_upgrade_however_it_is_played(
 def test_every_upgrade_takes_the_bounces_of_the_document_and_speaks_its_versions(
     everything: list[MatrixResult],
 ) -> None:
-    told = [
+    results = [
         (one.from_, one.to, one.leader, one.crash, one.bounces, one.upgrade_from, one.versions)
         for one in everything
     ]
-    assert told == [(*play[:4], *expected(play.from_, play.to)) for play in matrix_runs()]
+    assert results == [(*play[:4], *expected(play.from_, play.to)) for play in matrix_runs()]
 
 
 def test_the_application_never_stands_still_for_longer_than_one_session_and_a_little(

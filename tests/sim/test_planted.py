@@ -40,11 +40,11 @@ from apportion.wire.messages.offset_commit import (
 )
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentKey
-from tests.coord import coordworld
-from tests.coord.coordworld import picture, recovered, topic_id, topics
-from tests.member.surroundings import P0 as P0_OF_T
-from tests.member.surroundings import Surroundings, held
-from tests.node.conftest import Play
+from tests.coord import shard_driver
+from tests.coord.shard_driver import recovered, state_of, topic_id, topics
+from tests.member.planner_host import P0 as P0_OF_T
+from tests.member.planner_host import PlannerHost, held
+from tests.node.conftest import NodeDriver
 from tests.sim.classic_examples import CLASSIC_EXAMPLES
 from tests.sim.planted import PLANTED
 
@@ -60,31 +60,31 @@ def given(answer: ConsumerGroupHeartbeatResponse) -> dict[bytes, tuple[int, ...]
     return {part.topic_id: part.partitions for part in answer.assignment.topic_partitions}
 
 
-def shared() -> coordworld.World:
+def shared() -> shard_driver.ShardDriver:
     """A had foo-0, foo-1 and foo-2; since B joined it is told to give up one."""
-    world = coordworld.World()
-    assert given(world.join("A")) == {topic_id("foo"): (0, 1, 2)}
-    world.join("B")
-    assert given(world.beat("A", 2)) == {topic_id("foo"): (0, 1)}
-    return world
+    driver = shard_driver.ShardDriver()
+    assert given(driver.join("A")) == {topic_id("foo"): (0, 1, 2)}
+    driver.join("B")
+    assert given(driver.beat("A", 2)) == {topic_id("foo"): (0, 1)}
+    return driver
 
 
 def what_b_gets_before_a_let_go() -> Any:
-    world = coordworld.World()
-    world.join("A")
-    return given(world.join("B"))
+    driver = shard_driver.ShardDriver()
+    driver.join("A")
+    return given(driver.join("B"))
 
 
 def a_beat_after_a_lost_answer() -> Any:
-    world = shared()
-    world.beat("A", 2, owned={"foo": [0, 1]})
-    return world.beat("A", 2, owned={"foo": [0, 1]}).error_code
+    driver = shared()
+    driver.beat("A", 2, owned={"foo": [0, 1]})
+    return driver.beat("A", 2, owned={"foo": [0, 1]}).error_code
 
 
 def a_commit_of_an_older_epoch() -> Any:
-    world = coordworld.World()
-    world.join("A")
-    return world.commit(1, {("foo", 0): 5}, "A")
+    driver = shard_driver.ShardDriver()
+    driver.join("A")
+    return driver.commit(1, {("foo", 0): 5}, "A")
 
 
 def join() -> ConsumerGroupHeartbeatRequest:
@@ -99,15 +99,15 @@ def join() -> ConsumerGroupHeartbeatRequest:
 
 
 def a_join_before_the_flush() -> Any:
-    play = Play()
+    play = NodeDriver()
     play.create("t")
-    # its shard is seated
+    # its shard is loaded
     play.call(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
     return play.ask(join()) in play.answers
 
 
 def a_fetch_of_a_commit_before_the_flush() -> Any:
-    play = Play()
+    play = NodeDriver()
     play.create("t")
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
     play.call(OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),)), 9)
@@ -125,9 +125,9 @@ def a_fetch_of_a_commit_before_the_flush() -> Any:
 
 def what_is_acknowledged_before_it_is_adopted() -> Any:
     def accepted(epoch: int, *assigned: IdPartition) -> ConsumerGroupHeartbeatResponse:
-        said = Assignment(topic_partitions=to_wire(assigned))
+        assignment = Assignment(topic_partitions=to_wire(assigned))
         return ConsumerGroupHeartbeatResponse(
-            member_id="m", member_epoch=epoch, heartbeat_interval_ms=1_000, assignment=said
+            member_id="m", member_epoch=epoch, heartbeat_interval_ms=1_000, assignment=assignment
         )
 
     member = ConsumerMember(ConsumerSettings(group_id="g", member_id="m"))
@@ -147,25 +147,25 @@ def what_is_acknowledged_before_it_is_adopted() -> Any:
 
 
 def who_is_left_of_those_silent_since_a_crash() -> Any:
-    world: Any = coordworld.World()
-    world.join("A")
-    world.crash()
-    world.advance(100_000)
-    return list(world.shard.ledger.groups["g"].saved.members)
+    driver: Any = shard_driver.ShardDriver()
+    driver.join("A")
+    driver.crash()
+    driver.advance(100_000)
+    return list(driver.shard.ledger.groups["g"].saved.members)
 
 
 def who_is_left_after_a_revocation_in_time() -> Any:
-    world: Any = shared()
-    world.advance(10_000)
-    world.beat("A", 2, owned={"foo": [0, 1]})
-    world.advance(25_000)
-    return list(world.shard.ledger.groups["g"].saved.members)
+    driver: Any = shared()
+    driver.advance(10_000)
+    driver.beat("A", 2, owned={"foo": [0, 1]})
+    driver.advance(25_000)
+    return list(driver.shard.ledger.groups["g"].saved.members)
 
 
 def a_second_member_of_an_instance() -> Any:
-    world = coordworld.World()
-    world.join("A", instance_id="i")
-    return world.join("B", instance_id="i").error_code
+    driver = shard_driver.ShardDriver()
+    driver.join("A", instance_id="i")
+    return driver.join("B", instance_id="i").error_code
 
 
 def rows_that_the_sink_has() -> Any:
@@ -173,18 +173,18 @@ def rows_that_the_sink_has() -> Any:
 
 
 def where_a_restarted_source_begins() -> Any:
-    world = PlanInput(checkpoint="c", logs={PLACE: LogBounds(0, 20)}, committed={PLACE: 4})
-    return plan_batch(sorted_span("c", {PLACE: (4, 10)}), world).span.ranges[PLACE]
+    driver = PlanInput(checkpoint="c", logs={PLACE: LogBounds(0, 20)}, committed={PLACE: 4})
+    return plan_batch(sorted_span("c", {PLACE: (4, 10)}), driver).span.ranges[PLACE]
 
 
 def where_a_query_with_another_sink_begins() -> Any:
-    there, query = Surroundings(), BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets())
-    there.offsets, there.metadata = {P0_OF_T: 4}, {P0_OF_T: metadata_of(("/lake/other",))}
-    question = there.attempt(query.plan_next(EMPTY_SPAN, None))
-    there.told = WriterReport(("/lake/t",))
-    there.sees(target=held(P0_OF_T))
+    host, query = PlannerHost(), BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets())
+    host.offsets, host.metadata = {P0_OF_T: 4}, {P0_OF_T: metadata_of(("/lake/other",))}
+    question = host.attempt(query.plan_next(EMPTY_SPAN, None))
+    host.report = WriterReport(("/lake/t",))
+    host.sees(target=held(P0_OF_T))
     try:
-        return there.attempt(query.plan_next(question, None)).ranges[P0_OF_T]
+        return host.attempt(query.plan_next(question, None)).ranges[P0_OF_T]
     except AnotherSink:
         return "nowhere"
 
@@ -193,42 +193,42 @@ def who_has_what_was_given_back() -> Any:
     """A acknowledges foo-2 when B, for whom it was, has left: it comes back to A in the same
     step.
     """
-    world = shared()
-    world.beat("B", -1)
-    assert given(world.beat("A", 2, owned={"foo": [0, 1]})) == {topic_id("foo"): (0, 1, 2)}
-    return sorted(index for _, index in picture(world.shard)["groups"]["g"]["held"])
+    driver = shared()
+    driver.beat("B", -1)
+    assert given(driver.beat("A", 2, owned={"foo": [0, 1]})) == {topic_id("foo"): (0, 1, 2)}
+    return sorted(index for _, index in state_of(driver.shard)["groups"]["g"]["held"])
 
 
 def a_log_that_lost_a_release() -> Any:
     """Of A's records only the first and the last are left: the one that freed foo-2 for B was
     superseded, and is gone.
     """
-    world = shared()
-    world.beat("A", 2, owned={"foo": [0, 1]})
-    assert given(world.beat("B", 3)) == {topic_id("foo"): (2,)}
-    world.join("C")
-    world.beat("A", 3)
+    driver = shared()
+    driver.beat("A", 2, owned={"foo": [0, 1]})
+    assert given(driver.beat("B", 3)) == {topic_id("foo"): (2,)}
+    driver.join("C")
+    driver.beat("A", 3)
     mine = [
         record
-        for record in world.log
+        for record in driver.log
         if isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey)
         and record.key.member_id == "A"
     ]
     assert len(mine) > 2
-    thinned = [record for record in world.log if record not in mine[1:-1]]
+    thinned = [record for record in driver.log if record not in mine[1:-1]]
     try:
-        return picture(recovered(thinned, world.shard)) == picture(world.shard)
+        return state_of(recovered(thinned, driver.shard)) == state_of(driver.shard)
     except RuntimeError as error:
         return str(error)
 
 
 def what_is_left_of_a_topic_that_is_not_subscribed_to() -> Any:
-    world = coordworld.World(known=topics(bar=1, foo=3))
-    world.join("A", topics=("bar", "foo"))
-    world.join("B")
-    world.beat("A", 2)
-    world.beat("A", 2, subscribed_topic_names=("bar",))
-    assigned = picture(world.shard)["groups"]["g"]["members"]["A"]["assigned"]
+    driver = shard_driver.ShardDriver(known=topics(bar=1, foo=3))
+    driver.join("A", topics=("bar", "foo"))
+    driver.join("B")
+    driver.beat("A", 2)
+    driver.beat("A", 2, subscribed_topic_names=("bar",))
+    assigned = state_of(driver.shard)["groups"]["g"]["members"]["A"]["assigned"]
     return sorted(index for topic, index in assigned if topic == topic_id("foo"))
 
 

@@ -14,10 +14,7 @@ from apportion.sim.actors.protocols import (
     draw_protocols,
 )
 from apportion.sim.kernel.scenario import (
-    CLASSIC,
-    CONSUMER,
     FAULTS,
-    MIXED,
     ONLY_MIXED,
     ONLY_ON_REQUEST,
     Fault,
@@ -25,6 +22,7 @@ from apportion.sim.kernel.scenario import (
     ScenarioRefused,
     draw_scenario,
 )
+from apportion.sim.kernel.settings import CLASSIC, CONSUMER, MIXED
 
 SEEDS = range(200)
 
@@ -40,7 +38,7 @@ def spoken(protocol: str) -> dict[int, list[ProtocolPair]]:
 
 
 @pytest.mark.parametrize("protocol", [CLASSIC, MIXED])
-def test_all_members_of_a_group_always_share_an_assignor_and_its_owner_can_keep_to_it(
+def test_all_members_of_a_group_share_an_assignor_that_their_owners_can_use(
     protocol: str,
 ) -> None:
     for rows in spoken(protocol).values():
@@ -104,9 +102,7 @@ def test_a_protocol_that_there_is_not_is_refused() -> None:
         Scenario(seed=1, protocol="share")
 
 
-def test_all_faults_are_drawn_in_mixed_worlds_and_all_but_the_changes_of_protocol_elsewhere() -> (
-    None
-):
+def test_mixed_groups_draw_all_faults_and_others_all_but_changes_of_protocol() -> None:
     drawn_unasked = set(FAULTS) - set(ONLY_ON_REQUEST)
     for protocol, kinds in (
         (MIXED, drawn_unasked),

@@ -50,9 +50,7 @@ def test_without_upgrade_from_the_old_leaders_die_one_after_the_other() -> None:
     }
 
 
-def test_without_upgrade_from_an_eager_leader_gives_away_what_cooperative_members_still_run() -> (
-    None
-):
+def test_without_upgrade_from_an_eager_leader_assigns_tasks_that_others_still_run() -> None:
     rehearsed = rehearse(Rehearsal(from_="2.3", to="3.9", bounces=1))
     assert rehearsed.broken is not None
     assert rehearsed.broken.law == "one-active"
@@ -62,8 +60,8 @@ def test_without_upgrade_from_an_eager_leader_gives_away_what_cooperative_member
 def test_the_leader_is_bounced_when_it_shall_be(leader: int | str) -> None:
     rehearsed = rehearse(Rehearsal(from_="2.0", to="post-2.0", instances=3, leader=leader))
     assert rehearsed.held
-    place = {"first": 0, "middle": 1, "last": 2, 2: 1}[leader]
-    assert rehearsed.steps[place].led
+    index = {"first": 0, "middle": 1, "last": 2, 2: 1}[leader]
+    assert rehearsed.steps[index].led
     assert versions(rehearsed) == [3, 3, 3, 12]
 
 
@@ -182,10 +180,13 @@ def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing()
     [
         ({"from_": "1.1", "to": "5.0"}, "there is no release '5.0' of Kafka Streams known here"),
         ({"from_": "3.9", "to": "post-2.0"}, "no rolling bounce leads from 3.9 to post-2.0"),
-        ({"from_": "2.4", "to": "4.0", "leader": 7}, "leader must be a number from 1 to 6, not 7"),
+        (
+            {"from_": "2.4", "to": "4.0", "leader": 7},
+            "leader must be a whole number from 1 to 6, not 7",
+        ),
         (
             {"from_": "2.4", "to": "4.0", "crash_at": 7},
-            "crash_at must be a number from 1 to 6, not 7",
+            "crash_at must be a whole number from 1 to 6, not 7",
         ),
         (
             {"from_": "2.4", "to": "4.0", "victim": "disk"},
@@ -193,11 +194,11 @@ def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing()
         ),
         (
             {"from_": "2.4", "to": "4.0", "threads": 11},
-            "threads must be a number from 1 to 10, not 11",
+            "threads must be a whole number from 1 to 10, not 11",
         ),
         (
             {"from_": "2.4", "to": "4.0", "instances": 0},
-            "instances must be a number from 1 to 100, not 0",
+            "instances must be a whole number from 1 to 100, not 0",
         ),
     ],
 )

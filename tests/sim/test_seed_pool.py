@@ -13,14 +13,14 @@ from apportion.sim.seed_pool import Draw, NoProcess, RunTotals, outcomes, play_s
 from tests.sim import stand_in
 
 
-def by_seed(found: list[Outcome] | Generator[Any, Any, Any]) -> dict[int, Outcome]:
-    return {outcome.seed: outcome for outcome in found}
+def by_seed(results: list[Outcome] | Generator[Any, Any, Any]) -> dict[int, Outcome]:
+    return {outcome.seed: outcome for outcome in results}
 
 
 def test_every_seed_has_its_outcome_and_failures_are_among_them() -> None:
-    found = list(outcomes(range(5, 40), 2, Draw(), stand_in.breaks_at_seven))
-    assert len(found) == 35
-    assert by_seed(found) == {
+    results = list(outcomes(range(5, 40), 2, Draw(), stand_in.breaks_at_seven))
+    assert len(results) == 35
+    assert by_seed(results) == {
         seed: stand_in.outcome(
             seed,
             Violation("one-hand", 1_500, f"seed {seed} says so")
@@ -32,16 +32,16 @@ def test_every_seed_has_its_outcome_and_failures_are_among_them() -> None:
 
 
 def test_a_process_that_dies_is_reported_with_its_seed_and_the_others_go_on() -> None:
-    found = by_seed(outcomes(range(12), 2, Draw(), stand_in.dies_at_seven))
-    assert found.pop(7).broken == Violation(
+    results = by_seed(outcomes(range(12), 2, Draw(), stand_in.dies_at_seven))
+    assert results.pop(7).broken == Violation(
         "process-lives", 0, "the process that played it was killed by signal 9"
     )
-    assert found == {seed: stand_in.outcome(seed) for seed in range(12) if seed != 7}
+    assert results == {seed: stand_in.outcome(seed) for seed in range(12) if seed != 7}
 
 
 def test_the_last_seed_may_kill_its_process() -> None:
-    found = by_seed(outcomes([7], 3, Draw(), stand_in.dies_at_seven))
-    assert [(seed, outcome.broken and outcome.broken.law) for seed, outcome in found.items()] == [
+    results = by_seed(outcomes([7], 3, Draw(), stand_in.dies_at_seven))
+    assert [(seed, outcome.broken and outcome.broken.law) for seed, outcome in results.items()] == [
         (7, "process-lives")
     ]
 
@@ -77,13 +77,13 @@ class Unreadable:
 
 
 def test_a_seed_that_does_not_end_is_given_up_and_the_others_go_on() -> None:
-    found = by_seed(
+    results = by_seed(
         outcomes(range(5, 10), 2, Draw(), stand_in.never_ends_at_seven, seed_timeout_s=2)
     )
-    assert found.pop(7).broken == Violation(
+    assert results.pop(7).broken == Violation(
         "ends", 0, "it was still being played after 2 real seconds"
     )
-    assert found == {seed: stand_in.outcome(seed) for seed in (5, 6, 8, 9)}
+    assert results == {seed: stand_in.outcome(seed) for seed in (5, 6, 8, 9)}
 
 
 def test_no_seeds_have_no_outcomes() -> None:
@@ -103,16 +103,17 @@ def test_figures_add_up() -> None:
 
 
 def test_a_draw_says_sizes_and_faults_and_draws_the_rest() -> None:
-    world = Draw(kinds=("cut", "pause"), sizes={"partitions": 3, "workers": 5}).scenario(4)
-    assert (world.seed, world.partitions, world.workers) == (4, 3, 5)
-    assert {fault.kind for fault in world.faults} <= {"cut", "pause"}
-    assert world.faults
-    with pytest.raises(ScenarioRefused, match=r"^partitions must be at least 1, not 0\.$"):
+    scenario = Draw(kinds=("cut", "pause"), sizes={"partitions": 3, "workers": 5}).scenario(4)
+    assert (scenario.seed, scenario.partitions, scenario.workers) == (4, 3, 5)
+    assert {fault.kind for fault in scenario.faults} <= {"cut", "pause"}
+    assert scenario.faults
+    why = r"^partitions must be a whole number from 1 to 10000, not 0\.$"
+    with pytest.raises(ScenarioRefused, match=why):
         Draw(sizes={"partitions": 0}).scenario(4)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sizes",
     [
         {"heartbeat_ms": 9_000},
         {"session_ms": 1_000},
@@ -122,20 +123,20 @@ def test_a_draw_says_sizes_and_faults_and_draws_the_rest() -> None:
         {"workers": 0, "session_ms": 2_000},
     ],
 )
-def test_what_is_said_contradicts_no_seed(said: dict[str, int]) -> None:
+def test_what_is_said_contradicts_no_seed(sizes: dict[str, int]) -> None:
     for seed in range(200):
-        world = Draw(sizes=said).scenario(seed)
-        assert {name: getattr(world, name) for name in said} == said
+        scenario = Draw(sizes=sizes).scenario(seed)
+        assert {name: getattr(scenario, name) for name in sizes} == sizes
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("sizes", "why"),
     [
-        ({"delay_us": -1}, "delay_us must be at least 0, not -1."),
-        ({"delay_us": 1_000_000}, "delay_us must be at most 100000, not 1000000."),
+        ({"delay_us": -1}, "delay_us must be a whole number from 0 to 100000, not -1."),
+        ({"delay_us": 1_000_000}, "delay_us must be a whole number from 0 to 100000, not 1000000."),
         (
             {"heartbeat_ms": 60_000, "session_ms": 300_000},
-            "heartbeat_ms must be at most 15000, not 60000.",
+            "heartbeat_ms must be a whole number from 100 to 15000, not 60000.",
         ),
         (
             {"batch_ms": 5_900, "rebalance_ms": 6_000},
@@ -144,26 +145,27 @@ def test_what_is_said_contradicts_no_seed(said: dict[str, int]) -> None:
     ],
 )
 def test_a_world_that_could_not_settle_is_refused_in_a_sentence(
-    said: dict[str, int], why: str
+    sizes: dict[str, int], why: str
 ) -> None:
     with pytest.raises(ScenarioRefused, match=f"^{re.escape(why)}$"):
-        Draw(sizes=said).scenario(1)
+        Draw(sizes=sizes).scenario(1)
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("sizes", "why"),
     [
-        ({"partitions": 10_001}, "partitions must be at most 10000, not 10001."),
-        ({"workers": 100_000}, "workers must be at most 1000, not 100000."),
-        ({"partitions": "x"}, "partitions must be a whole number, not 'x'."),
+        ({"partitions": 10_001}, "partitions must be a whole number from 1 to 10000, not 10001."),
+        ({"workers": 100_000}, "workers must be a whole number from 0 to 1000, not 100000."),
+        ({"partitions": "x"}, "partitions must be a whole number from 1 to 10000, not 'x'."),
+        ({"batch_ms": "x"}, "batch_ms must be a whole number from 1 to 1200000, not 'x'."),
         ({"seconds": 3}, f"a world has no size 'seconds'; there are {', '.join(SETTABLE)}."),
     ],
 )
 def test_an_absurd_or_unknown_size_is_refused_in_a_sentence(
-    said: dict[str, int | str], why: str
+    sizes: dict[str, int | str], why: str
 ) -> None:
     with pytest.raises(ScenarioRefused, match=f"^{re.escape(why)}$"):
-        Draw(sizes=said).scenario(1)
+        Draw(sizes=sizes).scenario(1)
 
 
 def test_a_fault_before_the_beginning_is_refused() -> None:

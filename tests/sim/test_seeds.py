@@ -5,23 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from apportion.sim.kernel.scenario import PROTOCOLS, Scenario
+from apportion.sim.kernel.scenario import Scenario
+from apportion.sim.kernel.settings import PROTOCOLS
 from apportion.sim.play import play
 from apportion.sim.seed_pool import Draw
 
 SLICE = range(30)  # of each protocol in `make test`; more are `apportion sim --runs`
-LINE = re.compile(r"(?P<seed>\d+)(?P<said>( [a-z_]+=\S+)*) - (?P<why>.{10,})")
+LINE = re.compile(r"(?P<seed>\d+)(?P<options>( [a-z_]+=\S+)*) - (?P<why>.{10,})")
 
 
 def drawn_of(line: str) -> Scenario:
     """The scenario of a line of seeds.txt."""
-    found = LINE.fullmatch(line)
-    assert found, f"not a line of seeds.txt: {line!r}"
-    said = dict(word.split("=") for word in found["said"].split())
-    faults = said.pop("faults", None)
+    match = LINE.fullmatch(line)
+    assert match, f"not a line of seeds.txt: {line!r}"
+    options = dict(word.split("=") for word in match["options"].split())
+    faults = options.pop("faults", None)
     kinds = None if faults is None else () if faults == "none" else tuple(faults.split(","))
-    sizes = {name: int(value) if value.isdigit() else value for name, value in said.items()}
-    return Draw(kinds, sizes).scenario(int(found["seed"]))
+    sizes = {name: int(value) if value.isdigit() else value for name, value in options.items()}
+    return Draw(kinds, sizes).scenario(int(match["seed"]))
 
 
 LINES = [
@@ -37,10 +38,10 @@ def test_a_seed_that_failed_holds_now(line: str) -> None:
 
 
 def test_a_line_says_a_world() -> None:
-    world = drawn_of(
+    scenario = drawn_of(
         "17 partitions=3 assignor=range faults=cut,pause - a worker was told twice what it knew"
     )
-    assert world == Draw(("cut", "pause"), {"partitions": 3, "assignor": "range"}).scenario(17)
+    assert scenario == Draw(("cut", "pause"), {"partitions": 3, "assignor": "range"}).scenario(17)
     assert drawn_of("17 faults=none - it was broken from the start").faults == ()
     with pytest.raises(AssertionError, match="not a line"):
         drawn_of("17 no reason")

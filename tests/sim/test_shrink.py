@@ -12,7 +12,7 @@ from apportion.sim.shrink import Shrunk, minimal_subset, shrink_faults
 from tests.sim.stand_in import outcome
 
 
-def world(*kinds: str) -> Scenario:
+def scenario_of(*kinds: str) -> Scenario:
     """A world with one fault of each kind, one each second."""
     return Scenario(
         seed=1, faults=tuple(Fault(1_000 * (number + 1), kind) for number, kind in enumerate(kinds))
@@ -33,7 +33,7 @@ def breaking(law: str, *needed: str, at_ms: int = 60_000) -> Callable[..., Outco
 
 def test_only_the_faults_that_matter_stay() -> None:
     shrunk = shrink_faults(
-        world("cut", "pause", "slow", "crash", "roll", "restart"),
+        scenario_of("cut", "pause", "slow", "crash", "roll", "restart"),
         breaking("one-hand", "pause", "roll"),
     )
     assert isinstance(shrunk, Shrunk)
@@ -42,18 +42,18 @@ def test_only_the_faults_that_matter_stay() -> None:
 
 
 def test_a_scenario_that_holds_has_no_shortest_list() -> None:
-    assert shrink_faults(world("cut"), breaking("one-hand", "pause")) is None
+    assert shrink_faults(scenario_of("cut"), breaking("one-hand", "pause")) is None
 
 
 def test_a_law_that_breaks_without_faults_needs_none() -> None:
-    shrunk = shrink_faults(world("cut", "pause"), breaking("one-hand"))
+    shrunk = shrink_faults(scenario_of("cut", "pause"), breaking("one-hand"))
     assert isinstance(shrunk, Shrunk)
     assert (shrunk.kept, shrunk.plays) == ((), 2)
 
 
 def test_faults_after_the_law_broke_are_not_tried() -> None:
     shrunk = shrink_faults(
-        world("cut", "pause", *["slow"] * 50), breaking("one-hand", "cut", at_ms=1_500)
+        scenario_of("cut", "pause", *["slow"] * 50), breaking("one-hand", "cut", at_ms=1_500)
     )
     assert isinstance(shrunk, Shrunk)
     assert (shrunk.kept, shrunk.plays) == ((0,), 3)  # all; those before; none
@@ -66,7 +66,7 @@ def test_another_law_that_breaks_is_not_the_same_failure() -> None:
             1, Violation("one-hand" if kinds == {"cut", "pause"} else "no-defect", 60_000, "why")
         )
 
-    shrunk = shrink_faults(world("cut", "pause"), play)
+    shrunk = shrink_faults(scenario_of("cut", "pause"), play)
     assert shrunk is not None
     assert shrunk.kept == (0, 1)
 

@@ -1,4 +1,4 @@
-"""A broker with a short session, and a stage for each test."""
+"""A broker with a short session, and a pipeline for each test."""
 
 import itertools
 import subprocess
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.spark.batch_members import batch_member_of, cluster, protocol
-from tests.spark.harness import Stage
+from tests.spark.harness import Pipeline
 
 __all__ = ["batch_member_of", "cluster", "protocol"]
 
@@ -65,17 +65,17 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def stage_on(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
-    """`stage_on(bootstrap, partitions)` makes a stage; all its applications are gone at the end."""
-    stages: list[Stage] = []
+def pipeline_on(tmp_path: Path) -> Iterator[Callable[..., Pipeline]]:
+    """`pipeline_on(bootstrap, partitions)` makes one; all its applications are gone at the end."""
+    pipelines: list[Pipeline] = []
 
-    def make(bootstrap: str, partitions: int = 4) -> Stage:
-        stages.append(Stage(tmp_path, bootstrap, f"test-{next(_numbers)}", partitions))
-        return stages[-1]
+    def make(bootstrap: str, partitions: int = 4) -> Pipeline:
+        pipelines.append(Pipeline(tmp_path, bootstrap, f"test-{next(_numbers)}", partitions))
+        return pipelines[-1]
 
     yield make
-    for stage in stages:
-        stage.close()
+    for pipeline in pipelines:
+        pipeline.close()
 
 
 @pytest.fixture
@@ -85,5 +85,5 @@ def path(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def stage(broker: Broker, stage_on: Callable[..., Stage]) -> Stage:
-    return stage_on(broker.bootstrap)
+def pipeline(broker: Broker, pipeline_on: Callable[..., Pipeline]) -> Pipeline:
+    return pipeline_on(broker.bootstrap)

@@ -49,17 +49,17 @@ class Application:
     """One Spark application in a process of its own."""
 
     def __init__(
-        self, stage: "Stage", name: str, checkpoint: str | None = None, **options: Any
+        self, pipeline: "Pipeline", name: str, checkpoint: str | None = None, **options: Any
     ) -> None:
-        self.name, self.gates = name, stage.path / f"gates-{name}"
+        self.name, self.gates = name, pipeline.path / f"gates-{name}"
         for gate in ("reading", "written", "planning"):
             (self.gates / gate).mkdir(parents=True, exist_ok=True)
-        self.checkpoint = stage.path / f"checkpoint-{checkpoint or name}"
+        self.checkpoint = pipeline.path / f"checkpoint-{checkpoint or name}"
         given = {
-            "bootstrap": stage.bootstrap,
-            "group": stage.group,
-            "topic": stage.topic,
-            "table": str(stage.table),
+            "bootstrap": pipeline.bootstrap,
+            "group": pipeline.group,
+            "topic": pipeline.topic,
+            "table": str(pipeline.table),
             "checkpoint": str(self.checkpoint),
             "gates": str(self.gates),
             **options,
@@ -72,7 +72,7 @@ class Application:
             for word in ("--option", f"{key}={value}")
         ]
         words += [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-        self._log = stage.path / f"{name}.log"
+        self._log = pipeline.path / f"{name}.log"
         self._expected_end = False
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -131,7 +131,7 @@ class Application:
         assert self.process.wait(seconds) == 0, self.tail()
 
 
-class Stage:
+class Pipeline:
     """One topic, one group, one table, and the applications of one test."""
 
     def __init__(
@@ -214,7 +214,9 @@ class Stage:
     def expected(
         self, keep: Callable[[int, int], bool] = lambda partition, offset: True
     ) -> list[tuple[int, int, str]]:
-        return sorted((*place, value) for place, value in self.produced.items() if keep(*place))
+        return sorted(
+            (*position, value) for position, value in self.produced.items() if keep(*position)
+        )
 
     def until_written(self, seconds: int = PATIENCE_S) -> None:
         """Every produced event is in the table (or more than that)."""
@@ -266,8 +268,8 @@ class Stage:
 
     def committed(self) -> dict[int, int | None]:
         return {
-            place.partition: offset
-            for place, offset in self.cluster.committed(self.group, self.partitions).items()
+            partition.partition: offset
+            for partition, offset in self.cluster.committed(self.group, self.partitions).items()
         }
 
     def total_committed(self) -> int:

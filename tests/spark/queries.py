@@ -1,5 +1,5 @@
 """Queries that share one Spark session in the process of the tests: they are begun, read the
-stage's topic, and end.
+pipeline's topic, and end.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from apportion.spark import delta
 from tests.spark.application import spark_session
-from tests.spark.harness import Stage
+from tests.spark.harness import Pipeline
 
 
 @pytest.fixture(scope="module")
@@ -23,16 +23,16 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def source(spark: SparkSession, stage: Stage) -> Callable[..., DataFrame]:
-    """`source(**options)`: the stage's topic as a stream."""
+def source(spark: SparkSession, pipeline: Pipeline) -> Callable[..., DataFrame]:
+    """`source(**options)`: the pipeline's topic as a stream."""
 
     def load(**options: Any) -> DataFrame:
         reader = spark.readStream.format("apportion").option(
-            "kafka.bootstrap.servers", stage.bootstrap
+            "kafka.bootstrap.servers", pipeline.bootstrap
         )
         reader = (
-            reader.option("kafka.group.id", stage.group)
-            .option("subscribe", stage.topic)
+            reader.option("kafka.group.id", pipeline.group)
+            .option("subscribe", pipeline.topic)
             .option("startingOffsets", "earliest")
         )
         return reader.options(**options).load()
@@ -41,7 +41,7 @@ def source(spark: SparkSession, stage: Stage) -> Callable[..., DataFrame]:
 
 
 @pytest.fixture
-def started(stage: Stage) -> Iterator[Callable[..., StreamingQuery]]:
+def started(pipeline: Pipeline) -> Iterator[Callable[..., StreamingQuery]]:
     """`started(frame, function)`: a running query, with a checkpoint of its own; it is stopped at
     the end of the test.
     """
@@ -53,9 +53,9 @@ def started(stage: Stage) -> Iterator[Callable[..., StreamingQuery]]:
         checkpoint: str | None = None,
         **trigger: Any,
     ) -> StreamingQuery:
-        writer = frame.writeStream.foreachBatch(function or delta.Writer(str(stage.table)))
+        writer = frame.writeStream.foreachBatch(function or delta.Writer(str(pipeline.table)))
         writer = writer.option(
-            "checkpointLocation", str(stage.path / (checkpoint or f"checkpoint-{len(queries)}"))
+            "checkpointLocation", str(pipeline.path / (checkpoint or f"checkpoint-{len(queries)}"))
         )
         queries.append(
             writer.trigger(**(trigger or {"processingTime": "300 milliseconds"})).start()

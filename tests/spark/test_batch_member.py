@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-import apportion.spark.batch_member
+import apportion.spark.retry_limits
 from apportion.client.cluster import Cluster
 from apportion.member.assignors.interface import Given, TopicParts
 from apportion.member.assignors.serde import encode_assignment
@@ -122,7 +122,7 @@ def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(
 def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(
     batch_member_of: Callable[..., BatchMember], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ASSIGNMENT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(apportion.spark.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 0.5)
     member = batch_member_of("nobody-group", "any", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(MembershipFailed) as failure:
         span_where(member, EMPTY_SPAN, lambda span: span.ranges)
@@ -135,13 +135,38 @@ def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(
     )
 
 
+@pytest.mark.parametrize("trigger", ["processingTime", "availableNow"])
+def test_a_query_that_waits_for_a_broker_says_for_how_long_and_how_to_help_it(
+    batch_member_of: Callable[..., BatchMember],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    trigger: str,
+) -> None:
+    monkeypatch.setattr(apportion.spark.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 5.0)
+    monkeypatch.setattr(apportion.spark.retry_limits, "NO_PROGRESS_TIMEOUT_S", 2.0)
+    member = batch_member_of("nobody-group", "any", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
+    remedy = (
+        "see that a broker listens there and can be reached from this host, or give another "
+        "kafka.bootstrap.servers"
+    )
+    with pytest.raises(MembershipFailed, match=f"{remedy}$"):
+        if trigger == "availableNow":
+            member.stop_at_present_ends()
+        span_where(member, EMPTY_SPAN, lambda span: span.ranges)
+    assert [each.getMessage() for each in caplog.records if each.name == "apportion.spark"] == [
+        "group nobody-group: no connection to the broker at 127.0.0.1:1: Connection refused; the "
+        f"query tries again, and ends after {5 if trigger == 'processingTime' else 2} s without an "
+        f"answer; {remedy}"
+    ]
+
+
 def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(
     cluster: Cluster,
     batch_member_of: Callable[..., BatchMember],
     join_silent_member: Callable[[str, str], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(apportion.spark.batch_member, "FIRST_ASSIGNMENT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(apportion.spark.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 1.0)
     partitions = partitions_of(cluster.create_topic("slow", 2))
     join_silent_member("slow-group", "slow")
     member = batch_member_of("slow-group", "slow", startingOffsets="earliest")

@@ -9,18 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from tests.spark.harness import Stage
+from tests.spark.harness import Pipeline
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Broker
 
 
 @pytest.fixture(scope="module")
-def stage(broker: "Broker", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A stage on which 20 MB of letters that do not compress went through a driver that may collect
-    1 MB in all.
+def pipeline(broker: "Broker", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
+    """A pipeline with 20 MB of letters that do not compress, and a driver that may collect 1 MB in
+    all.
     """
-    made = Stage(tmp_path_factory.mktemp("cluster"), broker.bootstrap, "cluster", 4)
+    made = Pipeline(tmp_path_factory.mktemp("cluster"), broker.bootstrap, "cluster", 4)
     try:
         made.produce(20_000, size=1_000)
         small = {"spark.driver.maxResultSize": "1m", "spark.executor.memory": "512m"}
@@ -39,14 +39,14 @@ def stage(broker: "Broker", tmp_path_factory: pytest.TempPathFactory) -> Iterato
         made.close()
 
 
-def test_no_row_passes_through_the_driver(stage: Stage) -> None:
-    assert stage.rows() == stage.expected()
+def test_no_row_passes_through_the_driver(pipeline: Pipeline) -> None:
+    assert pipeline.rows() == pipeline.expected()
 
 
-def test_one_file_holds_one_kafka_partition(stage: Stage) -> None:
+def test_one_file_holds_one_kafka_partition(pipeline: Pipeline) -> None:
     files = [
         pq.read_table(path, columns=["partition"])
-        for path in DeltaTable(str(stage.table)).file_uris()
+        for path in DeltaTable(str(pipeline.table)).file_uris()
     ]
     assert sorted(file["partition"].unique().to_pylist() for file in files) == sorted(
         [[0], [1], [2], [3]] * 2

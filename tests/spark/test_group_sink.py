@@ -88,7 +88,7 @@ def test_who_would_bring_a_group_a_second_sink_is_refused_and_takes_nothing(
     assert last.end_offsets() == dict.fromkeys(partitions, 8)
 
 
-def test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_next_partition(
+def test_a_consumer_that_joined_before_the_sink_is_refused_at_its_next_partition(
     cluster: Cluster, batch_member_of: Callable[..., BatchMember], protocol: GroupProtocol
 ) -> None:
     topic, group, partitions, member = two_of_eight(cluster, batch_member_of, f"early-{protocol}")
@@ -117,7 +117,7 @@ def test_a_consumer_that_joined_before_the_group_had_a_sink_is_refused_with_the_
     )
 
 
-def test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_after_nine_seconds(
+def test_a_newcomer_waits_nine_seconds_for_a_consumer_without_commit_then_is_refused(
     cluster: Cluster, batch_member_of: Callable[..., BatchMember], protocol: GroupProtocol
 ) -> None:
     topic, group = f"silent-{protocol}", f"silent-{protocol}"
@@ -152,7 +152,7 @@ def test_a_newcomer_waits_for_a_consumer_that_has_not_committed_and_is_refused_a
     )
 
 
-def test_a_newcomer_does_not_wait_for_members_that_read_other_topics_such_as_its_own_second_source(
+def test_a_newcomer_does_not_wait_for_members_that_read_other_topics_of_its_query(
     cluster: Cluster, batch_member_of: Callable[..., BatchMember], protocol: GroupProtocol
 ) -> None:
     group, topics = f"sources-{protocol}", [f"left-{protocol}", f"right-{protocol}"]

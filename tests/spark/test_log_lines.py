@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from apportion.spark.log_lines import SparkLine
-from tests.spark.harness import Stage, until
+from tests.spark.harness import Pipeline, until
 
 PROGRAM = """
 import logging
@@ -62,13 +62,13 @@ def test_a_logging_configuration_of_the_user_stays_as_it_is() -> None:
     )
 
 
-def test_a_query_that_waits_for_its_topic_says_so_in_sparks_layout(stage: Stage) -> None:
-    application = stage.start("one", topic="flihgts")
+def test_a_query_that_waits_for_its_topic_says_so_in_sparks_layout(pipeline: Pipeline) -> None:
+    application = pipeline.start("one", topic="flihgts")
     line = (
-        rf"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN apportion\.spark: group {stage.group}: "
+        rf"\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN apportion\.spark: group {pipeline.group}: "
         r"topic flihgts does not exist yet; it is read from its beginning once it does"
     )
-    log = stage.path / "one.log"
+    log = pipeline.path / "one.log"
     until(lambda: "does not exist yet" in log.read_text(), what="the line", also=[application])
-    (said,) = (each for each in log.read_text().splitlines() if "does not exist yet" in each)
-    assert re.fullmatch(line, said), said
+    (logged,) = (each for each in log.read_text().splitlines() if "does not exist yet" in each)
+    assert re.fullmatch(line, logged), logged

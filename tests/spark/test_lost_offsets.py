@@ -30,7 +30,7 @@ from apportion.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.spark.writes import ARROW, Frame, every, stored
+from tests.spark.micro_batches import ARROW, Frame, every, stored
 
 FOREIGN = "java consumer"
 NUMBERS = count()
@@ -67,38 +67,40 @@ class Query:
 
     def topic(self, records: int, partitions: int = 1) -> tuple[TopicIdPartition, ...]:
         """The places of a new topic, with so many records each."""
-        places = partitions_of(
+        created = partitions_of(
             self.cluster.create_topic(f"{self.group}-{next(NUMBERS)}", partitions)
         )
-        for place in places:
-            self.produce(place, records)
-        return places
+        for partition in created:
+            self.produce(partition, records)
+        return created
 
-    def produce(self, place: TopicIdPartition, records: int) -> None:
+    def produce(self, partition: TopicIdPartition, records: int) -> None:
         if records:
-            self.cluster.produce(place, encode_batch([(None, b"x", ())] * records, timestamp_ms=1))
+            self.cluster.produce(
+                partition, encode_batch([(None, b"x", ())] * records, timestamp_ms=1)
+            )
 
-    def trim(self, place: TopicIdPartition, offset: int) -> None:
+    def trim(self, topic_partition: TopicIdPartition, offset: int) -> None:
         """The log begins at that offset."""
-        partition = DeleteRecordsPartition(partition_index=place.partition, offset=offset)
+        partition = DeleteRecordsPartition(partition_index=topic_partition.partition, offset=offset)
         request = DeleteRecordsRequest(
-            topics=(DeleteRecordsTopic(name=place.topic, partitions=(partition,)),),
+            topics=(DeleteRecordsTopic(name=topic_partition.topic, partitions=(partition,)),),
             timeout_ms=5_000,
         )
-        self.cluster.call(request, node=self.cluster.leader(place).node_id)
+        self.cluster.call(request, node=self.cluster.leader(topic_partition).node_id)
 
-    def commits(self, place: TopicIdPartition, offset: int, metadata: str = FOREIGN) -> None:
+    def commits(self, partition: TopicIdPartition, offset: int, metadata: str = FOREIGN) -> None:
         """A foreign client commits, while the query does not run."""
-        self.cluster.commit(self.group, {place: offset}, metadata=metadata)
+        self.cluster.commit(self.group, {partition: offset}, metadata=metadata)
 
     def starts(
-        self, *places: TopicIdPartition, source: dict[str, str] | None = None, **options: Any
+        self, *partitions: TopicIdPartition, source: dict[str, str] | None = None, **options: Any
     ) -> None:
         """A new run of the query, of the topics of these places; a batch that was not written is
         written first.
         """
         self.stops()
-        topics = ",".join(dict.fromkeys(place.topic for place in places))
+        topics = ",".join(dict.fromkeys(partition.topic for partition in partitions))
         given = {
             "kafka.bootstrap.servers": self.bootstrap,
             "kafka.group.id": self.group,
@@ -119,12 +121,12 @@ class Query:
     def write(self) -> None:
         rows = [
             {
-                "topic": place.topic,
-                "partition": place.partition,
+                "topic": partition.topic,
+                "partition": partition.partition,
                 "offset": offset,
-                "city": place.topic,
+                "city": partition.topic,
             }
-            for place, bounds in self.planned.ranges.items()
+            for partition, bounds in self.planned.ranges.items()
             for offset in range(*bounds)
         ]
         frame = Frame(pa.RecordBatch.from_pylist(rows, schema=ARROW))
@@ -147,10 +149,12 @@ class Query:
         self.stops()
         return str(caught.value)
 
-    def offsets(self, place: TopicIdPartition) -> list[int]:
+    def offsets(self, topic_partition: TopicIdPartition) -> list[int]:
         """Those of the partition that the table has, in their order."""
         return [
-            offset for partition, offset in stored(str(self.path)) if partition == place.partition
+            offset
+            for partition, offset in stored(str(self.path))
+            if partition == topic_partition.partition
         ]
 
 
@@ -164,29 +168,29 @@ def query(broker: EmbeddedBroker, cluster: Cluster, tmp_path: Path) -> Iterator[
 def test_a_partition_that_was_idle_when_a_foreign_client_had_it_is_not_passed_over(
     query: Query,
 ) -> None:
-    (place,) = query.topic(3)
-    query.starts(place, source={"startingOffsets": "latest"})
-    query.runs_until({place: 3})
+    (partition,) = query.topic(3)
+    query.starts(partition, source={"startingOffsets": "latest"})
+    query.runs_until({partition: 3})
     query.stops()
-    query.produce(place, 5)
-    query.commits(place, 6)
-    query.starts(place)
-    said = query.loses({place: 8})
-    assert "the sink has everything below offset 3, but the batch starts at 6: 3 lost" in said
+    query.produce(partition, 5)
+    query.commits(partition, 6)
+    query.starts(partition)
+    error = query.loses({partition: 8})
+    assert "the sink has everything below offset 3, but the batch starts at 6: 3 lost" in error
     # the evidence
-    assert query.cluster.committed_offsets(query.group, [place])[place] == OffsetAndMetadata(
-        6, FOREIGN
-    )
-    query.starts(place, rewind=True)
-    query.runs_until({place: 8})
-    assert query.offsets(place) == [3, 4, 5, 6, 7]
-    assert query.cluster.committed_offsets(query.group, [place])[place] == OffsetAndMetadata(
-        8, metadata_of((str(query.path),))
-    )
+    assert query.cluster.committed_offsets(query.group, [partition])[
+        partition
+    ] == OffsetAndMetadata(6, FOREIGN)
+    query.starts(partition, rewind=True)
+    query.runs_until({partition: 8})
+    assert query.offsets(partition) == [3, 4, 5, 6, 7]
+    assert query.cluster.committed_offsets(query.group, [partition])[
+        partition
+    ] == OffsetAndMetadata(8, metadata_of((str(query.path),)))
 
 
 @pytest.mark.parametrize("way_on", [{"rewind": True}, {"fail_on_data_loss": False}])
-def test_a_partition_that_the_table_never_had_is_not_begun_where_a_foreign_client_left_it(
+def test_a_partition_new_to_the_table_does_not_begin_at_a_foreign_commit(
     query: Query, way_on: dict[str, Any]
 ) -> None:
     (old,), (_, new) = query.topic(4), query.topic(8, partitions=2)
@@ -196,12 +200,12 @@ def test_a_partition_that_the_table_never_had_is_not_begun_where_a_foreign_clien
     query.commits(new, 5)
     query.trim(new, 2)
     query.starts(old, new)
-    said = query.loses({new: 8})
+    error = query.loses({new: 8})
     assert (
         "the sink has nothing of it, but the batch starts at 5, which did not come from the sink"
-        in said
+        in error
     )
-    assert "it goes back to 2" in said
+    assert "it goes back to 2" in error
     query.starts(old, new, **way_on)
     query.runs_until({new: 8})
     assert query.offsets(new) == [2, 3, 4, 5, 6, 7] if "rewind" in way_on else [5, 6, 7]
@@ -227,15 +231,15 @@ def test_who_went_back_without_a_fence_goes_on_going_back_if_the_word_of_it_is_l
 
 
 def test_a_foreign_offset_that_passes_over_nothing_is_taken_up(query: Query) -> None:
-    (place,) = query.topic(4)
-    query.starts(place)
-    query.runs_until({place: 4})
+    (partition,) = query.topic(4)
+    query.starts(partition)
+    query.runs_until({partition: 4})
     query.stops()
-    query.produce(place, 2)
-    query.commits(place, 4)  # the sink's own end, without its name
-    query.starts(place)
-    query.runs_until({place: 6})
-    assert query.offsets(place) == list(range(6))
+    query.produce(partition, 2)
+    query.commits(partition, 4)  # the sink's own end, without its name
+    query.starts(partition)
+    query.runs_until({partition: 6})
+    assert query.offsets(partition) == list(range(6))
 
 
 @pytest.mark.parametrize(
@@ -248,30 +252,30 @@ def test_a_foreign_offset_that_passes_over_nothing_is_taken_up(query: Query) -> 
 def test_it_is_said_who_has_committed_if_the_metadata_tells_and_what_else_it_may_be(
     query: Query, metadata: str, who: str
 ) -> None:
-    (place,) = query.topic(4)
-    query.starts(place)
-    query.runs_until({place: 4})
+    (partition,) = query.topic(4)
+    query.starts(partition)
+    query.runs_until({partition: 4})
     query.stops()
-    query.produce(place, 9)
-    query.commits(place, 7, metadata)
-    query.starts(place)
-    said = query.loses({place: 13})
+    query.produce(partition, 9)
+    query.commits(partition, 7, metadata)
+    query.starts(partition)
+    error = query.loses({partition: 13})
     assert (
         f"Something else has committed in group {query.group}, past what {query.path} "
-        f"holds: {who}; or this writer was" in said
+        f"holds: {who}; or this writer was" in error
     )
-    assert "or the table was restored to an earlier version" in said
-    assert "The records are still in the topic" in said
+    assert "or the table was restored to an earlier version" in error
+    assert "The records are still in the topic" in error
 
 
 def test_a_query_with_two_tables_does_not_take_the_other_table_for_a_stranger(query: Query) -> None:
-    (place,) = query.topic(9)
+    (partition,) = query.topic(9)
     both = (str(query.path), "/lake/second")
-    query.commits(place, 7, metadata_of(both))
+    query.commits(partition, 7, metadata_of(both))
     for bounds in ((0, 5), (7, 9)):
         query.writer, query.planned = (
             Writer(str(query.path)),
-            EMPTY_SPAN._replace(id="a", ranges={place: bounds}, sinks=both),
+            EMPTY_SPAN._replace(id="a", ranges={partition: bounds}, sinks=both),
         )
         if bounds[0]:
             with pytest.raises(
@@ -283,50 +287,54 @@ def test_a_query_with_two_tables_does_not_take_the_other_table_for_a_stranger(qu
             query.write()
 
 
-def test_what_is_left_of_the_records_that_were_passed_over_can_be_had_as_the_error_says(
+def test_skipped_records_that_still_exist_are_read_as_the_error_message_says(
     query: Query,
 ) -> None:
-    (place,) = query.topic(5)
-    query.starts(place)
-    query.runs_until({place: 5})
+    (partition,) = query.topic(5)
+    query.starts(partition)
+    query.runs_until({partition: 5})
     query.stops()
-    query.produce(place, 15)
-    query.commits(place, 15)
-    query.trim(place, 7)
-    query.starts(place)
-    said = query.loses({place: 20})
-    assert "The records in [5, 7) are no longer in the topic, those in [7, 15) are" in said
+    query.produce(partition, 15)
+    query.commits(partition, 15)
+    query.trim(partition, 7)
+    query.starts(partition)
+    error = query.loses({partition: 20})
+    assert "The records in [5, 7) are no longer in the topic, those in [7, 15) are" in error
     assert (
         "delta.Writer(..., rewind=True, fail_on_data_loss=False) and the source's option "
-        "failOnDataLoss=false" in said
+        "failOnDataLoss=false" in error
     )
-    query.starts(place, source={"failOnDataLoss": "false"}, rewind=True, fail_on_data_loss=False)
-    query.runs_until({place: 20})
-    assert query.offsets(place) == [*range(5), *range(7, 20)]
+    query.starts(
+        partition, source={"failOnDataLoss": "false"}, rewind=True, fail_on_data_loss=False
+    )
+    query.runs_until({partition: 20})
+    assert query.offsets(partition) == [*range(5), *range(7, 20)]
 
 
 def test_with_nothing_to_go_back_to_an_idle_partition_is_written_at_once(query: Query) -> None:
-    (place,) = query.topic(5)
-    query.starts(place)
-    query.runs_until({place: 5})
+    (partition,) = query.topic(5)
+    query.starts(partition)
+    query.runs_until({partition: 5})
     query.stops()
-    query.produce(place, 4)
-    query.trim(place, 7)
-    query.starts(place, source={"failOnDataLoss": "false"}, rewind=True, fail_on_data_loss=False)
-    query.runs_until({place: 9})
-    assert query.offsets(place) == [*range(5), 7, 8]
+    query.produce(partition, 4)
+    query.trim(partition, 7)
+    query.starts(
+        partition, source={"failOnDataLoss": "false"}, rewind=True, fail_on_data_loss=False
+    )
+    query.runs_until({partition: 9})
+    assert query.offsets(partition) == [*range(5), 7, 8]
 
 
 def test_records_that_are_gone_are_not_gone_back_to(query: Query) -> None:
-    (place,) = query.topic(5)
-    query.starts(place)
-    query.runs_until({place: 5})
+    (partition,) = query.topic(5)
+    query.starts(partition)
+    query.runs_until({partition: 5})
     query.stops()
-    query.produce(place, 4)
-    query.trim(place, 7)
-    query.starts(place, source={"failOnDataLoss": "false"}, rewind=True)
+    query.produce(partition, 4)
+    query.trim(partition, 7)
+    query.starts(partition, source={"failOnDataLoss": "false"}, rewind=True)
     assert (
         "The records in [5, 7) are no longer in the topic: delta.Writer(..., "
-        "fail_on_data_loss=False)" in query.loses({place: 9})
+        "fail_on_data_loss=False)" in query.loses({partition: 9})
     )
     assert stored(str(query.path)) == every((0, 0, 5))

@@ -43,7 +43,7 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() 
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"kafka.group.id": ""}, "option kafka.group.id is missing"),
         ({"subscribe": " "}, "option subscribe is missing"),
@@ -54,8 +54,14 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() 
         ({"colour": "red"}, "option colour is unknown: known are"),
         ({"assign": "{}"}, "option assign cannot be used"),
         ({"kafka.enable.auto.commit": "true"}, "option kafka.enable.auto.commit cannot be used"),
-        ({"maxOffsetsPerTrigger": "0"}, "give a whole number above 0"),
-        ({"maxOffsetsPerTrigger": "-5"}, "give a whole number above 0"),
+        ({"maxOffsetsPerTrigger": "0"}, "give a whole number of at least 1"),
+        ({"maxOffsetsPerTrigger": "-5"}, "give a whole number of at least 1"),
+        ({"maxOffsetsPerTrigger": "\u00b2"}, "give a whole number of at least 1"),
+        (
+            {"kafka.request.timeout.ms": "2147483648"},
+            "option kafka.request.timeout.ms is '2147483648': give a whole number from 1 to "
+            "2147483647.",
+        ),
         ({"failOnDataLoss": "perhaps"}, "give true or false"),
         ({"startingOffsets": "soon"}, "give earliest, latest, or JSON"),
         ({"startingOffsets": '{"flights":{"0":-3}}'}, "gives flights-0 the offset -3"),
@@ -80,11 +86,11 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() 
     ],
 )
 def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
-    change: dict[str, str], said: str
+    change: dict[str, str], message: str
 ) -> None:
     with pytest.raises(OptionError) as error:
         SourceOptions.parse({**GOOD, **change})
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(

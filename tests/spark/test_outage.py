@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from apportion.testing import host
-from tests.spark.harness import Stage, until
+from tests.spark.harness import Pipeline, until
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Broker
@@ -25,27 +25,27 @@ def own_broker(tmp_path: Path) -> "Iterator[Broker]":
 
 
 def test_a_broker_that_is_gone_for_a_minute_and_comes_back(
-    own_broker: "Broker", stage_on: Callable[..., Stage]
+    own_broker: "Broker", pipeline_on: Callable[..., Pipeline]
 ) -> None:
-    stage = stage_on(own_broker.bootstrap)
-    application = stage.start("patient")
-    stage.produce(200)
-    stage.until_written()
+    pipeline = pipeline_on(own_broker.bootstrap)
+    application = pipeline.start("patient")
+    pipeline.produce(200)
+    pipeline.until_written()
     own_broker.kill()
     gone_at = time.monotonic()
     until(lambda: time.monotonic() - gone_at > 60, 70, also=[application])
     own_broker.start()
-    stage.produce(200)
-    stage.until_written()
-    assert stage.rows() == stage.expected()
+    pipeline.produce(200)
+    pipeline.until_written()
+    assert pipeline.rows() == pipeline.expected()
 
 
 def test_available_now_survives_an_outage_of_eight_seconds_and_reads_everything(
-    own_broker: "Broker", stage_on: Callable[..., Stage]
+    own_broker: "Broker", pipeline_on: Callable[..., Pipeline]
 ) -> None:
-    stage = stage_on(own_broker.bootstrap)
-    stage.produce(400)
-    application = stage.start(
+    pipeline = pipeline_on(own_broker.bootstrap)
+    pipeline.produce(400)
+    application = pipeline.start(
         "once", trigger="available now", source={"maxOffsetsPerTrigger": "100"}
     )
     application.close_gate("written")
@@ -56,5 +56,5 @@ def test_available_now_survives_an_outage_of_eight_seconds_and_reads_everything(
     until(lambda: time.monotonic() - frozen_at > 8, also=[application])
     host.resume(halted)
     application.wait_for_end()
-    assert stage.rows() == stage.expected()
-    assert stage.total_committed() <= 400
+    assert pipeline.rows() == pipeline.expected()
+    assert pipeline.total_committed() <= 400

@@ -15,7 +15,7 @@ from apportion.spark import StatefulQuery, delta, guard
 from apportion.spark.source import NO_WRITER
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
-from tests.spark.harness import Stage, until
+from tests.spark.harness import Pipeline, until
 from tests.spark.queries import ended, source, spark, started
 
 __all__ = ["source", "spark", "started"]
@@ -38,30 +38,30 @@ def test_the_columns_are_those_of_sparks_own_kafka_source(source: Callable[..., 
 
 
 def test_a_missing_group_is_refused_before_any_job_starts(
-    spark: SparkSession, stage: Stage
+    spark: SparkSession, pipeline: Pipeline
 ) -> None:
     reader = (
         spark.readStream.format("apportion")
-        .option("kafka.bootstrap.servers", stage.bootstrap)
+        .option("kafka.bootstrap.servers", pipeline.bootstrap)
         .option("subscribe", "t")
     )
     with pytest.raises(AnalysisException, match=r"option kafka\.group\.id is missing"):
         reader.load()
 
 
-def test_a_batch_read_is_refused_with_the_way_out(spark: SparkSession, stage: Stage) -> None:
-    reader = spark.read.format("apportion").option("kafka.bootstrap.servers", stage.bootstrap)
+def test_a_batch_read_is_refused_with_the_way_out(spark: SparkSession, pipeline: Pipeline) -> None:
+    reader = spark.read.format("apportion").option("kafka.bootstrap.servers", pipeline.bootstrap)
     with pytest.raises(AnalysisException, match=r"use spark\.readStream"):
         reader.option("kafka.group.id", "g").option("subscribe", "t").load().collect()
 
 
 def test_a_stream_written_to_the_source_is_refused_with_what_to_use_instead(
-    stage: Stage, source: Callable[..., DataFrame]
+    pipeline: Pipeline, source: Callable[..., DataFrame]
 ) -> None:
     writer = (
         source()
         .writeStream.format("apportion")
-        .option("checkpointLocation", str(stage.path / "checkpoint-sink"))
+        .option("checkpointLocation", str(pipeline.path / "checkpoint-sink"))
     )
     with pytest.raises(StreamingQueryException) as failure:
         writer.start().awaitTermination(60)
@@ -81,15 +81,15 @@ def test_a_misspelt_option_is_refused_though_spark_hands_it_over_in_lower_case(
 
 
 def test_every_field_of_a_record_arrives(
-    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
     records = [
         (b"k", b"v", (("h", b"x"),)),
         (None, None, ()),
         (b"", b"", (("h", None), ("h", b""))),
     ]
-    stage.cluster.produce(
-        stage.partitions[1], encode_batch(records, timestamp_ms=1_700_000_000_123)
+    pipeline.cluster.produce(
+        pipeline.partitions[1], encode_batch(records, timestamp_ms=1_700_000_000_123)
     )
     seen: list[Any] = []
     started(source(includeHeaders="true"), lambda frame, number: seen.extend(frame.collect()))
@@ -114,9 +114,9 @@ def test_every_field_of_a_record_arrives(
 
 
 def test_max_offsets_per_trigger_limits_every_batch(
-    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
-    stage.produce(100)
+    pipeline.produce(100)
     sizes: list[int] = []
     started(source(maxOffsetsPerTrigger="30"), lambda frame, number: sizes.append(frame.count()))
     until(lambda: sum(sizes) == 100, what="all rows")
@@ -124,35 +124,35 @@ def test_max_offsets_per_trigger_limits_every_batch(
 
 
 def test_two_sources_of_one_query_are_two_members_and_both_are_fenced(
-    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
-    (other,) = partitions_of(stage.cluster.create_topic(f"{stage.topic}-two", 1))
+    (other,) = partitions_of(pipeline.cluster.create_topic(f"{pipeline.topic}-two", 1))
     both = source().union(
-        source(**{"kafka.group.id": f"{stage.group}-two", "subscribe": other.topic})
+        source(**{"kafka.group.id": f"{pipeline.group}-two", "subscribe": other.topic})
     )
     started(both.withColumn("value", F.col("value").cast("string")))
 
     def has_rows(count: int) -> Callable[[], bool]:
-        return lambda: len(stage.rows()) == count
+        return lambda: len(pipeline.rows()) == count
 
     for number in (1, 2):
-        stage.produce(40)
-        stage.cluster.produce(other, encode_batch([(None, b"other", ())] * 10, timestamp_ms=1))
+        pipeline.produce(40)
+        pipeline.cluster.produce(other, encode_batch([(None, b"other", ())] * 10, timestamp_ms=1))
         until(
             has_rows(50 * number),
             what="each record of both topics",
         )
-    assert stage.rows() == sorted(
-        [*stage.expected(), *((0, offset, "other") for offset in range(20))]
+    assert pipeline.rows() == sorted(
+        [*pipeline.expected(), *((0, offset, "other") for offset in range(20))]
     )
 
 
 def test_two_sources_of_one_topic_are_refused(
-    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
-    stage.produce(40)
-    said = ended(started(source().union(source(**{"kafka.group.id": f"{stage.group}-two"}))))
-    assert f"two sources of this query read topic {stage.topic}" in said
+    pipeline.produce(40)
+    error = ended(started(source().union(source(**{"kafka.group.id": f"{pipeline.group}-two"}))))
+    assert f"two sources of this query read topic {pipeline.topic}" in error
 
 
 @pytest.mark.parametrize(
@@ -167,23 +167,25 @@ def test_two_sources_of_one_topic_are_refused(
     ],
 )
 def test_the_writer_stops_a_query_that_keeps_state_before_it_writes(
-    stage: Stage,
+    pipeline: Pipeline,
     source: Callable[..., DataFrame],
     stateful: Callable[[DataFrame], DataFrame],
     operator: str,
     mode: str,
 ) -> None:
-    stage.produce(20)
+    pipeline.produce(20)
     writer = (
-        stateful(source()).writeStream.foreachBatch(delta.Writer(str(stage.table))).outputMode(mode)
+        stateful(source())
+        .writeStream.foreachBatch(delta.Writer(str(pipeline.table)))
+        .outputMode(mode)
     )
-    query = writer.option("checkpointLocation", str(stage.path / "checkpoint")).start()
-    said = ended(query)
-    assert "this query keeps state" in said
-    assert "A group with one member is no way out" in said
-    assert "format('kafka'), which joins no group" in said
-    assert operator in said
-    assert stage.rows() == []
+    query = writer.option("checkpointLocation", str(pipeline.path / "checkpoint")).start()
+    error = ended(query)
+    assert "this query keeps state" in error
+    assert "A group with one member is no way out" in error
+    assert "format('kafka'), which joins no group" in error
+    assert operator in error
+    assert pipeline.rows() == []
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,7 @@ def test_the_writer_stops_a_query_that_keeps_state_before_it_writes(
     ],
 )
 def test_guard_stops_a_query_that_keeps_state(
-    stage: Stage,
+    pipeline: Pipeline,
     source: Callable[..., DataFrame],
     stateful: Callable[[DataFrame], DataFrame],
     operator: str,
@@ -206,17 +208,19 @@ def test_guard_stops_a_query_that_keeps_state(
         .writeStream.format("noop")
         .outputMode("update" if operator[3:] == "aggregation" else "append")
     )
-    running = query.option("checkpointLocation", str(stage.path / "checkpoint")).start()
+    running = query.option("checkpointLocation", str(pipeline.path / "checkpoint")).start()
     with pytest.raises(StatefulQuery, match=operator):
         guard(running)
     assert not running.isActive
 
 
-def test_guard_lets_a_stateless_query_run(stage: Stage, source: Callable[..., DataFrame]) -> None:
+def test_guard_lets_a_stateless_query_run(
+    pipeline: Pipeline, source: Callable[..., DataFrame]
+) -> None:
     rows = source().where("offset >= 0").selectExpr("cast(value as string)")
     query = (
         rows.writeStream.format("noop")
-        .option("checkpointLocation", str(stage.path / "checkpoint"))
+        .option("checkpointLocation", str(pipeline.path / "checkpoint"))
         .start()
     )
     assert guard(query) is query
@@ -225,67 +229,67 @@ def test_guard_lets_a_stateless_query_run(stage: Stage, source: Callable[..., Da
 
 
 def test_the_writer_refuses_a_query_that_dropped_the_offset(
-    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
-    stage.produce(4)
-    said = ended(started(source().select("topic", "partition", "value")))
-    assert "needs the source's columns topic, partition and offset" in said
-    assert "dropped offset" in said
+    pipeline.produce(4)
+    error = ended(started(source().select("topic", "partition", "value")))
+    assert "needs the source's columns topic, partition and offset" in error
+    assert "dropped offset" in error
 
 
 def test_the_writer_refuses_rows_whose_offset_was_changed(
-    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
-    stage.produce(4)
-    said = ended(started(source().withColumn("offset", F.col("offset") + 1000)))
-    assert "Keep the source's columns topic, partition and offset unchanged" in said
-    assert stage.rows() == []
+    pipeline.produce(4)
+    error = ended(started(source().withColumn("offset", F.col("offset") + 1000)))
+    assert "Keep the source's columns topic, partition and offset unchanged" in error
+    assert pipeline.rows() == []
 
 
 def test_a_writer_that_is_given_a_second_frame_for_one_batch_refuses_it(
-    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
-    stage.produce(4)
-    writer = delta.Writer(str(stage.table))
+    pipeline.produce(4)
+    writer = delta.Writer(str(pipeline.table))
 
     def halves(frame: DataFrame, number: int) -> None:
         writer(frame.where("offset % 2 = 0"), number)
         writer(frame.where("offset % 2 = 1"), number)
 
-    said = ended(started(source(), halves, "checkpoint"))
+    error = ended(started(source(), halves, "checkpoint"))
     assert (
-        f"the writer to {stage.table} was called a second time for batch 0: the rows of "
-        "this call would not be written" in said
+        f"the writer to {pipeline.table} was called a second time for batch 0: the rows of "
+        "this call would not be written" in error
     )
-    assert stage.rows() == []  # the first batch only asks the writers
+    assert pipeline.rows() == []  # the first batch only asks the writers
     rows = source().selectExpr("topic", "partition", "offset", "cast(value as string) as value")
     started(rows, writer, "checkpoint")  # a new run, with the same writer
-    until(lambda: stage.total_committed() == 4, what="the group's offsets")
-    assert stage.rows() == stage.expected()
+    until(lambda: pipeline.total_committed() == 4, what="the group's offsets")
+    assert pipeline.rows() == pipeline.expected()
 
 
 def test_a_pipeline_may_make_several_rows_of_one_record(
-    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
-    stage.produce(40)
+    pipeline.produce(40)
     started(
         source()
         .withColumn("word", F.explode(F.split(F.col("value").cast("string"), " ")))
         .drop("headers")
     )
-    until(lambda: len(table_rows(stage)) == 120, what="three rows a record")
-    assert sorted({(row["partition"], row["offset"]) for row in table_rows(stage)}) == sorted(
-        stage.produced
+    until(lambda: len(table_rows(pipeline)) == 120, what="three rows a record")
+    assert sorted({(row["partition"], row["offset"]) for row in table_rows(pipeline)}) == sorted(
+        pipeline.produced
     )
 
 
-def table_rows(stage: Stage) -> list[dict[str, int]]:
+def table_rows(pipeline: Pipeline) -> list[dict[str, int]]:
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
     try:
         rows: list[dict[str, int]] = (
-            DeltaTable(str(stage.table))
+            DeltaTable(str(pipeline.table))
             .to_pyarrow_table()
             .select(["partition", "offset"])
             .to_pylist()
@@ -296,49 +300,49 @@ def table_rows(stage: Stage) -> list[dict[str, int]]:
 
 
 def test_a_topic_made_again_under_a_running_query_ends_it_and_says_which_offsets(
-    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
-    stage.produce(40)
+    pipeline.produce(40)
     query = started(source())
-    until(lambda: stage.total_committed() == 40, what="the group's offsets")
-    stage.cluster.delete_topic(stage.topic)
-    stage.cluster.create_topic(stage.topic, 4)
-    said = ended(query)
-    assert f"topic {stage.topic} (id " in said
-    assert f"{stage.topic}-0 from offset 10" in said
-    assert "Set failOnDataLoss to false" in said
+    until(lambda: pipeline.total_committed() == 40, what="the group's offsets")
+    pipeline.cluster.delete_topic(pipeline.topic)
+    pipeline.cluster.create_topic(pipeline.topic, 4)
+    error = ended(query)
+    assert f"topic {pipeline.topic} (id " in error
+    assert f"{pipeline.topic}-0 from offset 10" in error
+    assert "Set failOnDataLoss to false" in error
 
 
 def test_without_fail_on_data_loss_the_query_goes_on_with_the_new_topic(
-    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
-    stage.produce(40)
+    pipeline.produce(40)
     seen: list[Any] = []
     started(
         source(failOnDataLoss="false"),
         lambda frame, number: seen.extend(row.value for row in frame.collect()),
     )
     until(lambda: len(seen) == 40, what="the old topic's rows")
-    stage.cluster.delete_topic(stage.topic)
-    (place, *_) = sorted(stage.partitions)
-    topic = stage.cluster.create_topic(stage.topic, 4)
-    stage.cluster.produce(
-        place._replace(topic_id=topic.id), encode_batch([(None, b"new", ())], timestamp_ms=1)
+    pipeline.cluster.delete_topic(pipeline.topic)
+    (partition, *_) = sorted(pipeline.partitions)
+    topic = pipeline.cluster.create_topic(pipeline.topic, 4)
+    pipeline.cluster.produce(
+        partition._replace(topic_id=topic.id), encode_batch([(None, b"new", ())], timestamp_ms=1)
     )
     until(lambda: b"new" in seen, what="the new topic's row")
     assert len(seen) == 41
 
 
 def test_the_progress_tells_where_the_source_ends(
-    stage: Stage, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
 ) -> None:
-    stage.produce(40)
+    pipeline.produce(40)
     query = started(source(maxOffsetsPerTrigger="10"), lambda frame, number: frame.count())
     until(lambda: query.lastProgress and query.lastProgress["numInputRows"] == 10, what="progress")
     import json
 
     progress: Any = query.lastProgress
     latest = json.loads(progress["sources"][0]["latestOffset"])
-    assert {number: end for number, (_, end) in latest["topics"][stage.topic]["span"].items()} == {
-        str(n): 10 for n in range(4)
-    }
+    assert {
+        number: end for number, (_, end) in latest["topics"][pipeline.topic]["span"].items()
+    } == {str(n): 10 for n in range(4)}

@@ -16,10 +16,12 @@ def test_on_spark_the_matrix_comes_to_the_same(monkeypatch: pytest.MonkeyPatch) 
     result = CliRunner().invoke(
         app, ["streams", "rehearse", "--matrix", "--spark", "local[2]", "--json"]
     )
-    told = json.loads(result.stdout)
+    report = json.loads(result.stdout)
     here = [play_run(play) for play in some]
     assert result.exit_code == 0
-    assert [tuple(play["versions"]) for cell in told for play in cell["plays"]] == [
+    assert [tuple(play["versions"]) for cell in report for play in cell["plays"]] == [
         one.versions for one in here
     ]
-    assert [cell["longest_unowned_ms"] for cell in told] == [one.longest_unowned_ms for one in here]
+    assert [cell["longest_unowned_ms"] for cell in report] == [
+        one.longest_unowned_ms for one in here
+    ]

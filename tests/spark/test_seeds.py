@@ -50,11 +50,11 @@ def row(seed: int, **also: Any) -> dict[str, float | str | None]:
 def test_each_seed_is_a_row_and_the_figures_sum_up(spark: SparkSession) -> None:
     played = seeds(spark, 100, first=5, play=stand_in.breaks_at_seven).cache()
     failing = {"verdict": "one-hand", "broken_at_s": 1.5}
-    assert [found.asDict() for found in played.orderBy("seed").collect()] == [
+    assert [read_row.asDict() for read_row in played.orderBy("seed").collect()] == [
         row(seed, **failing, why=f"seed {seed} says so") if seed % 10 == 7 else row(seed)
         for seed in range(5, 105)
     ]
-    rows = [found.asDict() for found in summary(played).collect()]
+    rows = [read_row.asDict() for read_row in summary(played).collect()]
     assert [each["figure"] for each in rows] == list(FIGURES)
     assert rows[0] == {
         "figure": "steps",
@@ -67,7 +67,8 @@ def test_each_seed_is_a_row_and_the_figures_sum_up(spark: SparkSession) -> None:
 
 
 def test_a_world_that_cannot_be_is_refused_before_anything_runs(spark: SparkSession) -> None:
-    with pytest.raises(ScenarioRefused, match=r"^partitions must be at least 1, not 0\.$"):
+    why = r"^partitions must be a whole number from 1 to 10000, not 0\.$"
+    with pytest.raises(ScenarioRefused, match=why):
         seeds(spark, 10, partitions=0)
     with pytest.raises(ScenarioRefused, match=r"^runs must be at least 1, not 0\.$"):
         seeds(spark, 0)
@@ -78,12 +79,12 @@ def test_a_world_that_cannot_be_is_refused_before_anything_runs(spark: SparkSess
 def test_the_real_simulator_gives_the_same_rows_on_spark(spark: SparkSession) -> None:
     from apportion.sim.seed_pool import Draw, play_seed
 
-    found = {
+    digests = {
         each.seed: each.digest
         for each in seeds(spark, 4, duration_ms=5_000, kinds=["cut"]).collect()
     }
     draw = Draw(("cut",), {"duration_ms": 5_000})
-    assert found == {seed: play_seed(seed, draw).digest for seed in range(4)}
+    assert digests == {seed: play_seed(seed, draw).digest for seed in range(4)}
 
 
 def test_the_command_prints_a_summary_failing_seeds_and_writes_parquet(
@@ -117,8 +118,8 @@ def test_the_command_prints_a_summary_failing_seeds_and_writes_parquet(
     assert session.read.parquet(str(out)).count() == 20
     session.stop()
     assert run(SimOptions(runs=20, spark="local[2]", out=str(out)), stand_in.holds) == 2
-    said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert said == f"apportion sim: --out {out} is there already: name a directory that is not."
+    message = capsys.readouterr().err.strip().splitlines()[-1]
+    assert message == f"apportion sim: --out {out} is there already: name a directory that is not."
 
 
 def test_the_command_says_as_json_what_a_fleet_of_processes_says(

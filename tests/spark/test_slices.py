@@ -34,13 +34,15 @@ ranges = st.dictionaries(
 
 
 @given(ranges, st.integers(1, 8))
-def test_the_tasks_read_exactly_the_span_and_are_as_many_as_cores_or_more_where_there_is_much(
+def test_the_tasks_read_exactly_the_span_and_are_at_least_as_many_as_the_cores(
     bounds: dict[TopicIdPartition, tuple[int, int]], cores: int
 ) -> None:
     batch = sorted_span("c", bounds)
     tasks = split_into_tasks(batch, cores)
     wanted = [
-        PartitionSlice(place, *ends) for place, ends in batch.ranges.items() if ends[1] > ends[0]
+        PartitionSlice(partition, *ends)
+        for partition, ends in batch.ranges.items()
+        if ends[1] > ends[0]
     ]
     assert sorted(part for task in tasks for part in task.slices) == wanted
     much = -(-sum(part.end - part.start for part in wanted) // OFFSETS_A_TASK)
@@ -77,20 +79,20 @@ def start(tmp_path: Path) -> Iterator[Callable[[], EmbeddedBroker]]:
 def filled(broker: EmbeddedBroker, count: int) -> tuple[Cluster, TopicIdPartition]:
     """A topic t with so many records in its one partition."""
     cluster = Cluster(broker.bootstrap)
-    (place,) = partitions_of(cluster.create_topic("t", 1))
-    cluster.produce(place, encode_batch([(None, b"x", ())] * count, timestamp_ms=1))
-    return cluster, place
+    (partition,) = partitions_of(cluster.create_topic("t", 1))
+    cluster.produce(partition, encode_batch([(None, b"x", ())] * count, timestamp_ms=1))
+    return cluster, partition
 
 
 def test_a_task_waits_for_a_broker_that_is_away_longer_than_a_request(
     start: Callable[[], EmbeddedBroker],
 ) -> None:
     broker = start()
-    cluster, place = filled(broker, 5)
+    cluster, partition = filled(broker, 5)
     cluster.close()
     broker.close()
     seen: list[int] = []
-    task = TaskSlices((PartitionSlice(place, 1, 4),))
+    task = TaskSlices((PartitionSlice(partition, 1, 4),))
     impatient = options(broker.bootstrap, **{"kafka.request.timeout.ms": "100"})
     reader = threading.Thread(target=lambda: seen.extend(offsets(read_task(task, impatient))))
     reader.start()
@@ -105,10 +107,10 @@ def test_a_task_whose_topic_is_gone_says_which_offsets_or_reads_what_is_left(
     start: Callable[[], EmbeddedBroker],
 ) -> None:
     broker = start()
-    cluster, place = filled(broker, 5)
+    cluster, partition = filled(broker, 5)
     cluster.delete_topic("t")
     cluster.close()
-    task = TaskSlices((PartitionSlice(place, 1, 4),))
+    task = TaskSlices((PartitionSlice(partition, 1, 4),))
     with pytest.raises(
         RuntimeError, match=r"this batch reads t-0 from 1 to 4\. Set failOnDataLoss to false"
     ):

@@ -18,7 +18,7 @@ from apportion.member.batch.span import LostOffsets, sorted_span
 from apportion.spark.delta import Writer
 from apportion.spark.query_introspection import SourceReading
 from apportion.topics import TopicIdPartition
-from tests.spark.writes import ARROW, TOPIC_ID, Frame, batch, every, orphans, stored
+from tests.spark.micro_batches import ARROW, TOPIC_ID, Frame, batch, every, orphans, stored
 
 
 def test_a_replay_writes_nothing_and_leaves_no_file(path: str) -> None:
@@ -61,7 +61,7 @@ def test_who_is_beaten_again_while_writing_again_still_writes_each_row_once(path
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_each_row_is_written_once_whoever_writes_whatever_in_the_middle_of_whose_batch(
+def test_each_row_is_written_once_whatever_other_writers_commit_meanwhile(
     data: st.DataObject,
 ) -> None:
     """No batch starts above the fence, which is what the group's offset promises; anything else may
@@ -190,7 +190,7 @@ def test_a_table_lies_where_hadoops_form_of_its_path_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     batch(Writer(f"{scheme}{tmp_path}/table"), (0, 0, 5))
-    assert ([found.name for found in tmp_path.iterdir()], stored(str(tmp_path / "table"))) == (
+    assert ([entry.name for entry in tmp_path.iterdir()], stored(str(tmp_path / "table"))) == (
         ["table"],
         every((0, 0, 5)),
     )

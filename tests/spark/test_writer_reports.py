@@ -10,7 +10,7 @@ from apportion.member.batch.span import LostOffsets, Span, sorted_span
 from apportion.spark import handover
 from apportion.spark.delta import Writer
 from apportion.topics import TopicIdPartition
-from tests.spark.writes import P0, TOPIC_ID, batch, every, nothing_read, orphans, stored
+from tests.spark.micro_batches import P0, TOPIC_ID, batch, every, nothing_read, orphans, stored
 
 
 def asking(*ranges: tuple[int, int]) -> Span:
@@ -113,20 +113,20 @@ def test_offsets_without_a_name_are_looked_for_in_the_table_too(path: str) -> No
     handover.delete_reports(question)
 
 
-def test_with_rewind_a_batch_above_the_fence_is_left_out_and_the_source_told_where_to_go_on(
+def test_with_rewind_a_batch_above_the_fence_is_skipped_and_the_source_rewound(
     path: str,
 ) -> None:
     writer = Writer(path, rewind=True)
     batch(writer, (0, 0, 5), (1, 0, 5))
     batch(writer, (0, 7, 9), (1, 5, 9))
-    told = sorted_span("a", {P0: (7, 9), TopicIdPartition("t", TOPIC_ID, 1): (5, 9)})
-    assert handover.read_reports(told).rewind == {P0: 5}
+    span = sorted_span("a", {P0: (7, 9), TopicIdPartition("t", TOPIC_ID, 1): (5, 9)})
+    assert handover.read_reports(span).rewind == {P0: 5}
     assert handover.read_reports(sorted_span("a", {P0: (5, 9)})).rewind == {}  # it has gone back
     assert (stored(path), orphans(path)) == (every((0, 0, 5), (1, 0, 9)), [])
     batch(writer, (0, 7, 9), (1, 5, 9))  # Spark replays it
     batch(writer, (0, 5, 9), (1, 9, 10))
     assert stored(path) == every((0, 0, 9), (1, 0, 10))
-    handover.delete_reports(told)
+    handover.delete_reports(span)
 
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])

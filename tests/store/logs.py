@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from apportion.store.files import MemoryDisk, RealDisk
-from apportion.store.log import Log, LogSettings
+from apportion.store.log import Log
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import Record, encode_records
 
 SMALL = LogSettings(segment_bytes=700, index_interval_bytes=150, growth_bytes=256)
 
 
-class Wish(NamedTuple):
+class BatchShape(NamedTuple):
     """A batch to append: the times of its records, and the size of each value."""
 
     times: tuple[int, ...]
@@ -30,13 +31,13 @@ def disk_of(kind: str) -> Iterator[RealDisk | MemoryDisk]:
             disk.close()
 
 
-def append(log: Log, wish: Wish, compression: int = 0) -> tuple[bytes, list[Record]]:
+def append(log: Log, shape: BatchShape, compression: int = 0) -> tuple[bytes, list[Record]]:
     base = log.next_offset
     records = [
-        Record(base + i, time, b"k", b"v" * wish.value_bytes) for i, time in enumerate(wish.times)
+        Record(base + i, time, b"k", b"v" * shape.value_bytes) for i, time in enumerate(shape.times)
     ]
     batch = encode_records(records, base_offset=base, attributes=compression)
-    log.append(batch, last_offset=records[-1].offset, max_timestamp_ms=max(wish.times))
+    log.append(batch, last_offset=records[-1].offset, max_timestamp_ms=max(shape.times))
     return batch, records
 
 

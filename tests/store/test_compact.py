@@ -1,4 +1,4 @@
-"""A cleaned log tells the same story in fewer words, also when the power goes in the middle of
+"""A cleaned log replays to the same state, also when the power goes in the middle of
 it.
 """
 
@@ -15,7 +15,8 @@ from apportion.store import compact
 from apportion.store.compact import DIRTY_RATIO, CleanerPause, clean_log, is_dirty_enough
 from apportion.store.disk import Damaged
 from apportion.store.files import DiskError, MemoryDisk, RealDisk
-from apportion.store.log import Log, LogSettings
+from apportion.store.log import Log
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import Record, decode_batch, encode_batch, encode_records
 
 LAYOUT = LogSettings(segment_bytes=500, index_interval_bytes=100, growth_bytes=128)
@@ -28,11 +29,11 @@ batches = st.lists(st.tuples(keys, values), min_size=1, max_size=5)
 tombstone_times = st.sampled_from((0, 20, NOBODY_STANDS))
 
 
-class Dead(Exception):
+class PowerLoss(Exception):
     """The power went."""
 
 
-class Cut(MemoryDisk):
+class PowerCutDisk(MemoryDisk):
     """A disk whose power goes in front of its change of that number, and that may lose any change
     of a name before it.
     """
@@ -44,7 +45,7 @@ class Cut(MemoryDisk):
         # (old name or None, new name or None, what bears it) since the last sync of their directory
         self._renames: list[tuple[Any, str | None, Any]] = []
 
-    def found(self, tear_bytes: int | None, picks: list[bool]) -> MemoryDisk:
+    def disk_after_loss(self, tear_bytes: int | None, picks: list[bool]) -> MemoryDisk:
         """The disk after the power has gone, with those changes of names that `picks` says."""
         names = dict(self._durable)
         for (old, new, content), is_kept in zip(self._renames, picks, strict=False):
@@ -89,7 +90,7 @@ class Cut(MemoryDisk):
 
     def _spend(self) -> None:
         if self.left == 0:
-            raise Dead
+            raise PowerLoss
         self.left -= 1
 
 
@@ -103,7 +104,7 @@ def add(log: Log, records: list[tuple[bytes, bytes | None]], time_ms: int = 5) -
     log.append(batch, last_offset=log.next_offset + len(records) - 1, max_timestamp_ms=time_ms)
 
 
-def told(log: Log) -> list[Record]:
+def all_records(log: Log) -> list[Record]:
     """All records of a log."""
     return [record for batch in log.batches(0) for record in decode_batch(batch)]
 
@@ -121,12 +122,12 @@ def state(records: list[Record]) -> Any:
 
 def filled(
     disk: RealDisk | MemoryDisk,
-    story: Any,
+    batches_in: Any,
     layout: LogSettings = LAYOUT,
 ) -> Log:
     """A durable log that holds these batches, each at its own time."""
     log = Log.open(disk, HERE, layout)
-    for time_ms, records in enumerate(story):
+    for time_ms, records in enumerate(batches_in):
         add(log, records, time_ms)
     disk.sync(log.unsynced_paths())
     disk.sync(log.unsynced_paths())  # what was closed is sealed now
@@ -168,20 +169,20 @@ def files(disk: RealDisk | MemoryDisk) -> tuple[str, ...]:
     st.lists(batches, min_size=1, max_size=30), tombstone_times, st.sampled_from((1, 200, 1 << 16))
 )
 def test_of_each_key_the_last_record_stays_where_it_was(
-    story: list[list[tuple[bytes, bytes | None]]], since_ms: int, batch_bytes: int
+    batches_in: list[list[tuple[bytes, bytes | None]]], since_ms: int, batch_bytes: int
 ) -> None:
     disk = MemoryDisk()
-    log = filled(disk, story)
-    before, end = told(log), log.next_offset
+    log = filled(disk, batches_in)
+    before, end = all_records(log), log.next_offset
     closed = log.closed_segments(end)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compact, "BATCH_BYTES", batch_bytes)
         clean(disk, log, end, since_ms)
     expected = left_of(before, closed[-1].next_offset, since_ms) if closed else before
-    assert told(log) == expected
-    assert state(told(log)) == state(before)
+    assert all_records(log) == expected
+    assert state(all_records(log)) == state(before)
     assert (log.start_offset, log.next_offset) == (0, end)
-    assert told(Log.open(disk.crash(), HERE, LAYOUT)) == expected
+    assert all_records(Log.open(disk.crash(), HERE, LAYOUT)) == expected
     for offset in range(end):  # a reader may begin anywhere, and nothing is given to it twice
         seen, at = [], offset
         while batch := bytes(log.read(at, 1, end)):
@@ -199,35 +200,35 @@ def test_of_each_key_the_last_record_stays_where_it_was(
     st.lists(st.booleans(), min_size=40, max_size=40),
 )
 def test_a_loss_of_power_at_any_operation_finds_the_same_story(
-    story: list[list[tuple[bytes, bytes | None]]],
+    batches_in: list[list[tuple[bytes, bytes | None]]],
     since_ms: int,
     at: int,
     tear_bytes: int | None,
     picks: list[bool],
 ) -> None:
     whole = MemoryDisk()
-    filled(whole, story)
-    disk = Cut(whole.crash(100_000))
+    filled(whole, batches_in)
+    disk = PowerCutDisk(whole.crash(100_000))
     log = Log.open(disk, HERE, LAYOUT)
     disk.sync(log.unsynced_paths())
-    end, wanted = log.next_offset, state(told(log))
+    end, wanted = log.next_offset, state(all_records(log))
     disk.left = at
-    with suppress(Dead):
+    with suppress(PowerLoss):
         clean(disk, log, end, since_ms)
-    found = disk.found(tear_bytes, picks)
+    survivor = disk.disk_after_loss(tear_bytes, picks)
     # and what a start leaves is found by the next one, though nothing was synced in between
     for _ in range(2):
-        log = Log.open(found, HERE, LAYOUT)
-        assert (log.start_offset, log.next_offset, state(told(log))) == (0, end, wanted)
-    found.sync(log.unsynced_paths())
+        log = Log.open(survivor, HERE, LAYOUT)
+        assert (log.start_offset, log.next_offset, state(all_records(log))) == (0, end, wanted)
+    survivor.sync(log.unsynced_paths())
     log.delete_leftovers()
     for _ in range(6):
         add(log, [(b"new", bytes(150))], 99)
-    found.sync(log.unsynced_paths())
-    clean(found, log, log.next_offset, since_ms)
-    log = Log.open(found.crash(), HERE, LAYOUT)
-    assert (log.next_offset, state(told(log))) == (end + 6, wanted | {b"new": bytes(150)})
-    assert not any(name.endswith(".cleaned") for name in files(found))
+    survivor.sync(log.unsynced_paths())
+    clean(survivor, log, log.next_offset, since_ms)
+    log = Log.open(survivor.crash(), HERE, LAYOUT)
+    assert (log.next_offset, state(all_records(log))) == (end + 6, wanted | {b"new": bytes(150)})
+    assert not any(name.endswith(".cleaned") for name in files(survivor))
     assert not log.has_leftovers
 
 
@@ -242,9 +243,9 @@ def test_a_log_that_grows_while_it_is_cleaned_keeps_what_is_new() -> None:
     disk.sync(log.unsynced_paths())
     disk.sync(log.unsynced_paths())
     assert log.next_offset == end + 20
-    new = [record for record in told(log) if record.timestamp_ms == 77]
+    new = [record for record in all_records(log) if record.timestamp_ms == 77]
     assert [record.offset for record in new] == list(range(end, end + 20))
-    assert told(Log.open(disk.crash(), HERE, LAYOUT)) == told(log)
+    assert all_records(Log.open(disk.crash(), HERE, LAYOUT)) == all_records(log)
 
 
 def test_a_tombstone_stands_until_it_is_old_and_goes_with_all_that_it_hides() -> None:
@@ -252,13 +253,13 @@ def test_a_tombstone_stands_until_it_is_old_and_goes_with_all_that_it_hides() ->
     log = filled(disk, [[(b"a", bytes(200))], [(b"a", None)], *[[(b"b", bytes(200))]] * 5])
     clean(disk, log, log.next_offset, since_ms=1)
     tombstone = Record(1, 1, b"a", None)
-    assert told(log)[0] == tombstone
+    assert all_records(log)[0] == tombstone
     for _ in range(5):
         add(log, [(b"c", bytes(200))], 50)
     disk.sync(log.unsynced_paths())
     clean(disk, log, log.next_offset, since_ms=2)
-    assert tombstone not in told(log)
-    assert [record.key for record in told(log)].count(b"a") == 0
+    assert tombstone not in all_records(log)
+    assert [record.key for record in all_records(log)].count(b"a") == 0
 
 
 def test_a_batch_covers_no_more_offsets_than_the_format_can_count(
@@ -288,7 +289,7 @@ def test_the_last_offset_is_covered_also_when_its_record_goes(
     assert [
         (each.base_offset, each.last_offset) for each in log.closed_segments(2)[0].batches(0)
     ] == [(0, 0), (1, 1)]
-    assert [record.offset for record in told(Log.open(disk, HERE, LAYOUT))] == [0, 2, 3]
+    assert [record.offset for record in all_records(Log.open(disk, HERE, LAYOUT))] == [0, 2, 3]
 
 
 def test_only_what_is_dirty_makes_a_cleaning_worth_while() -> None:
@@ -344,25 +345,25 @@ def test_a_cleaning_that_meets_too_many_keys_ends_at_a_segment(
     monkeypatch.setattr(compact, "MAX_KEYS", 3)
     disk = MemoryDisk()
     log = filled(disk, [[(b"%d" % (i % 10), bytes(100))] for i in range(40)])
-    end, before = log.next_offset, told(log)
+    end, before = log.next_offset, all_records(log)
     first, last = log.closed_segments(end)[0], log.closed_segments(end)[-1]
     clean(disk, log, end)
     ends = [segment.next_offset for segment in log.closed_segments(end)]
     assert first.next_offset <= ends[0] < last.next_offset == ends[-1]
-    assert told(log) == left_of(before, ends[0], 0)
+    assert all_records(log) == left_of(before, ends[0], 0)
 
 
 def test_a_full_disk_leaves_the_log_as_it_was_and_the_next_cleaning_succeeds() -> None:
     disk = MemoryDisk()
     log = filled(disk, [[(b"%d" % (i % 10), bytes(100))] for i in range(40)])
-    before, names = told(log), files(disk)
+    before, names = all_records(log), files(disk)
     disk.free_bytes = 300
     with pytest.raises(DiskError, match="no space left"):
         clean(disk, log, log.next_offset)
-    assert (told(log), files(disk)) == (before, names)
+    assert (all_records(log), files(disk)) == (before, names)
     disk.free_bytes = None
     clean(disk, log, log.next_offset)
-    assert state(told(log)) == state(before)
+    assert state(all_records(log)) == state(before)
 
 
 def test_what_somebody_else_wrote_in_a_transaction_is_not_touched() -> None:
@@ -375,23 +376,23 @@ def test_what_somebody_else_wrote_in_a_transaction_is_not_touched() -> None:
     add(log, [(b"a", bytes(400))])
     add(log, [(b"a", bytes(400))])
     disk.sync(log.unsynced_paths())
-    before = told(log)
+    before = all_records(log)
     with pytest.raises(Damaged, match="transaction"):
         clean(disk, log, log.next_offset)
-    assert told(log) == before
+    assert all_records(log) == before
 
 
 def test_a_real_disk_gives_back_the_room_and_views_stay_what_they_were(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path, open_files=3)
-    story = [[(b"%d" % (i % 4), b"%06d" % i * 10)] for i in range(300)]
-    log = filled(disk, story, LogSettings(segment_bytes=3000, growth_bytes=256))
-    before, old = told(log), log.read(0, 1 << 20, log.next_offset)
+    batches_in = [[(b"%d" % (i % 4), b"%06d" % i * 10)] for i in range(300)]
+    log = filled(disk, batches_in, LogSettings(segment_bytes=3000, growth_bytes=256))
+    before, old = all_records(log), log.read(0, 1 << 20, log.next_offset)
     copy = bytes(old)
     clean(disk, log, log.next_offset)
     assert bytes(old) == copy
-    assert state(told(log)) == state(before)
+    assert state(all_records(log)) == state(before)
     assert len(files(disk)) == 3  # the clean segment, its seal, and the one that is written
     assert sum(file.stat().st_size for file in (tmp_path / HERE).iterdir()) < 8000
     disk.close()
     again = Log.open(RealDisk(tmp_path), HERE, LogSettings(segment_bytes=3000))
-    assert told(again) == told(log)
+    assert all_records(again) == all_records(log)

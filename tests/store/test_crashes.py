@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from apportion.store.files import DiskError, MemoryDisk
-from apportion.store.log import Log, LogSettings
+from apportion.store.log import Log
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import encode_batch
 
 LAYOUTS = [LogSettings(600, 100, growth) for growth in (0, 256)]
@@ -50,12 +51,12 @@ FULL_WHEN_ROLLING = [
 @example(LAYOUTS[0], FULL_WHEN_ROLLING)
 @given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | crashes | fulls | cuts, max_size=40))
 def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(
-    layout: LogSettings, story: list[tuple[str, Any]]
+    layout: LogSettings, steps: list[tuple[str, Any]]
 ) -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", layout)
     appended, durable = [], 0
-    for i, (what, number) in enumerate(story):
+    for i, (what, number) in enumerate(steps):
         if what == "append":
             appended.append(append(log, bytes([i]) * number))
         elif what == "full":
@@ -78,12 +79,12 @@ def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(
                 disk.sync(log.unsynced_paths()[:paths])
                 disk = disk.crash(tear_bytes)
                 log = Log.open(disk, "t-0", layout)
-                found = content(log)
-                assert found == appended[: len(found)]
-                assert durable <= len(found) == log.next_offset
+                recovered = content(log)
+                assert recovered == appended[: len(recovered)]
+                assert durable <= len(recovered) == log.next_offset
             disk.sync(log.unsynced_paths())
-            assert content(Log.open(disk.crash(), "t-0", layout)) == found
-            appended, durable = found, len(found)
+            assert content(Log.open(disk.crash(), "t-0", layout)) == recovered
+            appended, durable = recovered, len(recovered)
     assert content(log) == appended
 
 
@@ -198,14 +199,14 @@ closes = st.tuples(st.just("close"), st.just(0))
     st.lists(appends | syncs | crashes | begins | closes | cuts, max_size=40),
 )
 def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_before(
-    layout: LogSettings, story: list[tuple[str, Any]]
+    layout: LogSettings, steps: list[tuple[str, Any]]
 ) -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", layout)
     appended, lost = [], set()  # what was cut away may come back with a crash, until the next sync
     # where the log begins and ends: on the disk, as was asked, and at the most after a crash
     durable = asked = most = (0, 0)
-    for i, (what, number) in enumerate(story):
+    for i, (what, number) in enumerate(steps):
         if what == "append":
             appended.append(append(log, bytes([i]) * number))
         elif what == "begin":
@@ -232,15 +233,15 @@ def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_befor
                 assert durable[0] <= log.start_offset <= most[0]
                 assert durable[1] <= log.next_offset <= most[1]
                 asked = most = log.start_offset, log.next_offset
-            found = {
+            recovered = {
                 int.from_bytes(batch[:8], "big"): bytes(batch)
                 for batch in log.batches(log.start_offset)
             }
-            assert all(batch in (*appended[at : at + 1], *lost) for at, batch in found.items())
-            assert {at: batch for at, batch in found.items() if at < durable[1]} == dict(
+            assert all(batch in (*appended[at : at + 1], *lost) for at, batch in recovered.items())
+            assert {at: batch for at, batch in recovered.items() if at < durable[1]} == dict(
                 list(enumerate(appended))[log.start_offset : durable[1]]
             )
-            appended = [*appended[: log.start_offset], *found.values()]
+            appended = [*appended[: log.start_offset], *recovered.values()]
             lost.clear()
         asked = max(asked[0], log.start_offset), log.next_offset
         most = max(most[0], asked[0]), max(most[1], asked[1])

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from apportion.store.files import DiskError, MemoryDisk, RealDisk
-from apportion.store.log import Log, LogSettings
+from apportion.store.log import Log
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import encode_batch
 
 
@@ -161,9 +162,9 @@ def test_a_sync_in_another_thread_disturbs_neither_appends_nor_reads(tmp_path: P
                 )
         flush.result()
     disk.sync(path for log in logs for path in log.unsynced_paths())
-    found = [Log.open(disk, f"t-{i}", LogSettings(3000, 100, 512)) for i in range(6)]
-    assert [[bytes(batch) for batch in log.batches(0)] for log in found] == batches
-    assert [log.truncated_bytes for log in found] == [0] * 6
+    either = [Log.open(disk, f"t-{i}", LogSettings(3000, 100, 512)) for i in range(6)]
+    assert [[bytes(batch) for batch in log.batches(0)] for log in either] == batches
+    assert [log.truncated_bytes for log in either] == [0] * 6
     disk.close()
 
 
@@ -192,8 +193,8 @@ def test_a_full_disk_refuses_the_append_and_takes_it_when_there_is_room_again() 
     assert [bytes(batch) for batch in log.batches(0)] == [first]
     disk.free_bytes = None
     second = append(log, b"z")
-    for found in (log, Log.open(disk, "t-0")):
-        assert [bytes(batch) for batch in found.batches(0)] == [first, second]
+    for either in (log, Log.open(disk, "t-0")):
+        assert [bytes(batch) for batch in either.batches(0)] == [first, second]
 
 
 def test_a_real_disk_that_takes_half_a_batch_is_as_before(tmp_path: Path) -> None:
@@ -213,8 +214,8 @@ def test_a_real_disk_that_takes_half_a_batch_is_as_before(tmp_path: Path) -> Non
     assert refused.value.errno == EFBIG
     assert os.stat(tmp_path / "t-0" / f"{0:020d}.log").st_size == len(first)
     second = append(log, b"z")
-    for found in (log, Log.open(disk, "t-0")):
-        assert [bytes(batch) for batch in found.batches(0)] == [first, second]
+    for either in (log, Log.open(disk, "t-0")):
+        assert [bytes(batch) for batch in either.batches(0)] == [first, second]
     disk.close()
 
 

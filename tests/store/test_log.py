@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 
 from apportion.store.files import MemoryDisk, RealDisk
 from apportion.store.index import NEVER
-from apportion.store.log import MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS, Log, LogSettings
+from apportion.store.log import MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS, Log
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import Record, decode_batch, encode_records
-from tests.store.logs import SMALL, Wish, append, disk_of, segment_starts
+from tests.store.logs import SMALL, BatchShape, append, disk_of, segment_starts
 
-wishes = st.lists(
+batch_shapes = st.lists(
     st.builds(
-        Wish, st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple), st.integers(0, 120)
+        BatchShape,
+        st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple),
+        st.integers(0, 120),
     ),
     min_size=1,
     max_size=40,
@@ -37,22 +40,22 @@ flushes = st.integers(1, 50)  # every so many appends
 
 @contextmanager
 def filled(
-    kind: str, layout: LogSettings, wanted: list[Wish], flush_every: int
+    kind: str, layout: LogSettings, wanted: list[BatchShape], flush_every: int
 ) -> Iterator[tuple[RealDisk | MemoryDisk, Log, list[bytes], list[list[Record]]]]:
     """(disk, log, batches, records) after the appends, with a sync now and then."""
     with disk_of(kind) as disk:
         log, appended = Log.open(disk, "t-0", layout), []
-        for i, wish in enumerate(wanted, 1):
-            appended.append(append(log, wish))
+        for i, shape in enumerate(wanted, 1):
+            appended.append(append(log, shape))
             if i % flush_every == 0:
                 disk.sync(log.unsynced_paths())
         yield disk, log, [batch for batch, _ in appended], [records for _, records in appended]
 
 
 @settings(max_examples=120, deadline=None)
-@given(both_disks, layouts, wishes, flushes, st.data())
+@given(both_disks, layouts, batch_shapes, flushes, st.data())
 def test_a_read_gives_the_whole_batches_that_a_plain_list_would(
-    kind: str, layout: LogSettings, wanted: list[Wish], flush_every: int, data: st.DataObject
+    kind: str, layout: LogSettings, wanted: list[BatchShape], flush_every: int, data: st.DataObject
 ) -> None:
     with filled(kind, layout, wanted, flush_every) as (disk, log, batches, records):
         starts = segment_starts(disk, "t-0")
@@ -77,19 +80,19 @@ def test_a_read_gives_the_whole_batches_that_a_plain_list_would(
 
 
 @settings(max_examples=120, deadline=None)
-@given(both_disks, layouts, wishes, flushes)
+@given(both_disks, layouts, batch_shapes, flushes)
 def test_offset_at_time_is_what_a_scan_of_all_records_finds(
-    kind: str, layout: LogSettings, wanted: list[Wish], flush_every: int
+    kind: str, layout: LogSettings, wanted: list[BatchShape], flush_every: int
 ) -> None:
     with filled(kind, layout, wanted, flush_every) as (_, log, _, records):
         everything = [record for inside in records for record in inside]
         for time in range(-1, 42):
             for before in (0, log.next_offset // 2, log.next_offset):
-                found = next(
+                expected = next(
                     ((r.offset, r.timestamp_ms) for r in everything if r.timestamp_ms >= time), None
                 )
                 assert log.offset_at_time(time, before) == (
-                    found if found and found[0] < before else None
+                    expected if expected and expected[0] < before else None
                 )
         for before in range(log.next_offset + 1):
             begun = [record for inside in records if inside[0].offset < before for record in inside]
@@ -99,9 +102,9 @@ def test_offset_at_time_is_what_a_scan_of_all_records_finds(
 
 
 @settings(max_examples=120, deadline=None)
-@given(both_disks, layouts, wishes, flushes)
+@given(both_disks, layouts, batch_shapes, flushes)
 def test_a_log_that_is_opened_again_is_the_log_that_was_closed(
-    kind: str, layout: LogSettings, wanted: list[Wish], flush_every: int
+    kind: str, layout: LogSettings, wanted: list[BatchShape], flush_every: int
 ) -> None:
     with filled(kind, layout, wanted, flush_every) as (disk, _, batches, records):
         for time in (50, 60):
@@ -109,7 +112,7 @@ def test_a_log_that_is_opened_again_is_the_log_that_was_closed(
             assert (opened.start_offset, opened.next_offset) == (0, records[-1][-1].offset + 1)
             assert (opened.size_bytes, opened.truncated_bytes) == (sum(map(len, batches)), 0)
             assert [bytes(batch) for batch in opened.batches(0)] == batches
-            batch, inside = append(opened, Wish((time,), 9))
+            batch, inside = append(opened, BatchShape((time,), 9))
             assert opened.offset_at_time(time - 5, 1 << 40) == (inside[0].offset, time)
             assert bytes(opened.read(inside[0].offset, 0, 1 << 40)) == batch
             batches.append(batch)
@@ -117,9 +120,9 @@ def test_a_log_that_is_opened_again_is_the_log_that_was_closed(
 
 
 @settings(max_examples=100, deadline=None)
-@given(both_disks, layouts, wishes, st.data())
+@given(both_disks, layouts, batch_shapes, st.data())
 def test_batches_are_told_from_the_one_that_holds_the_offset(
-    kind: str, layout: LogSettings, wanted: list[Wish], data: st.DataObject
+    kind: str, layout: LogSettings, wanted: list[BatchShape], data: st.DataObject
 ) -> None:
     with filled(kind, layout, wanted, 5) as (_, log, batches, records):
         offset = data.draw(st.integers(0, log.next_offset))
@@ -132,14 +135,14 @@ def test_batches_are_told_from_the_one_that_holds_the_offset(
 
 
 @settings(max_examples=100, deadline=None)
-@given(both_disks, layouts, wishes)
+@given(both_disks, layouts, batch_shapes)
 def test_a_view_outlives_whatever_becomes_of_the_log(
-    kind: str, layout: LogSettings, wanted: list[Wish]
+    kind: str, layout: LogSettings, wanted: list[BatchShape]
 ) -> None:
     with disk_of(kind) as disk:
         log, kept = Log.open(disk, "t-0", layout), []
-        for wish in wanted:
-            batch, inside = append(log, wish)
+        for shape in wanted:
+            batch, inside = append(log, shape)
             kept.append((log.read(inside[0].offset, 0, log.next_offset), batch))
             disk.sync(log.unsynced_paths())
         log.delete()
@@ -169,13 +172,13 @@ def test_nothing_is_made_on_the_disk_before_the_first_append(kind: str) -> None:
 def test_the_paths_to_sync_are_told_once_and_name_directories_only_for_new_files(kind: str) -> None:
     with disk_of(kind) as disk:
         log = Log.open(disk, "t-0", SMALL)
-        append(log, Wish((1,), 500))
+        append(log, BatchShape((1,), 500))
         first = "t-0/00000000000000000000.log"
         assert log.unsynced_paths() == (first, "t-0", ".")
         assert log.unsynced_paths() == ()
-        append(log, Wish((1,), 10))
+        append(log, BatchShape((1,), 10))
         assert log.unsynced_paths() == (first,)
-        append(log, Wish((1,), 500))
+        append(log, BatchShape((1,), 500))
         assert log.unsynced_paths() == (first, "t-0/00000000000000000002.log", "t-0", ".")
 
 
@@ -184,20 +187,22 @@ def test_a_deleted_log_is_empty_and_can_begin_again(kind: str) -> None:
     with disk_of(kind) as disk:
         log = Log.open(disk, "t-0", SMALL)
         for _ in range(5):
-            append(log, Wish((1,), 400))
+            append(log, BatchShape((1,), 400))
             disk.sync(log.unsynced_paths())
         log.delete()
         assert (log.next_offset, log.unsynced_paths(), disk.list_dir(".")) == (0, (".",), ())
-        batch, _ = append(log, Wish((1,), 3))
-        assert [bytes(found) for found in Log.open(disk, "t-0", SMALL).batches(0)] == [batch]
+        batch, _ = append(log, BatchShape((1,), 3))
+        assert [bytes(batch_read) for batch_read in Log.open(disk, "t-0", SMALL).batches(0)] == [
+            batch
+        ]
 
 
 def test_a_file_grows_by_steps_and_a_finished_segment_ends_where_its_last_batch_does() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", SMALL)
-    batch, _ = append(log, Wish((1,), 400))
+    batch, _ = append(log, BatchShape((1,), 400))
     assert disk.size("t-0/00000000000000000000.log") == 512
-    append(log, Wish((1,), 400))
+    append(log, BatchShape((1,), 400))
     assert disk.size("t-0/00000000000000000000.log") == len(batch)
 
 
@@ -205,14 +210,14 @@ def test_a_batch_larger_than_a_segment_has_one_for_itself() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", SMALL)
     for size in (5, 5000, 5):
-        append(log, Wish((1,), size))
+        append(log, BatchShape((1,), size))
     assert segment_starts(disk, "t-0") == [0, 1, 2]
 
 
 @pytest.mark.parametrize("compression", [1, 2, 3, 4])
 def test_a_time_is_found_inside_a_compressed_batch(compression: int) -> None:
     log = Log.open(MemoryDisk(), "t-0")
-    append(log, Wish((10, 20, 30), 50), compression)
+    append(log, BatchShape((10, 20, 30), 50), compression)
     assert log.offset_at_time(15, 100) == (1, 20)
 
 
@@ -260,7 +265,7 @@ def test_a_segment_that_was_closed_gives_its_room_back_once_all_of_it_is_deleted
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", SMALL)
     for _ in range(2):
-        append(log, Wish((1,), 40))
+        append(log, BatchShape((1,), 40))
     log.roll_segment()
     log.roll_segment()  # nothing follows an empty one
     assert segment_starts(disk, "t-0") == [0, 2]
@@ -281,7 +286,7 @@ def test_a_segment_that_was_closed_gives_its_room_back_once_all_of_it_is_deleted
             life.offset_at_time(0, 9),
             life.largest_timestamp_ms(9),
         ) == (2, 2, None, NEVER)
-    batch, _ = append(log, Wish((1,), 40))
+    batch, _ = append(log, BatchShape((1,), 40))
     assert bytes(log.read(2, 1, 3)) == batch
 
 
@@ -292,5 +297,5 @@ def test_a_segment_ends_before_a_batch_that_is_too_much_later_than_its_first(
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", LogSettings(segment_ms=segment_ms))
     for time in (5, 3, 5 + segment_ms, 6 + segment_ms, -1, 17 + segment_ms):
-        append(log, Wish((time,), 1))
+        append(log, BatchShape((time,), 1))
     assert segment_starts(disk, "t-0") == [0, 3, 5]

@@ -24,9 +24,9 @@ def topic_id(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def act(catalog: Any, number: int, wish: tuple[str, str, int]) -> None:
+def act(catalog: Any, number: int, change: tuple[str, str, int]) -> None:
     """One change that fits the catalog as it is."""
-    what, name, count = wish
+    what, name, count = change
     if what == "ids":
         catalog.claim_producer_ids(count)
     elif what == "cluster":
@@ -43,18 +43,20 @@ def act(catalog: Any, number: int, wish: tuple[str, str, int]) -> None:
         catalog.add_partitions(name, catalog.topics.named(name).partitions + count)
 
 
-wishes = st.tuples(
+changes = st.tuples(
     st.sampled_from(("ids", "cluster", "delete", "grow")), st.sampled_from(NAMES), st.integers(1, 9)
 )
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(wishes, max_size=20))
-def test_replaying_the_file_gives_the_live_catalog(story: list[tuple[str, str, int]]) -> None:
+@given(st.lists(changes, max_size=20))
+def test_replaying_the_file_gives_the_live_catalog(
+    changes_made: list[tuple[str, str, int]],
+) -> None:
     disk = MemoryDisk()
     live = MetadataLog.open(disk)
-    for number, wish in enumerate(story):
-        act(live, number, wish)
+    for number, change in enumerate(changes_made):
+        act(live, number, change)
         disk.sync(live.unsynced_paths())
         assert state(MetadataLog.open(disk.crash())) == state(live)
     again = MetadataLog.open(disk)
@@ -77,14 +79,17 @@ def test_a_catalog_keeps_what_it_was_told(tmp_path: Path) -> None:
     )
     assert (catalog.unsynced_paths(), catalog.unsynced_paths()) == ((PATH,), ())
     disk.close()
-    found = MetadataLog.open(RealDisk(tmp_path))
-    assert found.topics == Topics([Topic("flights", topic_id(1), 13)])
-    assert (found.config_of("flights"), found.config_of("gone"), found.cluster_id) == (
+    reopened = MetadataLog.open(RealDisk(tmp_path))
+    assert reopened.topics == Topics([Topic("flights", topic_id(1), 13)])
+    assert (reopened.config_of("flights"), reopened.config_of("gone"), reopened.cluster_id) == (
         {"segment.bytes": "1000"},
         {},
         "cluster-1",
     )
-    assert (found.claim_producer_ids(2), found.unsynced_paths()) == (range(1001, 1003), (PATH, "."))
+    assert (reopened.claim_producer_ids(2), reopened.unsynced_paths()) == (
+        range(1001, 1003),
+        (PATH, "."),
+    )
 
 
 def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on() -> None:
@@ -100,10 +105,10 @@ def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on() -> None:
         whole = tear_bytes == disk.size(PATH) - size
         after = state(catalog)
         disk = disk.crash(tear_bytes)
-        found = MetadataLog.open(disk)
-        assert state(found) == (after if whole else before)
-        found.create_topic(Topic("flights", topic_id(3), 3))
-        assert state(MetadataLog.open(disk)) == state(found)
+        reopened = MetadataLog.open(disk)
+        assert state(reopened) == (after if whole else before)
+        reopened.create_topic(Topic("flights", topic_id(3), 3))
+        assert state(MetadataLog.open(disk)) == state(reopened)
         tear_bytes += 1
     assert tear_bytes > 60
 

@@ -5,7 +5,7 @@ import pytest
 from apportion.store.disk import Damaged
 from apportion.store.files import MemoryDisk
 from apportion.store.log import Log
-from tests.store.logs import SMALL, Wish, append, segment_starts
+from tests.store.logs import SMALL, BatchShape, append, segment_starts
 
 
 def sealed_log(disk: MemoryDisk) -> list[bytes]:
@@ -13,7 +13,7 @@ def sealed_log(disk: MemoryDisk) -> list[bytes]:
     log = Log.open(disk, "t-0", SMALL)
     batches = []
     for _ in range(3):
-        batches.append(append(log, Wish((5,), 500))[0])
+        batches.append(append(log, BatchShape((5,), 500))[0])
         disk.sync(log.unsynced_paths())
     disk.sync(log.unsynced_paths())
     assert [name[-9:] for name in disk.list_dir("t-0")] == [
@@ -47,7 +47,7 @@ def test_a_log_whose_last_segment_is_sealed_goes_on_in_a_new_one() -> None:
     batches = sealed_log(disk)
     disk.delete("t-0/00000000000000000002.log")
     log = Log.open(disk, "t-0", SMALL)
-    batches[2], _ = append(log, Wish((5,), 1))
+    batches[2], _ = append(log, BatchShape((5,), 1))
     assert [bytes(batch) for batch in Log.open(disk, "t-0", SMALL).batches(0)] == batches
     assert segment_starts(disk, "t-0") == [0, 1, 2]
 

@@ -65,33 +65,33 @@ def assignments(version: int) -> st.SearchStrategy[Any]:
     )
 
 
-def heard_subscription(said: SubscriptionInfo) -> SubscriptionInfo:
+def kept_subscription(info: SubscriptionInfo) -> SubscriptionInfo:
     """What its version leaves of a subscription."""
     left_out: dict[str, Any] = {
-        "supported": -1 if said.used < 3 else said.supported,
-        "endpoint": "" if said.used < 2 else said.endpoint,
-        "unique": 0 if said.used < 8 else said.unique,
-        "error": 0 if said.used < 9 else said.error,
-        "tags": {} if said.used < 11 else said.tags,
+        "supported": -1 if info.used < 3 else info.supported,
+        "endpoint": "" if info.used < 2 else info.endpoint,
+        "unique": 0 if info.used < 8 else info.unique,
+        "error": 0 if info.used < 9 else info.error,
+        "tags": {} if info.used < 11 else info.tags,
     }
-    sums = said.offset_sums
-    if said.used < 7:
+    sums = info.offset_sums
+    if info.used < 7:
         sums = {
             task: offset_sum if offset_sum == RUNNING else OFFSET_UNKNOWN
             for task, offset_sum in sums.items()
         }
-    return replace(said, offset_sums=sums, **left_out)
+    return replace(info, offset_sums=sums, **left_out)
 
 
-def heard_assignment(said: AssignmentInfo) -> AssignmentInfo:
+def kept_assignment(info: AssignmentInfo) -> AssignmentInfo:
     """What its version leaves of an assignment."""
     return replace(
-        said,
-        supported=-1 if said.used < 3 else said.supported,
-        active_hosts={} if said.used < 2 else said.active_hosts,
-        standby_hosts={} if said.used < 6 else said.standby_hosts,
-        error=0 if said.used < 4 else said.error,
-        next_rebalance_ms=None if said.used < 7 else said.next_rebalance_ms,
+        info,
+        supported=-1 if info.used < 3 else info.supported,
+        active_hosts={} if info.used < 2 else info.active_hosts,
+        standby_hosts={} if info.used < 6 else info.standby_hosts,
+        error=0 if info.used < 4 else info.error,
+        next_rebalance_ms=None if info.used < 7 else info.next_rebalance_ms,
     )
 
 
@@ -103,11 +103,11 @@ def in_json(info: SubscriptionInfo | AssignmentInfo) -> dict[str, Any]:
     """All that `info` says, as JSON can say it, entries in order; an assignment is the one with
     "active".
     """
-    said = {field.name: getattr(info, field.name) for field in fields(info)}
+    named = {field.name: getattr(info, field.name) for field in fields(info)}
     if isinstance(info, SubscriptionInfo):
         maps = {"offset_sums": in_order(info.offset_sums), "tags": in_order(info.tags)}
-        return said | maps | {"process_id": info.process_id.hex()}
-    return said | {name: in_order(said[name]) for name in MAPS}
+        return named | maps | {"process_id": info.process_id.hex()}
+    return named | {name: in_order(named[name]) for name in MAPS}
 
 
 def in_order(entries: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
@@ -117,23 +117,23 @@ def in_order(entries: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
     )
 
 
-def out_of_json(said: Mapping[str, Any]) -> SubscriptionInfo | AssignmentInfo:
+def out_of_json(named: Mapping[str, Any]) -> SubscriptionInfo | AssignmentInfo:
     """What `in_json` said, and what Java says in the same form."""
-    if "active" not in said:
-        sums = {TaskId(*task): offset_sum for task, offset_sum in said["offset_sums"]}
+    if "active" not in named:
+        sums = {TaskId(*task): offset_sum for task, offset_sum in named["offset_sums"]}
         values = {
-            "process_id": bytes.fromhex(said["process_id"]),
+            "process_id": bytes.fromhex(named["process_id"]),
             "offset_sums": sums,
-            "tags": dict(said["tags"]),
+            "tags": dict(named["tags"]),
         }
-        return SubscriptionInfo(**{**said, **values})
+        return SubscriptionInfo(**{**named, **values})
     maps = {
         name: {
             key(*row): tuple(sorted(TopicPartition(*each) for each in partitions))
-            for row, partitions in said[name]
+            for row, partitions in named[name]
         }
         for name, key in MAPS.items()
     }
     return AssignmentInfo(
-        **{**said, **maps, "active": tuple(TaskId(*row) for row in said["active"])}
+        **{**named, **maps, "active": tuple(TaskId(*row) for row in named["active"])}
     )

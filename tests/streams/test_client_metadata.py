@@ -35,35 +35,37 @@ def info(process: bytes, sums: dict[TaskId, int] | None = None, **rest: Any) -> 
     return SubscriptionInfo(11, 11, process, offset_sums=sums or {}, **rest)
 
 
-def rows(crew: ClientStates) -> list[tuple[int, int, int, bool]]:
+def rows(clients: ClientStates) -> list[tuple[int, int, int, bool]]:
     return list(
         zip(
-            crew.process.tolist(),
-            crew.task.tolist(),
-            crew.lag.tolist(),
-            crew.is_running.tolist(),
+            clients.process.tolist(),
+            clients.task.tolist(),
+            clients.lag.tolist(),
+            clients.is_running.tolist(),
             strict=True,
         )
     )
 
 
-def prior(crew: ClientStates) -> list[tuple[int, int]]:
+def prior(clients: ClientStates) -> list[tuple[int, int]]:
     return [
         (int(process), int(task))
-        for process, task, was in zip(crew.process, crew.task, crew.previously_active, strict=True)
+        for process, task, was in zip(
+            clients.process, clients.task, clients.previously_active, strict=True
+        )
         if was
     ]
 
 
 def test_consumers_with_one_process_id_are_threads_of_one_process() -> None:
-    said = {
+    consumers = {
         "b-1": ConsumerMetadata(info(B, endpoint="host:80", tags={"zone": "east"})),
         "a-2": ConsumerMetadata(info(A)),
         "a-1": ConsumerMetadata(info(A)),
         "new-1": ConsumerMetadata(FutureInfo(12, 12)),
         "new-2": ConsumerMetadata(FutureInfo(12, 12)),
     }
-    assert group_by_process(said) == (
+    assert group_by_process(consumers) == (
         ClientMetadata(FUTURE_PROCESS_ID, ("new-1", "new-2"), None, {}),
         ClientMetadata(A, ("a-1", "a-2"), None, {}),
         ClientMetadata(B, ("b-1",), HostInfo("host", 80), {"zone": "east"}),
@@ -71,79 +73,86 @@ def test_consumers_with_one_process_id_are_threads_of_one_process() -> None:
 
 
 def test_what_a_process_lacks_of_a_task_follows_from_its_offsets() -> None:
-    said = {
+    consumers = {
         "a": ConsumerMetadata(info(A, {TaskId(1, 0): RUNNING, TaskId(1, 1): 45, TaskId(7, 7): 3})),
         "b": ConsumerMetadata(info(B, {TaskId(1, 0): OFFSET_UNKNOWN, TaskId(1, 1): 51})),
     }
-    crew = build_client_states(group_by_process(said), said, NUMBERS, END)
-    assert rows(crew) == [(0, 2, 0, True), (0, 3, 5, False), (1, 2, 100, False), (1, 3, 50, False)]
-    assert crew.consumer_counts.tolist() == [1, 1]
+    clients = build_client_states(group_by_process(consumers), consumers, NUMBERS, END)
+    assert rows(clients) == [
+        (0, 2, 0, True),
+        (0, 3, 5, False),
+        (1, 2, 100, False),
+        (1, 3, 50, False),
+    ]
+    assert clients.consumer_counts.tolist() == [1, 1]
 
 
 def test_of_several_threads_of_a_process_the_nearest_to_the_end_counts() -> None:
-    said = {
+    consumers = {
         "a1": ConsumerMetadata(info(A, {TaskId(1, 0): 10})),
         "a2": ConsumerMetadata(info(A, {TaskId(1, 0): 90})),
     }
-    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [
+    assert rows(build_client_states(group_by_process(consumers), consumers, NUMBERS, END)) == [
         (0, 2, 10, False)
     ]
 
 
 def test_who_owns_a_task_without_state_runs_it() -> None:
-    said = {
+    consumers = {
         "a": ConsumerMetadata(
             info(A), owned_partitions=(TopicPartition("x", 0), TopicPartition("z", 0))
         )
     }
-    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [
+    assert rows(build_client_states(group_by_process(consumers), consumers, NUMBERS, END)) == [
         (0, 0, 0, True)
     ]
 
 
 def test_who_owns_a_task_and_still_restores_it_has_what_it_says() -> None:
-    said = {
+    consumers = {
         "a": ConsumerMetadata(
             info(A, {TaskId(1, 1): 3}),
             owned_partitions=(TopicPartition("y", 1), TopicPartition("y", 0)),
         )
     }
-    crew = build_client_states(group_by_process(said), said, NUMBERS, END)
-    assert rows(crew) == [(0, 2, 100, False), (0, 3, 47, False)]
-    assert prior(crew) == [(0, 2), (0, 3)]
+    clients = build_client_states(group_by_process(consumers), consumers, NUMBERS, END)
+    assert rows(clients) == [(0, 2, 100, False), (0, 3, 47, False)]
+    assert prior(clients) == [(0, 2), (0, 3)]
 
 
 def test_what_one_thread_restores_its_process_has_to_run() -> None:
-    said = {
+    consumers = {
         "a1": ConsumerMetadata(
             info(A, {TaskId(1, 1): 3}), owned_partitions=(TopicPartition("y", 1),)
         ),
         "a2": ConsumerMetadata(info(A, {TaskId(1, 0): 9, TaskId(1, 1): 5})),
     }
-    crew = build_client_states(group_by_process(said), said, NUMBERS, END)
-    assert rows(crew) == [(0, 2, 91, False), (0, 3, 45, False)]
-    assert prior(crew) == [(0, 3)]
+    clients = build_client_states(group_by_process(consumers), consumers, NUMBERS, END)
+    assert rows(clients) == [(0, 2, 91, False), (0, 3, 45, False)]
+    assert prior(clients) == [(0, 3)]
 
 
 def test_before_version_7_who_owns_a_task_cannot_say_more_and_runs_it() -> None:
-    said = {
+    consumers = {
         "a": ConsumerMetadata(SubscriptionInfo(6, 6, A), owned_partitions=(TopicPartition("y", 1),))
     }
-    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [
+    assert rows(build_client_states(group_by_process(consumers), consumers, NUMBERS, END)) == [
         (0, 3, 0, True)
     ]
 
 
 def test_who_speaks_a_version_from_the_future_runs_what_it_owns() -> None:
-    said = {"a": ConsumerMetadata(FutureInfo(12, 12), owned_partitions=(TopicPartition("y", 1),))}
-    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [
+    consumers = {
+        "a": ConsumerMetadata(FutureInfo(12, 12), owned_partitions=(TopicPartition("y", 1),))
+    }
+    assert rows(build_client_states(group_by_process(consumers), consumers, NUMBERS, END)) == [
         (0, 3, 0, True)
     ]
 
 
 def test_a_sum_that_is_no_offset_is_nothing() -> None:
-    said = {"a": ConsumerMetadata(info(A, {TaskId(1, 0): -(2**63), TaskId(1, 1): -4}))}
-    assert rows(build_client_states(group_by_process(said), said, NUMBERS, END)) == [
+    consumers = {"a": ConsumerMetadata(info(A, {TaskId(1, 0): -(2**63), TaskId(1, 1): -4}))}
+    assert rows(build_client_states(group_by_process(consumers), consumers, NUMBERS, END)) == [
         (0, 2, 100, False),
         (0, 3, 50, False),
     ]

@@ -28,7 +28,7 @@ from apportion.streams.metadata.model import (
 )
 from apportion.topics import TopicPartition
 from tests import profiles
-from tests.streams.metadata import assignments, heard_assignment, heard_subscription, subscriptions
+from tests.streams.metadata import assignments, kept_assignment, kept_subscription, subscriptions
 
 VERSIONS = pytest.mark.parametrize("version", range(1, LATEST + 1))
 BOTH = pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_subscription_comes_back_as_its_version_says_it(version: int) -> None:
     @profiles.scaled_now(QUICK)
     @given(subscriptions(version))
     def comes_back(info: SubscriptionInfo) -> None:
-        assert decode_subscription(encode_subscription(info)) == heard_subscription(info)
+        assert decode_subscription(encode_subscription(info)) == kept_subscription(info)
 
     comes_back()
 
@@ -58,7 +58,7 @@ def test_an_assignment_comes_back_as_its_version_says_it(version: int) -> None:
     @profiles.scaled_now(QUICK)
     @given(assignments(version))
     def comes_back(info: AssignmentInfo) -> None:
-        assert decode_assignment(encode_assignment(info)) == heard_assignment(info)
+        assert decode_assignment(encode_assignment(info)) == kept_assignment(info)
 
     comes_back()
 
@@ -99,10 +99,10 @@ def test_damaged_metadata_decodes_or_is_a_decode_error(
                 st.sampled_from([0, 1, 2, 127, 128, 254, 255])
             )
         try:
-            heard = decode(bytes(frame))
+            decoded = decode(bytes(frame))
         except DecodeError:
             return
-        assert isinstance(heard, SubscriptionInfo | AssignmentInfo | FutureInfo)
+        assert isinstance(decoded, SubscriptionInfo | AssignmentInfo | FutureInfo)
 
     does_not_crash()
 
@@ -209,12 +209,12 @@ def test_equal_values_are_equal_bytes_whatever_their_order() -> None:
 
 
 def test_a_topology_without_a_name_may_be_said_as_an_empty_name() -> None:
-    said = encode_subscription(SubscriptionInfo(used=10, supported=10, offset_sums={ONE: 5}))
-    empty = said.replace(b"\xff\xff", b"\0\0")
-    assert decode_subscription(empty) == decode_subscription(said)
+    written = encode_subscription(SubscriptionInfo(used=10, supported=10, offset_sums={ONE: 5}))
+    empty = written.replace(b"\xff\xff", b"\0\0")
+    assert decode_subscription(empty) == decode_subscription(written)
 
 
-def said(version: int, *parts: bytes) -> bytes:
+def subscription_bytes(version: int, *parts: bytes) -> bytes:
     """A subscription or an assignment: its versions and these parts."""
     return b"".join([version.to_bytes(4), LATEST.to_bytes(4) * (version > 2), *parts])
 
@@ -239,45 +239,49 @@ PROCESS = bytes(16)
             numbers(5, 4) + PROCESS + bytes(12),
             "StreamsSubscription v5: supported: 4 is older than the version used",
         ),
-        (said(1, PROCESS, numbers(-1)), "StreamsSubscription v1: active: it is null"),
+        (subscription_bytes(1, PROCESS, numbers(-1)), "StreamsSubscription v1: active: it is null"),
         (
-            said(1, PROCESS, numbers(1, 0)),
+            subscription_bytes(1, PROCESS, numbers(1, 0)),
             "StreamsSubscription v1: active: it says 1 where 4 bytes are left",
         ),
         (
-            said(1, PROCESS, numbers(0, 2**31 - 1)),
+            subscription_bytes(1, PROCESS, numbers(0, 2**31 - 1)),
             f"StreamsSubscription v1: standby: it says {2**31 - 1} where 0 bytes are left",
         ),
         (
-            said(1, PROCESS, numbers(1, 0, 1, 1, 0, 1)),
+            subscription_bytes(1, PROCESS, numbers(1, 0, 1, 1, 0, 1)),
             "StreamsSubscription v1: active and standby: 0_1 occurs twice",
         ),
         (
-            said(3, PROCESS, numbers(0, 0, 1), b"\xff"),
+            subscription_bytes(3, PROCESS, numbers(0, 0, 1), b"\xff"),
             "StreamsSubscription v3: endpoint: it is not UTF-8",
         ),
         (
-            said(7, PROCESS, numbers(0, 1, 4, 9)),
+            subscription_bytes(7, PROCESS, numbers(0, 1, 4, 9)),
             "StreamsSubscription v7: subtopology_sums.tasks: it says 9 where 0 bytes are left",
         ),
         (
-            said(7, PROCESS, numbers(0, 2, 4, 1, 5), bytes(8), numbers(4, 1, 5), bytes(8)),
+            subscription_bytes(
+                7, PROCESS, numbers(0, 2, 4, 1, 5), bytes(8), numbers(4, 1, 5), bytes(8)
+            ),
             "StreamsSubscription v7: subtopology_sums: 4_5 occurs twice",
         ),
         (
-            said(10, PROCESS, numbers(0, 9)),
+            subscription_bytes(10, PROCESS, numbers(0, 9)),
             "StreamsSubscription v10: task_sums: it says 9 where 0 bytes are left",
         ),
         (
-            said(10, PROCESS, numbers(0, 1, 4, 5), bytes(8), b"\0\x09ab"),
+            subscription_bytes(10, PROCESS, numbers(0, 1, 4, 5), bytes(8), b"\0\x09ab"),
             "StreamsSubscription v10: task_sums.topology: it says 9 where 2 bytes are left",
         ),
         (
-            said(10, PROCESS, numbers(0, 2), 2 * (numbers(4, 5) + bytes(8) + b"\0\1a"), bytes(5)),
+            subscription_bytes(
+                10, PROCESS, numbers(0, 2), 2 * (numbers(4, 5) + bytes(8) + b"\0\1a"), bytes(5)
+            ),
             "StreamsSubscription v10: task_sums: a__4_5 occurs twice",
         ),
         (
-            said(11, PROCESS, numbers(0, 0), bytes(5), numbers(2, 0, 0, 0, 0)),
+            subscription_bytes(11, PROCESS, numbers(0, 0), bytes(5), numbers(2, 0, 0, 0, 0)),
             "StreamsSubscription v11: tags:  occurs twice",
         ),
     ],
@@ -297,43 +301,48 @@ HOST = b"\0\1h" + numbers(80)
     ("frame", "sentence"),
     [
         (numbers(0), "StreamsAssignment has no version 0"),
-        (said(1, numbers(1, 2)), "StreamsAssignment v1: active: it says 1 where 4 bytes are left"),
-        (said(1, numbers(0, -7)), "StreamsAssignment v1: standby: it is null"),
         (
-            said(1, numbers(0, 2, 0, 1, 0, 0, 1, 0)),
+            subscription_bytes(1, numbers(1, 2)),
+            "StreamsAssignment v1: active: it says 1 where 4 bytes are left",
+        ),
+        (subscription_bytes(1, numbers(0, -7)), "StreamsAssignment v1: standby: it is null"),
+        (
+            subscription_bytes(1, numbers(0, 2, 0, 1, 0, 0, 1, 0)),
             "StreamsAssignment v1: standby: 0_1 occurs twice",
         ),
         (
-            said(1, numbers(0, 1, 0, 1, 2), 2 * (b"\0\1t" + numbers(0))),
+            subscription_bytes(1, numbers(0, 1, 0, 1, 2), 2 * (b"\0\1t" + numbers(0))),
             "StreamsAssignment v1: standby.partitions: TopicPartition(topic='t', "
             "partition=0) occurs twice",
         ),
         (
-            said(2, numbers(0, 0, 2), 2 * (HOST + numbers(0))),
+            subscription_bytes(2, numbers(0, 0, 2), 2 * (HOST + numbers(0))),
             "StreamsAssignment v2: active_hosts: HostInfo(host='h', port=80) occurs twice",
         ),
         (
-            said(5, numbers(0, 0, 2, 7), b"\0\1s", numbers(7), b"\0\1t", bytes(8)),
+            subscription_bytes(5, numbers(0, 0, 2, 7), b"\0\1s", numbers(7), b"\0\1t", bytes(8)),
             "StreamsAssignment v5: topics: 7 occurs twice",
         ),
         (
-            said(5, numbers(0, 0, 1, 7), b"\0\1s", numbers(1), HOST, numbers(1, 6, 0), bytes(8)),
+            subscription_bytes(
+                5, numbers(0, 0, 1, 7), b"\0\1s", numbers(1), HOST, numbers(1, 6, 0), bytes(8)
+            ),
             "StreamsAssignment v5: active_hosts: no topic has the number 6",
         ),
         (
-            said(6, numbers(0, 0, 0, 0, 1), HOST, numbers(1, 0, 0), bytes(4)),
+            subscription_bytes(6, numbers(0, 0, 0, 0, 1), HOST, numbers(1, 0, 0), bytes(4)),
             "StreamsAssignment v6: standby_hosts: no topic has the number 0",
         ),
         (
-            said(6, numbers(0, 0, 1, 0), b"\0\1\xff"),
+            subscription_bytes(6, numbers(0, 0, 1, 0), b"\0\1\xff"),
             "StreamsAssignment v6: topics.topic: it is not modified UTF-8",
         ),
         (
-            said(10, numbers(1, 0, 0, 2**31 - 1)),
+            subscription_bytes(10, numbers(1, 0, 0, 2**31 - 1)),
             f"StreamsAssignment v10: active.topology: it says {2**31 - 1} where 0 bytes are left",
         ),
         (
-            said(10, numbers(1, 0, 0, -2)),
+            subscription_bytes(10, numbers(1, 0, 0, -2)),
             "StreamsAssignment v10: active.topology: it says -2 where 0 bytes are left",
         ),
     ],

@@ -23,7 +23,7 @@ from apportion.streams.metadata.model import (
 )
 from apportion.streams.metadata.probing import MetadataVersions
 from apportion.topics import TopicPartition
-from apportion.wire.records import consumer_protocol as words
+from apportion.wire.records import consumer_protocol
 from apportion.wire.records.consumer_serde import encode
 from tests.streams.metadata import assignments, subscriptions
 
@@ -31,20 +31,24 @@ ONE, TWO = bytes(15) + b"\1", bytes(15) + b"\2"
 PROBING_MS = 1_800_000_000_000
 
 
-def said(used: int = 11, supported: int = 11, **more: Any) -> bytes:
+def subscription_bytes(used: int = 11, supported: int = 11, **more: Any) -> bytes:
     """What a member sends when it joins."""
     info = SubscriptionInfo(used, supported if used > 2 else -1, **more)
     return encode(
-        words.ConsumerProtocolSubscription(topics=("t",), user_data=encode_subscription(info))
+        consumer_protocol.ConsumerProtocolSubscription(
+            topics=("t",), user_data=encode_subscription(info)
+        )
     )
 
 
-def told(partitions: Sequence[int] = (), used: int = 11, **more: Any) -> bytes:
+def assignment_bytes(partitions: Sequence[int] = (), used: int = 11, **more: Any) -> bytes:
     """What a member is sent, with these partitions of topic t."""
-    gives = (words.ConsumerProtocolTopicPartition(topic="t", partitions=tuple(partitions)),)
+    gives = (
+        consumer_protocol.ConsumerProtocolTopicPartition(topic="t", partitions=tuple(partitions)),
+    )
     info = AssignmentInfo(used, used if used > 2 else -1, **more)
     return encode(
-        words.ConsumerProtocolAssignment(
+        consumer_protocol.ConsumerProtocolAssignment(
             assigned_partitions=gives, user_data=encode_assignment(info)
         )
     )
@@ -75,15 +79,19 @@ def test_consumers_of_a_process_are_shown_as_one() -> None:
     more = {TaskId(0, 0): 9, TaskId(0, 1): 5, TaskId(0, 2): OFFSET_UNKNOWN}
     same: dict[str, Any] = {"process_id": ONE, "endpoint": "here:1", "tags": {"zone": "a"}}
     members = (
-        shown("b", said(offset_sums=more, **same), told((2, 0), active=tasks((0, 0), (0, 2)))),
+        shown(
+            "b",
+            subscription_bytes(offset_sums=more, **same),
+            assignment_bytes((2, 0), active=tasks((0, 0), (0, 2))),
+        ),
         shown(
             "a",
-            said(offset_sums=sums, **same),
-            told((1,), active=tasks((0, 1)), standby=copies((1, 4))),
+            subscription_bytes(offset_sums=sums, **same),
+            assignment_bytes((1,), active=tasks((0, 1)), standby=copies((1, 4))),
         ),
     )
-    portrait = describe_group(members)
-    (process,) = portrait.processes
+    description = describe_group(members)
+    (process,) = description.processes
     assert [each.description.client_id for each in process.consumers] == ["a", "b"]
     assert process == DescribedProcess(
         ONE,
@@ -99,53 +107,58 @@ def test_consumers_of_a_process_are_shown_as_one() -> None:
         MetadataVersions(11, 11),
     )
     assert process.label == "00000000-0000-0000-0000-000000000001 (here:1)"
-    assert portrait == GroupDescription((process,), StandbyKind.STANDBY)
-    assert portrait.partitions == t(0, 1, 2)
+    assert description == GroupDescription((process,), StandbyKind.STANDBY)
+    assert description.partitions == t(0, 1, 2)
 
 
 def test_a_task_with_two_source_partitions_is_one_task() -> None:
     blob = encode(
-        words.ConsumerProtocolAssignment(
+        consumer_protocol.ConsumerProtocolAssignment(
             assigned_partitions=(
-                words.ConsumerProtocolTopicPartition(topic="u", partitions=(0,)),
-                words.ConsumerProtocolTopicPartition(topic="t", partitions=(0,)),
+                consumer_protocol.ConsumerProtocolTopicPartition(topic="u", partitions=(0,)),
+                consumer_protocol.ConsumerProtocolTopicPartition(topic="t", partitions=(0,)),
             ),
             user_data=encode_assignment(AssignmentInfo(11, 11, active=tasks((0, 0), (0, 0)))),
         )
     )
-    (process,) = describe_group([shown("a", said(), blob)]).processes
+    (process,) = describe_group([shown("a", subscription_bytes(), blob)]).processes
     assert process.active == {TaskId(0, 0): (TopicPartition("t", 0), TopicPartition("u", 0))}
 
 
 def test_of_versions_1_and_2_nothing_supported_is_known() -> None:
-    portrait = describe_group(
+    description = describe_group(
         [
-            shown("a", said(1), told((0,), 1, active=tasks((0, 0)))),
-            shown("b", said(2, process_id=ONE), told((), 2)),
+            shown("a", subscription_bytes(1), assignment_bytes((0,), 1, active=tasks((0, 0)))),
+            shown("b", subscription_bytes(2, process_id=ONE), assignment_bytes((), 2)),
         ]
     )
-    assert [process.versions for process in portrait.processes] == [
+    assert [process.versions for process in description.processes] == [
         MetadataVersions(1),
         MetadataVersions(2),
     ]
-    assert portrait.standby_kind is StandbyKind.EITHER
+    assert description.standby_kind is StandbyKind.EITHER
 
 
 def test_the_consumer_that_understands_least_speaks_for_its_process() -> None:
-    members = [shown("a", said(8, 11), told()), shown("b", said(8, 8), told())]
+    members = [
+        shown("a", subscription_bytes(8, 11), assignment_bytes()),
+        shown("b", subscription_bytes(8, 8), assignment_bytes()),
+    ]
     assert [process.versions for process in describe_group(members).processes] == [
         MetadataVersions(8, 8)
     ]
 
 
 def test_of_a_member_from_the_future_the_versions_are_read() -> None:
-    portrait = describe_group(
+    description = describe_group(
         [
-            shown("a", said(12, 13), told((0,), 12, active=tasks((0, 0)))),
-            shown("b", said(process_id=ONE), told()),
+            shown(
+                "a", subscription_bytes(12, 13), assignment_bytes((0,), 12, active=tasks((0, 0)))
+            ),
+            shown("b", subscription_bytes(process_id=ONE), assignment_bytes()),
         ]
     )
-    known, future = portrait.processes
+    known, future = description.processes
     assert (known.process_id, future.process_id, future.name, future.label) == (
         ONE,
         None,
@@ -157,7 +170,7 @@ def test_of_a_member_from_the_future_the_versions_are_read() -> None:
         {},
         (),
     )
-    assert portrait.standby_kind is StandbyKind.EITHER
+    assert description.standby_kind is StandbyKind.EITHER
 
 
 @pytest.mark.parametrize(
@@ -165,16 +178,16 @@ def test_of_a_member_from_the_future_the_versions_are_read() -> None:
     [
         (
             b"",
-            told(),
+            assignment_bytes(),
             (
                 "its subscription cannot be read: ConsumerProtocolSubscription: 0 bytes "
                 "have no version",
             ),
         ),
-        (said()[:-1], b"\0", None),
+        (subscription_bytes()[:-1], b"\0", None),
         (
-            said(),
-            told((0, 1), active=tasks((0, 0))),
+            subscription_bytes(),
+            assignment_bytes((0, 1), active=tasks((0, 0))),
             ("its assignment names the tasks of 1 partitions and gives 2",),
         ),
     ],
@@ -183,19 +196,21 @@ def test_who_cannot_be_read_is_named_and_the_others_are_shown(
     subscription: bytes, assignment: bytes, unread: tuple[str, ...] | None
 ) -> None:
     broken = shown("a", subscription, assignment)
-    whole = shown("b", said(process_id=TWO), told((3,), active=tasks((0, 3))))
-    portrait = describe_group([broken, whole])
-    found = {each.description.client_id: each for each in portrait.consumers}
-    assert found["b"].active == {TaskId(0, 3): t(3)}
+    whole = shown(
+        "b", subscription_bytes(process_id=TWO), assignment_bytes((3,), active=tasks((0, 3)))
+    )
+    description = describe_group([broken, whole])
+    consumers = {each.description.client_id: each for each in description.consumers}
+    assert consumers["b"].active == {TaskId(0, 3): t(3)}
     assert (
-        (len(found["a"].decode_errors) == 2)
+        (len(consumers["a"].decode_errors) == 2)
         if unread is None
-        else found["a"].decode_errors == unread
+        else consumers["a"].decode_errors == unread
     )
 
 
 @given(st.binary(max_size=80), st.binary(max_size=80))
-def test_no_bytes_break_a_portrait(subscription: bytes, assignment: bytes) -> None:
+def test_no_bytes_break_a_description(subscription: bytes, assignment: bytes) -> None:
     (process,) = describe_group([shown("a", subscription, assignment)]).processes
     assert [each.description.client_id for each in process.consumers] == ["a"]
 
@@ -207,9 +222,13 @@ def test_no_bytes_break_a_portrait(subscription: bytes, assignment: bytes) -> No
 )
 def test_whatever_can_be_said_is_shown(pair: tuple[SubscriptionInfo, AssignmentInfo]) -> None:
     subscription, assignment = pair
-    said = encode(words.ConsumerProtocolSubscription(user_data=encode_subscription(subscription)))
-    told = encode(words.ConsumerProtocolAssignment(user_data=encode_assignment(assignment)))
-    (process,) = describe_group([shown("a", said, told)]).processes
+    encoded = encode(
+        consumer_protocol.ConsumerProtocolSubscription(user_data=encode_subscription(subscription))
+    )
+    encoded_assignment = encode(
+        consumer_protocol.ConsumerProtocolAssignment(user_data=encode_assignment(assignment))
+    )
+    (process,) = describe_group([shown("a", encoded, encoded_assignment)]).processes
     assert process.versions is not None
     assert (process.process_id, process.versions.used) == (
         subscription.process_id,
@@ -239,8 +258,8 @@ def pair(
         }
         blobs.append(
             (
-                said(used, process_id=process_id, tags=tags or {}),
-                told([each[1] for each in active], used, **given),
+                subscription_bytes(used, process_id=process_id, tags=tags or {}),
+                assignment_bytes([each[1] for each in active], used, **given),
             )
         )
     return describe_group(
@@ -255,7 +274,7 @@ WITH_A_COPY_OF_EACH = (([(1, 0)], [(1, 1)]), ([(1, 1)], [(1, 0)]))
 
 
 @pytest.mark.parametrize(
-    ("next_ms", "processes", "more", "found"),
+    ("next_ms", "processes", "more", "kind"),
     [
         (None, WITH_A_BARE_TASK, {}, StandbyKind.STANDBY),
         (None, WITH_A_BARE_TASK, {"used": 6}, StandbyKind.EITHER),
@@ -274,30 +293,37 @@ def test_copies_are_named_where_it_is_certain_what_they_are(
         tuple[list[tuple[int, int]], list[tuple[int, int]]],
     ],
     more: dict[str, Any],
-    found: StandbyKind,
+    kind: StandbyKind,
 ) -> None:
-    assert pair(next_ms, *processes, **more) is found
+    assert pair(next_ms, *processes, **more) is kind
 
 
 def test_the_earliest_next_rebalance_counts() -> None:
-    members = [shown(str(at), said(), told(next_rebalance_ms=at)) for at in (None, PROBING_MS, 9)]
+    members = [
+        shown(str(at), subscription_bytes(), assignment_bytes(next_rebalance_ms=at))
+        for at in (None, PROBING_MS, 9)
+    ]
     assert describe_group(members).next_rebalance_ms == 9
 
 
 def test_what_somebody_ran_and_nobody_was_given_is_told_where_all_can_be_read() -> None:
-    ran = said(offset_sums={TaskId(0, 1): RUNNING, TaskId(0, 0): RUNNING, TaskId(0, 2): 4})
-    member = shown("a", ran, told((0,), active=tasks((0, 0))))
+    ran = subscription_bytes(
+        offset_sums={TaskId(0, 1): RUNNING, TaskId(0, 0): RUNNING, TaskId(0, 2): 4}
+    )
+    member = shown("a", ran, assignment_bytes((0,), active=tasks((0, 0))))
     assert describe_group([member]).unowned == (TaskId(0, 1),)
-    assert describe_group([member, shown("b", said(), b"")]).unowned == ()
+    assert describe_group([member, shown("b", subscription_bytes(), b"")]).unowned == ()
 
 
 def test_while_the_broker_tells_nothing_members_are_there_by_name() -> None:
-    portrait = describe_without_metadata([shown("b", b"", told()), shown("a", b"", b"", "seat")])
+    description = describe_without_metadata(
+        [shown("b", b"", assignment_bytes()), shown("a", b"", b"", "seat")]
+    )
     assert [
-        (each.process_id, each.name, each.versions, each.active) for each in portrait.processes
+        (each.process_id, each.name, each.versions, each.active) for each in description.processes
     ] == [
         (None, "a-id", None, {}),
         (None, "b-id", None, {}),
     ]
-    assert [each.decode_errors for each in portrait.consumers] == [(), ()]
-    assert portrait.consumers[0].description.instance_id == "seat"
+    assert [each.decode_errors for each in description.consumers] == [(), ()]
+    assert description.consumers[0].description.instance_id == "seat"

@@ -16,7 +16,7 @@ from apportion.streams.metadata.codec import (
     encode_subscription,
 )
 from apportion.streams.metadata.model import LATEST, AssignmentInfo, SubscriptionInfo
-from tests.streams.metadata import heard_assignment, heard_subscription, out_of_json
+from tests.streams.metadata import kept_assignment, kept_subscription, out_of_json
 
 SAMPLES = json.loads(Path(__file__).with_name("golden").joinpath("metadata.json").read_text())[
     "samples"
@@ -28,37 +28,35 @@ def cases() -> Iterator[Any]:
     sample.
     """
     for number, row in enumerate(SAMPLES):
-        value, said = out_of_json(row["value"]), row["bytes"]
+        value, data = out_of_json(row["value"]), row["bytes"]
         name = f"{type(value).__name__}-v{value.used}-{number}"
         yield pytest.param(
-            value, bytes.fromhex(said), bytes.fromhex(row.get("ordered", said)), id=name
+            value, bytes.fromhex(data), bytes.fromhex(row.get("ordered", data)), id=name
         )
 
 
-@pytest.mark.parametrize(("value", "said", "ordered"), list(cases()))
-def test_we_write_the_bytes_of_kafka_streams(value: Any, said: bytes, ordered: bytes) -> None:
+@pytest.mark.parametrize(("value", "data", "ordered"), list(cases()))
+def test_we_write_the_bytes_of_kafka_streams(value: Any, data: bytes, ordered: bytes) -> None:
     encode = encode_subscription if isinstance(value, SubscriptionInfo) else encode_assignment
     assert encode(value).hex() == ordered.hex()
 
 
-@pytest.mark.parametrize(("value", "said", "ordered"), list(cases()))
+@pytest.mark.parametrize(("value", "data", "ordered"), list(cases()))
 def test_we_read_the_bytes_of_kafka_streams(
-    value: AssignmentInfo | SubscriptionInfo, said: bytes, ordered: bytes
+    value: AssignmentInfo | SubscriptionInfo, data: bytes, ordered: bytes
 ) -> None:
     if isinstance(value, SubscriptionInfo):
-        assert (
-            decode_subscription(said) == decode_subscription(ordered) == heard_subscription(value)
-        )
+        assert decode_subscription(data) == decode_subscription(ordered) == kept_subscription(value)
     else:
-        assert decode_assignment(said) == heard_assignment(value)
+        assert decode_assignment(data) == kept_assignment(value)
 
 
 def test_every_version_of_both_is_among_the_samples() -> None:
-    said = {
+    data = {
         (type(value).__name__, value.used)
         for value in (out_of_json(row["value"]) for row in SAMPLES)
     }
-    assert said == {
+    assert data == {
         (name, version)
         for name in ("SubscriptionInfo", "AssignmentInfo")
         for version in range(1, LATEST + 1)

@@ -58,10 +58,12 @@ def test_reasons_and_errors_have_the_numbers_of_the_page() -> None:
 
 
 def test_member_metadata_has_the_bytes_of_a_flexible_message() -> None:
-    said = write(Kip848MemberMetadata(**SAID), VERSION)
+    written = write(Kip848MemberMetadata(**SAID), VERSION)
     lag = bytes([0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 5])
-    assert said == b"p" * 16 + b"\4h:1" + b"\2\5zone\2a\0" + b"t" * 16 + b"\2" + lag + b"\0" + b"\0"
-    assert read_whole(Kip848MemberMetadata, VERSION, said) == Kip848MemberMetadata(**SAID)
+    assert (
+        written == b"p" * 16 + b"\4h:1" + b"\2\5zone\2a\0" + b"t" * 16 + b"\2" + lag + b"\0" + b"\0"
+    )
+    assert read_whole(Kip848MemberMetadata, VERSION, written) == Kip848MemberMetadata(**SAID)
 
 
 def test_assignment_metadata_has_the_bytes_of_a_flexible_message() -> None:
@@ -76,15 +78,15 @@ def test_assignment_metadata_has_the_bytes_of_a_flexible_message() -> None:
         partitions_by_host=(Kip848HostPartitions(host="h", port=80, partitions=one),),
     )
     a, b = b"\2\2a\2\0\0\0\1\0", b"\2\2b\3\0\0\0\2\0\0\0\3\0"
-    said = write(given, VERSION)
-    assert said == (
+    written = write(given, VERSION)
+    assert written == (
         b"\2\0\0\0\0\0\0\0\1\0"
         + (b"\2\0\0\0\0\0\0\0\2" + a + b"\0")
         + (b"\2\0\0\0\1\0\0\0\3" + b + b"\0")
         + (b"\2\2h\0\0\0\x50" + a + b"\0")
         + b"\0"
     )
-    assert read_whole(Kip848AssignmentMetadata, VERSION, said) == given
+    assert read_whole(Kip848AssignmentMetadata, VERSION, written) == given
 
 
 @pytest.mark.parametrize("changed", CHANGES)

@@ -23,7 +23,7 @@ from apportion.streams.task_assignment.client_states import AssignmentConfigs
 from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
-from tests.streams.leading import LINES, STATE, WORDS, lead, lines, subscription, tasks
+from tests.streams.leader_runs import LINES, STATE, WORDS, lead, lines, subscription, tasks
 
 
 def test_it_asks_for_its_topics_and_their_ends_and_nothing_that_it_does_not_need() -> None:
@@ -157,7 +157,8 @@ def test_two_processes_at_one_endpoint_are_one_place_for_queries() -> None:
         settings={"configs": AssignmentConfigs(num_standby_replicas=2)},
     )
     assert {
-        host: set(places) for host, places in plan.assignments["a"].info.standby_hosts.items()
+        host: set(partitions)
+        for host, partitions in plan.assignments["a"].info.standby_hosts.items()
     } == {HostInfo("one", 1): set(lines(0, 1, 2, 3))}
     assert len(plan.assignments["a"].info.standby_hosts[HostInfo("one", 1)]) == 4
 
@@ -197,7 +198,7 @@ def test_members_from_the_future_get_tasks_as_one_process() -> None:
     }
     plan = lead(LINES, subscriptions)
     assert sorted(
-        place for share in plan.assignments.values() for place in share.partitions
+        partition for share in plan.assignments.values() for partition in share.partitions
     ) == list(lines(0, 1, 2, 3))
     assert {(share.info.used, share.info.supported) for share in plan.assignments.values()} == {
         (11, 11)

@@ -13,7 +13,7 @@ from apportion.streams.task_assignment.client_metadata import ConsumerMetadata
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
-from tests.streams.leading import LINES, STATE, lead, lines, subscription, tasks
+from tests.streams.leader_runs import LINES, STATE, lead, lines, subscription, tasks
 
 RESTORING = dict.fromkeys(tasks(0, 1, 2, 3), 3)
 ENDS = {TopicPartition("g-changelog", number): 1_000_000 for number in range(4)}
@@ -46,7 +46,7 @@ def test_what_another_still_owns_is_withheld_and_asked_for_again_at_once() -> No
 def test_eager_members_own_nothing_so_that_nothing_is_withheld() -> None:
     plan = lead(LINES, {"a": subscription("a", version=2), "b": subscription("b", version=2)})
     assert sorted(
-        place for share in plan.assignments.values() for place in share.partitions
+        partition for share in plan.assignments.values() for partition in share.partitions
     ) == list(lines(0, 1, 2, 3))
     assert {share.info.used for share in plan.assignments.values()} == {2}
 
@@ -152,7 +152,7 @@ def test_members_of_2_4_and_2_5_keep_what_they_own_until_others_have_caught_up()
     ),
     st.integers(0, 2),
 )
-def test_whatever_members_say_no_task_is_given_twice_nor_in_two_roles_nor_while_another_owns_it(
+def test_for_any_claims_no_task_is_assigned_twice_in_two_roles_or_while_owned(
     members: list[tuple[int, set[int], dict[int, int]]], standbys: int
 ) -> None:
     subscriptions: dict[str, Any] = {}
@@ -180,14 +180,14 @@ def test_whatever_members_say_no_task_is_given_twice_nor_in_two_roles_nor_while_
         for task in {*share.info.active, *share.info.standby}:
             assert roles.setdefault((process, task), member) == member
         assert not set(share.info.active) & set(share.info.standby)
-        for place in share.partitions:
-            assert place not in given_to
-            given_to[place] = member
+        for partition in share.partitions:
+            assert partition not in given_to
+            given_to[partition] = member
         assert len(share.partitions) == len(share.info.active)
     for member, consumer in subscriptions.items():
-        for place in consumer.owned_partitions:
-            assert given_to.get(place, member) == member
-    withheld = [place for place in lines(*range(6)) if place not in given_to]
+        for partition in consumer.owned_partitions:
+            assert given_to.get(partition, member) == member
+    withheld = [partition for partition in lines(*range(6)) if partition not in given_to]
     assert bool(withheld) == any(
         share.info.next_rebalance_ms == 0 for share in plan.assignments.values()
     )
@@ -216,7 +216,7 @@ def test_who_cannot_be_read_gets_nothing_and_what_it_holds_is_given_to_nobody() 
 
 
 @pytest.mark.parametrize("sums", [{}, RESTORING, dict.fromkeys(RESTORING, RUNNING)])
-def test_without_ends_everybody_keeps_what_it_was_given_however_much_of_it_is_restored(
+def test_without_end_offsets_members_keep_their_tasks_however_much_is_restored(
     sums: dict[TaskId, int],
 ) -> None:
     plan = lead(

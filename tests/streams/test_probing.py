@@ -22,15 +22,15 @@ def of(metadata: int, manners: VersionNegotiation) -> Release:
 
 
 def test_a_group_of_one_version_goes_on_with_it() -> None:
-    said = {"a": MetadataVersions(11, 11), "b": MetadataVersions(11, 11)}
-    assert decide_versions(said, of(11, VersionNegotiation.SHARES)) == VersionDecision(
+    versions = {"a": MetadataVersions(11, 11), "b": MetadataVersions(11, 11)}
+    assert decide_versions(versions, of(11, VersionNegotiation.SHARES)) == VersionDecision(
         MetadataVersions(11, 11), (), (), MetadataVersions(11, 11), upgrade_pending=False
     )
 
 
 def test_an_old_leader_gives_members_from_the_future_their_share_in_its_own_version() -> None:
-    said = {"a": MetadataVersions(OLD, OLD), "b": MetadataVersions(NEW, NEW)}
-    assert decide_versions(said, of(OLD, VersionNegotiation.SHARES)) == VersionDecision(
+    versions = {"a": MetadataVersions(OLD, OLD), "b": MetadataVersions(NEW, NEW)}
+    assert decide_versions(versions, of(OLD, VersionNegotiation.SHARES)) == VersionDecision(
         MetadataVersions(OLD, OLD), ("b",), (), MetadataVersions(OLD, OLD), upgrade_pending=False
     )
     assert next_subscription_version(
@@ -38,9 +38,9 @@ def test_an_old_leader_gives_members_from_the_future_their_share_in_its_own_vers
     ) == NextVersion(OLD, "somebody understands no more than version 11")
 
 
-def test_an_old_leader_answers_members_from_the_future_with_its_version_as_in_kip_268() -> None:
-    said = {"a": MetadataVersions(3, 3), "b": MetadataVersions(12, 12)}
-    assert decide_versions(said, of(3, VersionNegotiation.PROBES)) == VersionDecision(
+def test_an_old_leader_answers_newer_members_with_its_version_as_in_kip_268() -> None:
+    versions = {"a": MetadataVersions(3, 3), "b": MetadataVersions(12, 12)}
+    assert decide_versions(versions, of(3, VersionNegotiation.PROBES)) == VersionDecision(
         MetadataVersions(3, 3), ("b",), ("b",), MetadataVersions(3, 3), upgrade_pending=False
     )
     assert next_subscription_version(
@@ -49,22 +49,22 @@ def test_an_old_leader_answers_members_from_the_future_with_its_version_as_in_ki
 
 
 def test_a_new_leader_speaks_the_oldest_version_while_somebody_does() -> None:
-    said = {
+    versions = {
         "a": MetadataVersions(OLD, OLD),
         "b": MetadataVersions(OLD, NEW),
         "c": MetadataVersions(NEW, NEW),
     }
-    assert decide_versions(said, of(NEW, VersionNegotiation.SHARES)) == VersionDecision(
+    assert decide_versions(versions, of(NEW, VersionNegotiation.SHARES)) == VersionDecision(
         MetadataVersions(OLD, OLD), (), (), MetadataVersions(OLD, OLD), upgrade_pending=False
     )
-    assert decide_versions(said, of(NEW, VersionNegotiation.PROBES)) == VersionDecision(
+    assert decide_versions(versions, of(NEW, VersionNegotiation.PROBES)) == VersionDecision(
         MetadataVersions(OLD, NEW), (), (), MetadataVersions(NEW, NEW), upgrade_pending=False
     )
 
 
 def test_when_all_understand_more_every_member_steps_up_by_itself_since_2_4() -> None:
-    said = {"a": MetadataVersions(OLD, NEW), "b": MetadataVersions(NEW, NEW)}
-    ruling = decide_versions(said, of(NEW, VersionNegotiation.SHARES))
+    versions = {"a": MetadataVersions(OLD, NEW), "b": MetadataVersions(NEW, NEW)}
+    ruling = decide_versions(versions, of(NEW, VersionNegotiation.SHARES))
     assert ruling == VersionDecision(
         MetadataVersions(OLD, NEW), (), (), MetadataVersions(OLD, NEW), upgrade_pending=True
     )
@@ -83,12 +83,12 @@ def test_a_group_of_which_nobody_can_be_read_is_over() -> None:
 
 
 def test_a_leader_bounced_last_alone_triggers_the_last_rebalance_as_in_kip_268() -> None:
-    said = {
+    versions = {
         "a": MetadataVersions(3, 12),
         "b": MetadataVersions(3, 12),
         "leader": MetadataVersions(12, 12),
     }
-    ruling = decide_versions(said, of(12, VersionNegotiation.PROBES))
+    ruling = decide_versions(versions, of(12, VersionNegotiation.PROBES))
     assert ruling == VersionDecision(
         MetadataVersions(3, 12), (), (), MetadataVersions(12, 12), upgrade_pending=True
     )
@@ -101,8 +101,8 @@ def test_a_leader_bounced_last_alone_triggers_the_last_rebalance_as_in_kip_268()
 
 
 def test_versions_1_and_2_are_not_probed() -> None:
-    said = {"a": MetadataVersions(2), "b": MetadataVersions(11, 11)}
-    assert decide_versions(said, of(11, VersionNegotiation.SHARES)) == VersionDecision(
+    versions = {"a": MetadataVersions(2), "b": MetadataVersions(11, 11)}
+    assert decide_versions(versions, of(11, VersionNegotiation.SHARES)) == VersionDecision(
         MetadataVersions(2), (), (), MetadataVersions(2), upgrade_pending=False
     )
     assert next_subscription_version(
@@ -114,7 +114,7 @@ def test_versions_1_and_2_are_not_probed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "latest", "manners", "why"),
+    ("versions", "latest", "manners", "why"),
     [
         (
             {"a": MetadataVersions(1), "b": MetadataVersions(2)},
@@ -137,10 +137,10 @@ def test_versions_1_and_2_are_not_probed() -> None:
     ],
 )
 def test_members_from_the_future_and_from_before_probing_have_no_leader_in_common(
-    said: dict[str, MetadataVersions], latest: int, manners: VersionNegotiation, why: str
+    versions: dict[str, MetadataVersions], latest: int, manners: VersionNegotiation, why: str
 ) -> None:
     with pytest.raises(Refused, match=why) as refusal:
-        decide_versions(said, of(latest, manners))
+        decide_versions(versions, of(latest, manners))
     assert refusal.value.code is Code.INCONSISTENT_GROUP_PROTOCOL
 
 
@@ -158,7 +158,7 @@ def test_versions_that_cannot_be_are_refused_with_the_member(spoken: MetadataVer
 
 
 @pytest.mark.parametrize(
-    ("sent", "heard", "why"),
+    ("sent", "received", "why"),
     [
         (10, MetadataVersions(11, 11), "version 10 was sent and version 11 came back"),
         (
@@ -169,10 +169,10 @@ def test_versions_that_cannot_be_are_refused_with_the_member(spoken: MetadataVer
     ],
 )
 def test_an_assignment_that_knows_more_than_its_subscription_is_refused(
-    sent: int, heard: MetadataVersions, why: str
+    sent: int, received: MetadataVersions, why: str
 ) -> None:
     with pytest.raises(Refused, match=why):
-        next_subscription_version(sent, heard, of(11, VersionNegotiation.SHARES))
+        next_subscription_version(sent, received, of(11, VersionNegotiation.SHARES))
 
 
 @given(
@@ -193,10 +193,10 @@ def test_any_group_that_can_probe_comes_to_the_newest_version_that_all_understan
         )
         rejoins = False
         for name in speaks:
-            heard = ruling.future_versions if name in ruling.future_members else ruling.versions
+            received = ruling.future_versions if name in ruling.future_members else ruling.versions
             step = next_subscription_version(
                 speaks[name],
-                heard,
+                received,
                 of(understood[name], manners),
                 leads_unfinished=name == who and ruling.upgrade_pending,
             )

@@ -49,8 +49,8 @@ def test_every_release_speaks_the_version_of_its_jar() -> None:
 def test_upgrade_from_lowers_the_version_and_makes_members_eager(
     release: str, upgrade_from: str | None, version: int, eager: bool
 ) -> None:
-    found = known_release(release)
-    assert (initial_metadata_version(found, upgrade_from), is_eager(found, upgrade_from)) == (
+    known = known_release(release)
+    assert (initial_metadata_version(known, upgrade_from), is_eager(known, upgrade_from)) == (
         version,
         eager,
     )

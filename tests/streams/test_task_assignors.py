@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from apportion.streams.task_assignment.client_states import AssignmentConfigs, TaskAssignment
 from apportion.streams.task_assignment.high_availability import high_availability
 from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
-from tests.streams.company import ALL, Company, any_company, changed, tasks_of
+from tests.streams.simulated_application import (
+    ALL,
+    SimulatedApplication,
+    any_company,
+    changed,
+    tasks_of,
+)
 
 RANDOMS = st.integers(0, 1 << 32).map(Random)
 POLICIES = st.builds(
@@ -35,18 +41,21 @@ def roles(shares: TaskAssignment) -> list[tuple[int, int]]:
 
 
 def played(
-    company: Company, policy: AssignmentConfigs, random: Random, name: str = "highavailability"
+    application: SimulatedApplication,
+    policy: AssignmentConfigs,
+    random: Random,
+    name: str = "highavailability",
 ) -> TaskAssignment:
     """What it is given after a history of joins and crashes in which not every assignment came to
     rest.
     """
     for _ in range(random.randint(0, 6)):
-        company.adopts(
-            TASK_ASSIGNORS[name](company.tasks, company.crew(), policy),
+        application.adopts(
+            TASK_ASSIGNORS[name](application.tasks, application.clients(), policy),
             forgets=random.random() < 0.7,
         )
-        changed(company, random)
-    return TASK_ASSIGNORS[name](company.tasks, company.crew(), policy)
+        changed(application, random)
+    return TASK_ASSIGNORS[name](application.tasks, application.clients(), policy)
 
 
 @pytest.mark.parametrize("name", sorted(TASK_ASSIGNORS))
@@ -55,11 +64,11 @@ def played(
 def test_every_task_runs_once_and_nobody_has_two_roles_in_one(
     name: str, random: Random, policy: AssignmentConfigs, tagged: bool
 ) -> None:
-    company = any_company(random, tags=("zone", "rack") if tagged else ())
+    application = any_company(random, tags=("zone", "rack") if tagged else ())
     policy = policy._replace(rack_aware_tags=("zone", "rack") if tagged else ())
-    shares = played(company, policy, random, name)
-    processes = len(company.names)
-    assert len(shares.active) == len(company.tasks.end_offset_sum)
+    shares = played(application, policy, random, name)
+    processes = len(application.names)
+    assert len(shares.active) == len(application.tasks.end_offset_sum)
     assert shares.active.min() >= 0
     assert shares.active.max() < processes
     assert len(set(roles(shares))) == len(roles(shares))
@@ -68,7 +77,7 @@ def test_every_task_runs_once_and_nobody_has_two_roles_in_one(
     assert (
         count.tolist()
         == np.where(
-            company.tasks.stateful, min(policy.num_standby_replicas, processes - 1), 0
+            application.tasks.stateful, min(policy.num_standby_replicas, processes - 1), 0
         ).tolist()
     )
     assert not shares.needs_probing_rebalance or name != "sticky"
@@ -82,13 +91,13 @@ def test_every_task_runs_once_and_nobody_has_two_roles_in_one(
 def test_the_same_question_has_the_same_answer_and_is_not_changed(
     name: str, random: Random, policy: AssignmentConfigs
 ) -> None:
-    company = any_company(random)
-    played(company, policy, random, name)
-    crew = company.crew()
-    before = [np.copy(each) for each in (*company.tasks, *crew[:1], *crew[2:])]
-    first = TASK_ASSIGNORS[name](company.tasks, crew, policy)
-    assert same(first, TASK_ASSIGNORS[name](company.tasks, company.crew(), policy))
-    pairs: Any = zip(before, (*company.tasks, *crew[:1], *crew[2:]), strict=True)
+    application = any_company(random)
+    played(application, policy, random, name)
+    clients = application.clients()
+    before = [np.copy(each) for each in (*application.tasks, *clients[:1], *clients[2:])]
+    first = TASK_ASSIGNORS[name](application.tasks, clients, policy)
+    assert same(first, TASK_ASSIGNORS[name](application.tasks, application.clients(), policy))
+    pairs: Any = zip(before, (*application.tasks, *clients[:1], *clients[2:]), strict=True)
     assert all(np.array_equal(one, other) for one, other in pairs)
 
 
@@ -99,19 +108,21 @@ def test_the_same_question_has_the_same_answer_and_is_not_changed(
 def test_it_comes_to_rest_and_then_never_changes_again(
     random: Random, policy: AssignmentConfigs, tagged: bool, forgets: bool
 ) -> None:
-    company = any_company(random, tags=("zone",) if tagged else ())
+    application = any_company(random, tags=("zone",) if tagged else ())
     policy = policy._replace(rack_aware_tags=("zone",) if tagged else ())
-    shares = played(company, policy, random)
+    shares = played(application, policy, random)
     rounds = 0
     while shares.needs_probing_rebalance:
-        company.adopts(shares, forgets=forgets)
-        shares = high_availability(company.tasks, company.crew(), policy)
+        application.adopts(shares, forgets=forgets)
+        shares = high_availability(application.tasks, application.clients(), policy)
         rounds += 1
-        assert rounds <= len(company.tasks.end_offset_sum) * (policy.num_standby_replicas + 1) + 1
+        assert (
+            rounds <= len(application.tasks.end_offset_sum) * (policy.num_standby_replicas + 1) + 1
+        )
     assert not len(shares.warmup)
     for _ in range(2):
-        company.adopts(shares, forgets=forgets)
-        again = high_availability(company.tasks, company.crew(), policy)
+        application.adopts(shares, forgets=forgets)
+        again = high_availability(application.tasks, application.clients(), policy)
         assert same(shares, again)
 
 
@@ -120,22 +131,22 @@ def test_it_comes_to_rest_and_then_never_changes_again(
 def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(
     random: Random, policy: AssignmentConfigs
 ) -> None:
-    company = any_company(random, alike=random.random() < 0.5)
-    shares = played(company, policy, random)
+    application = any_company(random, alike=random.random() < 0.5)
+    shares = played(application, policy, random)
     while shares.needs_probing_rebalance:
-        company.adopts(shares)
-        shares = high_availability(company.tasks, company.crew(), policy)
-    consumers = np.array([company.consumers[name] for name in company.names])
-    stateful = company.tasks.stateful
+        application.adopts(shares)
+        shares = high_availability(application.tasks, application.clients(), policy)
+    consumers = np.array([application.consumers[name] for name in application.names])
+    stateful = application.tasks.stateful
     runs = np.bincount(shares.active[stateful], minlength=len(consumers))
     stands = np.bincount(shares.standby[:, 0], minlength=len(consumers))
     per_consumer = runs / consumers
     assert per_consumer.max() - per_consumer.min() <= 1
     if len(set(consumers.tolist())) == 1:
         assert (runs + stands).max() - (runs + stands).min() <= consumers[0]
-        for number in np.unique(company.tasks.subtopology[stateful]):
+        for number in np.unique(application.tasks.subtopology[stateful]):
             each = np.bincount(
-                shares.active[company.tasks.subtopology == number], minlength=len(consumers)
+                shares.active[application.tasks.subtopology == number], minlength=len(consumers)
             )
             assert each.max() - each.min() <= 1
 
@@ -145,55 +156,58 @@ def test_at_rest_it_is_even_for_each_consumer_and_in_each_subtopology(
 def test_nobody_runs_what_it_lacks_while_another_could_run_it_at_once(
     random: Random, policy: AssignmentConfigs
 ) -> None:
-    company = any_company(random)
-    shares = played(company, policy, random)
-    crew = company.crew()
-    near = crew.lag <= policy.acceptable_recovery_lag
-    could = np.bincount(crew.task[near], minlength=len(shares.active)) > 0
+    application = any_company(random)
+    shares = played(application, policy, random)
+    clients = application.clients()
+    near = clients.lag <= policy.acceptable_recovery_lag
+    could = np.bincount(clients.task[near], minlength=len(shares.active)) > 0
     caught_up = {
         (task, process)
-        for task, process in zip(crew.task[near].tolist(), crew.process[near].tolist(), strict=True)
+        for task, process in zip(
+            clients.task[near].tolist(), clients.process[near].tolist(), strict=True
+        )
     }
-    for task in np.flatnonzero(company.tasks.stateful & could).tolist():
+    for task in np.flatnonzero(application.tasks.stateful & could).tolist():
         assert (task, int(shares.active[task])) in caught_up
 
 
 @settings(deadline=None, max_examples=200)
 @given(RANDOMS, POLICIES)
 def test_fallback_takes_nothing_from_who_runs_it(random: Random, policy: AssignmentConfigs) -> None:
-    company = any_company(random)
-    played(company, policy, random)
-    crew = company.crew()
-    shares = TASK_ASSIGNORS["fallback"](company.tasks, crew, policy)
+    application = any_company(random)
+    played(application, policy, random)
+    clients = application.clients()
+    shares = TASK_ASSIGNORS["fallback"](application.tasks, clients, policy)
     assert shares.needs_probing_rebalance
     assert (
-        shares.active[crew.task[crew.is_running]].tolist() == crew.process[crew.is_running].tolist()
+        shares.active[clients.task[clients.is_running]].tolist()
+        == clients.process[clients.is_running].tolist()
     )
 
 
 def test_one_that_joins_warms_up_within_the_limit_and_then_runs() -> None:
-    company = Company(tasks_of((6, True)), {"a": 1, "b": 1})
+    application = SimulatedApplication(tasks_of((6, True)), {"a": 1, "b": 1})
     policy = AssignmentConfigs(num_standby_replicas=0, max_warmup_replicas=1)
-    first = high_availability(company.tasks, company.crew(), policy)
+    first = high_availability(application.tasks, application.clients(), policy)
     assert first.active.tolist() == [0, 1, 0, 1, 0, 1]
-    company.adopts(first)
-    company.consumers["c"] = 1
+    application.adopts(first)
+    application.consumers["c"] = 1
     seen = []
     while (
-        shares := high_availability(company.tasks, company.crew(), policy)
+        shares := high_availability(application.tasks, application.clients(), policy)
     ).needs_probing_rebalance:
         seen.append((shares.active.tolist(), shares.warmup.tolist()))
-        company.adopts(shares)
+        application.adopts(shares)
     assert seen == [([0, 1, 0, 1, 0, 1], [[2, 0]]), ([2, 1, 0, 1, 0, 1], [[2, 1]])]
     assert shares.active.tolist() == [2, 2, 0, 1, 0, 1]
 
 
 def test_a_standby_that_is_caught_up_takes_over_at_once() -> None:
-    company = Company(tasks_of((4, True)), {"a": 1, "b": 1})
+    application = SimulatedApplication(tasks_of((4, True)), {"a": 1, "b": 1})
     policy = AssignmentConfigs(num_standby_replicas=1)
-    company.adopts(high_availability(company.tasks, company.crew(), policy))
-    company.leaves("a")
-    shares = high_availability(company.tasks, company.crew(), policy)
+    application.adopts(high_availability(application.tasks, application.clients(), policy))
+    application.leaves("a")
+    shares = high_availability(application.tasks, application.clients(), policy)
     assert same(
         shares,
         TaskAssignment(
@@ -203,21 +217,23 @@ def test_a_standby_that_is_caught_up_takes_over_at_once() -> None:
 
 
 def test_small_changelogs_move_without_a_warm_up() -> None:
-    company = Company(tasks_of((4, True)), {"a": 1})
-    company.adopts(high_availability(company.tasks, company.crew(), AssignmentConfigs()))
-    company.consumers["b"] = 1
+    application = SimulatedApplication(tasks_of((4, True)), {"a": 1})
+    application.adopts(
+        high_availability(application.tasks, application.clients(), AssignmentConfigs())
+    )
+    application.consumers["b"] = 1
     shares = high_availability(
-        company.tasks, company.crew(), AssignmentConfigs(acceptable_recovery_lag=ALL)
+        application.tasks, application.clients(), AssignmentConfigs(acceptable_recovery_lag=ALL)
     )
     assert (shares.active.tolist(), shares.needs_probing_rebalance) == ([1, 1, 0, 0], False)
 
 
 def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by() -> None:
-    company = Company(tasks_of((2, True)), {"a": 1})
+    application = SimulatedApplication(tasks_of((2, True)), {"a": 1})
     policy = AssignmentConfigs(num_standby_replicas=1, max_warmup_replicas=1)
-    company.adopts(high_availability(company.tasks, company.crew(), policy))
-    company.consumers["b"] = 1
-    shares = high_availability(company.tasks, company.crew(), policy)
+    application.adopts(high_availability(application.tasks, application.clients(), policy))
+    application.consumers["b"] = 1
+    shares = high_availability(application.tasks, application.clients(), policy)
     assert (
         shares.active.tolist(),
         shares.standby.tolist(),
@@ -229,8 +245,8 @@ def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by() -
         0,
         True,
     )
-    company.adopts(shares)
-    shares = high_availability(company.tasks, company.crew(), policy)
+    application.adopts(shares)
+    shares = high_availability(application.tasks, application.clients(), policy)
     assert (shares.active.tolist(), shares.standby.tolist(), shares.needs_probing_rebalance) == (
         [1, 0],
         [[0, 0], [1, 1]],
@@ -239,17 +255,17 @@ def test_the_roles_are_swapped_when_the_one_who_is_caught_up_should_stand_by() -
 
 
 def test_a_standby_that_moves_counts_among_the_warm_ups() -> None:
-    company = Company(tasks_of((6, True)), {"a": 1, "b": 1})
+    application = SimulatedApplication(tasks_of((6, True)), {"a": 1, "b": 1})
     policy = AssignmentConfigs(num_standby_replicas=1, max_warmup_replicas=1)
-    company.adopts(high_availability(company.tasks, company.crew(), policy))
-    company.consumers["c"] = 1
+    application.adopts(high_availability(application.tasks, application.clients(), policy))
+    application.consumers["c"] = 1
     seen = 0
     while (
-        shares := high_availability(company.tasks, company.crew(), policy)
+        shares := high_availability(application.tasks, application.clients(), policy)
     ).needs_probing_rebalance:
         assert np.bincount(shares.standby[:, 1]).tolist() == [1] * 6
         assert len(shares.warmup) == 1
-        company.adopts(shares)
+        application.adopts(shares)
         seen += 1
     assert (
         seen,
@@ -259,10 +275,10 @@ def test_a_standby_that_moves_counts_among_the_warm_ups() -> None:
 
 
 def test_nobody_caught_up_means_that_the_nearest_runs_and_the_planned_one_warms_up() -> None:
-    company = Company(tasks_of((2, True)), {"a": 1, "b": 1})
-    company.lag = {("a", 0): 30_000, ("a", 1): 20_000}
+    application = SimulatedApplication(tasks_of((2, True)), {"a": 1, "b": 1})
+    application.lag = {("a", 0): 30_000, ("a", 1): 20_000}
     shares = high_availability(
-        company.tasks, company.crew(), AssignmentConfigs(max_warmup_replicas=1)
+        application.tasks, application.clients(), AssignmentConfigs(max_warmup_replicas=1)
     )
     assert same(
         shares,
@@ -276,33 +292,37 @@ def test_nobody_caught_up_means_that_the_nearest_runs_and_the_planned_one_warms_
 
 
 def test_standbys_differ_from_their_owner_in_as_many_tags_as_can_be() -> None:
-    places = {"a": ("1", "x"), "b": ("1", "y"), "c": ("2", "x"), "d": ("2", "y")}
-    tags = {name: {"zone": zone, "cluster": cluster} for name, (zone, cluster) in places.items()}
-    company = Company(tasks_of((8, True)), dict.fromkeys(places, 1), tags)
+    tag_values = {"a": ("1", "x"), "b": ("1", "y"), "c": ("2", "x"), "d": ("2", "y")}
+    tags = {
+        name: {"zone": zone, "cluster": cluster} for name, (zone, cluster) in tag_values.items()
+    }
+    application = SimulatedApplication(tasks_of((8, True)), dict.fromkeys(tag_values, 1), tags)
     policy = AssignmentConfigs(num_standby_replicas=1, rack_aware_tags=("zone", "cluster"))
-    shares = high_availability(company.tasks, company.crew(), policy)
+    shares = high_availability(application.tasks, application.clients(), policy)
     opposite = {0: 3, 3: 0, 1: 2, 2: 1}
     assert sorted((task, process) for process, task in shares.standby.tolist()) == [
         (task, opposite[owner]) for task, owner in enumerate(shares.active.tolist())
     ]
     only_zone = high_availability(
-        company.tasks, company.crew(), policy._replace(num_standby_replicas=2)
+        application.tasks, application.clients(), policy._replace(num_standby_replicas=2)
     )
     for task in range(8):
         have = [only_zone.active[task], *only_zone.standby[only_zone.standby[:, 1] == task, 0]]
-        assert len({places["abcd"[process]] for process in have}) == 3
+        assert len({tag_values["abcd"[process]] for process in have}) == 3
 
 
 def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay() -> None:
-    company = Company(tasks_of((3, True), (5, False)), {"a": 1, "b": 1})
-    shares = high_availability(company.tasks, company.crew(), AssignmentConfigs())
+    application = SimulatedApplication(tasks_of((3, True), (5, False)), {"a": 1, "b": 1})
+    shares = high_availability(application.tasks, application.clients(), AssignmentConfigs())
     assert np.bincount(shares.active).tolist() == [4, 4]
-    company = Company(tasks_of((6, False)), {"a": 1, "b": 1})
-    company.adopts(high_availability(company.tasks, company.crew(), AssignmentConfigs()))
-    company.consumers["c"] = 1
+    application = SimulatedApplication(tasks_of((6, False)), {"a": 1, "b": 1})
+    application.adopts(
+        high_availability(application.tasks, application.clients(), AssignmentConfigs())
+    )
+    application.consumers["c"] = 1
     before, after = (
-        company.crew(),
-        high_availability(company.tasks, company.crew(), AssignmentConfigs()),
+        application.clients(),
+        high_availability(application.tasks, application.clients(), AssignmentConfigs()),
     )
     stayed = after.active[before.task] == before.process
     assert (
@@ -313,12 +333,12 @@ def test_stateless_tasks_go_to_who_runs_the_least_and_then_stay() -> None:
 
 
 def test_sticky_gives_the_tasks_of_one_who_left_to_who_stood_by_for_them() -> None:
-    company = Company(tasks_of((6, True)), {"a": 1, "b": 1, "c": 1})
+    application = SimulatedApplication(tasks_of((6, True)), {"a": 1, "b": 1, "c": 1})
     policy = AssignmentConfigs(num_standby_replicas=1)
-    first = TASK_ASSIGNORS["sticky"](company.tasks, company.crew(), policy)
-    company.adopts(first, lag=ALL - 1)
-    company.leaves("c")
-    shares = TASK_ASSIGNORS["sticky"](company.tasks, company.crew(), policy)
+    first = TASK_ASSIGNORS["sticky"](application.tasks, application.clients(), policy)
+    application.adopts(first, lag=ALL - 1)
+    application.leaves("c")
+    shares = TASK_ASSIGNORS["sticky"](application.tasks, application.clients(), policy)
     kept = [task for task in range(6) if first.active[task] < 2]
     assert shares.active[kept].tolist() == first.active[kept].tolist()
     stood_by = {task: process for process, task in first.standby.tolist()}

@@ -24,7 +24,7 @@ COUNT = topology_of(
 )
 
 
-def test_a_repartition_topic_has_as_many_partitions_as_the_largest_source_of_its_writers() -> None:
+def test_a_repartition_topic_has_the_partitions_of_its_writers_largest_source() -> None:
     assert COUNT.partition_counts({"lines": 3, "other": 9}) == {"app-words": 3, "lines": 3}
 
 

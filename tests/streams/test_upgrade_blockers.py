@@ -13,7 +13,7 @@ def test_nobody_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "holdup"),
+    ("versions", "holdup"),
     [
         (
             {"a": MetadataVersions(11, 11), "b": MetadataVersions(11, 11)},
@@ -53,13 +53,13 @@ def test_nobody_says_nothing() -> None:
     ],
 )
 def test_where_nobody_is_in_the_way_it_is_said_what_comes_next(
-    said: dict[str, MetadataVersions], holdup: UpgradeBlocker
+    versions: dict[str, MetadataVersions], holdup: UpgradeBlocker
 ) -> None:
-    assert find_upgrade_blocker(said) == holdup
+    assert find_upgrade_blocker(versions) == holdup
 
 
 @pytest.mark.parametrize(
-    ("said", "numbers", "holders", "advice"),
+    ("versions", "numbers", "holders", "advice"),
     [
         (
             {"a": MetadataVersions(2), "b": MetadataVersions(11, 11)},
@@ -110,19 +110,23 @@ def test_where_nobody_is_in_the_way_it_is_said_what_comes_next(
     ],
 )
 def test_who_understands_least_is_in_the_way_of_those_who_understand_more(
-    said: dict[str, MetadataVersions],
+    versions: dict[str, MetadataVersions],
     numbers: tuple[int, int, int],
     holders: tuple[str, ...],
     advice: str,
 ) -> None:
-    assert find_upgrade_blocker(said) == UpgradeBlocker(
+    assert find_upgrade_blocker(versions) == UpgradeBlocker(
         *numbers, processes=holders, advice=(advice,)
     )
 
 
 def test_holders_that_speak_differently_have_a_sentence_each() -> None:
-    said = {"a": MetadataVersions(2), "b": MetadataVersions(1, 2), "c": MetadataVersions(11, 11)}
-    holdup = find_upgrade_blocker(said)
+    versions = {
+        "a": MetadataVersions(2),
+        "b": MetadataVersions(1, 2),
+        "c": MetadataVersions(11, 11),
+    }
+    holdup = find_upgrade_blocker(versions)
     assert holdup is not None
     assert holdup.processes == ("a", "b")
     assert [sentence.split(",")[0] for sentence in holdup.advice] == [

@@ -7,8 +7,8 @@ from apportion.streams.metadata.upgrades import forced_upgrade_path, upgrade_pat
 
 
 def way(from_: str, to: str) -> tuple[list[str], str | None]:
-    found = upgrade_path(from_, to)
-    return [str(bounce) for bounce in found.bounces], found.bridge
+    path = upgrade_path(from_, to)
+    return [str(bounce) for bounce in path.bounces], path.bridge
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def test_every_bounce_of_every_way_is_one_that_its_release_can_make() -> None:
     for from_ in RELEASES:
         for to in RELEASES:
             try:
-                found = upgrade_path(from_, to)
+                path = upgrade_path(from_, to)
             except ValueError:
                 assert "post-2.0" in (from_, to)
                 continue
-            for bounce in found.bounces:
+            for bounce in path.bounces:
                 initial_metadata_version(*bounce)  # raises where it is not known
-            assert found.bounces[-1] == (known_release(to), None)
+            assert path.bounces[-1] == (known_release(to), None)

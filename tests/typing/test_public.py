@@ -31,9 +31,9 @@ def errors() -> dict[int, str]:
         str(HERE / "public.py"),
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    found = [LINE.match(line) for line in done.stdout.splitlines()]
-    assert any(found), done.stdout + done.stderr
-    return {int(match[1]): match[2] for match in found if match}
+    matches = [LINE.match(line) for line in done.stdout.splitlines()]
+    assert any(matches), done.stdout + done.stderr
+    return {int(match[1]): match[2] for match in matches if match}
 
 
 def test_a_checker_finds_each_mistake_and_no_other(errors: dict[int, str]) -> None:

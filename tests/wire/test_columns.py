@@ -55,13 +55,13 @@ def test_columns_are_the_bytes_of_the_rows(
     version: int, rows: list[tuple[int, str | None, int]]
 ) -> None:
     rows = [(number, name, late if version else -1) for number, name, late in rows]
-    said = write(
+    written = write(
         Rows(rows=tuple(Row(number=number, name=name, late=late) for number, name, late in rows)),
         version,
     )
     by_columns = Columns(rows=tuple(zip(*rows, strict=True)) or ((), (), ()))
-    assert write(by_columns, version) == said
-    assert read_whole(Columns, version, said) == by_columns
+    assert write(by_columns, version) == written
+    assert read_whole(Columns, version, written) == by_columns
 
 
 @pytest.mark.parametrize(
@@ -108,10 +108,10 @@ def test_texts_come_back_as_they_went(
 
 
 def test_texts_are_said_as_java_says_them() -> None:
-    said = write(
+    written = write(
         Texts(plain="é", modified="a\0é\U0001f600", wide="é\U0001f600", wide_or_none=None), 0
     )
-    assert said == (
+    assert written == (
         b"\0\0\0\2\xc3\xa9"  # UTF-8
         b"\0\x0ba\xc0\x80\xc3\xa9\xed\xa0\xbd\xed\xb8\x80"  # modified UTF-8
         b"\0\0\0\3\0\xe9\xd8\x3d\xde\x00"  # UTF-16, counted in units

@@ -77,7 +77,7 @@ def test_a_record_of_consumer_offsets_is_written_back_as_it_stood(
         )
 
 
-def test_every_api_has_a_recorded_answer_of_the_real_kafka_in_every_version_it_offers() -> None:
+def test_every_api_has_a_response_recorded_from_kafka_for_every_version() -> None:
     recorded = {(case.values[0].key, case.values[1]["version"]) for case in frames()}
     wanted = {(api.key, version) for api in APIS.values() for version in api.versions}
     assert wanted - recorded == NOT_OFFERED

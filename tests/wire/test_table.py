@@ -1,5 +1,7 @@
 """Whole frames: the list of APIs, headers, lengths, and what a wrong frame is told."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.errors import Code, DecodeError
+from apportion.wire.absent_apis import ABSENT_APIS
 from apportion.wire.frames import FrameSplitter
 from apportion.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -146,6 +149,10 @@ def test_long_records_are_one_part_of_their_own_uncopied() -> None:
         (b"\0\x03\0", "a request of 3 bytes is shorter than its header"),
         (b"\x03\xe7\0\0\0\0\0\1\xff\xff", "a request has API key 999, which is unknown here"),
         (
+            b"\0\x2c\0\1\0\0\0\1\xff\xff",
+            "a request is IncrementalAlterConfigs (API key 44), which this broker does not have",
+        ),
+        (
             b"\0\x03\0\x63\0\0\0\1\xff\xff",
             "Metadata has versions 0 to 13 here, and a request has 99",
         ),
@@ -164,6 +171,14 @@ def test_a_wrong_request_is_a_decode_error_with_a_sentence(frame: bytes, sentenc
     with pytest.raises(DecodeError) as caught:
         decode_request(frame)
     assert str(caught.value) == sentence
+
+
+def test_the_absent_apis_are_those_of_the_page_of_differences() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "differences.md").read_text()
+    section = page.partition("## APIs that are not there\n")[2].partition("\n## ")[0]
+    listed = {int(key): name for name, key in re.findall(r"`(\w+)`\s+\((\d+)\)", section)}
+    assert listed == ABSENT_APIS
+    assert not listed.keys() & APIS.keys()
 
 
 def test_a_wrong_response_is_a_decode_error() -> None:

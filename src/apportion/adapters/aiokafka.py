@@ -160,7 +160,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
 
 
 def _as_object(assignor: Any) -> Any:
-    """Return an object for a class of ours; aiokafka's own assignors stay classes."""
+    """Return an object for a class of our assignors; aiokafka's own assignors stay classes."""
     return (
         assignor()
         if isinstance(assignor, type) and issubclass(assignor, _AiokafkaAssignor)
@@ -171,7 +171,10 @@ def _as_object(assignor: Any) -> Any:
 def _with_members(
     perform: Callable[[Any], Awaitable[Any]], assignors: list[_AiokafkaAssignor]
 ) -> Callable[[Any], Awaitable[Any]]:
-    """Wrap `perform` so that our assignors see the whole JoinGroup response first."""
+    """Wrap aiokafka's `perform` so that our assignors see the whole JoinGroup response first.
+
+    aiokafka calls `perform` in the group's leader.
+    """
 
     async def perform_assignment(response: Any) -> Any:
         for each in assignors:

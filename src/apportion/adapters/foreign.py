@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
-from apportion.member.assignors.interface import Cluster, TopicShape
+from apportion.member.assignors.interface import ClusterTopics, TopicShape
 
 NO_GENERATION = -1
 
@@ -33,7 +33,10 @@ class SingleConsumerAssignor:
         return self._assignor.name
 
     def bind(self, coordinator: Any) -> None:
-        """Set the coordinator of the consumer that this assignor belongs to."""
+        """Set the coordinator of the consumer that this assignor belongs to.
+
+        Called by the adapter's consumer. Raises ValueError for a second consumer.
+        """
         if self._coordinator is not None and self._coordinator is not coordinator:
             raise ValueError(
                 f"a {type(self).__name__} remembers one consumer's partitions: give each "
@@ -58,7 +61,7 @@ class ForeignCluster(Protocol):
         ...
 
 
-def to_cluster(foreign: ForeignCluster, topics: Iterable[str]) -> Cluster:
+def to_cluster(foreign: ForeignCluster, topics: Iterable[str]) -> ClusterTopics:
     """Return the topics that exist, without racks, which these clients do not expose."""
     counts = {topic: foreign.partitions_for_topic(topic) for topic in sorted(dict.fromkeys(topics))}
     return {

@@ -152,6 +152,7 @@ def _to_subscription(foreign: Any, instance_id: str | None) -> Subscription:
 
 
 def _to_kafka_python(given: Given) -> ConsumerProtocolAssignment:
+    """Return a member's assignment as kafka-python's own type."""
     parts = [
         ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=list(numbers))
         for topic, numbers in given.partitions

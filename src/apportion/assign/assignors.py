@@ -15,9 +15,9 @@ from apportion.assign.subscriptions import (
 )
 from apportion.assign.uniform import uniform_homogeneous
 
-__all__ = ["ASSIGNORS", "Assignor", "Subscriptions"]
+__all__ = ["ASSIGNORS", "ServerAssignor", "Subscriptions"]
 
-Assignor = Callable[[Vector, Vector, Subscriptions], Vector]
+ServerAssignor = Callable[[Vector, Vector, Subscriptions], Vector]
 """(owners now, starts of the topics, subscriptions) -> new owners; -1 only for topics without
 subscribers.
 """
@@ -51,5 +51,5 @@ def range_assignor(owner: Vector, starts: Vector, subscriptions: Subscriptions) 
     return range_assignment(starts, subscriptions)
 
 
-ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": range_assignor}
+ASSIGNORS: dict[str, ServerAssignor] = {"uniform": uniform, "range": range_assignor}
 """In the order of Kafka's default: the first is used if no member names one."""

@@ -1,4 +1,4 @@
-"""Who owns which partition, by members' claims that may contradict each other (KIP-341, KIP-792).
+"""Owners of partitions by members' claims that may contradict each other (KIP-341, KIP-792).
 
 For the sticky assignors of classic groups, members report the partitions they own and the
 generation in which they got them. Every claim counts, of whatever generation: a member that missed
@@ -51,8 +51,9 @@ class ResolvedOwners(NamedTuple):
 
 
 def resolve_claims(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
-    """Resolve members' claims to own partitions 0..partitions-1. A member may repeat a claim.
+    """Resolve members' claims to own partitions 0..partitions-1, for the sticky assignors.
 
+    A member may repeat a claim.
     Raises ValueError for a claim to any other partition.
     """
     check_starts(claims.member_starts, len(claims.partitions), "member_starts", "claims")
@@ -80,7 +81,7 @@ def resolve_claims(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:
 
 
 def _resolve_disputed(owner: Vector, former_owner: Vector, disputed: NDArray[np.int32]) -> None:
-    """Set the owners of partitions that several members claim to own.
+    """Set the owners of partitions that several members claim, for the sticky assignors.
 
     disputed: rows of partition, generation, member, sorted by partition and descending generation.
     """

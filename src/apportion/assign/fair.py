@@ -85,6 +85,12 @@ class FairBlock:
     def __init__(
         self, topics: Vector, members: Vector, owned: Int64Vector, sizes: Int64Vector
     ) -> None:
+        """Build the flow network of a block from its (topic, member) pairs.
+
+        topics, members: of each pair, in step. owned: how many partitions of the topic the member
+        owns now.
+        sizes: the partition counts of all topics.
+        """
         names, self.topic = compress_indices(topics)
         self.member = compress_indices(members)[1]
         self.owned = owned
@@ -173,7 +179,10 @@ class FairBlock:
         return True
 
     def _apply_flow(self, arcs: Int64Vector, amounts: Int64Vector) -> None:
-        """Add a round's flow to the block; `arcs` are numbers from before the sort by tail."""
+        """Add a round's flow to the block, in the search for fair shares of the partitions.
+
+        arcs: numbers from before the sort by tail.
+        """
         carried = np.zeros(len(self.order), np.int64)
         carried[arcs] = amounts
         pairs, members = len(self.owned), len(self.has_larger_share)
@@ -209,7 +218,7 @@ def compress_indices(names: Vector) -> tuple[Int64Vector, Int64Vector]:
 
 
 def water_fill(room: Int64Vector, amount: int) -> Int64Vector:
-    """Return how many of `amount` partitions each member gets, the one with most room always next.
+    """Return how many of `amount` partitions each member gets: the one with most room is next.
 
     room: how many each member may take. This is water filling: afterwards all members that got some
     have the same room left, or one less; of these the first get one more. An amount above the sum

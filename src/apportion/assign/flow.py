@@ -29,6 +29,7 @@ def shortest_distances(
 ) -> Int64Vector:
     """Return each node's distance over open arcs to the nearest node with room, or UNREACHED.
 
+    For the fair shares of the assignors (`fair.py`).
     Distances compare by cost first and by the number of arcs second: a length of cost * 2n + 1 for
     each arc. So no cycle has length 0, and the arcs on shortest paths form no cycle.
     cost: of each arc, small, possibly negative, but no cycle of open arcs may have a negative sum.
@@ -53,7 +54,10 @@ def shortest_distances(
 def on_shortest_paths(
     arcs: Arcs, cost: Int64Vector, is_open: NDArray[np.bool_], distances: Int64Vector
 ) -> NDArray[np.bool_]:
-    """Return True for each open arc with which a shortest path of its tail begins."""
+    """Return True for each open arc with which a shortest path of its tail begins.
+
+    For the fair shares of the assignors (`fair.py`).
+    """
     length = cost * (2 * len(distances)) + 1
     is_shortest: NDArray[np.bool_] = (
         is_open
@@ -66,6 +70,7 @@ def on_shortest_paths(
 def blocking_flow(arcs: Arcs, capacity: Int64Vector, balance: Int64Vector) -> Int64Vector:
     """Return what each arc carries so that every path from a surplus to room has a full arc.
 
+    For the fair shares of the assignors (`fair.py`).
     balance: the surplus of each node, or below 0 its room; neither is exceeded. The arcs must form
     no cycle. Each step passes an arc, drops one for good, or ends a path that fills an arc, empties
     a surplus or uses up room: at most nodes * arcs steps.

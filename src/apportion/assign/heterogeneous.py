@@ -44,7 +44,7 @@ def uniform_heterogeneous(owner: Vector, starts: Vector, subscriptions: Subscrip
 
 
 def owner_pairs(owner: Vector, starts: Vector, subscribers: Subscribers) -> Vector:
-    """Return the pair (member, topic) by which each partition is owned.
+    """Return the pair (member, topic) by which each partition is owned, for the `uniform` assignor.
 
     -1 where it has no owner, or one that no longer subscribes to the topic.
     """

@@ -36,6 +36,7 @@ class TopicShares:
     """The owners of one topic, or of several co-partitioned ones, while they are shared out."""
 
     def __init__(self, subscribers: Vector, partitions: int) -> None:
+        """Begin with no partition assigned, for `range` with racks (KIP-881)."""
         self.subscribers = subscribers
         self.owner = np.full(partitions, -1, np.int32)
         # The second number: how many members may still get one partition more than the share.
@@ -53,7 +54,7 @@ class TopicShares:
         self._larger_left -= bool(len(numbers)) and self._counts[member] > self._share
 
     def assign_rest(self) -> None:
-        """Assign the partitions without an owner to the members in order."""
+        """Assign the partitions that `range` with racks (KIP-881) has left to members in order."""
         unowned = np.flatnonzero(self.owner < 0)
         for member in self.subscribers.tolist():
             assigned, unowned = np.split(unowned, [self.spare(member)])
@@ -96,7 +97,7 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
 
 
 def _is_rack_aware(topic: int, starts: Vector, subscribers: Subscribers, racks: Racks) -> bool:
-    """Return True if racks can make a difference for this topic.
+    """Return True if racks can make a difference for this topic, for `range` (KIP-881).
 
     They do if a subscriber's rack has a replica, and not all partitions are in the same racks.
     """
@@ -128,7 +129,10 @@ def _copartitioned_topics(starts: Vector, subscribers: Subscribers) -> Iterator[
 
 
 def _match_by_member(shares: TopicShares, near: RackMatches, rack_of: Vector) -> None:
-    """Assign to each member in order the first free partitions near it, as many as it may take."""
+    """Assign to each member in order the first free partitions near it, as many as it may take.
+
+    For co-partitioned topics, in the rack-aware `range` assignor (KIP-881).
+    """
     for member in shares.subscribers.tolist():
         free = shares.owner < 0
         if rack_of[member] >= 0:
@@ -137,7 +141,10 @@ def _match_by_member(shares: TopicShares, near: RackMatches, rack_of: Vector) ->
 
 
 def _match_by_partition(shares: TopicShares, near: RackMatches, rack_of: Vector) -> None:
-    """Assign each partition in order to the first member near it that may take one."""
+    """Assign each partition in order to the first member near it that may take one.
+
+    For the rack-aware `range` assignor (KIP-881).
+    """
     # By rack: its members in reverse order, so that the next one is popped from the end.
     queue_by_rack: dict[int, list[int]] = {}
     for member in shares.subscribers[::-1].tolist():

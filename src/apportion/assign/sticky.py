@@ -54,7 +54,7 @@ def _assign_fairly(
 def _prefer_former_owners(
     topics: NDArray[np.int64], owner: Vector, former: Vector
 ) -> NDArray[np.int64]:
-    """Permute new owners within each topic: as many partitions as possible go to former owners.
+    """Permute a sticky assignor's new owners within each topic, so that former ones get most.
 
     topics: of each partition, ascending. former: -1 where there is none. Swapping owners within a
     topic changes no load, so fairness stays.

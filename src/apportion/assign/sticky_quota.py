@@ -1,7 +1,7 @@
-"""Which partitions stay with their owner when each owner has a quota: its first ones.
+"""Rule of sticky assignors: an owner with a quota keeps its first partitions.
 
-An owner is a member for `uniform.py`, and a pair (member, topic) for `heterogeneous.py`; -1 means
-none.
+An owner is a member for `uniform.py`, and a pair (member, topic) for
+`heterogeneous.py`; -1 means none.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ cost more than the counting.
 
 
 def partition_counts(owner: Vector, owners: int) -> NDArray[np.int64]:
-    """Return how many partitions each of the owners 0..owners-1 has."""
+    """Return how many partitions each of the owners 0..owners-1 has, for sticky assignors."""
     sizes = np.zeros(owners + 1, np.int64)
     if len(owner) and owner.max() >= 0:
         for part in cache_sized_slices(len(owner), owners):
@@ -29,8 +29,9 @@ def partition_counts(owner: Vector, owners: int) -> NDArray[np.int64]:
 def free_above_quota(
     quota: NDArray[np.int64], owner: Vector, counts: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return True for each partition without an owner or above its owner's quota.
+    """Return True for each partition that a sticky assignor may give to another owner.
 
+    It has no owner, or is above its owner's quota.
     An owner keeps its first `quota` partitions. counts: how many each owner has.
     """
     free = owner < 0

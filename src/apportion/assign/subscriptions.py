@@ -66,7 +66,7 @@ class Subscribers(NamedTuple):
 
 
 def subscribers_of(subscriptions: Subscriptions, topics: int) -> Subscribers:
-    """Return the subscriptions by topic, for topics 0..topics-1.
+    """Return the group's subscriptions by topic, for topics 0..topics-1 of an assignor.
 
     Raises ValueError for an unknown topic and for one that a member names twice.
     """
@@ -105,7 +105,10 @@ def check_starts(starts: Vector, end: int, name: str, things: str) -> None:
 
 
 def check_owner(owner: Vector, members: int) -> None:
-    """Raise ValueError unless each partition has an owner below `members`, or none (-1)."""
+    """Raise ValueError unless each partition that an assignor gets has an owner below `members`.
+
+    An owner of -1 means none.
+    """
     if len(owner) and not -1 <= owner.min() <= owner.max() < members:
         partition = int(np.flatnonzero((owner < -1) | (owner >= members))[0])
         raise ValueError(

@@ -35,7 +35,7 @@ def uniform_homogeneous(owner: Vector, members: int) -> Vector:
 
 
 def equal_shares(partitions: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return each member's share; larger shares go first to members that already have as much."""
+    """Return the `uniform` assignor's shares; larger ones go first to members that have as much."""
     share, larger = divmod(partitions, len(counts))
     shares = np.full(len(counts), share)
     # A stable sort, False first: members above the rounded-down share, then the others in order.

@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from apportion.node.settings import BrokerSettings
+from apportion.settings import Setting, bounds_fault_or_none, declared, whole_number
+
 
 def _take_for_bootstrap(context: typer.Context, bootstrap: str | None) -> None:
     if bootstrap is not None:
@@ -14,6 +17,7 @@ def _take_for_bootstrap(context: typer.Context, bootstrap: str | None) -> None:
 
 
 def _refuse_group_option(context: typer.Context, group: str | None) -> None:
+    """Refuse `--group`, with the command line that gives the group as an argument."""
     if group is not None:
         # kafka-consumer-groups.sh has --group, so people type it here, too.
         raise typer.BadParameter(
@@ -21,9 +25,27 @@ def _refuse_group_option(context: typer.Context, group: str | None) -> None:
         )
 
 
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+def number_or_text(text: str) -> int | str:
+    """Return the whole number that was typed; the text if it is none, for the command to refuse."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _parse_timeout(text: str) -> int:
+    """Return the timeout that was typed. Raises BadParameter for anything else."""
+    timeout_ms = number_or_text(text)
+    if isinstance(timeout_ms, str) or bounds_fault_or_none(TIMEOUT_MS, timeout_ms) is not None:
+        raise typer.BadParameter(f"it must be {whole_number(TIMEOUT_MS)}, not {text!r}.")
+    return timeout_ms
+
+
+# where a broker listens by default, without the only protocol
+DEFAULT_BOOTSTRAP = str(declared(BrokerSettings)["listeners"].default).removeprefix("PLAINTEXT://")
+TIMEOUT_MS = Setting("How long to wait for the cluster, in milliseconds.", 10_000, at_least=1)
+DEFAULT_TIMEOUT_MS: int = TIMEOUT_MS.default
 BOOTSTRAP_HELP = "HOST:PORT of any broker of the cluster."
-TIMEOUT_HELP = "How long to wait for the cluster, in milliseconds."
 PRINTED = "What is printed"
 # Options of Kafka's own commands: understood, or answered with ours. Their callbacks do the work,
 # so the commands take them under names with an underscore and use them no further.
@@ -31,6 +53,9 @@ Bootstrap = Annotated[str, typer.Option(help=BOOTSTRAP_HELP)]
 BootstrapServer = Annotated[
     str | None,
     typer.Option("--bootstrap-server", hidden=True, is_eager=True, callback=_take_for_bootstrap),
+]
+Timeout = Annotated[
+    int, typer.Option(parser=_parse_timeout, metavar="INTEGER", help=TIMEOUT_MS.sentence)
 ]
 NoGroupOption = Annotated[
     str | None, typer.Option("--group", hidden=True, is_eager=True, callback=_refuse_group_option)
@@ -48,8 +73,6 @@ def one_of(*words: str) -> Callable[[str], list[str]]:
 
 def setting_names(prefix: str) -> list[str]:
     """Return the completions of `--set`: the names of broker settings."""
-    from apportion.node.settings import BrokerSettings
-
     return [f"{name}=" for name in BrokerSettings().named() if name.startswith(prefix)]
 
 

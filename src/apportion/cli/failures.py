@@ -15,7 +15,10 @@ class NoSuchGroup(Refused):
     """There is no group of that name; the text says how to list the groups of that cluster."""
 
     def __init__(self, group_id: str, bootstrap: str, meaning: str = "") -> None:
-        """meaning: what the name has to be, to stand before the command."""
+        """Create the error for a group that does not exist; it names `apportion groups list`.
+
+        meaning: a sentence on the kind of name that the option takes; it stands before the command.
+        """
         super().__init__(
             Code.GROUP_ID_NOT_FOUND,
             f"there is no group {group_id!r}: {meaning}`apportion groups list "

@@ -51,11 +51,12 @@ def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
     """Print every group of the cluster with its type and state; return the exit code."""
 
     def read(cluster: Cluster) -> tuple[Any, Parts]:
+        """Read the groups of the cluster; return them for --json and as a table."""
         table = Table("group", "type", "state")
         groups = _list_groups(cluster)
         for group in groups:
             table.add_row(*map(readable, group.values()))
-        return groups, [table]
+        return groups, [table if groups else Text("There are no groups.")]
 
     return _print_report(bootstrap, timeout_ms, read, as_json)
 
@@ -67,6 +68,7 @@ def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = F
     """
 
     def read(cluster: Cluster) -> tuple[Any, Parts]:
+        """Read the group; return it for --json and as tables of members and offsets."""
         group = _describe_group(cluster, group_id, bootstrap)
         offsets = Table("topic", "partition", "committed", "end", "lag")
         for row in group["offsets"]:
@@ -113,7 +115,10 @@ def group_names(
 def _print_report(
     bootstrap: str, timeout_ms: int, read: Callable[[Cluster], tuple[Any, Parts]], as_json: bool
 ) -> int:
-    """Print what `read` returns of the cluster, as JSON or as tables; return the exit code."""
+    """Print what `read` returns of the cluster, as JSON or as tables, for `apportion groups`.
+
+    Returns the exit code.
+    """
     try:
         cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
     except ValueError as error:
@@ -162,7 +167,10 @@ def _list_groups(cluster: Cluster) -> list[dict[str, str]]:
 
 
 def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
-    """Return the report on a group of any type; of share and Streams groups its offsets alone."""
+    """Return the report of `groups describe` on a group of any type.
+
+    Of share and Streams groups it has the offsets alone.
+    """
     try:
         # KIP-848's description first: it alone has epochs, and the error for other types says which
         # call comes next.
@@ -208,7 +216,7 @@ def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str
 
 
 def _describe_classic_group(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
-    """Return the report on a classic group.
+    """Return the report of `groups describe` on a classic group.
 
     Its members own nothing in the report if they are no consumers, or if their assignment cannot be
     decoded: only consumers' assignments have a known format.
@@ -256,7 +264,7 @@ def _decode_assignment(assignment_bytes: Buffer) -> dict[str, list[int]]:
 
 
 def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition]) -> dict[str, Any]:
-    """Return the sinks that have claimed the group, and a row for each partition.
+    """Return the sinks that have claimed the group, and a row of the report for each partition.
 
     Partitions are those that have a committed offset or an owner.
     """
@@ -282,7 +290,10 @@ def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition])
 
 
 def _describe_consumer_group(cluster: Cluster, group_id: str) -> DescribedGroup:
-    """Return the group of KIP-848. Raises Refused(GROUP_ID_NOT_FOUND) for one of another type."""
+    """Return the report of `groups describe` on a group of KIP-848.
+
+    Raises Refused(GROUP_ID_NOT_FOUND) for one of another type.
+    """
 
     def read(response: Any) -> tuple[Code, DescribedGroup]:
         return Code.of(response.groups[0].error_code), response.groups[0]
@@ -324,7 +335,7 @@ def _owned(owns: dict[str, list[int]]) -> str:
 
 
 def _members(group: dict[str, Any]) -> Table:
-    """Return a table with a row for each member.
+    """Return the table of the group's members that `groups describe` prints.
 
     Instance, protocol and epoch have a column only if some member's value is worth one.
     """
@@ -352,6 +363,7 @@ def _cell(value: object) -> str:
 
 
 def _title(group: dict[str, Any]) -> str:
+    """Return the first line of `groups describe`: name, type, state, epoch, assignor and sinks."""
     epoch = f", epoch {group['epoch']}" if "epoch" in group else ""
     assignor = f", assignor {group['assignor']}" if "assignor" in group else ""
     sinks = f", of the sink {' and '.join(group['sinks'])}" if group["sinks"] else ""

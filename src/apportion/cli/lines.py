@@ -31,7 +31,7 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """Return the first and the last of each run of consecutive numbers."""
+    """Return the first and the last of each run of consecutive numbers, for `ranges`."""
     firsts = [
         number
         for before, number in zip([None, *numbers], numbers, strict=False)

@@ -12,10 +12,11 @@ import typer
 from apportion import __version__
 from apportion.cli.arguments import (
     DEFAULT_BOOTSTRAP,
-    TIMEOUT_HELP,
+    DEFAULT_TIMEOUT_MS,
     Bootstrap,
     BootstrapServer,
     NoGroupOption,
+    Timeout,
     group_names,
     setting_names,
 )
@@ -41,7 +42,6 @@ LISTEN_HELP = (
     f"{help_text(LISTENERS)} Bind 127.0.0.1 unless other hosts must reach it: there is no "
     "authentication."
 )
-DEFAULT_LISTEN = str(LISTENERS.default).removeprefix("PLAINTEXT://")
 DATA_DIR_HELP = (
     "The directory of topics and groups, created if there is none. One broker at a time may use it."
 )
@@ -70,7 +70,7 @@ def apportion(
 @app.command()
 def serve(
     data_dir: Annotated[Path, typer.Option(help=DATA_DIR_HELP)],
-    listen: Annotated[str, typer.Option(help=LISTEN_HELP)] = DEFAULT_LISTEN,
+    listen: Annotated[str, typer.Option(help=LISTEN_HELP)] = DEFAULT_BOOTSTRAP,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP, autocompletion=setting_names),
@@ -100,7 +100,7 @@ JSON_HELP = "Print JSON instead of tables."
 def groups_list(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     _bootstrap_server: BootstrapServer = None,
-    timeout_ms: Annotated[int, typer.Option(min=1, help=TIMEOUT_HELP)] = 10_000,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """List the groups of the cluster, with their types and states."""
@@ -114,7 +114,7 @@ def groups_describe(
     group: Annotated[str, typer.Argument(help="The group's id.", autocompletion=group_names)],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     _bootstrap_server: BootstrapServer = None,
-    timeout_ms: Annotated[int, typer.Option(min=1, help=TIMEOUT_HELP)] = 10_000,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
     _group_option: NoGroupOption = None,
 ) -> None:

@@ -53,6 +53,10 @@ class Cell(NamedTuple):
         return max(each.longest_unowned_ms for each in self.plays)
 
     def __str__(self) -> str:
+        """Return the text of the table's cell: bounces, then the longest time without an owner.
+
+        Where rehearsals failed it has their number in place of the time.
+        """
         text = (
             f"{len(self.failed)} of {len(self.plays)} fail"
             if self.failed
@@ -72,6 +76,7 @@ def run_matrix(seed: int, as_json: bool, spark: str | None, jobs: int | None) ->
     by_cell: dict[tuple[str, str], list[MatrixResult]] = {cell: [] for cell in cells()}
     for result in outcomes:
         by_cell[result.from_, result.to].append(result)
+    # Sorted, because Spark returns the rows in any order.
     table = [Cell(*cell, tuple(sorted(results))) for cell, results in by_cell.items()]
     if as_json:
         print(json.dumps([_cell_json(cell) for cell in table], indent=2))
@@ -81,6 +86,7 @@ def run_matrix(seed: int, as_json: bool, spark: str | None, jobs: int | None) ->
 
 
 def _play_here(runs: list[MatrixRun], jobs: int) -> list[MatrixResult]:
+    """Play the rehearsals of the matrix in processes of this machine, with a progress bar."""
     console = Console(stderr=True)
     with _pool(jobs) as pool:
         outcomes = pool.map(play_run, runs, chunksize=4)
@@ -99,6 +105,7 @@ def _play_here(runs: list[MatrixRun], jobs: int) -> list[MatrixResult]:
 
 @contextmanager
 def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Provide processes for the rehearsals; raise RehearsalRefused if one of them was killed."""
     try:
         with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
             yield pool
@@ -109,6 +116,10 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _play_on_spark(master: str, runs: list[MatrixRun]) -> list[MatrixResult]:
+    """Play the rehearsals of the matrix on Spark; return their results.
+
+    Raises RehearsalRefused if Spark is not installed or fails.
+    """
     try:
         from apportion.spark import seeds as sessions
         from apportion.spark.rehearsals import rehearsals
@@ -129,6 +140,10 @@ def _play_on_spark(master: str, runs: list[MatrixRun]) -> list[MatrixResult]:
 
 
 def _show(cells: Iterable[Cell]) -> None:
+    """Print the matrix as a table: a row for each old release, a column for each new one.
+
+    Below it stand the rehearsals that failed, each with its reason.
+    """
     at = {(cell.from_, cell.to): cell for cell in cells}
     table = Table(
         "from",
@@ -166,6 +181,7 @@ def _show(cells: Iterable[Cell]) -> None:
 
 
 def _cell_json(cell: Cell) -> dict[str, Any]:
+    """Return one upgrade of the matrix, with all its rehearsals, for --json."""
     first = cell.plays[0]
     return {
         "from": cell.from_,

@@ -80,7 +80,7 @@ def upgrade_svg(rehearsed: RehearsalResult) -> str:
 
 
 def instance_spans(points: Sequence[InstanceChange], end_ms: int) -> list[InstanceSpan]:
-    """Return the spans of an instance, without a gap from its first change to the end."""
+    """Return an instance's spans for the picture, without a gap from first change to end."""
     ends = [*(point.at_ms for point in points[1:]), end_ms]
     all_spans = [
         InstanceSpan(p.at_ms, end, str(p.runs_as) if p.runs_as else "", p.tasks)
@@ -90,6 +90,7 @@ def instance_spans(points: Sequence[InstanceChange], end_ms: int) -> list[Instan
 
 
 def _frame(rehearsed: RehearsalResult, bottom: int) -> list[str]:
+    """Return the SVG elements of the frame: the root, which stays open, background and titles."""
     rehearsal = rehearsed.rehearsal
     way = rehearsal.upgrade
     many = "one rolling bounce" if len(way.bounces) == 1 else "two rolling bounces"
@@ -116,7 +117,7 @@ def _frame(rehearsed: RehearsalResult, bottom: int) -> list[str]:
 
 
 def _span_svg(span: InstanceSpan, axis: _Axis, y: int, *, colour: str, most: int) -> list[str]:
-    """Return the shapes of a span.
+    """Return the SVG shapes of a span, a time in which an instance ran as one release.
 
     A pale bar of the whole row shows that the instance runs, a solid one the number of its tasks.
     """
@@ -135,6 +136,7 @@ def _span_svg(span: InstanceSpan, axis: _Axis, y: int, *, colour: str, most: int
 
 
 def _steps(rehearsed: RehearsalResult, axis: _Axis, bottom: int) -> list[str]:
+    """Return SVG lines at the steps of the rolling bounces, with their numbers and crashes."""
     parts = []
     for step in rehearsed.steps:
         x, mark = axis.x(step.at_ms), f"{step.number}{' leader' if step.led else ''}"
@@ -155,7 +157,7 @@ def _steps(rehearsed: RehearsalResult, axis: _Axis, bottom: int) -> list[str]:
 
 
 def _versions(rehearsed: RehearsalResult, axis: _Axis, y: int) -> list[str]:
-    """Return the strip of metadata versions: of the newest assignment that an instance has."""
+    """Return the SVG strip of metadata versions: of the newest assignment that an instance has."""
     changes = [(axis.from_ms, rehearsed.version_before)]
     for point in rehearsed.instance_changes:
         if (
@@ -185,6 +187,7 @@ def _versions(rehearsed: RehearsalResult, axis: _Axis, y: int) -> list[str]:
 
 
 def _time(axis: _Axis, y: int) -> list[str]:
+    """Return the SVG elements of the time axis: a tick and a label for each second shown."""
     parts = []
     for second in axis.seconds():
         x = axis.x(axis.from_ms + second * 1000)
@@ -196,6 +199,7 @@ def _time(axis: _Axis, y: int) -> list[str]:
 
 
 def _legend(colour: dict[str, str], y: int) -> list[str]:
+    """Return the SVG legend: the colours of the releases, and the meaning of a bar's height."""
     parts, x = [], float(LEFT)
     for label, fill in colour.items():
         parts.append(f'<rect x="{x:.0f}" y="{y - 11}" width="14" height="14" fill="{fill}"/>')

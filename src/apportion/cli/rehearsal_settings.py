@@ -1,7 +1,6 @@
-"""The settings of `apportion streams rehearse`, as `--help` prints them.
+"""The settings of `apportion streams rehearse --matrix`, as `--help` prints them.
 
-A test compares defaults and bounds with `Rehearsal`. Its module is not imported here, because the
-command line has to start fast.
+The settings of one rehearsed upgrade are in `sim/streams/settings.py`.
 """
 
 from typing import Annotated, TypedDict
@@ -9,75 +8,19 @@ from typing import Annotated, TypedDict
 from apportion.settings import Setting
 
 
-class UpgradeSettings(TypedDict, total=False):
-    """The releases, and the size of the application."""
+class MatrixSettings(TypedDict, total=False):
+    """The choice to play the matrix of KIP-268, and where to play it."""
 
-    from_: Annotated[str | None, Setting("The release that runs now, such as 1.1 or 2.3.")]
-    to: Annotated[
+    matrix: Annotated[
+        bool,
+        Setting(
+            "Play the test matrix of KIP-268: every upgrade in it, with and without a crash, in "
+            "twelve ways each.",
+            False,
+        ),
+    ]
+    spark: Annotated[
         str | None,
-        Setting(
-            "The release to upgrade to, such as 4.0. `future` and `post-2.0` speak a metadata "
-            "version that no release speaks yet."
-        ),
+        Setting("With --matrix: play on this Spark master, such as local[2] or spark://host:7077."),
     ]
-    instances: Annotated[int, Setting("Instances of the application.", 6, at_least=1, at_most=100)]
-    threads: Annotated[
-        int,
-        Setting("num.stream.threads: the members of each instance.", 1, at_least=1, at_most=10),
-    ]
-    partitions: Annotated[
-        int,
-        Setting(
-            "Partitions of the source topic, with two tasks for each.", 6, at_least=1, at_most=1_000
-        ),
-    ]
-    standbys: Annotated[int, Setting("num.standby.replicas.", 0, at_least=0, at_most=100)]
-
-
-class BounceSettings(TypedDict, total=False):
-    """How the rolling bounces are made, and what goes wrong meanwhile."""
-
-    leader: Annotated[
-        str,
-        Setting(
-            "When the group's leader is bounced: first, middle, last, or as the N-th. The leader "
-            "is looked up when a bounce begins.",
-            "last",
-            choices=("first", "middle", "last"),
-        ),
-    ]
-    crash_at: Annotated[
-        int | None,
-        Setting(
-            "At this step, counted through all bounces, the victim crashes while the step's "
-            "instance is away."
-        ),
-    ]
-    victim: Annotated[
-        str,
-        Setting(
-            "With --crash-at: what crashes: instance (one that is not being bounced), leader, or "
-            "broker.",
-            "instance",
-            choices=("instance", "leader", "broker"),
-        ),
-    ]
-    bounces: Annotated[
-        int | None,
-        Setting(
-            "Make this number of bounces, right or wrong: 1 shows what happens if upgrade.from is "
-            "forgotten."
-        ),
-    ]
-    away_ms: Annotated[
-        int, Setting("How long an instance takes to restart.", 3_000, at_least=1, at_most=600_000)
-    ]
-    session_ms: Annotated[
-        int | None,
-        Setting(
-            "session.timeout.ms; by default 10,000, or 45,000 where both releases are 3.0 or later",
-            at_least=2_000,
-            at_most=1_800_000,
-        ),
-    ]
-    seed: Annotated[int, Setting("One seed is one history, on any machine.", 0)]
+    jobs: Annotated[int | None, Setting("With --matrix: processes to play in.", at_least=1)]

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from apportion.node.settings import BrokerSettings, SettingRefused, host_and_port
+from apportion.server.data_directory import refuse_foreign_directory
 from apportion.server.server import Server, loop_factory
 from apportion.store.disk import Damaged
 
@@ -36,6 +37,7 @@ def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
         # user did not type.
         host_and_port(listen, "--listen")
         settings = BrokerSettings.of_pairs([f"listeners={listen}", *pairs])
+        refuse_foreign_directory(data_dir)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(settings, data_dir))
     except (SettingRefused, Damaged, OSError) as error:
@@ -55,6 +57,7 @@ def raise_open_files_limit(limit: int) -> None:
 
 
 async def _serve(settings: BrokerSettings, data_dir: Path) -> None:
+    """Run a broker until SIGTERM or SIGINT; print its address once it listens."""
     server = Server(settings, data_dir)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -34,7 +34,10 @@ PIPED_COLUMNS = 120
 
 
 def run(options: SimOptions, play: PlayScenario = play) -> int:
-    """Run the command and return its exit code. play: the simulator, or a fake one in tests."""
+    """Run the command `apportion sim` and return its exit code.
+
+    play: the simulator, or a fake one in tests.
+    """
     try:
         code = _run(options, play)
         # Here and not when the process ends, so that a closed pipe is met inside this try.
@@ -60,6 +63,10 @@ def _drop_stdout() -> None:
 
 
 def _run(options: SimOptions, play: PlayScenario) -> int:
+    """Play one seed, shrink one, or play many, as the options of `apportion sim` say.
+
+    Returns the exit code.
+    """
     refuse_contradictions(options)
     # refuse an impossible world first
     options.draw.scenario(options.seed or options.shrink or options.first or 0)
@@ -71,7 +78,7 @@ def _run(options: SimOptions, play: PlayScenario) -> int:
 
 
 def _console() -> Console:
-    """Return a console as wide as the terminal, or as COLUMNS says."""
+    """Return a console for `apportion sim`, as wide as the terminal, or as COLUMNS says."""
     return Console(
         highlight=False,
         markup=False,
@@ -83,6 +90,10 @@ def _console() -> Console:
 
 
 def _play_one(options: SimOptions, seed: int, play: PlayScenario) -> int:
+    """Play the history of one seed and print it, as a picture and tables or as JSON.
+
+    Returns the exit code. Raises ScenarioRefused if the file of `--trace` cannot be written.
+    """
     scenario = options.draw.scenario(seed)
     kept = None if options.only_faults is None else fault_numbers(options.only_faults, scenario)
     if kept is not None:
@@ -102,7 +113,7 @@ def _play_one(options: SimOptions, seed: int, play: PlayScenario) -> int:
         print(json.dumps(_history_json(outcome, scenario, options.command(seed, kept)), indent=2))
     elif trace:
         if not options.quiet:
-            _print_trace(options, trace)
+            _print_trace(options, trace, outcome.holds)
         console = _console()
         for line in picture(scenario, outcome, trace.ownership, console.width):
             print_sentence(console, line)
@@ -114,10 +125,17 @@ def _play_one(options: SimOptions, seed: int, play: PlayScenario) -> int:
     return 0 if outcome.holds else BROKEN
 
 
-def _print_trace(options: SimOptions, trace: Trace) -> None:
+def _print_trace(options: SimOptions, trace: Trace, holds: bool) -> None:
+    """Print the trace of `--seed` in front of its picture.
+
+    Without `--all` or `--trace`, the last lines if a law was broken, else only how to see them.
+    """
     count = len(trace.lines)
     if options.trace:
         print(f"{count:,} lines in {options.trace}\n")
+        return
+    if holds and not options.whole:
+        print(f"{count:,} lines of trace: --all shows them, --trace FILE keeps them\n")
         return
     shown = trace.lines if options.whole else trace.lines[-LAST_LINES:]
     if len(shown) < count:
@@ -130,7 +148,7 @@ def _print_trace(options: SimOptions, trace: Trace) -> None:
 
 
 def _history_json(outcome: Outcome, scenario: Scenario, command: str) -> dict[str, Any]:
-    """Return a history as JSON; no figure in it comes from a real clock."""
+    """Return a simulated history as JSON; no figure in it comes from a real clock."""
     figures = outcome._asdict()
     for name in ("seed", "digest", "broken"):
         del figures[name]
@@ -155,7 +173,7 @@ WITHOUT_AMOUNT = ("topic-again", "subscribe")
 
 
 def _faults_table(scenario: Scenario, numbers: Iterable[int], explains: bool = False) -> Table:
-    """Return a table of the faults, each with its number in the list that was drawn."""
+    """Return a table of a simulated history's faults, each with its number among those drawn."""
     table = Table(
         "fault", "at", "kind", "affects", "amount", *(("what it does",) if explains else ())
     )
@@ -172,7 +190,7 @@ def _faults_table(scenario: Scenario, numbers: Iterable[int], explains: bool = F
 
 
 def _victim(fault: Fault, scenario: Scenario) -> str:
-    """Return the name of the process or topic that the fault affects."""
+    """Return the name of the process or topic that a simulated fault affects, for its table."""
     if fault.kind in ("broker-crash", "broker-pause", "disk-refuses"):
         return "broker"
     if fault.kind in ("more-partitions", "topic-again"):
@@ -185,7 +203,7 @@ def _victim(fault: Fault, scenario: Scenario) -> str:
 
 
 def _magnitude(fault: Fault) -> str:
-    """Return the fault's duration, or its count, as text."""
+    """Return how long a drawn fault lasts, or how many things it takes, for the faults' table."""
     if fault.kind in WITHOUT_AMOUNT:
         return ""
     if fault.kind in COUNTED:
@@ -194,6 +212,7 @@ def _magnitude(fault: Fault) -> str:
 
 
 def _figures_table(outcome: Outcome) -> Table:
+    """Return the figures of one simulated history as a table: steps, rebalances, rows..."""
     table = Table(show_header=False)
     rows = {
         "steps": f"{outcome.steps:,}",
@@ -212,6 +231,7 @@ def _figures_table(outcome: Outcome) -> Table:
 
 
 def _verdict(outcome: Outcome) -> Text:
+    """Return the last line of `apportion sim --seed`: the seed holds, or the law that it breaks."""
     if outcome.broken is None:
         return Text(f"seed {outcome.seed} holds", style="bold green")
     return Text(f"seed {outcome.seed} breaks {outcome.broken}", style="bold red")
@@ -221,6 +241,10 @@ def _verdict(outcome: Outcome) -> Text:
 
 
 def _shrink(options: SimOptions, seed: int, play: PlayScenario) -> int:
+    """Find the fewest faults with which the seed still breaks a law, and print them.
+
+    For `apportion sim --shrink`. Returns the exit code: 0 where the seed holds.
+    """
     scenario = options.draw.scenario(seed)
     with (
         Console(stderr=True).status(f"leaving out faults of seed {seed}")

@@ -4,7 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from apportion.cli.setting_options import number_fault_or_none
+from apportion.cli.sim_settings import PlaySettings
 from apportion.sim.kernel.scenario import Scenario, ScenarioRefused
+from apportion.sim.kernel.settings import WorldSettings
 from apportion.sim.seed_pool import Draw
 
 
@@ -31,7 +34,7 @@ class SimOptions(NamedTuple):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that were given, by their names on the command line."""
+        """The options of `apportion sim` that were given, by their names on the command line."""
         names = {"whole": "--all", "as_json": "--json"}
         given = {
             names.get(field, "--" + field.replace("_", "-")): value
@@ -43,7 +46,7 @@ class SimOptions(NamedTuple):
 
     @property
     def draw(self) -> Draw:
-        """The way in which scenarios are drawn.
+        """The way in which `apportion sim` draws scenarios.
 
         Raises ScenarioRefused where the options contradict each other.
         """
@@ -54,12 +57,11 @@ class SimOptions(NamedTuple):
         kinds = None if not self.faults else () if self.faults == ["none"] else tuple(self.faults)
         sizes = dict(self.sizes)
         if (seconds := sizes.pop("seconds", None)) is not None:
-            _at_least_one("--seconds", seconds)
             sizes["duration_ms"] = seconds * 1_000
         return Draw(kinds, sizes)
 
     def command(self, seed: int, kept: Iterable[int] | None = None) -> str:
-        """Return the command that replays that seed. kept: only these of its faults."""
+        """Return the command that replays a simulated seed. kept: only these of its faults."""
         words = ["apportion sim", f"--seed {seed}"]
         words += [_option(name, size) for name, size in self.sizes.items()]
         numbers = None if kept is None else ",".join(map(str, kept))
@@ -91,7 +93,7 @@ EXCLUDE = (
 
 
 def _option(name: str, size: Any) -> str:
-    """Return a size as an option of the command line."""
+    """Return a size of the simulated world as an option of the command line."""
     name = name.replace("_", "-")
     return (
         f"--{name} {size}"
@@ -103,7 +105,10 @@ def _option(name: str, size: Any) -> str:
 
 
 def refuse_contradictions(options: SimOptions) -> None:
-    """Raise ScenarioRefused for options that exclude each other, need another, or play nothing."""
+    """Raise ScenarioRefused for options of `apportion sim` that make no sense.
+
+    They exclude each other, need another, play nothing, or are no number in their bounds.
+    """
     given = options.given
     if not given.keys() & {"--seed", "--runs", "--shrink"}:
         raise ScenarioRefused(
@@ -116,13 +121,9 @@ def refuse_contradictions(options: SimOptions) -> None:
     for name, needed in NEEDS.items():
         if name in given and needed not in given:
             raise ScenarioRefused(f"{name} is for {needed}, which is not given.")
-    for name in ("--runs", "--jobs"):
-        _at_least_one(name, given.get(name, 1))
-
-
-def _at_least_one(name: str, value: int) -> None:
-    if value < 1:
-        raise ScenarioRefused(f"{name} must be at least 1, not {value}.")
+    for owner, values in ((PlaySettings, options._asdict()), (WorldSettings, options.sizes)):
+        if (fault := number_fault_or_none(owner, values)) is not None:
+            raise ScenarioRefused(f"{fault}.")
 
 
 def fault_numbers(numbers_text: str, scenario: Scenario) -> tuple[int, ...]:

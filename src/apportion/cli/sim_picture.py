@@ -57,7 +57,10 @@ class Axis(NamedTuple):
 def picture(
     scenario: Scenario, outcome: Outcome, changes: Sequence[OwnershipChange], width: int
 ) -> list[Text]:
-    """Return the lines of the picture, at most `width` wide if that leaves LEAST_COLUMNS."""
+    """Return the lines of the picture of owners over time that `apportion sim --seed` prints.
+
+    They are at most `width` wide if that leaves LEAST_COLUMNS.
+    """
     end_us = max(1, outcome.simulated_ms * 1_000, changes[-1].at_us if changes else 0)
     rows = _ownership_spans(changes, end_us)
     label = max((len(f"{group} {partition}") for group, partition in rows), default=0) + 1
@@ -88,7 +91,7 @@ ABSENT = "\0"  # in the place of a name: the partition is not there yet
 def _ownership_spans(
     changes: Iterable[OwnershipChange], end_us: int
 ) -> dict[tuple[str, str], list[OwnershipSpan]]:
-    """Return the spans of each (group, partition), in order of their names.
+    """Return the ownership spans of each (group, partition) for the picture, in order of names.
 
     They follow each other without a gap from the first change of owner to the end.
     """
@@ -106,7 +109,7 @@ def _ownership_spans(
 
 
 def _cells(spans: list[OwnershipSpan], axis: Axis) -> list[str]:
-    """Return the owner of the partition in each column.
+    """Return the owner of a partition in each column of the picture of a simulated history.
 
     Two owners at the same time are shown even if it was for a moment: that is what a reader looks
     for. Otherwise it is the one that owned the partition longest within the column.
@@ -128,7 +131,7 @@ def _cells(spans: list[OwnershipSpan], axis: Axis) -> list[str]:
 
 
 def _fault_lines(scenario: Scenario, marks: dict[str, str], axis: Axis) -> list[str]:
-    """Return lines with the marks of the faults over their columns, stacked if several meet."""
+    """Return the picture's lines with the marks of the faults over their columns, stacked."""
     stacks: list[list[str]] = [[] for _ in range(axis.columns)]
     for fault in scenario.faults:
         if fault.at_ms * 1_000 <= axis.span_us:
@@ -144,7 +147,7 @@ def _fault_lines(scenario: Scenario, marks: dict[str, str], axis: Axis) -> list[
 
 
 def _ticks(axis: Axis, scenario: Scenario, outcome: Outcome) -> str:
-    """Return the axis: seconds, | where the faults end, X where a law broke."""
+    """Return the picture's time axis: seconds, | where the faults end, X where a law broke."""
     line = [" "] * axis.columns
     ticks = max(1, axis.columns // TICK_COLUMNS)
     for tick in range(ticks):
@@ -163,7 +166,7 @@ def _ticks(axis: Axis, scenario: Scenario, outcome: Outcome) -> str:
 def _legend(
     letters: dict[str, tuple[str, str]], marks: dict[str, str], scenario: Scenario
 ) -> list[Text]:
-    """Return the lines that explain letters, marks and signs."""
+    """Return the lines that explain the picture's letters, marks and signs."""
     owners = Text()
     for name, (letter, style) in letters.items():
         owners.append(letter, style)
@@ -182,7 +185,7 @@ def _legend(
 
 
 def _letters(names: set[str]) -> dict[str, tuple[str, str]]:
-    """Return each owner's letter and style."""
+    """Return the letter and style of each owner in the picture of a simulated history."""
     ordered = sorted(names, key=_natural)
     return {
         name: (LETTERS[min(number, len(LETTERS) - 1)], f"bold {COLOURS[number % len(COLOURS)]}")

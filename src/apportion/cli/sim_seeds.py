@@ -154,6 +154,7 @@ def _figures(summary: list[Any]) -> RunTotals:
 
 
 def _print_summary(summary: list[Any]) -> None:
+    """Print the figures of all seeds as a table: total, median, 99th percentile, most."""
     table = Table("of a seed", "total", "median", "99 %", "most")
     for column in table.columns[1:]:
         column.justify = "right"
@@ -192,7 +193,7 @@ def _print_verdict(options: SimOptions, figures: RunTotals, failures: list[Failu
 
 
 def verdict_line(figures: RunTotals, failed: int, runs: int) -> str:
-    """Return the result of all seeds in one line."""
+    """Return the result of all simulated seeds in one line, for `apportion sim --runs`."""
     played = f"{figures.seeds:,} seed{'s' * (figures.seeds != 1)}"
     counted = (
         f"{failed:,} of {played} fail{'s' * (failed == 1)}"

@@ -1,7 +1,6 @@
-"""The settings of the world that `apportion sim` simulates, as `--help` prints them.
+"""The settings of `apportion sim` itself: what is played, and where. `--help` prints them.
 
-A test compares bounds with `sim/kernel/scenario.py`. That module is not imported here, because the
-command line has to start fast.
+The settings of the simulated world are in `sim/kernel/settings.py`.
 """
 
 from typing import Annotated, TypedDict
@@ -9,89 +8,43 @@ from typing import Annotated, TypedDict
 from apportion.settings import Setting
 
 
-class WorldSettings(TypedDict, total=False):
-    """Sizes, timeouts and faults of a scenario; what is not given is drawn from the seed."""
+class PlaySettings(TypedDict, total=False):
+    """The seeds to play: one, many, or one with the fewest faults; and where to play them."""
 
-    workers: Annotated[
-        int | None,
-        Setting("Applications that read in batches, as Spark does.", at_least=0, at_most=1_000),
-    ]
-    readers: Annotated[
-        int | None,
-        Setting("Plain consumers, in a group of their own.", at_least=0, at_most=1_000),
-    ]
-    statics: Annotated[
-        int | None, Setting("How many of the applications are static members.", at_least=0)
-    ]
-    topics: Annotated[int | None, Setting("Topics.", at_least=1, at_most=1_000)]
-    partitions: Annotated[
-        int | None, Setting("Partitions of each topic.", at_least=1, at_most=10_000)
-    ]
-    seconds: Annotated[
+    seed: Annotated[
         int | None,
         Setting(
-            "Simulated time with faults, before the groups must settle.",
+            "Play this one history; print the owner of each partition over time, and the end of "
+            "its trace if a law is broken."
+        ),
+    ]
+    only_faults: Annotated[
+        str | None,
+        Setting("With --seed: only these of the drawn faults, by number, such as 3,7,9."),
+    ]
+    runs: Annotated[
+        int | None,
+        Setting(
+            "Play this number of seeds, each a history of its own; print those that fail.",
             at_least=1,
-            at_most=86_400,
         ),
     ]
-    heartbeat_ms: Annotated[
-        int | None, Setting("The heartbeat interval.", at_least=100, at_most=15_000)
-    ]
-    session_ms: Annotated[
-        int | None, Setting("The session timeout.", at_least=1_000, at_most=1_800_000)
-    ]
-    delay_us: Annotated[
+    first: Annotated[int | None, Setting("With --runs: the first seed; 0 by default.")]
+    jobs: Annotated[
         int | None,
         Setting(
-            "The mean time of a message on its way, in microseconds.", at_least=0, at_most=100_000
+            "With --runs: processes to play in; by default as many as there are cores.", at_least=1
         ),
     ]
-    unsettled_heartbeat_ms: Annotated[
-        int | None,
-        Setting(
-            "The heartbeat interval while a group has not converged.",
-            at_least=100,
-            at_most=15_000,
-        ),
-    ]
-    rebalance_ms: Annotated[
-        int | None,
-        Setting(
-            "The rebalance timeout: how long a member may take to revoke partitions.",
-            at_least=2_000,
-            at_most=3_600_000,
-        ),
-    ]
-    batch_ms: Annotated[
-        int | None,
-        Setting("The mean duration of a micro-batch.", at_least=1, at_most=1_200_000),
-    ]
-    produce_every_ms: Annotated[
-        int | None, Setting("The time between two new records.", at_least=1, at_most=60_000)
-    ]
-    flush_us: Annotated[
-        int | None,
-        Setting("The mean duration of a flush, in microseconds.", at_least=0, at_most=500_000),
-    ]
-    shards: Annotated[
-        int | None, Setting("Partitions of __consumer_offsets.", at_least=1, at_most=1_000)
-    ]
-    assignor: Annotated[
+    spark: Annotated[
         str | None,
-        Setting("The server-side assignor: uniform or range.", choices=("uniform", "range")),
+        Setting("With --runs: play on this Spark master, such as local[2] or spark://host:7077."),
     ]
-    protocol: Annotated[
+    out: Annotated[
         str | None,
-        Setting(
-            "The group protocol of the members: consumer (the default), classic or mixed.",
-            choices=("consumer", "classic", "mixed"),
-        ),
+        Setting("With --spark: also write a row for each seed as Parquet into this new directory."),
     ]
-    encodes: Annotated[
-        bool | None, Setting("Whether every message is encoded to bytes and decoded again.")
-    ]
-    fault: Annotated[
-        list[str] | None,
-        Setting("Only faults of this kind; may be given more than once. `none` for no faults."),
+    shrink: Annotated[
+        int | None,
+        Setting("Find the fewest faults of this seed that still break the same law."),
     ]

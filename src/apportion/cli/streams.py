@@ -161,7 +161,7 @@ def report(
     description: GroupDescription,
     positions_by_partition: Mapping[TopicPartition, GroupPosition],
 ) -> dict[str, Any]:
-    """Return all that is known of the group, with the keys of docs/streams.md."""
+    """Return all that `streams describe` tells of a group, with the keys of docs/streams.md."""
     blocker = find_upgrade_blocker(
         {
             process.label: process.versions
@@ -205,6 +205,7 @@ def _process(
     standby_kind: StandbyKind,
     positions_by_partition: Mapping[TopicPartition, GroupPosition],
 ) -> dict[str, Any]:
+    """Return one process of a Streams group, with its tasks and their lag, for the report."""
     versions = process.versions
     is_known = all(isinstance(each.assignment, AssignmentInfo) for each in process.consumers)
     active = [
@@ -230,6 +231,7 @@ def _process(
 
 
 def _consumer(consumer: DescribedConsumer) -> dict[str, Any]:
+    """Return one member of a Streams process, with its versions and tasks, for the report."""
     member, subscription = consumer.description, consumer.subscription
     assignment = (
         consumer.assignment
@@ -263,7 +265,7 @@ def _error(number: int) -> str | None:
 
 
 def _at_join(process: DescribedProcess, task: TaskId) -> dict[str, Any]:
-    """Return the state of the task that the process reported when it last joined."""
+    """Return a task's state that the Streams process reported when it last joined."""
     offset_sum = process.offset_sums.get(task)
     return {
         "ran_at_join": offset_sum == RUNNING,
@@ -275,7 +277,7 @@ def _lag(
     partitions: Iterable[TopicPartition],
     positions_by_partition: Mapping[TopicPartition, GroupPosition],
 ) -> dict[str, Any]:
-    """Return the lag of a task, and of each partition that it reads."""
+    """Return the lag of a Streams task, and of each partition that it reads, for the report."""
     rows: list[dict[str, Any]] = []
     for topic, partition in partitions:
         position = positions_by_partition.get(TopicPartition(topic, partition))
@@ -291,7 +293,7 @@ def _lag(
 
 
 def _sum(lags: Iterable[int | None]) -> int | None:
-    """Return the sum of lags; None if one of them is not known."""
+    """Return the sum of the tasks' lags; None if one of them is not known."""
     known_lags = []
     for lag in lags:
         if lag is None:

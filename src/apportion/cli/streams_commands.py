@@ -7,15 +7,17 @@ import typer
 
 from apportion.cli.arguments import (
     DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT_MS,
     PRINTED,
-    TIMEOUT_HELP,
     Bootstrap,
     BootstrapServer,
     NoGroupOption,
-    one_of,
+    Timeout,
 )
-from apportion.cli.rehearsal_settings import BounceSettings, UpgradeSettings
+from apportion.cli.rehearsal_settings import MatrixSettings
 from apportion.cli.setting_options import takes
+from apportion.settings import declared
+from apportion.sim.streams.settings import BounceSettings, UpgradeSettings
 
 streams = typer.Typer(
     help="Look at Kafka Streams applications, on any Kafka-compatible broker.", no_args_is_help=True
@@ -37,7 +39,7 @@ def describe(
     group: Annotated[str, typer.Argument(help=GROUP_HELP, autocompletion=_group_names)],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     _bootstrap_server: BootstrapServer = None,
-    timeout_ms: Annotated[int, typer.Option(min=1, help=TIMEOUT_HELP)] = 10_000,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -86,13 +88,6 @@ def describe(
 
 BOUNCES = "The rolling bounces"
 MATRIX = "All upgrades of KIP-268"
-MATRIX_HELP = (
-    "Play the test matrix of KIP-268: every upgrade in it, with and without a crash, in "
-    "twelve ways each."
-)
-MATRIX_SPARK_HELP = (
-    "With --matrix: play on this Spark master, such as local[2] or spark://host:7077."
-)
 
 
 def _releases(prefix: str) -> list[str]:
@@ -111,23 +106,19 @@ RELEASE_OPTION = {"metavar": "RELEASE", "autocompletion": _releases}
     panel=BOUNCES,
     first=True,
     extras={
-        "leader": {"metavar": "WHEN", "autocompletion": one_of("first", "middle", "last")},
+        "leader": {"metavar": "WHEN"},
         "crash_at": {"metavar": "STEP"},
-        "victim": {"metavar": "WHO", "autocompletion": one_of("instance", "leader", "broker")},
+        "victim": {"metavar": "WHO"},
         "bounces": {"metavar": "1|2"},
     },
 )
+@takes(
+    MatrixSettings,
+    panel=MATRIX,
+    first=True,
+    extras={"spark": {"metavar": "MASTER"}},
+)
 def rehearse(
-    matrix: Annotated[
-        bool, typer.Option("--matrix", help=MATRIX_HELP, rich_help_panel=MATRIX)
-    ] = False,
-    spark: Annotated[
-        str | None, typer.Option(metavar="MASTER", help=MATRIX_SPARK_HELP, rich_help_panel=MATRIX)
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help="With --matrix: processes to play in.", rich_help_panel=MATRIX),
-    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=PRINTED)
     ] = False,
@@ -145,7 +136,7 @@ def rehearse(
             metavar="FILE", help="Everything that happened, line by line.", rich_help_panel=PRINTED
         ),
     ] = None,
-    **sizes: Any,
+    **settings: Any,
 ) -> None:
     """Rehearse the rolling upgrade of a Kafka Streams application in a simulation.
 
@@ -165,4 +156,5 @@ def rehearse(
     """
     from apportion.cli.streams_rehearse import RehearseOptions, run
 
-    raise typer.Exit(run(RehearseOptions(sizes, as_json, picture, trace, matrix, spark, jobs)))
+    matrix = {name: settings.pop(name) for name in declared(MatrixSettings)}
+    raise typer.Exit(run(RehearseOptions(settings, as_json, picture, trace, **matrix)))

@@ -34,7 +34,7 @@ ERRORS = {  # name of the assignor's error -> what it means
 
 
 def show(report: dict[str, Any]) -> None:
-    """Print the report to stdout."""
+    """Print the report of `streams describe` to stdout."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     for line in (_title(report), *_group_lines(report)):
         print_sentence(console, Text(readable(line)))
@@ -53,7 +53,10 @@ def show(report: dict[str, Any]) -> None:
 
 
 def _show_rows(console: Console, rows: list[tuple[str, str]]) -> None:
-    """Print labels and values in two columns; a long value is folded in its own column."""
+    """Print labels and values of `streams describe` in two columns.
+
+    A long value is folded in its own column.
+    """
     label_width = max((len(label) for label, _ in rows), default=0) + 4
     for label, value in rows:
         lines = Text(readable(value)).wrap(console, max(console.width - label_width, LEAST_WIDTH))
@@ -65,6 +68,7 @@ def _show_rows(console: Console, rows: list[tuple[str, str]]) -> None:
 
 
 def _title(report: dict[str, Any]) -> str:
+    """Return the first line of `streams describe`: group, state, counts and the total lag."""
     processes = report["processes"]
     counts = [_count(sum(len(process["consumers"]) for process in processes), "consumer")]
     if report["told"]:
@@ -81,7 +85,7 @@ def _title(report: dict[str, Any]) -> str:
 
 
 def _group_lines(report: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines about the group as a whole."""
+    """Yield the lines of `streams describe` about the group as a whole."""
     processes = report["processes"]
     if not processes:
         yield (
@@ -125,6 +129,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _when(at_ms: int) -> str:
+    """Return the time of the group's next rebalance as text: the date, and how far away it is."""
     if at_ms == 0:
         return "at once, as tasks change hands"
     if not 0 < at_ms <= LAST_DATE_MS:
@@ -144,7 +149,7 @@ def _name(process: dict[str, Any]) -> str:
 
 
 def _rows(process: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the label and the value of each row about one process."""
+    """Yield label and value of each row of `streams describe` about one process."""
     if process["used"] is not None:
         yield "metadata", _versions(process)
     if process["endpoint"]:
@@ -183,7 +188,7 @@ def _versions(report: dict[str, Any]) -> str:
 
 
 def _consumer(process: dict[str, Any], consumer: dict[str, Any]) -> str:
-    """Return the consumer's client id, host and instance id.
+    """Return a Streams consumer's client id, host and instance id as text.
 
     Also its metadata versions, if they differ from those of its process.
     """
@@ -194,7 +199,7 @@ def _consumer(process: dict[str, Any], consumer: dict[str, Any]) -> str:
 
 
 def _problems(process: dict[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each problem of the process's consumers.
+    """Yield a sentence for each problem of a Streams process's consumers.
 
     It begins with the client id if the process has several consumers.
     """
@@ -211,7 +216,7 @@ def _problems(process: dict[str, Any]) -> Iterator[str]:
 
 
 def _lag(process: dict[str, Any]) -> str:
-    """Return the lag of the process, and of each task that lags, as text."""
+    """Return the lag of a Streams process, and of each task that lags, as text."""
     behind = [f"{each['task']} {each['lag']}" for each in process["active"] if each["lag"]]
     unknown = [each["task"] for each in process["active"] if each["lag"] is None]
     parts = [*behind, *([f"not known of {' '.join(unknown)}"] if unknown else [])]

@@ -15,9 +15,12 @@ from rich.table import Table
 from apportion.cli.failures import print_failure
 from apportion.cli.lines import print_sentence
 from apportion.cli.rehearsal_picture import upgrade_svg
+from apportion.cli.rehearsal_settings import MatrixSettings
+from apportion.cli.setting_options import number_fault_or_none
 from apportion.sim.kernel.trace import Trace
 from apportion.sim.streams.play import RehearsalResult, UpgradeStep, rehearse
-from apportion.sim.streams.rehearsal import LEADERS, Rehearsal, RehearsalRefused
+from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused
+from apportion.sim.streams.settings import LEADERS, BounceSettings, UpgradeSettings
 from apportion.streams.metadata.upgrades import UpgradePath, upgrade_path
 
 UNUSABLE = 2  # exit code where the arguments make no sense
@@ -43,7 +46,7 @@ class RehearseOptions(NamedTuple):
 
 
 def run(options: RehearseOptions) -> int:
-    """Run the command; return its exit code."""
+    """Run the command `apportion streams rehearse`; return its exit code."""
     try:
         code = _run(options)
         sys.stdout.flush()
@@ -74,6 +77,17 @@ def parse_leader(text: str) -> str | int:
 
 
 def _run(options: RehearseOptions) -> int:
+    for owner, values in (
+        (UpgradeSettings, options.sizes),
+        (BounceSettings, options.sizes),
+        (MatrixSettings, options._asdict()),
+    ):
+        if (fault := number_fault_or_none(owner, values)) is not None:
+            raise RehearsalRefused(fault)
+    """Rehearse one upgrade or, with --matrix, all of them, as the options say.
+
+    Returns the exit code. Raises RehearsalRefused for options that exclude each other.
+    """
     if options.matrix:
         _refuse_beside_matrix(options)
         from apportion.cli.rehearsal_matrix import run_matrix
@@ -109,6 +123,10 @@ def _refuse_beside_matrix(options: RehearseOptions) -> None:
 
 
 def _rehearse_one(options: RehearseOptions) -> int:
+    """Rehearse one upgrade; print it as tables or JSON, and write its trace and picture.
+
+    Returns the exit code. Raises RehearsalRefused for options that make no rehearsal.
+    """
     sizes = dict(options.sizes, leader=parse_leader(options.sizes["leader"]))
     if options.picture is not None and options.picture.suffix != ".svg":
         raise RehearsalRefused(
@@ -140,6 +158,7 @@ def _rehearse_one(options: RehearseOptions) -> int:
 
 
 def _write(path: Path, text: str) -> None:
+    """Write the trace or the picture to a file; raise RehearsalRefused if that fails."""
     try:
         path.write_text(text)
     except OSError as error:
@@ -147,6 +166,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _show(rehearsed: RehearsalResult) -> None:
+    """Print a rehearsed upgrade: its bounces, a table of the steps, dead instances, the verdict."""
     width = None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
     console = Console(highlight=False, markup=False, width=width)
     rehearsal = rehearsed.rehearsal
@@ -171,7 +191,7 @@ def _show(rehearsed: RehearsalResult) -> None:
 
 
 def describe_upgrade(upgrade: UpgradePath) -> str:
-    """Return the number of rolling bounces, and why, as a sentence."""
+    """Return the number of a Streams upgrade's rolling bounces, and why, as a sentence."""
     if len(upgrade.bounces) == 1:
         return f"one rolling bounce; {upgrade.why}."
     bridge = f", by way of {upgrade.bridge}" if upgrade.bridge else ""
@@ -212,9 +232,9 @@ def _steps(rehearsed: RehearsalResult) -> Table:
 
 
 def verdict(rehearsed: RehearsalResult) -> list[str]:
-    """Return the result of the rehearsal in sentences."""
+    """Return the result of `streams rehearse` in sentences."""
     rehearsal = rehearsed.rehearsal
-    # What was played may be forced with --bounces; the advice is always the path that is needed.
+    # The played path may be forced with --bounces; the advice is always the path that is needed.
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
     lines = []
     if rehearsed.broken is not None:
@@ -244,7 +264,7 @@ def verdict(rehearsed: RehearsalResult) -> list[str]:
 
 
 def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
-    """Return the rehearsal as JSON; no figure in it comes from a real clock."""
+    """Return the rehearsed upgrade as JSON; no figure in it comes from a real clock."""
     rehearsal = rehearsed.rehearsal
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
     return {
@@ -286,6 +306,7 @@ def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
 
 
 def _step_json(step: UpgradeStep) -> dict[str, Any]:
+    """Return one step of a rehearsed rolling bounce, for `streams rehearse --json`."""
     fields_of_step = step._asdict()
     bounce = fields_of_step.pop("runs_as")
     return {

@@ -72,7 +72,7 @@ def list_group(cluster: Cluster, group_id: str) -> ListedGroup | None:
 def group_positions(
     cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, GroupPosition]:
-    """Return the group's positions in the partitions that exist.
+    """Return a classic group's committed positions in the partitions that exist.
 
     Offsets of open transactions do not count.
     """

@@ -55,7 +55,7 @@ class BrokerConnection:
         return version
 
     def call(self, request: Any, *, timeout_ms: int, version: int | None = None) -> Any:
-        """Return the broker's response.
+        """Send one request to the broker and return its response.
 
         Raises Disconnected, and closes the connection, after `timeout_ms`.
         """
@@ -93,6 +93,10 @@ class BrokerConnection:
         return agreed
 
     def _exchange(self, request: Any, version: int, timeout_ms: int) -> Any:
+        """Send one request and return its response; close the connection on an error.
+
+        Raises Disconnected.
+        """
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF  # an int32
         # Each failure closes the connection: the rest of a late or half-read response would be
         # taken for the next one.
@@ -127,12 +131,14 @@ class BrokerConnection:
         return body
 
     def _read_frame(self) -> memoryview:
+        """Read one response: four bytes of size, then as many bytes."""
         size = int.from_bytes(self._read(4), "big", signed=True)
         if not 0 <= size <= FRAME_LIMIT_BYTES:
             raise DecodeError(f"a frame of {size} bytes")
         return self._read(size)
 
     def _read(self, size: int) -> memoryview:
+        """Read exactly `size` bytes from the socket."""
         buffer = bytearray(size)
         view, filled = memoryview(buffer), 0
         while filled < size:

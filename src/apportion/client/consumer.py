@@ -14,8 +14,8 @@ from apportion.client.group_membership import GroupMembership
 from apportion.client.missing_topics import MissingTopics
 from apportion.client.options import (
     RESETS,
-    Callback,
     ConsumerOptions,
+    RebalanceCallback,
     checked,
     membership_settings,
     topic_names,
@@ -80,7 +80,7 @@ class Consumer:
         """Join the group at once if there are topics. ValueError: a wrong option."""
         chosen = checked(group_id, options)
         self._max_records: int = chosen["max_poll_records"]
-        self._listeners: dict[str, Callback | None] = {
+        self._listeners: dict[str, RebalanceCallback | None] = {
             name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")
         }
         self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from apportion.client.cluster import Cluster
 from apportion.client.member_requests import MemberRequests
-from apportion.client.members import GroupMember, MemberSettings, MembershipEvent, make_member
+from apportion.client.members import MembershipEvent, make_member
 from apportion.client.network_client import RetryTimer
 from apportion.drive.clocks import now
 from apportion.drive.threads import BlockingCall, ThreadDriver
@@ -27,7 +27,6 @@ from apportion.member.batch.sinks import AnotherSink
 from apportion.member.membership import (
     Action,
     Adopted,
-    Assignment,
     Event,
     Failed,
     FetchMetadata,
@@ -35,6 +34,7 @@ from apportion.member.membership import (
     Leave,
     Left,
     Lost,
+    MemberAssignment,
     MembershipState,
     Offer,
     Polled,
@@ -46,6 +46,7 @@ from apportion.member.membership import (
     View,
 )
 from apportion.member.reactions import Reaction, reaction
+from apportion.member.settings import GROUP_PROTOCOL
 from apportion.member.streams.assignor import TaskShare
 from apportion.member.streams.machine import StreamsMember
 from apportion.readable import readable
@@ -53,7 +54,7 @@ from apportion.topics import IdPartition, TopicIdPartition
 
 V = TypeVar("V")
 log = logging.getLogger("apportion.session")
-SAME_LINE_AFTER_S = 30.0
+SAME_LINE_AFTER_S = 60.0
 # A classic member may wait for its JoinGroup response, fetch metadata and send LeaveGroup at the
 # same time.
 CLASSIC_CONCURRENT_CALLS = 3
@@ -68,7 +69,7 @@ class GroupMembership:
         group_id: str,
         topics: Iterable[str],
         *,
-        protocol: str = "consumer",
+        protocol: str = GROUP_PROTOCOL.default,
         history_limit: int = 256,
         before_join: Callable[[], None] | None = None,
         **settings: Any,
@@ -83,8 +84,6 @@ class GroupMembership:
         instance_id; with "streams" also `streams`, the member's StreamsSettings.
         """
         self.cluster = cluster
-        self.settings: MemberSettings
-        self._member: GroupMember
         self.settings, self._member = make_member(protocol, group_id, settings)
         self._topics = tuple(topics)
         self._status = self._member.view()
@@ -145,7 +144,7 @@ class GroupMembership:
         before = self.status()
         return self.wait(lambda view: view != before, timeout_ms)
 
-    def resolve_names(self, partitions: Assignment) -> tuple[TopicIdPartition, ...]:
+    def resolve_names(self, partitions: MemberAssignment) -> tuple[TopicIdPartition, ...]:
         """Return an assignment's partitions with their topics' names, in order.
 
         For the owner of the membership (`Consumer`, or a Spark query): KIP-848 assigns partitions
@@ -352,7 +351,7 @@ class GroupMembership:
                 with self._changed:
                     self._left = action
             case Note(level, text):
-                self._log(level, text)
+                self._log(level, f"group {self._group}: {text}")
         return None
 
     def _log(self, level: str, text: str) -> None:
@@ -362,14 +361,17 @@ class GroupMembership:
             log.log(logging.getLevelName(level.upper()), "%s", readable(text))
 
     def _record(
-        self, what: str, incarnation: int, revoked: Assignment, added: Assignment, why: str = ""
+        self,
+        what: str,
+        incarnation: int,
+        revoked: MemberAssignment,
+        added: MemberAssignment,
+        why: str = "",
     ) -> None:
+        epoch = self._member.view().epoch
+        event = MembershipEvent(now().wall_ms, what, incarnation, epoch, revoked, added, why)
         with self._changed:
-            self._history.append(
-                MembershipEvent(
-                    now().wall_ms, what, incarnation, self._member.view().epoch, revoked, added, why
-                )
-            )
+            self._history.append(event)
 
     def _publish(self) -> None:
         """Take a snapshot after a step, for the owner's calls, and wake those that wait."""
@@ -386,11 +388,7 @@ class GroupMembership:
             ):
                 revoked = tuple(each for each in before.owned if each not in view.owned)
                 added = tuple(each for each in view.owned if each not in before.owned)
-                self._history.append(
-                    MembershipEvent(
-                        now().wall_ms, "adopted", view.incarnation, view.epoch, revoked, added
-                    )
-                )
+                self._record("adopted", view.incarnation, revoked, added)
             self._changed.notify_all()
 
     def _record_crash(self, error: BaseException) -> None:

@@ -20,7 +20,7 @@ BROKERS_DEFAULT = -1
 def answer_query(
     cluster: Cluster, group_id: str, action: QueryCluster
 ) -> MetadataFetched | QueryAnswered:
-    """Return the answer to a task assignor's query.
+    """Return the answer to a query of a Streams leader's task assignor.
 
     Raises Refused or Disconnected where the cluster has none.
     """
@@ -47,7 +47,7 @@ def answer_query(
 
 
 def _create_missing(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:
-    """Create the topics that do not exist.
+    """Create the internal topics of a Streams group that do not exist.
 
     Another instance may create the same ones at the same time.
     """
@@ -71,6 +71,10 @@ def _create_missing(cluster: Cluster, topics: Iterable[InternalTopic]) -> None:
 def _with_topic_ids(
     cluster: Cluster, partitions: tuple[TopicPartition, ...]
 ) -> tuple[TopicIdPartition, ...]:
+    """Return the partitions with their topic ids; refuse those of a missing topic.
+
+    A Streams leader names partitions without ids.
+    """
     topics = cluster.topics(each.topic for each in partitions)
     missing = next((each.topic for each in partitions if topics.named(each.topic) is None), None)
     if missing is not None:

@@ -4,6 +4,8 @@ These calls block, so `GroupMembership` makes them on threads beside the machine
 the machine's: it asks again when its backoff is over.
 """
 
+import logging
+import time
 from collections.abc import Callable
 
 from apportion.client.cluster import Cluster
@@ -23,7 +25,9 @@ from apportion.member.membership import (
     SendToCoordinator,
     Unanswered,
 )
+from apportion.readable import readable
 
+log = logging.getLogger("apportion.session")
 Request = FindCoordinator | SendToCoordinator | FetchMetadata | QueryCluster
 
 
@@ -37,15 +41,19 @@ class MemberRequests:
         request_timeout_ms: int,
         before_join: Callable[[], None] | None,
     ) -> None:
-        """before_join: see `GroupMembership`."""
+        """Keep the group and the client's cluster; send nothing yet.
+
+        before_join: called before a request to join is sent; see `GroupMembership`.
+        """
         self._cluster = cluster
         self._group_id = group_id
         self._request_timeout_ms = request_timeout_ms
         self._before_join = before_join
+        self._unreachable_since_s: float | None = None
         self.refusal: AnotherSink | None = None
 
     def send(self, request: Request) -> Event:
-        """Send the request, wait for its response, and return the event for the machine."""
+        """Send a member's request, wait for its response, and return the event for the machine."""
         try:
             match request:
                 case FindCoordinator():
@@ -65,12 +73,41 @@ class MemberRequests:
             return Unanswered(request.request_id, str(error))
 
     def _find_coordinator(self, request: FindCoordinator) -> Event:
+        """Look up the group's coordinator; before a join also check the group's sink."""
         # The machine asks because the coordinator it knew has moved or does not answer.
         self._cluster.forget_coordinator(request.group_id)
-        self._cluster.find_coordinator(request.group_id, timeout_ms=self._request_timeout_ms)
+        try:
+            self._cluster.find_coordinator(request.group_id, timeout_ms=self._request_timeout_ms)
+        except Disconnected as error:
+            return self._report_unreachable(request, error)
+        self._log_end_of_outage()
         if self._before_join is not None:
             return self._check_before_join(self._before_join, request)
         return CoordinatorFound(request.request_id)
+
+    def _report_unreachable(self, request: FindCoordinator, error: Disconnected) -> Event:
+        """Return the event that no broker answers; the machine logs its text, with the remedy."""
+        if self._unreachable_since_s is None:
+            self._unreachable_since_s = time.monotonic()
+        servers = self._cluster.bootstrap_servers
+        listens = (
+            f"one of {servers} listens" if "," in servers else f"a broker listens at {servers}"
+        )
+        return Unanswered(
+            request.request_id,
+            f"{error}; it tries again until a broker answers: see that {listens} and can be "
+            "reached from this host, or give other bootstrap servers",
+        )
+
+    def _log_end_of_outage(self) -> None:
+        """Log that a broker answers again, if none did."""
+        if self._unreachable_since_s is not None:
+            log.warning(
+                "group %s: a broker answers again after %.0f s",
+                readable(self._group_id),
+                time.monotonic() - self._unreachable_since_s,
+            )
+            self._unreachable_since_s = None
 
     def _check_before_join(self, check: Callable[[], None], request: FindCoordinator) -> Event:
         """Call `before_join` until it has had an answer; the member joins only after that."""
@@ -89,6 +126,7 @@ class MemberRequests:
         return CoordinatorFound(request.request_id)
 
     def _fetch_metadata(self, request: FetchMetadata) -> Event:
+        """Fetch topic metadata; a failure is an event without an error code."""
         try:
             return MetadataFetched(request.request_id, self._cluster.look_up(request.names))
         except (Disconnected, Refused) as error:

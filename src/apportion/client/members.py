@@ -9,10 +9,10 @@ from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
-from apportion.member.membership import Assignment
+from apportion.member.membership import MemberAssignment
+from apportion.member.settings import MemberSettings
 from apportion.member.streams.machine import StreamsMember
 
-MemberSettings = ConsumerSettings | ClassicSettings
 GroupMember = ConsumerMember | ClassicMember | StreamsMember
 
 
@@ -27,8 +27,8 @@ class MembershipEvent(NamedTuple):
     what: str
     incarnation: int
     epoch: int
-    revoked: Assignment
-    added: Assignment
+    revoked: MemberAssignment
+    added: MemberAssignment
     why: str = ""
 
 
@@ -39,9 +39,7 @@ def new_member_id() -> str:
 
 def make_member(
     protocol: str, group_id: str, settings: Mapping[str, Any]
-) -> (
-    tuple[ConsumerSettings, ConsumerMember] | tuple[ClassicSettings, ClassicMember | StreamsMember]
-):
+) -> tuple[MemberSettings, GroupMember]:
     """Return the settings and the state machine of a group member, for `GroupMembership`.
 
     protocol: "classic", "streams" or "consumer" (KIP-848), as in `GroupMembership`.

@@ -35,7 +35,7 @@ class MetadataLookup(threading.Thread):
         self.topics: Topics | None = None
 
     def run(self) -> None:
-        """Send the request once."""
+        """Send one Metadata request for the missing topics, on a thread of its own."""
         # The membership's own log says that a cluster does not answer.
         with suppress(Disconnected, Refused):
             self.topics = self._cluster.topics(self._names, fresh=True)
@@ -45,6 +45,7 @@ class MissingTopics:
     """The subscribed topics that have not been seen yet; checked from `Consumer.poll`."""
 
     def __init__(self, cluster: Cluster, group_id: str) -> None:
+        """Watch no topics yet, for one consumer."""
         self._cluster, self._group = cluster, group_id
         self._unresolved: tuple[str, ...] = ()
         self._warned: tuple[str, ...] = ()
@@ -61,7 +62,7 @@ class MissingTopics:
         )
 
     def check(self) -> None:
-        """Log topics that are missing or have appeared since; never block.
+        """Log the consumer's topics that are missing or have appeared since; never block.
 
         Starts a look-up every few seconds until every topic has been seen.
         """
@@ -78,6 +79,7 @@ class MissingTopics:
             self._lookup.start()
 
     def _log_changes(self, missing: tuple[str, ...]) -> None:
+        """Warn of each topic that is newly missing, and of each that exists now."""
         for name in missing:
             if name not in self._warned:
                 log.warning(

@@ -15,6 +15,7 @@ from apportion.errors import Code, Refused
 from apportion.member.batch.span import topic_id_text
 from apportion.member.membership import TopicDescription
 from apportion.member.reactions import Reaction, reaction
+from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.metadata import (
@@ -24,7 +25,7 @@ from apportion.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 
-Address = tuple[str, int]
+HostAndPort = tuple[str, int]
 CONNECT_TIMEOUT_MS = 5_000
 GROUP_KEY = 0  # FindCoordinator's key_type of a group id
 
@@ -57,7 +58,7 @@ class RetryTimer:
         self._pause_s = min(self._pause_s * 2, 1.0)
 
 
-def addresses(bootstrap: str | Iterable[str]) -> tuple[Address, ...]:
+def addresses(bootstrap: str | Iterable[str]) -> tuple[HostAndPort, ...]:
     """Return the brokers of a bootstrap list such as "a:9092,b:9092". Raises ValueError."""
     # Not any sequence: a str is iterable too, and its characters would be taken for brokers.
     items = (
@@ -94,23 +95,28 @@ class NetworkClient:
         self,
         bootstrap: str | Sequence[str],
         *,
-        client_id: str = "apportion",
-        timeout_ms: int = 30_000,
+        client_id: str = CLIENT_ID.default,
+        timeout_ms: int = REQUEST_TIMEOUT_MS.default,
     ) -> None:
-        """timeout_ms: the default for one request, and for an operation with its retries.
+        """Keep the bootstrap addresses; connect to nothing yet.
 
-        Connects to nothing yet.
+        timeout_ms: the default for one request, and for an operation with its retries.
         """
         self.timeout_ms = timeout_ms
         self._bootstrap = addresses(bootstrap)
         self._client_id = client_id
         self._lock = threading.Lock()
-        self._idle: dict[Address, list[BrokerConnection]] = {}
-        self._nodes: dict[int, Address] = {}
+        self._idle: dict[HostAndPort, list[BrokerConnection]] = {}
+        self._nodes: dict[int, HostAndPort] = {}
         self._coordinators: dict[str, int] = {}
         self._topics = Topics()
         self._leaders: dict[tuple[TopicId, int], Leader] = {}
         self._closed = False
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The brokers that the client was given, as in "a:9092,b:9092"."""
+        return ",".join(f"{host}:{port}" for host, port in self._bootstrap)
 
     def close(self) -> None:
         """Close every idle connection; one in use is closed by its user."""
@@ -155,7 +161,13 @@ class NetworkClient:
 
     # connections
 
-    def _send(self, address: Address, request: Any, timeout_ms: int, version: int | None) -> Any:
+    def _send(
+        self, address: HostAndPort, request: Any, timeout_ms: int, version: int | None
+    ) -> Any:
+        """Send one request on an idle connection to the broker, or on a new one.
+
+        A connection whose call has failed is closed; any other one is kept for the next request.
+        """
         with self._lock:
             idle = self._idle.setdefault(address, [])
             # The most recently used one: the others may have been closed by the broker's
@@ -183,7 +195,7 @@ class NetworkClient:
         connection.close()
         return response
 
-    def _drop_idle(self, address: Address) -> None:
+    def _drop_idle(self, address: HostAndPort) -> None:
         """Close the idle connections to a broker after one broke: the others are likely broken."""
         with self._lock:
             idle = self._idle.pop(address, [])
@@ -285,7 +297,7 @@ class NetworkClient:
         with self._lock:
             self._leaders.pop((partition.topic_id, partition.partition), None)
 
-    def nodes(self) -> dict[int, Address]:
+    def nodes(self) -> dict[int, HostAndPort]:
         """Fetch and return the addresses of the brokers by node id."""
         self._fetch_metadata(())
         return dict(self._nodes)

@@ -10,27 +10,35 @@ from typing import Annotated, Any, Literal, TypedDict
 from apportion.client.foreign_options import why_foreign_or_none
 from apportion.member.assignors.interface import Assignor
 from apportion.member.assignors.strategy import DEFAULT, strategy
-from apportion.settings import Setting, declared, nearest_or_none
+from apportion.member.settings import (
+    CLIENT_ID,
+    GROUP_PROTOCOL,
+    HEARTBEAT_INTERVAL_MS,
+    INSTANCE_ID,
+    MAX_POLL_INTERVAL_MS,
+    METADATA_MAX_AGE_MS,
+    SESSION_TIMEOUT_MS,
+)
+from apportion.settings import MOST_INT32, Setting, declared, fault_or_none, nearest_or_none
 from apportion.topics import TopicPartition, is_topic_name
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 RESETS = {"earliest": EARLIEST, "latest": LATEST, "error": None}
-PROTOCOLS = ("consumer", "classic")
-MOST = 2**31 - 1
-Callback = Callable[[tuple[TopicPartition, ...]], object]
+CONSUMER, CLASSIC = "group_protocol='consumer'", "group_protocol='classic'"
+AUTO_OFFSET_RESET = Setting(
+    "Where a partition starts for which the group has no committed offset.",
+    "latest",
+    choices=tuple(RESETS),
+)
+Reset = Literal["earliest", "latest", "error"]
+RebalanceCallback = Callable[[tuple[TopicPartition, ...]], object]
 
 
 class MemberOptions(TypedDict, total=False):
     """Options that every member has, be it a Consumer or a StreamsConsumer."""
 
-    client_id: Annotated[str, Setting("The name that brokers log.", "apportion")]
-    instance_id: Annotated[
-        str | None,
-        Setting(
-            "The name that a static member keeps over restarts (group.instance.id, KIP-345).",
-            default_words="none",
-        ),
-    ]
+    client_id: Annotated[str, CLIENT_ID]
+    instance_id: Annotated[str | None, INSTANCE_ID]
     client_rack: Annotated[
         str | None,
         Setting(
@@ -39,84 +47,44 @@ class MemberOptions(TypedDict, total=False):
             default_words="none",
         ),
     ]
-    auto_offset_reset: Annotated[
-        Literal["earliest", "latest", "error"],
-        Setting(
-            "Where a partition starts for which the group has no committed offset.",
-            "latest",
-            choices=tuple(RESETS),
-        ),
-    ]
     auto_commit: Annotated[
         bool,
         Setting(
-            "Commit delivered records every auto_commit_interval_ms, when partitions go, "
-            "and on close.",
+            "Commit delivered records every auto_commit_interval_ms, when partitions are "
+            "revoked, and on close.",
             False,
         ),
     ]
     auto_commit_interval_ms: Annotated[
         int,
-        Setting(
-            "The time between two commits; with auto_commit alone.", 5_000, at_least=1, at_most=MOST
+        Setting("The time between two commits.", 5_000, at_least=1, at_most=MOST_INT32).only_with(
+            "auto_commit"
         ),
     ]
-    max_poll_interval_ms: Annotated[
-        int,
-        Setting(
-            "The longest time between two polls, and for giving up a partition; after it "
-            "the consumer leaves the group.",
-            300_000,
-            at_least=1,
-            at_most=MOST,
-        ),
-    ]
+    max_poll_interval_ms: Annotated[int, MAX_POLL_INTERVAL_MS]
     max_poll_records: Annotated[
-        int, Setting("The most records that one poll returns.", 500, at_least=1, at_most=MOST)
+        int, Setting("The most records that one poll returns.", 500, at_least=1, at_most=MOST_INT32)
     ]
-    session_timeout_ms: Annotated[
-        int,
-        Setting(
-            "How long a classic member may be silent; with group_protocol='classic' alone.",
-            45_000,
-            at_least=1,
-            at_most=MOST,
-        ),
-    ]
-    heartbeat_interval_ms: Annotated[
-        int,
-        Setting(
-            "The time between two heartbeats of a classic member; with "
-            "group_protocol='classic' alone.",
-            3_000,
-            at_least=1,
-            at_most=MOST,
-        ),
-    ]
-    metadata_max_age_ms: Annotated[
-        int,
-        Setting(
-            "How late the leader of a classic group sees new partitions; with "
-            "group_protocol='classic' alone.",
-            300_000,
-            at_least=1,
-            at_most=MOST,
-        ),
-    ]
+    session_timeout_ms: Annotated[int, SESSION_TIMEOUT_MS.only_with(CLASSIC)]
+    heartbeat_interval_ms: Annotated[int, HEARTBEAT_INTERVAL_MS.only_with(CLASSIC)]
+    metadata_max_age_ms: Annotated[int, METADATA_MAX_AGE_MS.only_with(CLASSIC)]
     on_assigned: Annotated[
-        Callback | None,
+        RebalanceCallback | None,
         Setting("Called in poll with the partitions that were assigned.", default_words="none"),
     ]
     on_revoked: Annotated[
-        Callback | None,
+        RebalanceCallback | None,
         Setting(
-            "Called in poll with the partitions that must go; commit here.", default_words="none"
+            "Called in poll with the partitions that are revoked; commit here.",
+            default_words="none",
         ),
     ]
     on_lost: Annotated[
-        Callback | None,
+        RebalanceCallback | None,
         Setting(
-            "Called in poll with partitions that are another member's by now.", default_words="none"
+            "Called in poll with the partitions that were lost: other members may own them "
+            "already, so it is too late to commit.",
+            default_words="none",
         ),
     ]
 
@@ -124,29 +92,22 @@ class MemberOptions(TypedDict, total=False):
 class ConsumerOptions(MemberOptions, total=False):
     """The options of `apportion.Consumer`."""
 
-    group_protocol: Annotated[
-        Literal["consumer", "classic"],
-        Setting(
-            "consumer (KIP-848: the broker assigns) or classic (a member assigns).",
-            "consumer",
-            choices=PROTOCOLS,
-        ),
-    ]
+    auto_offset_reset: Annotated[Reset, AUTO_OFFSET_RESET]
+    group_protocol: Annotated[Literal["consumer", "classic"], GROUP_PROTOCOL]
     server_assignor: Annotated[
         str | None,
-        Setting(
-            "The broker's assignor, uniform or range; with group_protocol='consumer' alone.",
-            default_words="the group's",
+        Setting("The broker's assignor, uniform or range.", default_words="the group's").only_with(
+            CONSUMER
         ),
     ]
     partition_assignment_strategy: Annotated[
         str | Assignor | Sequence[str | Assignor],
         Setting(
             "Assignors in order of preference: range, roundrobin, sticky, "
-            "cooperative-sticky, or an Assignor of your own; "
-            "with group_protocol='classic' alone.",
+            "cooperative-sticky, or an Assignor of your own; the group uses one that all members "
+            "support",
             DEFAULT,
-        ),
+        ).only_with(CLASSIC),
     ]
 
 
@@ -186,23 +147,9 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {**OPTIONS, **options}
     for name, meaning in IDS.items():
         _check_id(name, meaning, chosen[name])
-    if chosen["auto_offset_reset"] not in tuple(RESETS):
-        raise ValueError(
-            f"auto_offset_reset must be one of {', '.join(RESETS)}, not "
-            f"{chosen['auto_offset_reset']!r}"
-        )
-    if not isinstance(chosen["auto_commit"], bool):
-        raise ValueError(f"auto_commit must be True or False, not {chosen['auto_commit']!r}")
     for name, setting in declared(ConsumerOptions).items():
-        if setting.type is not int:
-            continue
-        if type(chosen[name]) is not int or chosen[name] < 1:
-            raise ValueError(f"{name} must be a positive whole number, not {chosen[name]!r}")
-        if chosen[name] > MOST:
-            raise ValueError(
-                f"{name} must be at most {MOST}, the greatest number that a request can "
-                f"say, not {chosen[name]!r}"
-            )
+        if (fault := fault_or_none(setting, chosen[name])) is not None:
+            raise ValueError(f"{name} must {fault}, not {chosen[name]!r}")
     for name in ("on_assigned", "on_revoked", "on_lost"):
         if chosen[name] is not None and not callable(chosen[name]):
             raise ValueError(f"{name} must be a function of the partitions, not {chosen[name]!r}")
@@ -233,6 +180,7 @@ def check_names(options: Iterable[str], known: Iterable[str], *, has_tasks: bool
 
 
 def _check_id(name: str, meaning: str, value: object) -> None:
+    """Refuse an id that is no text or is empty: the group's, the client's or the instance's."""
     if value is None and OPTIONS[name] is None:
         return
     if not isinstance(value, str) or not value.strip():
@@ -243,11 +191,11 @@ def _check_id(name: str, meaning: str, value: object) -> None:
 
 
 def _check_protocol(options: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
+    """Refuse options of the other group protocol, and a heartbeat that is too slow.
+
+    Raises ValueError: heartbeat_interval_ms must be below session_timeout_ms.
+    """
     protocol = chosen["group_protocol"]
-    if protocol not in PROTOCOLS:
-        raise ValueError(
-            f"group_protocol must be 'consumer' (KIP-848) or 'classic', not {protocol!r}"
-        )
     for other, own in ONE_PROTOCOL_ONLY.items():
         for name, instead in own.items():
             if other != protocol and name in options:

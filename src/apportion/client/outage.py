@@ -11,7 +11,7 @@ LOG_INTERVAL_S = 60.0
 
 
 class Outage:
-    """Whether the last fetch of a consumer failed, and since when."""
+    """State of a consumer's outage: since when its fetches fail, and when that is logged again."""
 
     def __init__(self, group_id: str) -> None:
         self._group = readable(group_id)
@@ -19,7 +19,7 @@ class Outage:
         self._log_again_s = 0.0
 
     def record_failure(self, error: Exception) -> None:
-        """Log that a fetch has failed, unless that was logged less than a minute ago."""
+        """Log that a consumer's fetch has failed, at most once a minute."""
         now_s = time.monotonic()
         if self._began_s is None:
             self._began_s, self._log_again_s = now_s, now_s

@@ -176,6 +176,7 @@ class PartitionLogs(NetworkClient):
         fetched: dict[TopicIdPartition, PartitionFetch] = {}
 
         def send(node: int, leaders: dict[TopicIdPartition, Leader]) -> None:
+            """Fetch from one leader the partitions that it leads, and add the results."""
             # One leader after the other: the waits add up, so they share `max_wait_ms`, and nobody
             # waits any more once there is something to return.
             wait_ms = (

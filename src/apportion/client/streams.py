@@ -81,13 +81,13 @@ class StreamsConsumer(Consumer):
             ),
             probing_interval_ms=streams["probing_rebalance_interval_ms"],
         )
-        # Kafka Streams' defaults: its tasks read their topics from the beginning.
-        defaults = {"group_protocol": "classic", "auto_offset_reset": "earliest"}
         super().__init__(
             bootstrap_servers,
             application_id,
             topics=self.topology.source_topics,
-            **(defaults | consumer_options),
+            group_protocol="classic",
+            auto_offset_reset=streams["auto_offset_reset"],
+            **consumer_options,
         )
 
     @property

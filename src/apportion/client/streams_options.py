@@ -1,23 +1,29 @@
 """The options of `apportion.StreamsConsumer`, with Kafka Streams' names and bounds."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
-from apportion.client.options import MemberOptions, check_names
+from apportion.client.options import AUTO_OFFSET_RESET, MemberOptions, Reset, check_names
 from apportion.member.streams.assignor import NEWEST_RELEASE, TaskShare
-from apportion.settings import Setting, bounds_fault_or_none, declared
+from apportion.settings import Setting, declared, fault_or_none
+from apportion.streams.settings import (
+    ACCEPTABLE_RECOVERY_LAG,
+    MAX_WARMUP_REPLICAS,
+    NUM_STANDBY_REPLICAS,
+    PROBING_REBALANCE_INTERVAL_MS,
+    TASK_ASSIGNOR,
+)
 
-ASSIGNORS = ("highavailability", "sticky")
-"""The task assignors that an application can choose; `fallback` is for when the ends of changelogs
-are unknown.
-"""
 MOST_TAGS, LONGEST_TAG_NAME, LONGEST_TAG = 5, 20, 30
 
 
 class StreamsOptions(MemberOptions, total=False):
     """The options of `apportion.StreamsConsumer`: every member's, and those of Kafka Streams."""
 
+    # Kafka Streams' default: its tasks read their topics from the beginning.
+    auto_offset_reset: Annotated[Reset, replace(AUTO_OFFSET_RESET, default="earliest")]
     process_id: Annotated[
         bytes | None,
         Setting(
@@ -49,42 +55,11 @@ class StreamsOptions(MemberOptions, total=False):
             NEWEST_RELEASE,
         ),
     ]
-    task_assignor: Annotated[
-        str,
-        Setting(
-            "The task assignor, where this process leads.", "highavailability", choices=ASSIGNORS
-        ),
-    ]
-    num_standby_replicas: Annotated[
-        int, Setting("Standby tasks for each stateful task.", 0, at_least=0, at_most=2**31 - 1)
-    ]
-    acceptable_recovery_lag: Annotated[
-        int,
-        Setting(
-            "Records that a process may lack of a task's state and still run it at once.",
-            10_000,
-            at_least=0,
-            at_most=2**63 - 1,
-        ),
-    ]
-    max_warmup_replicas: Annotated[
-        int,
-        Setting(
-            "Tasks that may warm up on other processes at one time (KIP-441).",
-            2,
-            at_least=1,
-            at_most=2**31 - 1,
-        ),
-    ]
-    probing_rebalance_interval_ms: Annotated[
-        int,
-        Setting(
-            "The time between two rebalances that ask whether a warm-up task has caught up.",
-            600_000,
-            at_least=60_000,
-            at_most=2**63 - 1,
-        ),
-    ]
+    task_assignor: Annotated[str, TASK_ASSIGNOR]
+    num_standby_replicas: Annotated[int, NUM_STANDBY_REPLICAS]
+    acceptable_recovery_lag: Annotated[int, ACCEPTABLE_RECOVERY_LAG]
+    max_warmup_replicas: Annotated[int, MAX_WARMUP_REPLICAS]
+    probing_rebalance_interval_ms: Annotated[int, PROBING_REBALANCE_INTERVAL_MS]
     rack_aware_assignment_tags: Annotated[
         Sequence[str],
         Setting(
@@ -112,18 +87,13 @@ GROUP_DECIDES = ("group_protocol", "partition_assignment_strategy", "server_assi
 
 
 class Rule(NamedTuple):
-    """A check of one option. must: what the value must be, in words that follow "must"."""
+    """A check of one option beyond its declared type, bounds and choices.
+
+    must: what the value must be, in words that follow "must".
+    """
 
     holds: Callable[[Any], bool]
     must: str
-
-
-def _whole_number(name: str) -> Rule:
-    setting = declared(StreamsOptions)[name]
-    return Rule(
-        lambda value: type(value) is int and bounds_fault_or_none(setting, value) is None,
-        f"be a whole number from {setting.at_least} to {setting.at_most}",
-    )
 
 
 def _is_text(value: object, longest: int = 1_000) -> bool:
@@ -153,7 +123,6 @@ RULES = {
         lambda value: value is None or _is_text(value), 'name a release, such as "3.9"'
     ),
     "release": Rule(_is_text, 'name a release, such as "4.3"'),
-    "task_assignor": Rule(lambda value: value in ASSIGNORS, f"be one of {', '.join(ASSIGNORS)}"),
     "rack_aware_assignment_tags": Rule(
         lambda value: isinstance(value, list | tuple) and all(_is_text(name) for name in value),
         "be a list of names of tags",
@@ -161,7 +130,6 @@ RULES = {
     "on_tasks": Rule(
         lambda value: value is None or callable(value), "be a function of a TaskShare"
     ),
-    **{name: _whole_number(name) for name in STREAMS if declared(StreamsOptions)[name].type is int},
 }
 
 
@@ -180,8 +148,11 @@ def streams_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
     check_names(options, (*STREAMS, *SHARED), has_tasks=True)
     chosen = {name: options.get(name, default) for name, default in STREAMS.items()}
     for name, value in chosen.items():
-        if not RULES[name].holds(value):
-            raise ValueError(f"{name} must {RULES[name].must}, not {value!r}")
+        fault = fault_or_none(declared(StreamsOptions)[name], value)
+        if fault is None and name in RULES and not RULES[name].holds(value):
+            fault = RULES[name].must
+        if fault is not None:
+            raise ValueError(f"{name} must {fault}, not {value!r}")
     for name in chosen["rack_aware_assignment_tags"]:
         if name not in chosen["client_tags"]:
             raise ValueError(

@@ -58,6 +58,8 @@ def compile_on_first_use(function: F) -> F:
 def _memcpy_intrinsic(
     _typing: Any, target: Any, _at: Any, source: Any, _start: Any, _size: Any
 ) -> Any:
+    """Return the signature and the code generator of `copy_bytes`, as Numba asks for them."""
+
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointers = [
             context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2)

@@ -1,8 +1,8 @@
 """Fetched record batches as Arrow: one partition's rows with the columns of Spark's Kafka source.
 
 Control batches are skipped. Records of aborted transactions are not: for a reader that wants only
-committed records, the caller must leave those batches out. Whether the bytes cover all offsets that
-were to be read is the caller's concern, too.
+committed records, the caller must leave those batches out. The caller also checks that the bytes
+cover all offsets that were to be read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,8 @@ import pyarrow as pa
 from apportion.columns.row_buffer import HEADER_TYPE, TIME_TYPE, OffsetRange, RowBuffer
 from apportion.errors import DecodeError
 from apportion.wire.batch import HEADER_BYTES, LIMIT_BYTES, decode_batch, read_header, split_batches
-from apportion.wire.compression import Buffer, DecompressionBuffer
+from apportion.wire.codec import Buffer
+from apportion.wire.compression import DecompressionBuffer
 
 SCHEMA = pa.schema(
     [
@@ -74,6 +75,10 @@ class _Reader:
         include_headers: bool,
         max_rows: int,
     ) -> None:
+        """Prepare the buffers for one pass over a partition's offset range.
+
+        max_rows: of each Arrow batch.
+        """
         self.offset = offset_range.start
         self._offset_range = offset_range
         self._include_headers = include_headers
@@ -84,7 +89,7 @@ class _Reader:
         self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), max_rows)
 
     def read(self, buffer: Buffer) -> Iterator[pa.RecordBatch]:
-        """Decode the batches of `buffer`; yield rows whenever the row buffer is full."""
+        """Decode a Fetch response's batches; yield Arrow rows whenever the row buffer is full."""
         for batch in split_batches(buffer):
             header = read_header(batch)
             self.offset = header.base_offset

@@ -69,6 +69,7 @@ class RowBuffer:
     def __init__(
         self, capacity: int, include_headers: bool, previous: "RowBuffer | None" = None
     ) -> None:
+        """Allocate the Arrow columns of `capacity` Kafka records."""
         self._free_rows, self._free_bytes = capacity, SHARED_BUFFER_BYTES
         size_estimate: Array = previous.counters if previous is not None else np.zeros(9, np.int64)
         self.counters: Array = np.zeros(9, np.int64)
@@ -147,6 +148,10 @@ class HeaderBuffer:
     """The column `headers`: for each row a list of names and values, null where it has none."""
 
     def __init__(self, capacity: int, size_estimate: Array) -> None:
+        """Allocate the Arrow column `headers` of `capacity` Kafka records.
+
+        size_estimate: the sizes that the rows before needed.
+        """
         # Arrow's list offsets, and the validity of the rows: a row without headers is null.
         self._rows = np.zeros(capacity + 1, np.int32)
         self._row_bits = np.full((capacity + 7) // 8, 0xFF, np.uint8)

@@ -7,7 +7,7 @@ heartbeat interval and both consumer minima.
 from dataclasses import dataclass
 from typing import Annotated
 
-from apportion.settings import Setting, bounds_fault_or_none, declared
+from apportion.settings import MOST_INT32, Setting, bounds_fault_or_none, declared
 
 ASSIGNORS = {  # every name that may stand in group.consumer.assignors -> the assignor's short name
     "uniform": "uniform",
@@ -57,7 +57,7 @@ class GroupSettings:
         ),
     ] = 0
     group_max_size: Annotated[int, Setting("The most members of a classic group.", at_least=1)] = (
-        2_147_483_647
+        MOST_INT32
     )
     # Kafka's minimum is 45,000. Here a lost host can be noticed within seconds if the user wants
     # that.
@@ -84,7 +84,7 @@ class GroupSettings:
     ] = 15_000
     group_consumer_max_size: Annotated[
         int, Setting("The most members of a consumer group.", at_least=1)
-    ] = 2_147_483_647
+    ] = MOST_INT32
     group_consumer_assignors: Annotated[
         tuple[str, ...], Setting("The server-side assignors; the first is the default.")
     ] = (
@@ -116,6 +116,10 @@ class GroupSettings:
     ] = 500
 
     def __post_init__(self) -> None:
+        """Check the broker's group settings against their bounds and each other.
+
+        Raises ValueError, which names the setting as server.properties does.
+        """
         for name, setting in declared(GroupSettings).items():
             value = getattr(self, name)
             if (fault := bounds_fault_or_none(setting, value)) is not None:

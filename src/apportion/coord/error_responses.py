@@ -158,7 +158,8 @@ def join_group_error(
 ) -> JoinGroupResponse:
     """Return the group coordinator's error response to JoinGroup.
 
-    It names no member for a consumer group, nor for UNKNOWN_SERVER_ERROR, as in Kafka.
+    As in Kafka, it has no member id where a consumer group refuses (RefusedWithoutMemberId), and
+    with UNKNOWN_SERVER_ERROR.
     """
     is_nameless = (
         isinstance(refusal, RefusedWithoutMemberId) or refusal.code == Code.UNKNOWN_SERVER_ERROR

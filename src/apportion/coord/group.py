@@ -1,4 +1,4 @@
-"""What every kind of group answers, so that `offsets.py` and `admin.py` need not know the kinds."""
+"""The interface of a group of any kind, so that `offsets.py` and `admin.py` know no kinds."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol

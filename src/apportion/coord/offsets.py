@@ -116,7 +116,7 @@ def _commit_error(
     request: GroupRequest[OffsetCommitRequest],
     partitions: tuple[tuple[TopicId, int], ...],
 ) -> Code:
-    """Return the group's error for the sender of the commit, or NONE."""
+    """Return the group's error for the sender of an OffsetCommit, or NONE."""
     body = request.body
     epoch = body.generation_id_or_member_epoch
     try:
@@ -139,7 +139,7 @@ def _touch_session(turn: Turn, body: OffsetCommitRequest) -> None:
 
 
 def check_commit(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
-    """Refuse an OffsetCommit that the group, or its absence, does not allow.
+    """Refuse an OffsetCommit that its group, or the absence of one, does not allow.
 
     Errors: the group's; without a group UNKNOWN_MEMBER_ID if it has offsets, else
     GROUP_ID_NOT_FOUND, which is ILLEGAL_GENERATION before version 9.
@@ -164,7 +164,7 @@ def _commit_partition(
     requested: OffsetCommitRequestPartition,
     commit_error: Code,
 ) -> Code:
-    """Store the offset of one partition, and return NONE or the error."""
+    """Store one partition's offset of an OffsetCommit; return NONE or the error."""
     if topic is None:
         return Code.UNKNOWN_TOPIC_ID if request.version >= 10 else Code.UNKNOWN_TOPIC_OR_PARTITION
     if not 0 <= requested.partition_index < topic.partitions:
@@ -235,6 +235,7 @@ def _fetch_by_name(
     name: str,
     indexes: Iterable[int],
 ) -> OffsetFetchResponseTopic:
+    """Return one topic of an OffsetFetch response up to version 7, which has names only."""
     topic, offsets = topics.named(name), committed.get(name, {})
     partitions = (
         _partition_response(
@@ -248,6 +249,7 @@ def _fetch_by_name(
 def _fetch_group(
     turn: Turn, requested: OffsetFetchRequestGroup, version: int
 ) -> OffsetFetchResponseGroup:
+    """Return one group of an OffsetFetch response, from version 8 on; its error if refused."""
     group = turn.ledger.groups.get(requested.group_id)
     if group is not None:
         try:
@@ -286,6 +288,7 @@ def _fetch_topic(
     requested: OffsetFetchRequestTopics,
     version: int,
 ) -> OffsetFetchResponseTopics:
+    """Return one topic of an OffsetFetch response, by name or (from version 10 on) by id."""
     topic = _resolve_topic_or_none(topics, requested.name, requested.topic_id, version)
     code = Code.UNKNOWN_TOPIC_ID if version >= 10 and topic is None else Code.NONE
     offsets = committed.get(requested.name if topic is None else topic.name, {})
@@ -312,6 +315,7 @@ def _of_topic_or_none(
 def _partition_response(
     kind: Any, index: int, value: OffsetCommitValue | None, code: Code = Code.NONE
 ) -> Any:
+    """Return one partition of an OffsetFetch response; without a commit the offset is -1."""
     value = NO_OFFSET if value is None else value
     return kind(
         partition_index=index,
@@ -384,7 +388,7 @@ def delete_topic_offsets(turn: Turn, topic: str) -> None:
 def _tombstones(
     ledger: Ledger, group_id: str, topic: str, indexes: Iterable[int]
 ) -> list[CoordinatorRecord]:
-    """Return the records that delete those of the offsets that exist."""
+    """Return the records that delete those of a group's committed offsets that exist."""
     committed = ledger.offsets.get(group_id, {}).get(topic, {})
     return [
         records.offset_commit(group_id, topic, index, None)

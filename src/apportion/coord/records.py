@@ -66,7 +66,7 @@ def classic_group(group_id: str, value: GroupMetadataValue | None) -> Coordinato
 def member_metadata(
     group_id: str, member_id: str, value: ConsumerGroupMemberMetadataValue | None
 ) -> CoordinatorRecord:
-    """Return the ConsumerGroupMemberMetadata record of a consumer group's member."""
+    """Return a consumer group member's ConsumerGroupMemberMetadata record; None deletes it."""
     return CoordinatorRecord(
         ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), value
     )

@@ -50,7 +50,7 @@ class Ledger:
         self.offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
-        """Return the consumer group of that id, which must exist."""
+        """Return the coordinator shard's consumer group of that id, which must exist."""
         group = self.groups.get(group_id)
         assert isinstance(group, ConsumerGroup), f"{group_id} is no consumer group"
         return group
@@ -77,7 +77,10 @@ class Ledger:
 def apply_offset_commit(
     ledger: Ledger, key: OffsetCommitKey, value: OffsetCommitValue | None
 ) -> None:
-    """Set or delete one committed offset. A group without offsets has no entry."""
+    """Apply an OffsetCommit record: set or delete one committed offset.
+
+    A group without offsets has no entry.
+    """
     if value is not None:
         ledger.offsets.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = value
         return
@@ -93,8 +96,9 @@ def apply_offset_commit(
 def apply_classic_group(
     ledger: Ledger, key: GroupMetadataKey, value: GroupMetadataValue | None
 ) -> None:
-    """Set or delete the saved state of a classic group; it takes a consumer group's place.
+    """Apply a GroupMetadata record: set or delete the saved state of a classic group.
 
+    It takes a consumer group's place.
     The live state is left alone: `Shard.loaded` makes it for a group that was read from the log.
     """
     group = ledger.classic_group_or_none(key.group)
@@ -146,7 +150,7 @@ def _without_views(value: GroupMetadataValue) -> GroupMetadataValue:
 def apply_group_epoch(
     ledger: Ledger, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
 ) -> None:
-    """Set the epoch and the metadata hash of a consumer group, or delete the group."""
+    """Apply a consumer group's epoch record: set epoch and metadata hash, or delete the group."""
     if value is None:
         if ledger.consumer_group_or_none(key.group_id) is not None:
             del ledger.groups[key.group_id]
@@ -160,7 +164,10 @@ def apply_member_metadata(
     key: ConsumerGroupMemberMetadataKey,
     value: ConsumerGroupMemberMetadataValue | None,
 ) -> None:
-    """Set the metadata of a member, or delete the member with its assignment."""
+    """Apply a consumer group member's metadata record; a tombstone deletes the member.
+
+    Its assignment is deleted, too.
+    """
     if value is not None:
         saved = _consumer_group(ledger, key.group_id).saved
         member = _member(saved, key.member_id)
@@ -191,7 +198,7 @@ def apply_assignment_epoch(
     key: ConsumerGroupTargetAssignmentMetadataKey,
     value: ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> None:
-    """Set the epoch of the target assignment.
+    """Apply a consumer group's record of its target assignment's epoch.
 
     A tombstone resets it as in a new group: it may be the end of an older group of that id.
     """
@@ -206,7 +213,7 @@ def apply_target_assignment(
     key: ConsumerGroupTargetAssignmentMemberKey,
     value: ConsumerGroupTargetAssignmentMemberValue | None,
 ) -> None:
-    """Set or delete the target assignment of a member."""
+    """Apply a consumer group member's target assignment record: set or delete it."""
     if value is not None:
         saved = _consumer_group(ledger, key.group_id).saved
         _member(saved, key.member_id).target = saved.units.assign_units(value.topic_partitions)
@@ -219,7 +226,10 @@ def apply_current_assignment(
     key: ConsumerGroupCurrentMemberAssignmentKey,
     value: ConsumerGroupCurrentMemberAssignmentValue | None,
 ) -> None:
-    """Set the current assignment of a member; a tombstone leaves it with none, and at no epoch."""
+    """Apply a consumer group member's current assignment record.
+
+    A tombstone leaves it with none, and at no epoch.
+    """
     # The member may be gone already: its tombstone must not create it again.
     if value is None and _member_or_none(ledger, key.group_id, key.member_id) is None:
         return
@@ -251,7 +261,7 @@ def ignore_record(ledger: Ledger, key: Any, value: Any) -> None:
 
 
 def _consumer_group(ledger: Ledger, group_id: str) -> ConsumerGroup:
-    """Return the consumer group of that id; create it if there is none.
+    """Return the consumer group that a record names; create it if there is none.
 
     It takes the place of a classic group of that id.
     """
@@ -262,6 +272,7 @@ def _consumer_group(ledger: Ledger, group_id: str) -> ConsumerGroup:
 
 
 def _member(saved: ConsumerGroupSavedState, member_id: str) -> ConsumerGroupMember:
+    """Return the consumer group's member that a record names; create it if it is new."""
     member = saved.members.get(member_id)
     if member is None:
         member = saved.members[member_id] = ConsumerGroupMember(member_id)
@@ -275,7 +286,10 @@ def _member_or_none(ledger: Ledger, group_id: str, member_id: str) -> ConsumerGr
 
 
 def _count_metadata(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, step: int) -> None:
-    """Count the member's subscription, assignor and protocols in (`step` 1) or out (-1)."""
+    """Count a consumer group member's metadata in (`step` 1) or out (-1).
+
+    It is counted by subscription, assignor and protocols.
+    """
     for topic in member.metadata.subscribed_topic_names:
         _count(saved.subscriber_counts, topic, step)
     if member.metadata.server_assignor is not None:

@@ -30,7 +30,7 @@ def arm(turn: Turn) -> None:
 
 
 def expire_offsets(turn: Turn, key: Key) -> None:
-    """Delete expired offsets, of the groups that the key names or of all.
+    """Delete expired committed offsets, of the groups that the key names or of all.
 
     A step that has looked at OFFSETS_PER_STEP offsets ends, and the rest is for the next one.
     """
@@ -52,7 +52,7 @@ def expire_offsets(turn: Turn, key: Key) -> None:
 
 
 def _delete_expired(turn: Turn, group_id: str) -> bool:
-    """Delete the group's expired offsets, and an empty group with the last of them.
+    """Delete a group's expired committed offsets, and an empty group with the last of them.
 
     Returns False if there may be more expired offsets.
     """
@@ -70,7 +70,7 @@ def _delete_expired(turn: Turn, group_id: str) -> bool:
 
 
 def _expired_offsets(turn: Turn, group_id: str) -> Iterator[tuple[str, int]]:
-    """Yield topic and partition of each expired offset of the group."""
+    """Yield topic and partition of each expired committed offset of a group."""
     group = turn.ledger.groups.get(group_id)
     for topic, partitions in turn.ledger.offsets.get(group_id, {}).items():
         for partition, value in partitions.items():
@@ -79,6 +79,7 @@ def _expired_offsets(turn: Turn, group_id: str) -> Iterator[tuple[str, int]]:
 
 
 def _has_expired(turn: Turn, group: Group | None, topic: str, value: OffsetCommitValue) -> bool:
+    """Return whether a committed offset may be deleted (KIP-211)."""
     since_ms = (
         value.commit_timestamp
         if group is None

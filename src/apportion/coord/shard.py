@@ -29,7 +29,7 @@ from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
-from apportion.coord.turn import Action, GroupRequest, Turn
+from apportion.coord.turn import GroupRequest, ShardAction, Turn
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Gone, Instant, Tick, Ticket
@@ -58,9 +58,9 @@ __all__ = [
     "TopicsChanged",
 ]
 
-Handler = Callable[[Turn, GroupRequest[Any]], None]
+ShardHandler = Callable[[Turn, GroupRequest[Any]], None]
 
-HANDLERS: dict[type[Any], Handler] = {
+HANDLERS: dict[type[Any], ShardHandler] = {
     OffsetCommitRequest: offsets.commit_offsets,
     OffsetFetchRequest: offsets.fetch_offsets,
     OffsetDeleteRequest: offsets.delete_offsets,
@@ -73,7 +73,7 @@ HANDLERS: dict[type[Any], Handler] = {
 # For a group that does not exist the API decides its kind, as in Kafka: JoinGroup creates a classic
 # group, ConsumerGroupHeartbeat a consumer group.
 HANDLERS_BY_GROUP: dict[
-    type[Any], dict[type[Any], Handler]
+    type[Any], dict[type[Any], ShardHandler]
 ] = {  # request -> class of the group that it names (NoneType: there is none) -> handler
     ConsumerGroupHeartbeatRequest: {
         NoneType: heartbeat_api.consumer_group_heartbeat,
@@ -132,7 +132,7 @@ class TopicsChanged:
     topics: Topics
 
 
-Event = Arrived | Gone | Tick | TopicsChanged
+ShardEvent = Arrived | Gone | Tick | TopicsChanged
 
 
 class Shard:
@@ -158,7 +158,7 @@ class Shard:
         """Apply a stored record to the saved state, for a start of the broker."""
         APPLY[record.key.__class__](self.ledger, record.key, record.value)
 
-    def loaded(self, now: Instant) -> list[Action]:
+    def loaded(self, now: Instant) -> list[ShardAction]:
         """Begin to serve a `__consumer_offsets` partition whose log has been read to its end.
 
         Return the actions of this step. Every member gets its full timeouts, as after a failover in
@@ -176,7 +176,7 @@ class Shard:
         """Return when the earliest deadline is due (monotonic ms); None if none is armed."""
         return self._deadlines.next_at()
 
-    def step(self, event: Event, now: Instant) -> list[Action]:
+    def step(self, event: ShardEvent, now: Instant) -> list[ShardAction]:
         """Return what follows from an event: records to append, and behind them the responses.
 
         The event is a request to the group coordinator, a closed connection, a due deadline or

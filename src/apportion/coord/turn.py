@@ -14,7 +14,7 @@ from apportion.machine import Caller, Instant, Note, Reply, Ticket
 from apportion.topics import Topics
 
 B = TypeVar("B")
-Action = Append | Reply | Note
+ShardAction = Append | Reply | Note
 
 
 class GroupRequest(NamedTuple, Generic[B]):
@@ -76,7 +76,7 @@ class Turn:
         # `downgrade_if_last_consumer_left`, handed in because `migration` imports the groups
         self.on_members_leaving = on_members_leaving
         self._unappended: list[CoordinatorRecord] = []
-        self._actions: list[Action] = []
+        self._actions: list[ShardAction] = []
 
     @property
     def has_written(self) -> bool:
@@ -121,13 +121,13 @@ class Turn:
         """Write one line to the log of the process."""
         self._actions.append(Note(level, text))
 
-    def close(self) -> list[Action]:
+    def close(self) -> list[ShardAction]:
         """Return the actions of this step of the group coordinator, to be carried out in order."""
         self._append_records()
         return self._actions
 
     def _append_records(self) -> None:
-        """Turn the records emitted so far into one batch to append to `__consumer_offsets`."""
+        """Add an action that appends the records emitted so far to `__consumer_offsets`."""
         if self._unappended:
             self._actions.append(Append(tuple(self._unappended)))
             self._unappended = []

@@ -47,6 +47,7 @@ class LoopDriver:
         broken: Callable[[Exception], None],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
+        """Keep the machine and its callbacks, for a server's asyncio loop."""
         self._machine = machine
         self._sync = sync
         self._carry_out = carry_out
@@ -122,6 +123,7 @@ class LoopDriver:
         future.add_done_callback(lambda done: self._flushed(flush, done.exception()))
 
     def _flushed(self, flush: Flush, error: BaseException | None) -> None:
+        """Give the machine the end of a flush as an event, on the loop's thread."""
         self._flushing = None
         self.post(
             Flushed(flush.flush_seq) if error is None else FlushFailed(flush.flush_seq, str(error))

@@ -40,6 +40,7 @@ class ThreadDriver(Generic[E, A]):
         on_crash: Callable[[BaseException], None],
         concurrent_calls: int = 1,
     ) -> None:
+        """Keep the machine and its callbacks; `start` starts the threads."""
         self._machine = machine
         self._perform = perform
         self._after_step = after_step

@@ -10,7 +10,10 @@ class Backoff:
     """
 
     def __init__(self, first_ms: int, longest_ms: int, limit_ms: int) -> None:
-        """first_ms, longest_ms: delays. limit_ms: of `may_keep_waiting`."""
+        """Begin without a failure.
+
+        first_ms, longest_ms: the shortest and the longest delay. limit_ms: of `may_keep_waiting`.
+        """
         self.not_before_ms = 0
         self._first_ms, self._longest_ms, self._limit_ms = first_ms, longest_ms, limit_ms
         self._failures = 0
@@ -25,7 +28,7 @@ class Backoff:
         self._failures, self._waiting_since_ms = 0, None
 
     def record_failure(self, now: Instant, free: int = 0) -> None:
-        """Delay the next request; the first `free` failures in a row cost nothing."""
+        """Delay a member's next request; the first `free` failures in a row cost nothing."""
         doublings = self._failures - free
         self._failures += 1
         # 20 doublings are more than any limit; the shift must not grow without end

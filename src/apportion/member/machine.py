@@ -1,4 +1,4 @@
-"""What the members of both group protocols have in common, as a state machine.
+"""The part of a member's state machine that both group protocols share.
 
 A member has one request to its coordinator in flight at a time. Before the first one, and after an
 error that says so, it looks up the coordinator (FindCoordinator). It repeats failed requests with
@@ -14,14 +14,11 @@ from typing import ClassVar, Generic, TypeVar
 from apportion.errors import Code, Refused
 from apportion.machine import Instant, Note, Tick
 from apportion.member.backoff import Backoff
-from apportion.member.classic.requests import ClassicSettings
-from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     SILENT,
     Action,
     Adopted,
     Answered,
-    Assignment,
     CoordinatorFound,
     Event,
     Failed,
@@ -29,8 +26,9 @@ from apportion.member.membership import (
     Leave,
     Left,
     Lost,
-    MemberRequest,
-    MemberResponse,
+    MemberAssignment,
+    MembershipRequest,
+    MembershipResponse,
     MembershipState,
     Polled,
     SendToCoordinator,
@@ -38,8 +36,9 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.reactions import Reaction, reaction
+from apportion.member.settings import MemberSettings
 
-S = TypeVar("S", bound=ConsumerSettings | ClassicSettings)
+S = TypeVar("S", bound=MemberSettings)
 
 
 class MemberMachine(ABC, Generic[S]):
@@ -49,6 +48,7 @@ class MemberMachine(ABC, Generic[S]):
     """state -> states that may follow, the table of the protocol"""
 
     def __init__(self, settings: S) -> None:
+        """Begin outside the group, without topics or a known coordinator."""
         self.settings = settings
         self.state = MembershipState.UNSUBSCRIBED
         self._error: Failed | None = None
@@ -78,13 +78,20 @@ class MemberMachine(ABC, Generic[S]):
         return times
 
     def step(self, event: Event, now: Instant) -> list[Action]:
-        """Return the actions that `event` causes, in order."""
+        """Apply an event to a group member and return the actions that follow, in order.
+
+        The driver of a client or of the simulator calls it, for members of either protocol.
+        """
         actions: list[Action] = []
         self._apply_event(event, actions, now)
         self._send_if_due(actions, now)
         return actions
 
     def _apply_event(self, event: Event, actions: list[Action], now: Instant) -> None:
+        """Apply an event to the member's state, and add the actions that follow.
+
+        A response to any request but the one in flight is ignored.
+        """
         in_flight = self._in_flight
         match event:
             case Subscribe(topics):
@@ -129,7 +136,7 @@ class MemberMachine(ABC, Generic[S]):
         """Change the subscription; join if the member is in no group. topics: sorted."""
 
     @abstractmethod
-    def _adopt(self, incarnation: int, adopted: Assignment) -> None:
+    def _adopt(self, incarnation: int, adopted: MemberAssignment) -> None:
         """Record what the owner uses, if it was offered in this incarnation."""
 
     def _restart_poll_timer(self, now: Instant) -> None:
@@ -157,7 +164,11 @@ class MemberMachine(ABC, Generic[S]):
 
     @abstractmethod
     def _apply_response(
-        self, request: MemberRequest, response: MemberResponse, actions: list[Action], now: Instant
+        self,
+        request: MembershipRequest,
+        response: MembershipResponse,
+        actions: list[Action],
+        now: Instant,
     ) -> None:
         """Apply the response to `request`, be it an error or not."""
 
@@ -169,7 +180,7 @@ class MemberMachine(ABC, Generic[S]):
         actions: list[Action],
         now: Instant,
     ) -> None:
-        """Retry a request without a response, at a coordinator that is looked up again."""
+        """Retry a member's request that got no response, at a coordinator that is looked up."""
         if self.state is MembershipState.LEAVING:
             # One attempt is enough: the session of a member without heartbeats expires.
             self._finish_leaving(actions, is_confirmed=False)
@@ -183,7 +194,7 @@ class MemberMachine(ABC, Generic[S]):
             self._retry(request, now)
 
     @abstractmethod
-    def _retry(self, request: MemberRequest | None, now: Instant, free: int = 0) -> None:
+    def _retry(self, request: MembershipRequest | None, now: Instant, free: int = 0) -> None:
         """Send the request again after a backoff; None: the coordinator was not found.
 
         free: so many failures in a row cost no time.
@@ -208,7 +219,10 @@ class MemberMachine(ABC, Generic[S]):
         """Leave because the owner did not poll in time, as `_leave` does."""
 
     def _finish_leaving(self, actions: list[Action], *, is_confirmed: bool) -> None:
-        """Enter UNSUBSCRIBED or STALE. is_confirmed: as in `Left`."""
+        """End the membership after a leave: enter UNSUBSCRIBED or STALE.
+
+        is_confirmed: as in `Left`.
+        """
         if self.state is not MembershipState.UNSUBSCRIBED:
             self._enter(
                 MembershipState.STALE if self._becomes_stale else MembershipState.UNSUBSCRIBED
@@ -219,7 +233,7 @@ class MemberMachine(ABC, Generic[S]):
             actions.append(Left(is_confirmed))
 
     def _fail(self, code: Code, why: str, actions: list[Action]) -> None:
-        """Enter FATAL, reporting everything owned as lost."""
+        """End the membership for good (FATAL), reporting everything owned as lost."""
         self._error = Failed(code, why)
         self._poll_deadline_ms = None
         # Lost first: it reports the incarnation and partitions that the reset below forgets.
@@ -246,7 +260,7 @@ class MemberMachine(ABC, Generic[S]):
     # requests
 
     def _send_if_due(self, actions: list[Action], now: Instant) -> None:
-        """Send the request that the state calls for, unless it has to wait."""
+        """Send the request that the member's state calls for, unless it has to wait."""
         if self.state in SILENT:
             return
         # The leave is not repeated either (KIP-848): one attempt, then the session timeout.
@@ -292,7 +306,7 @@ class MemberMachine(ABC, Generic[S]):
         """Return whether the request in flight is the leave."""
 
     @abstractmethod
-    def _build_request(self) -> tuple[MemberRequest, int]:
+    def _build_request(self) -> tuple[MembershipRequest, int]:
         """Return the request that the state calls for, and its timeout in ms.
 
         Raises Refused if the membership has to end instead.

@@ -2,7 +2,7 @@
 
 Events come from the owner (`Subscribe`, `Adopted`...) and from the driver that performs the
 actions; actions are requests to the cluster and messages to the owner. All are values. An
-`Assignment` is sorted, so equal sets of partitions are equal assignments.
+`MemberAssignment` is sorted, so equal sets of partitions are equal assignments.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,14 +25,14 @@ from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRespon
 from apportion.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-MemberRequest = (
+MembershipRequest = (
     ConsumerGroupHeartbeatRequest
     | JoinGroupRequest
     | SyncGroupRequest
     | HeartbeatRequest
     | LeaveGroupRequest
 )
-MemberResponse = (
+MembershipResponse = (
     ConsumerGroupHeartbeatResponse
     | JoinGroupResponse
     | SyncGroupResponse
@@ -41,16 +41,16 @@ MemberResponse = (
 )
 
 
-Assignment = tuple[IdPartition, ...]
+MemberAssignment = tuple[IdPartition, ...]
 """Partitions in order, each once."""
 
 
-def assignment(partitions: Iterable[IdPartition]) -> Assignment:
+def assignment(partitions: Iterable[IdPartition]) -> MemberAssignment:
     """Return the partitions as an assignment."""
     return tuple(sorted(dict.fromkeys(partitions)))
 
 
-def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> Assignment:
+def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> MemberAssignment:
     """Return the assignment in a ConsumerGroupHeartbeat or ConsumerGroupDescribe response."""
     return assignment(
         IdPartition(bytes(topic.topic_id), number)
@@ -59,7 +59,7 @@ def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> Assign
     )
 
 
-def to_wire(owned: Assignment) -> tuple[TopicPartitions, ...]:
+def to_wire(owned: MemberAssignment) -> tuple[TopicPartitions, ...]:
     """Return a member's owned partitions as its ConsumerGroupHeartbeat request reports them."""
     by_topic: dict[TopicId, list[int]] = {}
     for topic_id, partition in owned:
@@ -70,7 +70,7 @@ def to_wire(owned: Assignment) -> tuple[TopicPartitions, ...]:
     )
 
 
-def minus(left: Assignment, right: Assignment) -> Assignment:
+def minus(left: MemberAssignment, right: MemberAssignment) -> MemberAssignment:
     """Return the partitions of `left` that are not in `right`."""
     without = dict.fromkeys(right)
     return tuple(partition for partition in left if partition not in without)
@@ -123,7 +123,7 @@ class Adopted:
     """
 
     incarnation: int
-    assignment: Assignment
+    assignment: MemberAssignment
 
 
 @dataclass(slots=True, frozen=True)
@@ -185,7 +185,7 @@ class Answered:
     """The coordinator's response to the request with this id."""
 
     request_id: int
-    response: MemberResponse
+    response: MembershipResponse
 
 
 @dataclass(slots=True, frozen=True)
@@ -258,7 +258,7 @@ class SendToCoordinator:
     """Send the request, then answer `Answered`, or `Unanswered` after `timeout_ms`."""
 
     request_id: int
-    request: MemberRequest
+    request: MembershipRequest
     timeout_ms: int
 
 
@@ -293,9 +293,9 @@ class Offer:
     """
 
     incarnation: int
-    target: Assignment
-    revoke: Assignment
-    add: Assignment
+    target: MemberAssignment
+    revoke: MemberAssignment
+    add: MemberAssignment
 
 
 @dataclass(slots=True, frozen=True)
@@ -306,7 +306,7 @@ class Lost:
     """
 
     incarnation: int
-    assignment: Assignment
+    assignment: MemberAssignment
 
 
 @dataclass(slots=True, frozen=True)
@@ -337,8 +337,8 @@ class View:
     epoch: int
     state: MembershipState
     incarnation: int
-    target: Assignment | None
-    owned: Assignment
+    target: MemberAssignment | None
+    owned: MemberAssignment
     last_accepted_ms: int | None
     error: Failed | None
 
@@ -366,7 +366,7 @@ Action = (
 )
 
 
-def owned_or_offered(owned: Assignment, target: Assignment | None) -> Assignment:
+def owned_or_offered(owned: MemberAssignment, target: MemberAssignment | None) -> MemberAssignment:
     """Return the partitions that a heartbeat or JoinGroup reports as owned.
 
     The coordinator must not assign them to others. They are all that the owner has adopted, even

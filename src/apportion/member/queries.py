@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from apportion.member.membership import Assignment, View
+from apportion.member.membership import MemberAssignment, View
 from apportion.member.streams.assignor import TaskShare
 from apportion.topics import TopicIdPartition
 
@@ -34,7 +34,7 @@ class ResolveTopicNames:
     Answer: tuple[TopicIdPartition, ...] in order, without topics that the cluster does not know.
     """
 
-    partitions: Assignment
+    partitions: MemberAssignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class AdoptAssignment:
     """
 
     incarnation: int
-    target: Assignment
+    target: MemberAssignment
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a client does about each error code, as one table: API by error code.
+"""A client's reaction to each error code, as one table: API by error code.
 
 An error that no row names is raised to the caller; in a member's heartbeat it ends the membership.
 How long and how often to retry is the caller's decision.
@@ -10,7 +10,7 @@ from apportion.errors import Code
 
 
 class Reaction(Enum):
-    """What a client does about a response."""
+    """A client's reaction to a response."""
 
     ACCEPT = "the request has succeeded"
     RETRY = "send the request to the same broker again, after a pause"

@@ -17,6 +17,7 @@ import numpy as np
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.node.topic_rules import TopicRules
+from apportion.settings import MOST_INT64
 from apportion.wire.batch import HEADER_BYTES, BatchHeader, read_header
 from apportion.wire.batch_rewrite import recompress, stamp_append_time, stamp_create_time
 from apportion.wire.compression import GZIP, NONE, DecompressionLimitExceeded, decompress
@@ -31,7 +32,7 @@ GZIP_COST = 8
 """The cost of compressing a byte with gzip, where any other work on a byte costs 1: it takes a
 second for 5 MB of some data.
 """
-NEVER_TOO_OLD_MS = NEVER_TOO_LATE_MS = 2**63 - 1
+NEVER_TOO_OLD_MS = NEVER_TOO_LATE_MS = MOST_INT64
 """The default of `message.timestamp.before.max.ms`, and the value by which nothing comes from the
 future.
 """
@@ -39,7 +40,7 @@ NO_TIMESTAMP = -1
 
 
 class ValidationBudget:
-    """How much of one Produce request may still be inspected.
+    """Budget for inspecting the batches of one Produce request: the part that is left.
 
     records: how many records, in batches of any kind.
     size_bytes: how many bytes to decompress or to compress again; gzip counts GZIP_COST times.
@@ -95,6 +96,10 @@ class BudgetExceeded(Refused):
     """
 
     def __init__(self, what: str, *, is_alone: bool) -> None:
+        """Create the error. what: the size of the batch, for the text.
+
+        is_alone: the batch alone exceeds the whole budget of a Produce request.
+        """
         code = Code.MESSAGE_TOO_LARGE if is_alone else Code.REQUEST_TIMED_OUT
         beside = "" if is_alone else ", beside the other batches of the request"
         super().__init__(
@@ -103,7 +108,7 @@ class BudgetExceeded(Refused):
 
 
 class RecordError(NamedTuple):
-    """Why one record of a batch was refused, for the Produce response (KIP-467)."""
+    """One refused record of a batch and the reason, for the Produce response (KIP-467)."""
 
     batch_index: int
     why: str

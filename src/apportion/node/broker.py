@@ -1,4 +1,4 @@
-"""What the request handlers share: settings, address, flush gate, topics and partitions."""
+"""The context that request handlers share: settings, address, flush gate, topics, partitions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from apportion.node.topics import TopicService
 
 
 class Address(NamedTuple):
-    """Where clients reach this broker."""
+    """Host and port at which clients reach this broker."""
 
     host: str
     port: int
@@ -64,5 +64,5 @@ class BrokerContext:
         )
 
 
-Handler = Callable[[BrokerContext, Arrived, Instant], Answer | None]
+BrokerHandler = Callable[[BrokerContext, Arrived, Instant], Answer | None]
 """Answers a request, or parks it and returns None."""

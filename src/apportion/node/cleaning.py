@@ -12,7 +12,7 @@ from apportion.deadlines import Deadlines, Key
 from apportion.machine import Instant, Note
 from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import Partition
-from apportion.node.topics import OFFSETS_TOPIC
+from apportion.node.topics import OFFSETS_TOPIC, TOPIC_SETTINGS
 from apportion.store.compact import CleanerPause, clean_log, is_dirty_enough
 from apportion.store.disk import Damaged, DiskError
 
@@ -27,7 +27,7 @@ PAUSE_MS = 10  # between two steps of a few milliseconds each
 RETRY_MS = 60_000  # the pause after an error of the disk
 # Without the day, a reader that follows the log and is late would keep a member that has left
 # (decision 26).
-DELETE_RETENTION_MS = 86_400_000  # Kafka's delete.retention.ms: how long tombstones are kept
+DELETE_RETENTION_MS = int(TOPIC_SETTINGS["delete.retention.ms"])  # how long tombstones are kept
 
 
 class CleaningJob:

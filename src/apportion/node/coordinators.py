@@ -1,7 +1,7 @@
 """The coordinator shards of this broker, one for each partition of `__consumer_offsets` in use.
 
-A group belongs to the shard that `shard_of` names. What a step of a shard appends becomes one batch
-of its partition, and every response waits until all that its shard has appended is durable. A
+A group belongs to the shard that `shard_of` names. The records of a step of a shard become one
+batch of its partition, and every response waits until all that its shard has appended is durable. A
 request about several groups is split, and its responses are joined under one ticket.
 """
 
@@ -219,7 +219,7 @@ class Coordinators:
         # The load belongs to the unit of work that needs it: if that fails, the shard is loaded
         # again.
         self._stepped.append(hosted)
-        # What the shard answers may tell of topics, so it waits for those, too.
+        # The shard's responses may tell of topics, so they wait for those, too.
         hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
         self._perform(hosted, shard.loaded(now), now)
         return hosted
@@ -276,7 +276,7 @@ class Coordinators:
         self._arm(hosted)
 
     def _arm(self, hosted: HostedShard, from_ms: int = 0) -> None:
-        """Arm the next deadline of the coordinator shard, at `from_ms` at the earliest."""
+        """Arm the next deadline of a coordinator shard, at `from_ms` at the earliest."""
         wake_ms = hosted.shard.wake_at()
         if wake_ms is None:
             self._broker.deadlines.disarm(hosted.deadline)

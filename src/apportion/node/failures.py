@@ -74,7 +74,7 @@ class StepFailures:
         return notes
 
     def __bool__(self) -> bool:
-        """Whether there is anything to count."""
+        """Return whether there is anything to count."""
         return bool(self._repeats)
 
 

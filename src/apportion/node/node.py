@@ -2,8 +2,8 @@
 
 `step` hands a request to its handler, or to the coordinator shard of its group; then it announces
 new topics to the shards, retries the delayed fetches whose partitions have changed, and asks for a
-flush if anything was written. A reply leaves when everything it tells of is on the disk. What
-happens when a step fails is explained in `unit_of_work.py`. The node knows no sockets, clocks or
+flush if anything was written. A reply leaves when everything it tells of is on the disk.
+`unit_of_work.py` explains what happens when a step fails. The node knows no sockets, clocks or
 threads.
 """
 
@@ -25,7 +25,7 @@ from apportion.machine import (
     Tick,
     Ticket,
 )
-from apportion.node.broker import Address, BrokerContext, Handler
+from apportion.node.broker import Address, BrokerContext, BrokerHandler
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import Coordinators
 from apportion.node.delayed_fetches import DelayedFetches
@@ -55,7 +55,7 @@ from apportion.store.disk import Disk, DiskError
 from apportion.store.metadata_log import MetadataLog
 from apportion.topics import IdPartition, Topics
 
-HANDLERS: dict[type, Handler] = {
+HANDLERS: dict[type, BrokerHandler] = {
     request: handler
     for family in (admin, cluster, configs, delete_records, fetch, offsets, producer_ids, produce)
     for request, handler in family.HANDLERS.items()
@@ -223,7 +223,7 @@ class Node:
         return self._sender.take_actions()
 
     def _fail(self, request: Arrived, code: Code) -> None:
-        """Answer the request with `code`, and forget it everywhere.
+        """Answer a request of a failed step with `code`, and forget it everywhere.
 
         A part of a split request fails the whole request.
         """

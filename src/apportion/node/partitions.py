@@ -11,7 +11,8 @@ from apportion.errors import Code, Refused
 from apportion.node.flush_gate import FlushGate
 from apportion.node.producers import ProducerStates
 from apportion.store.disk import Disk, DiskError
-from apportion.store.log import Log, LogSettings
+from apportion.store.log import Log
+from apportion.store.settings import LogSettings
 from apportion.topics import Topic, TopicId, Topics
 from apportion.wire.batch import BatchHeader, Headers, encode_batch, read_header
 from apportion.wire.batch_rewrite import set_base_offset

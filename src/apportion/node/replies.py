@@ -28,7 +28,7 @@ class ReplySender:
         self.actions: list[Any] = []
 
     def send_when_durable(self, flush_seq: int, reply: PendingReply) -> None:
-        """Send the broker's reply when flush `flush_seq` has succeeded."""
+        """Send the broker's reply, or hold it until flush `flush_seq` has succeeded."""
         self._of_unit.append(reply)
         if flush_gate.may_send(flush_seq, self._flush_gate.durable_seq):
             self.send(reply)

@@ -26,7 +26,7 @@ PAUSE_MS = 10  # between two steps of one check
 
 
 class SegmentInfo(NamedTuple):
-    """What the rule needs to know of a segment."""
+    """The facts of a log segment that the retention rule needs."""
 
     next_offset: int
     size_bytes: int

@@ -84,7 +84,7 @@ class Rollback:
         self.is_running = False
 
     def _cut_back(self, partition: Partition, now: Instant) -> None:
-        """Cut a partition back after a failed flush; reload its coordinator shard, if any."""
+        """Cut a partition back to its last good flush; reload its coordinator shard, if any."""
         partition.cut_back()
         self._wake_fetches(partition)
         # The shard knows of records that are gone, so it has to be read again.

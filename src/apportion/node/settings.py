@@ -2,11 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 from apportion.coord.config import GroupSettings, dotted
-from apportion.settings import Setting, bounds_fault_or_none, declared
+from apportion.settings import (
+    MOST_INT32,
+    MOST_INT64,
+    Setting,
+    bounds_fault_or_none,
+    declared,
+    nearest_or_none,
+)
+from apportion.store.settings import LogSettings
 
 RETENTIONS = ("log_retention_hours", "log_retention_minutes", "log_retention_ms")
 """Of those that are set, the last one counts; a negative number stands for ever."""
@@ -43,7 +50,7 @@ class BrokerSettings:
     message_max_bytes: Annotated[int, Setting("The largest record batch.", at_least=1)] = 1_048_588
     log_segment_bytes: Annotated[
         int, Setting("The size at which a log begins a new segment.", at_least=1)
-    ] = 1_073_741_824
+    ] = LogSettings().segment_bytes
     log_roll_hours: Annotated[
         int, Setting("The age at which a log begins a new segment, in hours.", at_least=1)
     ] = 168
@@ -76,7 +83,7 @@ class BrokerSettings:
     ] = "CreateTime"
     log_message_timestamp_before_max_ms: Annotated[
         int, Setting("How far a record's timestamp may lie before the broker's clock.", at_least=0)
-    ] = 9_223_372_036_854_775_807
+    ] = MOST_INT64
     log_message_timestamp_after_max_ms: Annotated[
         int, Setting("How far a record's timestamp may lie after the broker's clock.", at_least=0)
     ] = 3_600_000
@@ -103,7 +110,7 @@ class BrokerSettings:
         104_857_600
     )
     max_connections: Annotated[int, Setting("The most connections at one time.", at_least=1)] = (
-        2_147_483_647
+        MOST_INT32
     )
     apportion_connection_max_inflight_requests: Annotated[
         int,
@@ -197,6 +204,7 @@ class BrokerSettings:
             if value is not None and (fault := bounds_fault_or_none(setting, value)) is not None:
                 raise SettingRefused(f"{dotted(name)} must {fault}, not {value}.")
         for name in RETENTIONS:
+            # Kafka refuses 0, too: each check would delete all records.
             if getattr(self, name) == 0:
                 raise SettingRefused(f"{dotted(name)} must be at least 1, or -1 for ever, not 0.")
         if self.log_message_timestamp_type not in TIMESTAMP_TYPES:
@@ -230,16 +238,19 @@ def host_and_port(listeners: str, name: str = "listeners") -> tuple[str, int]:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    """Return the sentence for an unknown broker setting, with the nearest name."""
+    """Return the sentence for an unknown broker setting, with the nearest name in its form."""
     if dotted(name) in ("log.dir", "log.dirs"):
         return f"{dotted(name)} is given as --data-dir."
-    near = get_close_matches(name.replace(".", "_"), known, n=1, cutoff=0.6)
-    hint = f"; did you mean {dotted(near[0])}?" if near else "."
-    return f"there is no setting {name!r}{hint}"
+    near = nearest_or_none(name.replace(".", "_"), known)
+    if near is None:
+        return f"there is no setting {name!r}."
+    # As it was written: a keyword argument of EmbeddedBroker cannot have dots.
+    return f"there is no setting {name!r}; did you mean {dotted(near) if '.' in name else near}?"
 
 
 def _parsed(name: str, value: Any, default: Any) -> Any:
     """Return a broker setting's value in the type of its default; texts are read as by Kafka."""
+    # Before the numbers, because in Python a bool is an int.
     if isinstance(default, bool):
         if isinstance(value, bool):
             return value

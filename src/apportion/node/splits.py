@@ -21,7 +21,7 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetch
 
 
 class RequestSplit(NamedTuple):
-    """How one kind of request is split, and its responses are joined.
+    """Functions that split one kind of request and join its responses.
 
     parts: returns (group id, request) pairs.
     """
@@ -48,7 +48,10 @@ def _describe_consumer_groups_parts(request: ConsumerGroupDescribeRequest) -> li
 
 
 def _describe_groups_parts(request: DescribeGroupsRequest) -> list[tuple[str, Any]]:
-    """Split DescribeGroups into one request for each group; a repeated name counts once."""
+    """Split DescribeGroups into a request for each group, which goes to the group's shard.
+
+    A repeated name counts once.
+    """
     operations = request.include_authorized_operations
     return [
         (

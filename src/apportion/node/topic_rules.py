@@ -7,7 +7,7 @@ deletes by them, and a log is laid out by them.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.store.log import LogSettings
+from apportion.store.settings import LogSettings
 from apportion.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 CODECS = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
@@ -37,7 +37,7 @@ class TopicRules(NamedTuple):
 
     @property
     def has_retention(self) -> bool:
-        """Whether records are deleted by age or by size."""
+        """Return whether records are deleted by age or by size."""
         return self.is_deleted and (self.retention_ms >= 0 or self.retention_bytes >= 0)
 
     @property

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from re import fullmatch
 
 from apportion.errors import Code, Refused
-from apportion.settings import nearest_or_none
+from apportion.node.settings import TIMESTAMP_TYPES
+from apportion.settings import MOST_INT64, nearest_or_none
 
-# What Kafka would refuse is refused here, too: a program that creates its topics here must be able
-# to do so there.
+# Kafka's bounds, so that a program that creates its topics here is able to do so there.
 MINIMUMS = {  # settings that are whole numbers -> Kafka's minimum
     "delete.retention.ms": 0,
     "file.delete.delay.ms": 0,
@@ -40,7 +40,7 @@ BOOLEAN = ("false", "true")
 CHOICES = {  # settings that are words -> the values they may have
     "cleanup.policy": ("compact", "delete"),
     "compression.type": ("gzip", "lz4", "producer", "snappy", "uncompressed", "zstd"),
-    "message.timestamp.type": ("CreateTime", "LogAppendTime"),
+    "message.timestamp.type": TIMESTAMP_TYPES,
     "preallocate": BOOLEAN,
     "unclean.leader.election.enable": BOOLEAN,
 }
@@ -55,7 +55,7 @@ UNSUPPORTED = {
     "leader.replication.throttled.replicas": ("", 7, "replication, for there is one broker"),
     "local.retention.bytes": ("-2", 5, "tiered storage"),
     "local.retention.ms": ("-2", 5, "tiered storage"),
-    "max.compaction.lag.ms": ("9223372036854775807", 5, "compaction of topics"),
+    "max.compaction.lag.ms": (str(MOST_INT64), 5, "compaction of topics"),
     "remote.log.copy.disable": ("false", 1, "tiered storage"),
     "remote.log.delete.on.disable": ("false", 1, "tiered storage"),
     "remote.storage.enable": ("false", 1, "tiered storage"),
@@ -142,6 +142,7 @@ def config_type(name: str) -> int:
 
 
 def _is_ratio(text: str) -> bool:
+    """Return whether a topic setting, such as min.cleanable.dirty.ratio, is from 0 to 1."""
     try:
         return 0 <= float(text) <= 1
     except ValueError:

@@ -16,7 +16,9 @@ from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topic_settings import UNSUPPORTED, check_settings
+from apportion.settings import MOST_INT64
 from apportion.store.metadata_log import MetadataLog
+from apportion.store.settings import LogSettings
 from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -25,31 +27,47 @@ DEFAULT_COUNT = -1  # a partition count that stands for num.partitions
 MAX_NEW_PARTITIONS = 10_000
 PRODUCER_ID_BLOCK = 1000  # producer ids are taken from the catalog in blocks of this size
 
-# a topic's settings -> Kafka's defaults; those that follow a broker setting stand in `configs_of`
+
+def _topic_settings_of(settings: BrokerSettings) -> dict[str, str]:
+    """Return the settings that a topic has from its broker, where it has none of its own."""
+    return {
+        "max.message.bytes": str(settings.message_max_bytes),
+        "message.timestamp.after.max.ms": str(settings.log_message_timestamp_after_max_ms),
+        "message.timestamp.before.max.ms": str(settings.log_message_timestamp_before_max_ms),
+        "message.timestamp.type": settings.log_message_timestamp_type,
+        "retention.bytes": str(settings.log_retention_bytes),
+        "retention.ms": str(settings.retention_ms),
+        "segment.bytes": str(settings.log_segment_bytes),
+        "segment.ms": str(settings.roll_ms),
+    }
+
+
 TOPIC_SETTINGS = {
-    "cleanup.policy": "delete",
-    "compression.type": "producer",
-    "delete.retention.ms": "86400000",
-    "file.delete.delay.ms": "60000",
-    "flush.messages": "9223372036854775807",
-    "flush.ms": "9223372036854775807",
-    "index.interval.bytes": "4096",
-    "max.message.bytes": "1048588",
-    "message.timestamp.after.max.ms": "3600000",
-    "message.timestamp.before.max.ms": "9223372036854775807",
-    "message.timestamp.type": "CreateTime",
-    "min.cleanable.dirty.ratio": "0.5",
-    "min.compaction.lag.ms": "0",
-    "min.insync.replicas": "1",
-    "preallocate": "false",
-    "retention.bytes": "-1",
-    "retention.ms": "604800000",
-    "segment.bytes": "1073741824",
-    "segment.index.bytes": "10485760",
-    "segment.jitter.ms": "0",
-    "segment.ms": "604800000",
-    "unclean.leader.election.enable": "false",
-} | {name: default for name, (default, _, _) in UNSUPPORTED.items()}
+    **dict(
+        sorted(
+            {
+                **_topic_settings_of(BrokerSettings()),
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "delete.retention.ms": "86400000",
+                "file.delete.delay.ms": "60000",
+                "flush.messages": str(MOST_INT64),
+                "flush.ms": str(MOST_INT64),
+                "index.interval.bytes": str(LogSettings().index_interval_bytes),
+                "min.cleanable.dirty.ratio": "0.5",
+                "min.compaction.lag.ms": "0",
+                "min.insync.replicas": "1",
+                "preallocate": "false",
+                "retention.ms": "604800000",  # Kafka's; by ours, records stay (decision 43)
+                "segment.index.bytes": "10485760",
+                "segment.jitter.ms": "0",
+                "unclean.leader.election.enable": "false",
+            }.items()
+        )
+    ),
+    **{name: default for name, (default, _, _) in UNSUPPORTED.items()},
+}
+"""A topic's settings -> Kafka's defaults."""
 OFFSETS_TOPIC_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 
@@ -121,7 +139,7 @@ class TopicService:
 
     @property
     def cut_bytes(self) -> int:
-        """How many bytes at the end of the catalog could not be read at the start."""
+        """Return how many bytes at the end of the catalog could not be read at the start."""
         return self._metadata_log.truncated_bytes
 
     def finish_recovery(self, fresh: bytes) -> None:
@@ -291,19 +309,9 @@ class TopicService:
         """
         own = self._metadata_log.config_of(name) if new_settings is None else new_settings
         settings = self._settings
-        is_offsets = name == OFFSETS_TOPIC
-        from_broker = {
-            "max.message.bytes": str(settings.message_max_bytes),
-            "message.timestamp.after.max.ms": str(settings.log_message_timestamp_after_max_ms),
-            "message.timestamp.before.max.ms": str(settings.log_message_timestamp_before_max_ms),
-            "message.timestamp.type": settings.log_message_timestamp_type,
-            "retention.bytes": str(settings.log_retention_bytes),
-            "retention.ms": str(settings.retention_ms),
-            "segment.bytes": str(
-                settings.offsets_topic_segment_bytes if is_offsets else settings.log_segment_bytes
-            ),
-            "segment.ms": str(settings.roll_ms),
-        }
+        from_broker = _topic_settings_of(settings)
+        if name == OFFSETS_TOPIC:
+            from_broker["segment.bytes"] = str(settings.offsets_topic_segment_bytes)
         entries = []
         for key, default in TOPIC_SETTINGS.items():
             value = own.get(key)

@@ -14,9 +14,9 @@ trace that later steps could stumble over.**
   deadline.
 - Earlier units stand. Later ones are not lost: they are in `Node._units`, in
   `DelayedFetches.ready` or among the deadlines until they begin, and the deadline RETRY runs them:
-  at once, or after a pause where failures follow each other. What always fails is tried once a
-  second, and delays neither the flush nor any other unit.
-- Whatever else a unit changes must change in one place that cannot fail, or be safe to do twice.
+  at once, or after a pause where failures follow each other. A unit that always fails is tried
+  once a second, and delays neither the flush nor any other unit.
+- All other changes of a unit must happen in one place that cannot fail, or be safe to do twice.
 
 If an error strikes while a flush is being put together, nobody knows what the next flush would
 cover; so that counts as a flush that the disk refused. If the rollback itself fails, nothing is

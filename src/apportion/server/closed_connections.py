@@ -1,4 +1,4 @@
-"""Which closed connections get a line in the log, and which are only counted.
+"""Rule for the log lines of closed connections: the first of a kind gets one, others are counted.
 
 A peer that sends garbage all day must not fill the disk with log lines. For each host, the first
 connection that is closed for a kind of reason is logged at once, up to MAX_LINES_PER_HOST kinds.
@@ -44,7 +44,7 @@ class ClosedConnectionLog:
         self._hosts: dict[str, _HostCounts] = {}
 
     def __len__(self) -> int:
-        """How many hosts are counted apart now."""
+        """Return how many hosts are counted apart now."""
         return len(self._hosts)
 
     def line_or_none(self, host: str, peer: str, reason: str) -> str | None:

@@ -47,7 +47,7 @@ class ResponseSlot:
 
 
 class RequestReceiver(Protocol):
-    """What a connection needs of its server, which is `Server`."""
+    """The part of `Server` that its connections use."""
 
     settings: BrokerSettings
 

@@ -45,6 +45,10 @@ class EmbeddedBroker:
     def __init__(
         self, data_dir: str | Path | None = None, **settings: Unpack[BrokerOptions]
     ) -> None:
+        """Start the broker on a thread of its own; return once it listens.
+
+        Raises TimeoutError if it has not started in time.
+        """
         for name in settings:
             if (remedy := REMEDIES.get(name.replace(".", "_"))) is not None:
                 raise SettingRefused(

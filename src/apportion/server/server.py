@@ -41,6 +41,7 @@ class Server:
     """
 
     def __init__(self, settings: BrokerSettings, data_dir: str | Path) -> None:
+        """Open the broker's data directory; `start` begins to listen."""
         self.settings = settings
         self._disk = RealDisk(data_dir)
         self._unanswered: dict[Ticket, tuple[ServerConnection, ResponseSlot]] = {}

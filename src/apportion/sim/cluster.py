@@ -18,6 +18,7 @@ class SimulatedCluster:
     """All actors of one simulation. No process runs before `start`."""
 
     def __init__(self, simulation: Simulation) -> None:
+        """Create the broker, the clients and the checker of the simulation's scenario."""
         scenario = simulation.scenario
         self.simulation = simulation
         self.sink = Sink(first_offset=0 if start_position(scenario) == EARLIEST else None)
@@ -35,7 +36,7 @@ class SimulatedCluster:
             self._add_application(index)
 
     def _add_application(self, index: int) -> None:
-        """Add the application of that number: workers first, then readers."""
+        """Add the simulated application of that number: workers first, then readers."""
         scenario, is_static = self.simulation.scenario, index < self.simulation.scenario.statics
         topics, protocols = tuple(self.names), self._protocols[index]
         if index < scenario.workers:
@@ -65,7 +66,7 @@ class SimulatedCluster:
         self.checker.owners[self.applications[-1].name] = self.applications[-1]
 
     def start(self) -> None:
-        """Start the broker, create the topics, and start the applications one after the other."""
+        """Start the simulated broker, create the topics, and start the applications in turn."""
         self.broker.start()
         for name in self.names:
             self.topic_admin.create(name, self.simulation.scenario.partitions)
@@ -125,7 +126,7 @@ class SimulatedCluster:
             self.start_later(application, away_ms)
 
     def switch(self, application: Application, away_ms: int) -> None:
-        """Restart the application with its other protocol."""
+        """Restart the simulated application with its other protocol."""
         application.next_protocol_choice = application.protocols.other_than(
             application.protocol_choice
         )
@@ -138,6 +139,7 @@ class SimulatedCluster:
         )
 
     def _start_if_current(self, application: Application, incarnation: int) -> None:
+        """Start the application again, unless that has happened since it was planned."""
         if application.incarnation != incarnation:
             return  # it has been started meanwhile
         if application.is_up:
@@ -155,7 +157,7 @@ class SimulatedCluster:
             self.topic_admin.add_partitions(name, 1)
 
     def end_faults(self) -> None:
-        """End every fault.
+        """End every fault of the scenario.
 
         All processes run at full speed, all links are healed, and all subscribe to all topics.
         """

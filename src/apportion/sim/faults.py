@@ -1,4 +1,4 @@
-"""What each kind of fault does to the simulated cluster: one function for each kind, in a table."""
+"""The effect of each kind of fault on the simulated cluster: a table with a function a kind."""
 
 from collections.abc import Callable
 from random import Random
@@ -20,7 +20,10 @@ def inject(cluster: SimulatedCluster, fault: Fault) -> None:
 
 
 def _broker_crash(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    """Crash the broker now, or in the middle of its next flush, while requests go on arriving."""
+    """Crash the simulated broker now, or in the middle of its next flush.
+
+    Requests go on arriving meanwhile.
+    """
     tear_bytes, resets_connections = rng.choice((None, 0, 1, 17, 300, 100_000)), rng.random() < 0.7
 
     def crash() -> None:
@@ -89,6 +92,8 @@ def _slow(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
 
 
 def _cut(*ways: int) -> Callable[[SimulatedCluster, Fault, Random], None]:
+    """Return the fault that cuts an application's link in these directions for a while."""
+
     def cut(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
         link = cluster.application(fault.target).link
         for way in ways:

@@ -14,7 +14,8 @@ from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.faults import inject
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken, Outcome, Violation
-from apportion.sim.kernel.scenario import CONSUMER, Scenario
+from apportion.sim.kernel.scenario import Scenario
+from apportion.sim.kernel.settings import CONSUMER
 from apportion.sim.kernel.trace import Trace
 from apportion.store.disk import ROOT
 from apportion.store.memory_disk import MemoryDisk
@@ -25,7 +26,7 @@ SLICE_US = 500_000  # how often convergence is checked
 
 
 def play(scenario: Scenario, trace: Trace | None = None) -> Outcome:
-    """Play the scenario; return its outcome.
+    """Play the simulated scenario; return its outcome.
 
     The first law that breaks ends it; a machine that raises breaks the law no-defect. trace: gets a
     line for each thing that happens.
@@ -59,7 +60,7 @@ def play(scenario: Scenario, trace: Trace | None = None) -> Outcome:
 
 
 def _violation_or_none(cluster: SimulatedCluster) -> Violation | None:
-    """Return the first law that broke."""
+    """Play the simulated scenario; return the first law that broke, or None."""
     try:
         _play(cluster)
     except LawBroken as law:
@@ -74,7 +75,7 @@ def _violation_or_none(cluster: SimulatedCluster) -> Violation | None:
 
 
 def _play(cluster: SimulatedCluster) -> None:
-    """Play the scenario to its end. Raises LawBroken."""
+    """Play the simulated scenario to its end. Raises LawBroken."""
     simulation, scenario = cluster.simulation, cluster.simulation.scenario
     cluster.start()
     for fault in scenario.faults:
@@ -90,7 +91,7 @@ def _play(cluster: SimulatedCluster) -> None:
 
 
 def convergence_bound_ms(scenario: Scenario) -> int:
-    """Return how long the cluster may take to converge after the last fault.
+    """Return how long the simulated cluster may take to converge after the last fault.
 
     Members that died are removed after a session timeout, and static ones rejoin after it; a
     revocation may wait for the longest batch, which began while its application was slow, or for
@@ -112,7 +113,7 @@ def convergence_bound_ms(scenario: Scenario) -> int:
 
 
 def _converge(cluster: SimulatedCluster) -> None:
-    """Run until everything has converged and the last offsets are committed."""
+    """Run the simulation until everything has converged and the last offsets are committed."""
     simulation, scenario = cluster.simulation, cluster.simulation.scenario
     until_us = simulation.now_us + convergence_bound_ms(scenario) * 1_000
     topic_change_us = (
@@ -165,7 +166,7 @@ def _is_waiting_for_metadata_change(cluster: SimulatedCluster) -> bool:
 
 
 def _check_silence(cluster: SimulatedCluster) -> None:
-    """Check that the groups' logs do not grow while nothing happens."""
+    """Check that the simulated groups' logs do not grow while nothing happens."""
     before = _log_ends(cluster)
     cluster.simulation.run(
         cluster.simulation.now_us
@@ -189,7 +190,7 @@ def _log_ends(cluster: SimulatedCluster) -> list[int]:
 
 
 def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
-    """Yield what has not converged yet."""
+    """Yield what has not converged yet in the simulated cluster."""
     if not cluster.broker.is_listening or cluster.broker.node is None:
         yield "the broker is not up"
         return
@@ -235,7 +236,7 @@ def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
 
 
 def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:
-    """Yield what the sink lacks of the records of existing topics."""
+    """Yield what the simulated sink lacks of the records of existing topics."""
     if not any(isinstance(each, Worker) for each in cluster.applications):
         return
     assert cluster.broker.node is not None
@@ -258,7 +259,7 @@ def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:
 
 
 def _uncommitted(cluster: SimulatedCluster) -> Iterator[str]:
-    """Yield what is in the sink and not committed by the workers' group."""
+    """Yield what is in the simulated sink and not committed by the workers' group."""
     assert cluster.broker.node is not None
     offsets = _committed(cluster, Worker.group)
     for topic_partition, fence in cluster.sink.fences.items():
@@ -277,7 +278,7 @@ def _committed(cluster: SimulatedCluster, group_id: str) -> ByTopic:
 
 
 def _unread(cluster: SimulatedCluster) -> Iterator[str]:
-    """Yield the partitions whose end the readers' group has not committed."""
+    """Yield the partitions whose end the simulated readers' group has not committed."""
     if not any(isinstance(each, Reader) for each in cluster.applications):
         return
     if cluster.broker.node is None:
@@ -314,6 +315,7 @@ def _rows_text(sink: Sink) -> str:
 
 
 def _files(disk: MemoryDisk, directory: str) -> Iterator[bytes]:
+    """Yield the name and the bytes of each file of the simulated disk, for the digest."""
     for name in disk.list_dir(directory):
         path = name if directory == ROOT else f"{directory}/{name}"
         yield path.encode()
@@ -322,7 +324,7 @@ def _files(disk: MemoryDisk, directory: str) -> Iterator[bytes]:
 
 
 def raise_site(error: Exception) -> str:
-    """Return the file and line where the error was raised."""
+    """Return the file and line where an error was raised, for a simulation's violation."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

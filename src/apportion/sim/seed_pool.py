@@ -41,7 +41,7 @@ class NoProcess(RuntimeError):
 
 @dataclass(frozen=True)
 class Draw:
-    """How the scenario of a seed is drawn.
+    """Rules by which the scenario of a seed is drawn.
 
     kinds: the faults to choose from (None: all). sizes: fixed sizes.
     """
@@ -82,6 +82,7 @@ class RunTotals(NamedTuple):
         )
 
     def __str__(self) -> str:
+        """Return the totals as one line: steps, rebalances, crashes, rows, slowest times."""
         return (
             f"{self.steps:,} steps, {self.simulated_ms // 60_000:,} simulated minutes, "
             f"{self.rebalances:,} rebalances, "
@@ -120,8 +121,9 @@ def outcomes(
     play: PlayScenario = play,
     seed_timeout_s: float = SEED_TIMEOUT_S,
 ) -> Generator[Outcome, None, None]:
-    """Yield the outcome of each seed, as soon as it is known; seeds begin in the order given.
+    """Yield the outcome of each simulated seed, as soon as it is known.
 
+    Seeds begin in the order given.
     When the generator is closed, the processes are ended. A process that dies costs the one seed
     that it played, which breaks LAW_PROCESS_LIVES; one that plays a seed for longer than
     `seed_timeout_s` is ended, and the seed breaks LAW_ENDS. play: must be importable by name in
@@ -167,6 +169,7 @@ class _SeedProcess:
     """A process that plays one seed after the other."""
 
     def __init__(self, draw: Draw, play: PlayScenario, seed: int, seed_timeout_s: float) -> None:
+        """Start a process that plays seeds, and give it the first one."""
         spawn = multiprocessing.get_context("spawn")
         self.pipe, theirs = spawn.Pipe()
         self.is_alive = True
@@ -189,7 +192,7 @@ class _SeedProcess:
             self.pipe.send(seed)
 
     def outcome_or_none(self) -> Outcome | None:
-        """Wait for the outcome of the seed, or the death of the process, and return it.
+        """Wait for the simulated seed's outcome, or the process's death, and return it.
 
         Returns None for the first message, which says that the process has started.
         """
@@ -236,7 +239,10 @@ class _SeedProcess:
 
 
 def _play_seeds_from(pipe: Connection, draw: Draw, play: PlayScenario) -> None:
-    """Play every seed that comes through the pipe, until it is closed."""
+    """Play every seed that comes through the pipe, in a process of the pool.
+
+    It ends when the pipe is closed.
+    """
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         pipe.send(None)
         while True:
@@ -245,7 +251,7 @@ def _play_seeds_from(pipe: Connection, draw: Draw, play: PlayScenario) -> None:
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """Let a process that is started here ignore Ctrl-C from its first instruction."""
+    """Let a process of the pool that is started here ignore Ctrl-C from the first instruction."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -27,7 +27,7 @@ class Shrunk(NamedTuple):
 
 
 def shrink_faults(scenario: Scenario, play: PlayScenario = play) -> Shrunk | None:
-    """Return faults that break the same law, none of which can be left out; None if no law breaks.
+    """Return a minimal list of a scenario's faults that break the same law; None if it holds.
 
     The same law may break in another way than before: the result is a failure of its own, and the
     easier one to read.
@@ -54,8 +54,9 @@ def shrink_faults(scenario: Scenario, play: PlayScenario = play) -> Shrunk | Non
 
 
 def minimal_subset(kept: FaultIndexes, breaks: Callable[[FaultIndexes], bool]) -> FaultIndexes:
-    """Return a part of `kept` that breaks, of which no single element can be left out.
+    """Return a part of `kept` that breaks, of which no element can be left out.
 
+    Delta debugging, for `apportion sim --shrink`.
     `kept` itself must break. Ever smaller pieces are left out, from all down to one at a time.
     """
     size = len(kept)

@@ -6,7 +6,8 @@ reported. The heartbeat thread of the membership receives a new target assignmen
 `next_span` adopts it, between two micro-batches. Spark asks for a batch after it has committed the
 one before, so the span that comes back as `previous` is in the sink: the planner builds on that.
 
-What is decided here is how long to retry, and when an error ends the query. No record is read here.
+This module decides when an error ends the query; `retry_limits.py` has the times. No record is
+read here.
 """
 
 import logging
@@ -19,6 +20,7 @@ from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.client.network_client import RetryTimer
+from apportion.coord.config import GroupSettings
 from apportion.drive.clocks import now
 from apportion.errors import Refused
 from apportion.machine import Note
@@ -52,7 +54,7 @@ from apportion.member.queries import (
 )
 from apportion.readable import readable
 from apportion.rules import run_rule
-from apportion.spark import handover
+from apportion.spark import handover, retry_limits
 from apportion.spark.group_description import (
     CALL_TIMEOUT_MS,
     describe_assignment,
@@ -63,19 +65,11 @@ from apportion.spark.options import SourceOptions
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.messages.list_offsets import LATEST
 
-# A query that has never had an assignment fails after this time.
-FIRST_ASSIGNMENT_TIMEOUT_S = 60.0
 # A new query waits this long for its first assignment: else Spark would begin with an empty batch.
 FIRST_ASSIGNMENT_WAIT_S = 3.0
-# A query that has had an assignment fails after this time, where waiting longer cannot help.
-NO_PROGRESS_TIMEOUT_S = 120.0
 LEAVE_TIMEOUT_MS = 3_000
 IDLE_WAIT_MS = 100
 RETRY_WAIT_MS = 500
-NO_CONNECTION_REMEDY = (
-    "; see that a broker listens there and can be reached from this host, or give another "
-    "kafka.bootstrap.servers"
-)
 T = TypeVar("T")
 
 log = logging.getLogger("apportion.spark")
@@ -129,7 +123,8 @@ class BatchMember:
 
     def stop_at_present_ends(self) -> None:
         """Read no partition beyond its present end from now on, for trigger(availableNow=True)."""
-        timer = RetryTimer(int(NO_PROGRESS_TIMEOUT_S * 1000))
+        limit_s = retry_limits.NO_PROGRESS_TIMEOUT_S
+        timer = RetryTimer(int(limit_s * 1000))
         while True:
             try:
                 topics = subscribed_topics(self.cluster, self.options)
@@ -141,9 +136,11 @@ class BatchMember:
                 )
                 return
             except (Refused, Disconnected) as error:
+                self._log(retry_limits.waiting_text(error, limit_s))
                 timer.pause(
                     MembershipFailed(
                         f"the ends of {', '.join(self.options.topics)} cannot be read: {error}"
+                        f"{retry_limits.remedy(error)}"
                     )
                 )
 
@@ -164,7 +161,7 @@ class BatchMember:
 
     def _plan_with_retries(self, previous: Span, limit: int | None) -> Span:
         """Plan the next span; while that fails for now, retry, or return `previous` to Spark."""
-        deadline_ms = now().mono_ms + int(NO_PROGRESS_TIMEOUT_S * 1000)
+        deadline_ms = now().mono_ms + int(retry_limits.NO_PROGRESS_TIMEOUT_S * 1000)
         while True:
             self.touch()
             try:
@@ -191,7 +188,7 @@ class BatchMember:
                 is_late = monotonic() - self._started_s > FIRST_ASSIGNMENT_WAIT_S
                 # Every join takes a moment: a new query does not warn of it.
                 if self.planner.planned_incarnation or is_late:
-                    self._log(str(error))
+                    self._log(retry_limits.waiting_text(error, self._retry_limit_s(error)))
                 self._raise_if_hopeless(error)
                 # With end limits, returning `previous` would say that all is read.
                 may_skip = self._end_limits is None and (bool(previous.ranges) or is_late)
@@ -282,14 +279,12 @@ class BatchMember:
         return MembershipSnapshot(self.membership.status(), now().mono_ms)
 
     def _session_timeout_ms(self) -> int:
-        """Return how long a silent member stays in the group.
-
-        In the classic protocol the member decides, in the consumer protocol the broker.
-        """
+        """Return how long a silent member stays in the group: a classic member decides that."""
         if self.options.classic:
             return self.options.session_timeout_ms
-        # 45 s is Kafka's default, for brokers that do not let their configuration be read.
-        return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or 45_000)
+        # Kafka's default is also ours; it is for brokers that do not tell their configuration.
+        default_ms = GroupSettings().group_consumer_session_timeout_ms
+        return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or default_ms)
 
     def _adopt(self, query: AdoptAssignment) -> View:
         self.membership.adopt(query.incarnation, query.target)
@@ -304,35 +299,28 @@ class BatchMember:
         )
 
     def _raise_if_hopeless(self, error: Exception) -> None:
-        """Raise MembershipFailed where retrying any longer would only hide the fault.
-
-        A query that never had an assignment has a limit for every error. Later, a broker that
-        cannot be reached is waited for without one, as by Kafka's own clients.
-        """
+        """Raise MembershipFailed where retrying any longer would only hide the fault."""
         if isinstance(error, AssignmentIncomplete):
             self._failing_since_s = None
             return
         if self._failing_since_s is None:
             self._failing_since_s = monotonic()
-        # Even such an error gets some time: an ACL or a topic may be on its way.
-        is_permanent = isinstance(error, Refused) and not error.code.retriable
-        if self.planner.planned_incarnation == 0:
-            limit_s = FIRST_ASSIGNMENT_TIMEOUT_S / 4 if is_permanent else FIRST_ASSIGNMENT_TIMEOUT_S
-            # JoinGroup is held back until every member has rejoined, which may take their longest
-            # rebalance timeout.
-            if self._is_join_pending():
-                limit_s = max(limit_s, self.options.rebalance_timeout_ms / 1000)
-        elif is_permanent or self._end_limits is not None:
-            limit_s = NO_PROGRESS_TIMEOUT_S
-        else:
-            return
-        waited_s = monotonic() - self._failing_since_s
-        if waited_s > limit_s:
-            remedy = NO_CONNECTION_REMEDY if isinstance(error, Disconnected) else ""
+        waited_s, limit_s = monotonic() - self._failing_since_s, self._retry_limit_s(error)
+        if limit_s is not None and waited_s > limit_s:
             raise MembershipFailed(
                 f"group {self.options.group} at {self.options.bootstrap}: nothing to read "
-                f"for {waited_s:.0f} s: {error}{remedy}"
+                f"for {waited_s:.0f} s: {error}{retry_limits.remedy(error)}"
             ) from error
+
+    def _retry_limit_s(self, error: Exception) -> float | None:
+        return retry_limits.retry_limit_s(
+            error,
+            has_assignment=self.planner.planned_incarnation != 0,
+            must_end=self._end_limits is not None,
+            # JoinGroup is held back until every member has rejoined, which may take their longest
+            # rebalance timeout.
+            join_limit_s=self.options.rebalance_timeout_ms / 1000 if self._is_join_pending() else 0,
+        )
 
     def _is_join_pending(self) -> bool:
         """Return whether JoinGroup is pending: the coordinator waits for the other members.

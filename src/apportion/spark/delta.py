@@ -57,7 +57,7 @@ log = logging.getLogger("apportion.spark")
 
 
 class BatchAdmission(NamedTuple):
-    """What a batch may write, by the fences of one snapshot of the table.
+    """The rows that a batch may write, by the fences of one snapshot of the table.
 
     windows: the admitted offsets of each partition. fences: by app id, the fences to set in the
     same commit. rewinds: by index of the source, the partitions that the source is to read again
@@ -322,6 +322,7 @@ class Writer:
             ).start()
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickle, without notes on the batches of this process."""
         return {
             **self.__dict__,
             "_checked_runs": set(),

@@ -90,7 +90,7 @@ def directory(table: str, storage_options: Mapping[str, str] | None) -> FileSyst
 
 
 class PartFileWriter(NamedTuple):
-    """What an executor needs to write files: a value that is sent with the task."""
+    """Writer of an executor's files: a value that is sent with the task."""
 
     table: str
     storage_options: Mapping[str, str] | None
@@ -129,8 +129,9 @@ class PartFileWriter(NamedTuple):
             yield report_batch(written)
 
     def _rows_above_floor(self, partition: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows at or above the partition's floor.
+        """Return the rows that the Delta table does not have yet.
 
+        They are at or above the partition's floor: all rows below it are in the table.
         Raises ValueError for rows whose offsets the batch has not read.
         """
         offsets = rows.column("offset")
@@ -174,6 +175,7 @@ class PartWriter:
     def __init__(
         self, filesystem: FileSystem, schema: pa.Schema, partition: TopicPartition
     ) -> None:
+        """Create the Parquet file of an executor's rows of one Kafka partition."""
         self._filesystem = filesystem
         self._partition = partition
         self._schema = schema
@@ -188,7 +190,7 @@ class PartWriter:
         self._last = -1
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Add rows to the file; they are buffered until they make a row group."""
+        """Add rows to a part file of the Delta writer; they are buffered to a row group."""
         offset_range = pc.min_max(rows.column("offset")).as_py()
         self._first, self._last = (
             min(self._first, offset_range["min"]),
@@ -203,7 +205,7 @@ class PartWriter:
             self._write_group()
 
     def _write_group(self) -> None:
-        """Write the buffered rows as one row group."""
+        """Write a part file's buffered rows as one row group."""
         if self._buffered:
             table = (
                 pa.Table.from_batches(self._buffered).select(self._schema.names).cast(self._schema)
@@ -212,7 +214,7 @@ class PartWriter:
             self._buffered, self._buffered_bytes = [], 0
 
     def close(self) -> WrittenFile:
-        """Finish the file and return its description."""
+        """Finish a part file of the Delta writer and return its description."""
         self._write_group()
         self._writer.close()
         size = self._sink.tell()
@@ -220,7 +222,7 @@ class PartWriter:
         return WrittenFile(self.path, size, self._rows, *self._partition, self._first, self._last)
 
     def discard(self) -> None:
-        """Delete the file, as far as the storage allows."""
+        """Delete a part file of the Delta writer, as far as the storage allows."""
         with suppress(OSError):  # a later cleaning finds what stays: nothing refers to it
             self._writer.close()
             self._sink.close()
@@ -262,8 +264,10 @@ def report_batch(written: list[WrittenFile]) -> pa.RecordBatch:
 def rewrite_part_files(
     files: PartFileWriter, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write part files again without the rows below their floor, as Spark's mapInArrow.
+    """Write the Delta writer's part files again without the rows below their floor.
 
+    A function for Spark's mapInArrow. The table has all rows below a partition's floor already.
+    Yields a report of the new files.
     batches: the paths of the files, in a column `path`.
     """
     filesystem = files.filesystem()

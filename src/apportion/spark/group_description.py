@@ -1,4 +1,4 @@
-"""How a query's group is described by its coordinator, whichever protocol its members speak.
+"""Description of a query's group by its coordinator, whichever protocol its members speak.
 
 The batch planner needs two answers: who is assigned what, to know that a share is complete, and
 which members may read the query's topics, to know whose writers have yet to name their sink. A
@@ -32,7 +32,7 @@ DEAD = "Dead"
 def describe_assignment(
     cluster: Cluster, options: SourceOptions
 ) -> DescribedGroup | DescribedAssignment:
-    """Return the group's members with their assignments.
+    """Return the members of a Spark query's group with their assignments.
 
     A query of the classic protocol may find its group migrated to KIP-848, so a group that
     DescribeGroups calls dead is described by the other API.
@@ -82,6 +82,7 @@ def subscribed_topics(cluster: Cluster, options: SourceOptions) -> dict[str, Top
 
 
 def _describe_consumer_group(cluster: Cluster, group_id: str) -> DescribedGroup:
+    """Return a Spark query's group as ConsumerGroupDescribe shows it (KIP-848)."""
     request = ConsumerGroupDescribeRequest(group_ids=(group_id,))
 
     def read(response: ConsumerGroupDescribeResponse) -> tuple[Code, DescribedGroup]:
@@ -93,6 +94,7 @@ def _describe_consumer_group(cluster: Cluster, group_id: str) -> DescribedGroup:
 
 
 def _describe_classic_group(cluster: Cluster, group_id: str) -> ClassicGroup:
+    """Return a Spark query's group as DescribeGroups shows it; a missing one is Dead."""
     request = DescribeGroupsRequest(groups=(group_id,))
 
     def read(response: DescribeGroupsResponse) -> tuple[Code, ClassicGroup]:

@@ -6,14 +6,23 @@ own Kafka source where they mean the same.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, NoReturn, TypedDict
 
 from apportion.member.assignors.strategy import strategy
 from apportion.member.batch.plan import StartingOffsets
-from apportion.settings import Setting, nearest_or_none
+from apportion.member.settings import (
+    GROUP_PROTOCOL,
+    HEARTBEAT_INTERVAL_MS,
+    MAX_POLL_INTERVAL_MS,
+    METADATA_MAX_AGE_MS,
+    REQUEST_TIMEOUT_MS,
+    SESSION_TIMEOUT_MS,
+)
+from apportion.settings import Setting, declared, fault_or_none, nearest_or_none, whole_number
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
+CLIENT_ID_PREFIX = "apportion-spark-"
 PLAINTEXT_ONLY = "only plain connections are supported yet"
 REFUSED = {  # option -> why it cannot be used with a real group member
     "assign": "the group decides which partitions this query reads; use subscribe",
@@ -77,85 +86,94 @@ PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other o
         "kafka.metadata.max.age.ms": "the broker looks after the topics; drop the option",
     },
 }
-OPTIONS = (
-    Setting(
-        "Brokers as host:port, with commas between.",
-        name="kafka.bootstrap.servers",
-        default_words="required",
-    ),
-    Setting(
-        "The group that the query joins as a member.",
-        name="kafka.group.id",
-        default_words="required",
-    ),
-    Setting("Topics, with commas between.", name="subscribe", default_words="required"),
-    Setting(
-        "Where a partition starts for which the group has no offset: earliest, latest, or "
-        "JSON by topic and partition.",
-        "latest",
-        name="startingOffsets",
-    ),
-    Setting(
-        "The most offsets in one batch, shared by lag.",
-        name="maxOffsetsPerTrigger",
-        default_words="none",
-        at_least=1,
-    ),
-    Setting(
-        "Whether deleted records or a deleted topic end the query.", True, name="failOnDataLoss"
-    ),
-    Setting("Whether rows have the column headers.", False, name="includeHeaders"),
-    Setting(
-        "Static membership: a restart within the session keeps its partitions (KIP-345).",
-        name="kafka.group.instance.id",
-        default_words="none",
-    ),
-    Setting(
-        "consumer (KIP-848), or classic for brokers that do not have it.",
-        "consumer",
-        name="kafka.group.protocol",
-        choices=("consumer", "classic"),
-    ),
-    Setting(
-        "The broker's assignor, uniform or range; with consumer alone.",
-        name="kafka.group.remote.assignor",
-        default_words="the broker's",
-    ),
-    Setting(
-        "How long a member may be silent; with classic alone.",
-        45_000,
-        name="kafka.session.timeout.ms",
-        at_least=1,
-    ),
-    Setting(
-        "The time between two heartbeats; with classic alone.",
-        3_000,
-        name="kafka.heartbeat.interval.ms",
-        at_least=1,
-    ),
-    Setting(
-        "How late the group's leader sees new partitions; with classic alone.",
-        300_000,
-        name="kafka.metadata.max.age.ms",
-        at_least=1,
-    ),
-    Setting(
-        "The longest batch; a query that takes longer leaves the group until it is back.",
-        300_000,
-        name="kafka.max.poll.interval.ms",
-        at_least=1,
-    ),
-    Setting(
-        "The name that brokers log and tools show.",
-        name="kafka.client.id",
-        default_words="apportion-spark-<group>",
-    ),
-    Setting("How long one request may take.", 30_000, name="kafka.request.timeout.ms", at_least=1),
+SparkOptions = TypedDict(
+    "SparkOptions",
+    {
+        "kafka.bootstrap.servers": Annotated[
+            str, Setting("Brokers as host:port, with commas between.", default_words="required")
+        ],
+        "kafka.group.id": Annotated[
+            str,
+            Setting(
+                "The group that the query joins as a member. Spark's own source takes the name as "
+                "a label only.",
+                default_words="required",
+            ),
+        ],
+        "subscribe": Annotated[
+            str, Setting("Topics, with commas between.", default_words="required")
+        ],
+        "startingOffsets": Annotated[
+            str,
+            Setting(
+                "Where a partition starts for which the group has no offset: earliest, latest, or "
+                "JSON by topic and partition. A partition that appears later starts at its "
+                "earliest record.",
+                "latest",
+            ),
+        ],
+        "maxOffsetsPerTrigger": Annotated[
+            int | None,
+            Setting(
+                "The most offsets in one batch, shared by lag.", default_words="none", at_least=1
+            ),
+        ],
+        "failOnDataLoss": Annotated[
+            bool,
+            Setting(
+                "Whether deleted records or a deleted topic end the query; the error says which "
+                "offsets.",
+                True,
+            ),
+        ],
+        "includeHeaders": Annotated[bool, Setting("Whether rows have the column headers.", False)],
+        "kafka.group.instance.id": Annotated[
+            str | None,
+            Setting(
+                "Static membership: a restart within the session keeps its partitions (KIP-345).",
+                default_words="none",
+            ),
+        ],
+        "kafka.group.protocol": Annotated[
+            Literal["consumer", "classic"],
+            replace(
+                GROUP_PROTOCOL,
+                sentence="consumer (KIP-848), or classic for brokers that do not have it.",
+            ),
+        ],
+        "kafka.group.remote.assignor": Annotated[
+            str | None,
+            Setting(
+                "The broker's assignor, uniform or range.", default_words="the broker's"
+            ).only_with("consumer"),
+        ],
+        "kafka.session.timeout.ms": Annotated[int, SESSION_TIMEOUT_MS.only_with("classic")],
+        "kafka.heartbeat.interval.ms": Annotated[int, HEARTBEAT_INTERVAL_MS.only_with("classic")],
+        "kafka.metadata.max.age.ms": Annotated[int, METADATA_MAX_AGE_MS.only_with("classic")],
+        "kafka.max.poll.interval.ms": Annotated[
+            int,
+            replace(
+                MAX_POLL_INTERVAL_MS,
+                sentence="The longest batch; a query that takes longer leaves the group until it "
+                "is back, and loses its partitions meanwhile.",
+            ),
+        ],
+        "kafka.client.id": Annotated[
+            str,
+            Setting(
+                "The name that brokers log and tools show.",
+                default_words=CLIENT_ID_PREFIX + "<group>",
+            ),
+        ],
+        "kafka.request.timeout.ms": Annotated[int, REQUEST_TIMEOUT_MS],
+    },
+    total=False,
 )
-"""Every option of the source, with its default."""
-DEFAULTS = {option.name: option.default for option in OPTIONS}
-KNOWN_SPELLING = {option.name.lower(): option.name for option in OPTIONS}
+"""The options as a query gives them: their names have dots, so they cannot be fields of a class."""
+OPTIONS = declared(SparkOptions)
+KNOWN_SPELLING = {name.lower(): name for name in OPTIONS}
 """The name of an option in lower case -> as the documentation writes it."""
+BOOLEANS = {"true": True, "false": False}
 
 
 class OptionError(ValueError):
@@ -222,18 +240,18 @@ class SourceOptions:
             instance_id=values.get("kafka.group.instance.id") or None,
             classic=classic,
             assignor=values.get("kafka.group.remote.assignor") or None,
-            session_timeout_ms=_parse_milliseconds(values, "kafka.session.timeout.ms"),
-            heartbeat_interval_ms=_parse_milliseconds(values, "kafka.heartbeat.interval.ms"),
-            metadata_max_age_ms=_parse_milliseconds(values, "kafka.metadata.max.age.ms"),
-            client_id=values.get("kafka.client.id") or f"apportion-spark-{group}",
-            rebalance_timeout_ms=_parse_milliseconds(values, "kafka.max.poll.interval.ms"),
-            request_timeout_ms=_parse_milliseconds(values, "kafka.request.timeout.ms"),
+            session_timeout_ms=_parsed(values, "kafka.session.timeout.ms"),
+            heartbeat_interval_ms=_parsed(values, "kafka.heartbeat.interval.ms"),
+            metadata_max_age_ms=_parsed(values, "kafka.metadata.max.age.ms"),
+            client_id=values.get("kafka.client.id") or CLIENT_ID_PREFIX + group,
+            rebalance_timeout_ms=_parsed(values, "kafka.max.poll.interval.ms"),
+            request_timeout_ms=_parsed(values, "kafka.request.timeout.ms"),
             starting=_parse_starting_offsets(
-                values.get("startingoffsets", DEFAULTS["startingOffsets"]), topics
+                values.get("startingoffsets", OPTIONS["startingOffsets"].default), topics
             ),
-            max_offsets=_parse_positive(values, "maxOffsetsPerTrigger"),
-            fail_on_data_loss=_parse_boolean(values, "failOnDataLoss"),
-            include_headers=_parse_boolean(values, "includeHeaders"),
+            max_offsets=_parsed(values, "maxOffsetsPerTrigger"),
+            fail_on_data_loss=_parsed(values, "failOnDataLoss"),
+            include_headers=_parsed(values, "includeHeaders"),
         )
 
     def membership(self) -> dict[str, Any]:
@@ -278,6 +296,7 @@ def _refuse_unknown(name: str) -> NoReturn:
 
 
 def _parse_required(options: Mapping[str, str], name: str, meaning: str) -> str:
+    """Return an option that the source needs; raise OptionError if it is missing or empty."""
     value = (options.get(name) or "").strip()
     if not value:
         raise OptionError(
@@ -288,14 +307,10 @@ def _parse_required(options: Mapping[str, str], name: str, meaning: str) -> str:
 
 def _parse_protocol(options: Mapping[str, str]) -> str:
     """Return kafka.group.protocol; raise OptionError for options of the other protocol."""
-    protocol = (
-        options.get("kafka.group.protocol", str(DEFAULTS["kafka.group.protocol"])).strip().lower()
-    )
-    if protocol not in PROTOCOL_OPTIONS:
-        raise OptionError(
-            f"option kafka.group.protocol is {protocol!r}: give consumer (KIP-848), or "
-            "classic for brokers that do not have it."
-        )
+    setting = OPTIONS["kafka.group.protocol"]
+    protocol = options.get(setting.name, str(setting.default)).strip().lower()
+    if fault_or_none(setting, protocol) is not None:
+        raise OptionError(f"option {setting.name} is {protocol!r}: give {setting.sentence}")
     for other, own_options in PROTOCOL_OPTIONS.items():
         for name, remedy in own_options.items():
             if other != protocol and name in options:
@@ -306,6 +321,7 @@ def _parse_protocol(options: Mapping[str, str]) -> str:
 
 
 def _parse_bootstrap(value: str) -> str:
+    """Return `kafka.bootstrap.servers` if each address is host:port, else raise OptionError."""
     for address in value.split(","):
         host, colon, port = address.strip().rpartition(":")
         if not host or not colon or not port.isdigit() or not 0 < int(port) < 65536:
@@ -317,6 +333,7 @@ def _parse_bootstrap(value: str) -> str:
 
 
 def _parse_topics(value: str) -> tuple[str, ...]:
+    """Return the topics of `subscribe`, each once; raise OptionError for an empty name."""
     names = [name.strip() for name in value.split(",")]
     if not all(names):
         raise OptionError(
@@ -326,25 +343,19 @@ def _parse_topics(value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _parse_positive(options: Mapping[str, str], name: str) -> int | None:
-    value = options.get(name.lower())
-    if value is None:
-        return None
-    if not value.strip().isdigit() or int(value) == 0:
-        raise OptionError(f"option {name} is {value!r}: give a whole number above 0.")
-    return int(value)
-
-
-def _parse_milliseconds(options: Mapping[str, str], name: str) -> int:
-    value = _parse_positive(options, name)
-    return int(DEFAULTS[name]) if value is None else value
-
-
-def _parse_boolean(options: Mapping[str, str], name: str) -> bool:
-    value = options.get(name.lower(), str(DEFAULTS[name])).strip().lower()
-    if value not in ("true", "false"):
-        raise OptionError(f"option {name} is {value!r}: give true or false.")
-    return value == "true"
+def _parsed(options: Mapping[str, str], name: str) -> Any:
+    """Return the value of an option that is a number or a boolean, or its default."""
+    setting, text = OPTIONS[name], options.get(name.lower())
+    if text is None:
+        return setting.default
+    word = text.strip()
+    if setting.type is bool:
+        if word.lower() not in BOOLEANS:
+            raise OptionError(f"option {name} is {text!r}: give true or false.")
+        return BOOLEANS[word.lower()]
+    if not word.isdecimal() or fault_or_none(setting, int(word)) is not None:
+        raise OptionError(f"option {name} is {text!r}: give {whole_number(setting)}.")
+    return int(word)
 
 
 def _parse_starting_offsets(value: str, topics: tuple[str, ...]) -> StartingOffsets:

@@ -98,7 +98,7 @@ def read_task(task: TaskSlices, options: SourceOptions) -> Iterator[pa.RecordBat
 def _read_slice(
     cluster: Cluster, part: PartitionSlice, options: SourceOptions
 ) -> Iterator[pa.RecordBatch]:
-    """Fetch one slice and yield its rows."""
+    """Fetch one executor's slice of a micro-batch and yield its rows as Arrow batches."""
     yield from to_arrow(
         cluster.fetch_range(
             part.partition,

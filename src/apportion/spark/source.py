@@ -158,7 +158,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing: Spark calls this late or never. `latestOffset` commits."""
 
     def stop(self) -> None:
-        """Leave the group; a batch that was not finished stays uncommitted."""
+        """Leave the group when Spark ends the query; an unfinished batch stays uncommitted."""
         if threading.current_thread() is threading.main_thread():
             # Spark sends SIGTERM soon after: it must not interrupt the request to leave.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -168,7 +168,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             member.close()
 
     def _member(self) -> BatchMember:
-        """Return this process's member, creating it on first use."""
+        """Return the query's group member in this process, creating it on first use."""
         if self._batch_member is None:
             # signal.signal works in the main thread alone. In tests, and where Spark calls from
             # another thread, the process ends as Spark wants it.

@@ -30,6 +30,7 @@ class StatefulQuery(Exception):
     """The query keeps state, so it must not be a member of a shared group."""
 
     def __init__(self, operator: str) -> None:
+        """Create the error. operator: the stateful operator in the query's plan."""
         super().__init__(
             f"this query keeps state ({operator}), and state does not move when "
             "partitions do: each application of the group would "

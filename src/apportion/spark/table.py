@@ -179,6 +179,7 @@ def _local_or_none(path: str) -> str | None:
 
 
 def _unusable_path(path: str, why: str | None) -> OSError:
+    """Return the error for a path at which no Delta table can be created."""
     return OSError(
         f"no table can be created at {path}: {why}; give the Delta writer a path that the "
         "user of the driver and of the executors may "

@@ -52,7 +52,7 @@ IsRetained = Callable[[Record], bool]
 
 
 class CleanerPause(Enum):
-    """Why a cleaning pauses."""
+    """Reason for a pause of the log cleaner."""
 
     YIELD = auto()  # STEP_BYTES were read: other work goes first
     FLUSH = auto()  # the log's `unsynced_paths` must be synced before the cleaning goes on

@@ -7,7 +7,7 @@ Paths are relative to the root, with "/" between their parts; "." is the root it
 from collections.abc import Iterable
 from typing import Protocol
 
-Buffer = bytes | bytearray | memoryview
+from apportion.wire.codec import Buffer
 
 ROOT = "."
 

@@ -15,8 +15,9 @@ from contextlib import suppress
 from errno import EINVAL
 from pathlib import Path
 
-from apportion.store.disk import ROOT, Buffer, Damaged, Disk, DiskError, parent_of
+from apportion.store.disk import ROOT, Damaged, Disk, DiskError, parent_of
 from apportion.store.memory_disk import MemoryDisk
+from apportion.wire.codec import Buffer
 
 __all__ = [
     "OPEN_FILES",
@@ -61,6 +62,10 @@ class RealDisk:
     """
 
     def __init__(self, root: str | Path, open_files: int = OPEN_FILES) -> None:
+        """Open the data directory, which is created if it does not exist.
+
+        open_files: how many files may be open at once. Raises DiskError.
+        """
         self.root = os.fspath(root)
         self._limit = open_files
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
@@ -72,6 +77,9 @@ class RealDisk:
         self._lock_fd: int | None = None
         try:
             os.makedirs(self.root, exist_ok=True)
+        except FileExistsError as error:
+            cause = OSError(error.errno, "it is a file")
+            raise DiskError("use the directory", self.root, cause) from error
         except OSError as error:
             raise DiskError("make the directory", self.root, error) from error
 

@@ -1,7 +1,7 @@
 """The log of one partition: segments of record batches, appended at the end.
 
-It can be read from any offset. A log knows offsets and bytes. What is durable, who may see it and
-which offsets a batch gets is decided by the node.
+It can be read from any offset. A log knows offsets and bytes. The node decides which of them
+are durable, who may see them and which offsets a batch gets.
 """
 
 from bisect import bisect_right
@@ -13,15 +13,15 @@ from operator import attrgetter
 import numpy as np
 
 from apportion.errors import DecodeError
-from apportion.store.disk import Buffer, Disk, DiskError, parent_of
+from apportion.store.disk import Disk, DiskError, parent_of
 from apportion.store.index import NEVER
 from apportion.store.recover import START, recover
-from apportion.store.segment import CLEANED, EMPTY, BatchPosition, LogSettings, Segment
+from apportion.store.segment import CLEANED, EMPTY, BatchPosition, Segment
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import HEADER_BYTES, read_header
+from apportion.wire.codec import Buffer
 from apportion.wire.compression import decompress
 from apportion.wire.scan import scan_records
-
-__all__ = ["Log", "LogSettings"]
 
 BY_BASE_OFFSET = attrgetter("base_offset")
 MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS = 1 << 25, 1_000_000
@@ -76,7 +76,7 @@ class Log:
     def open(cls, disk: Disk, directory: str, settings: LogSettings | None = None) -> "Log":
         """Return the log in `directory`, or an empty one, without what a crash left half written.
 
-        What it holds then is readable but not yet known to be durable, nor is what was cut off gone
+        Its records are readable then but not yet known to be durable, nor is a cut-off tail gone
         for ever: sync `unsynced_paths` before the first append, and before anything is shown.
         Errors: Damaged, DiskError.
         """
@@ -214,7 +214,7 @@ class Log:
     def delete_before(self, start_offset: int) -> None:
         """Delete the segments below `start_offset`, which must be durable as the log start offset.
 
-        The active segment stays. What the disk refuses to delete is tried again by a later call.
+        The active segment stays. A later call tries again what the disk refuses to delete.
         """
         if not self._starts:
             return
@@ -385,9 +385,8 @@ def _record_timestamps(
     if batch.last_offset - batch.base_offset < MAX_SCANNED_RECORDS:
         with suppress(DecodeError):
             header = read_header(view)
-            scan = scan_records(
-                decompress(header.compression, view[HEADER_BYTES:], MAX_SCANNED_BYTES), header
-            )
+            plain = decompress(header.compression, view[HEADER_BYTES:], MAX_SCANNED_BYTES)
+            scan = scan_records(plain, header)
             is_readable = scan.offsets >= from_offset
             times_ms = (
                 np.full(len(is_readable), header.max_timestamp_ms)

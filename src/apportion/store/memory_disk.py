@@ -6,7 +6,8 @@ For tests, the simulator and a broker without a directory. "Synced" means what f
 from collections.abc import Iterable
 from errno import EINVAL, ENOENT, ENOSPC
 
-from apportion.store.disk import ROOT, Buffer, DiskError, parent_of
+from apportion.store.disk import ROOT, DiskError, parent_of
+from apportion.wire.codec import Buffer
 
 
 class _Content:

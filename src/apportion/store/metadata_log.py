@@ -27,6 +27,7 @@ class MetadataLog:
     """
 
     def __init__(self, disk: Disk) -> None:
+        """Begin with an empty log; `open` reads the files."""
         self._disk = disk
         self._size_bytes = 0
         self.truncated_bytes = 0

@@ -2,7 +2,7 @@
 
 Problem. After a loss of power a log directory may hold a torn batch at the end, zeros of
 preallocated space, segments that a cleaning replaced but had no time to delete, and a half-written
-cleaned segment. What was durable must be found again, and nothing else may be shown.
+cleaned segment. All durable records must be found again, and nothing else may be shown.
 
 Method, one pass over the files in order of their base offsets (the names):
 1. A `.cleaned` file never took its place: delete it.
@@ -30,7 +30,8 @@ from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.store.disk import Damaged, Disk
-from apportion.store.segment import CLEANED, LOG, PREFIX_BYTES, LogSettings, Segment
+from apportion.store.segment import CLEANED, LOG, PREFIX_BYTES, Segment
+from apportion.store.settings import LogSettings
 from apportion.wire.batch import HEADER_BYTES, read_header
 
 START = ".start"

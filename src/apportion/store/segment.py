@@ -9,7 +9,7 @@ from contextlib import suppress
 from struct import Struct
 from typing import NamedTuple
 
-from apportion.store.disk import Buffer, Damaged, Disk, DiskError
+from apportion.store.disk import Damaged, Disk, DiskError
 from apportion.store.index import (
     NEVER,
     GrowingIndex,
@@ -19,27 +19,14 @@ from apportion.store.index import (
     encode_seal,
     index_beside_seal,
 )
+from apportion.store.settings import LogSettings
+from apportion.wire.codec import Buffer
 
 HEAD = Struct(">qi11xi8xq")  # base offset, length, last offset delta, largest timestamp
 PREFIX_BYTES = 12  # base offset and length, which the length does not count
 EMPTY = memoryview(b"")
 LOG = ".log"
 CLEANED = ".cleaned"  # a segment that a cleaning writes, until it takes the place of others
-
-
-class LogSettings(NamedTuple):
-    """The settings of a log: `segment.bytes`, `index.interval.bytes`, `segment.ms`, and our own.
-
-    growth_bytes: a file that is written grows by steps of this size, so that most syncs need not
-        record a new size.
-    segment_ms: by how much the timestamps of a segment's batches may be later than that of its
-        first one.
-    """
-
-    segment_bytes: int = 1 << 30
-    index_interval_bytes: int = 4096
-    growth_bytes: int = 1 << 18
-    segment_ms: int = (1 << 63) - 1
 
 
 class BatchPosition(NamedTuple):
@@ -250,7 +237,10 @@ class Segment:
         self._disk.delete(self.path)
 
     def adopt_seal(self) -> bool:
-        """Take the log segment's state from its seal, in log recovery; return False if none."""
+        """Take the log segment's state from its seal, in log recovery; return False if none.
+
+        The seal is a side file with the state of a finished segment.
+        """
         size = self._disk.size(self.seal_path)
         seal = decode_seal_or_none(self._disk.view(self.seal_path, 0, size)) if size else None
         if seal is None:

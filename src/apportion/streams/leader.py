@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apportion.errors import Refused, Unanswerable
+from apportion.settings import MOST_INT64
 from apportion.streams.consumer_assignments import (
     ConsumerAssignment,
     GroupTasks,
@@ -35,6 +36,7 @@ from apportion.streams.queries import (
     FetchCommittedOffsets,
     ListEndOffsets,
 )
+from apportion.streams.settings import PROBING_REBALANCE_INTERVAL_MS, TASK_ASSIGNOR
 from apportion.streams.task_assignment.client_metadata import (
     ClientMetadata,
     ConsumerMetadata,
@@ -48,7 +50,7 @@ from apportion.streams.task_assignment.client_states import AssignmentConfigs, L
 from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
 from apportion.streams.topology import MissingSources, Topology, TopologyRefused
 
-MAX_OFFSET_SUM = 2**63 - 1
+MAX_OFFSET_SUM = MOST_INT64
 """The greatest offset sum that an int64 holds."""
 UNREADABLE_SUBSCRIPTION = AssignmentInfo(LATEST, LATEST, error=AssignorError.ASSIGNMENT_ERROR)
 """The assignment of a member whose subscription cannot be decoded."""
@@ -66,9 +68,9 @@ class LeaderSettings:
     member_id: str
     topology: Topology
     release: Release
-    assignor: str = "highavailability"
+    assignor: str = TASK_ASSIGNOR.default
     configs: AssignmentConfigs = field(default_factory=AssignmentConfigs)
-    probing_interval_ms: int = 600_000
+    probing_interval_ms: int = PROBING_REBALANCE_INTERVAL_MS.default
 
 
 class GroupAssignment(NamedTuple):

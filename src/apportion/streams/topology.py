@@ -71,7 +71,7 @@ class Subtopology:
 
     @property
     def stateful(self) -> bool:
-        """Whether its tasks have state stores to restore."""
+        """Return whether its tasks have state stores to restore."""
         return bool(self.changelogs)
 
     @property

@@ -73,6 +73,7 @@ def _signal_all(targets: Iterable[psutil.Process], signal_number: signal.Signals
 
 
 def _session_or_none(pid: int) -> int | None:
+    """Return the session id of a process; None if the process has ended."""
     with suppress(OSError):
         return os.getsid(pid)
     return None

@@ -1,7 +1,7 @@
 """A real Apache Kafka for tests and the demo: one process in KRaft combined mode, on free ports.
 
 The jars come from Maven, by a pom that the caller names; Kafka's own tool formats the storage; the
-process is `kafka.Kafka`. What is decided here is how a throw-away broker is configured and started.
+process is `kafka.Kafka`. This module configures and starts a throw-away broker.
 """
 
 import os
@@ -107,6 +107,7 @@ class RealKafka:
     def __init__(
         self, jars: Path, directory: Path, settings: Mapping[str, str] | None = None
     ) -> None:
+        """Keep the settings; `start` starts Kafka."""
         self.directory = directory.absolute()  # Kafka's own working directory is another
         self.bootstrap = ""
         self.version = version_of(jars)
@@ -132,7 +133,7 @@ class RealKafka:
         return self.directory / "kafka.log"
 
     def start(self) -> None:
-        """Start the broker and wait until it answers on `bootstrap`.
+        """Start Apache Kafka and wait until it answers on `bootstrap`.
 
         The first start formats the storage and picks the ports; a later one keeps both.
         """
@@ -155,7 +156,7 @@ class RealKafka:
             raise
 
     def kill(self) -> None:
-        """Kill the broker's process group with SIGKILL; does nothing if it is not running."""
+        """Kill Kafka's process group with SIGKILL; does nothing if it is not running."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -167,6 +168,10 @@ class RealKafka:
         return last_lines(self.log.read_text(errors="replace") if self.log.exists() else "", lines)
 
     def _format(self, properties: Path) -> None:
+        """Format the log directories with Kafka's storage tool, as KRaft requires.
+
+        Raises KafkaMissing with the tool's output if that fails.
+        """
         tool = [
             "kafka.tools.StorageTool",
             "format",
@@ -183,6 +188,7 @@ class RealKafka:
             raise KafkaMissing(f"Kafka's storage tool failed:\n{last_lines(output, 25)}")
 
     def _launch(self, properties: Path) -> "subprocess.Popen[bytes]":
+        """Start Kafka's process, in a session of its own, with its output in the log file."""
         # Where the system can, the broker dies with us even if we are killed.
         setpriv = shutil.which("setpriv")
         die_with_parent = [setpriv, "--pdeathsig", "KILL"] if setpriv else []
@@ -204,7 +210,7 @@ class RealKafka:
             )
 
     def _wait_for_answer(self, timeout_s: float) -> None:
-        """Wait until the broker answers a request: then it is unfenced and serves all others.
+        """Wait until Kafka answers a request: then it is unfenced and serves all others.
 
         Raises KafkaMissing if it ends before, or at the timeout.
         """

@@ -1,7 +1,7 @@
 """Record batches of format 2 (magic 2, KIP-98): their header alone, or with the records.
 
 Produce and Fetch need the header only; ListOffsets by time, replay and compaction decode records.
-Both refuse bytes that are not exactly one batch. Whether a transaction was aborted is not known
+Both refuse bytes that are not exactly one batch. Aborted transactions are not known
 here.
 """
 
@@ -12,7 +12,8 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from apportion.errors import DecodeError
-from apportion.wire.compression import Buffer, compress, decompress
+from apportion.wire.codec import Buffer
+from apportion.wire.compression import compress, decompress
 
 HEADER = Struct(">qiibIhiqqqhii")
 CHECKED = Struct(">hiqqqhii")  # the part of the header that the CRC covers
@@ -159,7 +160,10 @@ def encode_batch(
     compression: int = 0,
     leader_epoch: int = 0,
 ) -> bytes:
-    """Encode a record batch of (key, value, headers) with one timestamp, at consecutive offsets."""
+    """Encode a record batch of (key, value, headers) with one timestamp, at consecutive offsets.
+
+    compression: the codec in which the records are compressed.
+    """
     stamped = [Record(base_offset + i, timestamp_ms, *record) for i, record in enumerate(records)]
     return encode_records(
         stamped,

@@ -1,4 +1,4 @@
-"""What a broker changes in the header of a producer's batch before it stores it.
+"""Changes that a broker makes to the header of a producer's batch before it stores the batch.
 
 Base offset and leader epoch always; timestamps and compression where the topic's settings demand
 it. The records themselves are not decoded.
@@ -7,7 +7,8 @@ it. The records themselves are not decoded.
 from crc32c import crc32c
 
 from apportion.wire.batch import CHECKED, HEADER, HEADER_BYTES, PREFIX_BYTES, BatchHeader
-from apportion.wire.compression import Buffer, compress
+from apportion.wire.codec import Buffer
+from apportion.wire.compression import compress
 
 APPEND_TIME = 8  # the attribute bit of LogAppendTime
 
@@ -52,6 +53,7 @@ def recompress(header: BatchHeader, plain: Buffer, codec: int) -> bytearray:
     batch = bytearray(
         HEADER.pack(header.base_offset, size, header.leader_epoch, 2, 0, *header[5:]) + body
     )
+    # The lowest three bits of the attributes are the compression.
     _with_attributes(batch, header.attributes & ~7 | codec, header.max_timestamp_ms)
     return batch
 

@@ -15,7 +15,7 @@ from apportion.wire.writing import writer_of
 
 T = TypeVar("T")
 Buffer = bytes | bytearray | memoryview
-Part = bytes | memoryview
+FramePart = bytes | memoryview
 
 JOIN_BELOW_BYTES = 4096
 """Shorter parts are joined, because copying them is cheaper than sending them one by one."""
@@ -56,19 +56,19 @@ def read_whole(cls: type[T], version: int, buffer: Buffer, offset: int = 0) -> T
 
 def write(value: Any, version: int) -> bytes:
     """Encode a message or struct of Kafka's protocol in that version."""
-    parts: list[Part] = []
+    parts: list[FramePart] = []
     write_onto(parts, value, version)
     return b"".join(parts)
 
 
-def write_parts(value: Any, version: int) -> list[Part]:
+def write_parts(value: Any, version: int) -> list[FramePart]:
     """Encode a message of Kafka's protocol in parts; long ones such as records are not copied."""
-    parts: list[Part] = []
+    parts: list[FramePart] = []
     write_onto(parts, value, version)
     return join_short_parts(parts)
 
 
-def write_onto(parts: list[Part], value: Any, version: int) -> None:
+def write_onto(parts: list[FramePart], value: Any, version: int) -> None:
     """Append the encoded parts of a message of Kafka's protocol, most of them tiny, to `parts`.
 
     Errors: EncodeError.
@@ -79,14 +79,15 @@ def write_onto(parts: list[Part], value: Any, version: int) -> None:
     )
     try:
         writer[0](value, parts.append)
+    # All that generated code raises for a value that does not fit the declaration of its field.
     except (AttributeError, TypeError, ValueError, struct.error, Malformed) as error:
         raise EncodeError(_error_text(cls, version, error, writer)) from error
 
 
-def join_short_parts(parts: list[Part]) -> list[Part]:
+def join_short_parts(parts: list[FramePart]) -> list[FramePart]:
     """Join neighbouring short parts of an encoded message; the bytes stay the same."""
-    out: list[Part] = []
-    short: list[Part] = []
+    out: list[FramePart] = []
+    short: list[FramePart] = []
     for part in parts:
         if len(part) < JOIN_BELOW_BYTES:
             short.append(part)

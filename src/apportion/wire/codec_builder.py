@@ -46,6 +46,10 @@ class CodecFunctionBuilder:
     """The source of one codec function while it grows."""
 
     def __init__(self, verb: str, cls: Any, version: int, head: str, names: dict[str, Any]) -> None:
+        """Begin the source of one codec function.
+
+        verb: read or write. head: the `def` line. names: the globals that the source uses.
+        """
         self.title = f"{verb} {cls.__name__} v{version}"
         self.version = version
         self.flexible = version >= cls.__flexible__
@@ -141,6 +145,7 @@ class CodecFunctionBuilder:
         """Compile the generated codec function; return it and the field of each of its lines."""
         self.flush()
         file = f"<apportion {self.title}>"
+        # The source comes from our own declarations: nothing that a peer sends is in it.
         exec(compile("\n".join(self._lines), file, "exec"), self.names)
         definition = re.match(r"def (\w+)", self._lines[0])
         assert definition is not None

@@ -7,15 +7,13 @@ the only kind that Java's reader accepts.
 
 import zlib
 from collections.abc import Callable
-from typing import TypeAlias
 
 import cramjam
 
 from apportion.errors import DecodeError
+from apportion.wire.codec import Buffer
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
-
-Buffer: TypeAlias = bytes | bytearray | memoryview
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + (1).to_bytes(4, "big") * 2
@@ -183,7 +181,8 @@ def _lz4(view: memoryview) -> bytes:
         block = bytes(
             cramjam.lz4.compress_block(plain, mode="fast", acceleration=1, store_size=False)
         )
-        # What does not become smaller is stored as it is; the highest bit of its length says so.
+        # A block that does not become smaller is stored as it is; the highest bit of its length
+        # says so.
         if len(block) < len(plain):
             parts += (len(block).to_bytes(4, "little"), block)
         else:

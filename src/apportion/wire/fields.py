@@ -1,4 +1,4 @@
-"""How a message is declared: one class for all its versions.
+"""Declaration of messages: one class for all versions of a message.
 
 `@message` turns an annotated class into a plain slots class with keyword arguments, equality and a
 repr, and keeps the declared fields as `__fields__` for the codec. A field that a version does not
@@ -152,6 +152,7 @@ def message(
     """
 
     def declare(cls: Any) -> Any:
+        """Return the message class made from the annotated one."""
         fields = tuple(
             _with_name_and_default(name, getattr(cls, name)) for name in get_annotations(cls)
         )

@@ -7,7 +7,7 @@ response header version 1 instead of 0.
 from struct import Struct, error
 
 from apportion.errors import DecodeError
-from apportion.wire.codec import JOIN_BELOW_BYTES, Buffer, Part, join_short_parts
+from apportion.wire.codec import JOIN_BELOW_BYTES, Buffer, FramePart, join_short_parts
 from apportion.wire.codec_builder import Malformed
 from apportion.wire.reading import skip_tags
 
@@ -59,7 +59,7 @@ class FrameSplitter:
 
     @property
     def waiting_bytes(self) -> int:
-        """How many bytes of an unfinished frame are kept."""
+        """Return how many bytes of an unfinished frame are kept."""
         return len(self._rest)
 
 
@@ -115,7 +115,7 @@ def frame_request(
     return b"".join((_SIZE.pack(size), header, client_bytes, tags, body))
 
 
-def frame_response(correlation_id: int, flexible: bool, parts: list[Part]) -> list[Part]:
+def frame_response(correlation_id: int, flexible: bool, parts: list[FramePart]) -> list[FramePart]:
     """Return a broker's response frame in parts: length, header and the encoded body.
 
     The first of `parts` must be empty, and becomes length and header.

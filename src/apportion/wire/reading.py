@@ -137,7 +137,9 @@ class _Reader(CodecFunctionBuilder):
 
     def structure(self, cls: Any, target: str) -> None:
         """Generate the code that reads a new value of the message class `cls` into `target`."""
+        # Without `__init__`, because every field is assigned below.
         self.append_unflushed(f"{target} = new({self.bind(cls)})")
+        # First, so that a tagged field that is not sent keeps its default.
         for field in cls.__fields__:
             if field.tag is not None or not field.is_in(self.version):
                 self.append_unflushed(f"{target}.{field.name} = {self.bind(field.default)}")
@@ -207,6 +209,7 @@ class _Reader(CodecFunctionBuilder):
                 if not self.flexible:
                     self.add(f"if {size} != {null}: raise short({size}, end - p)")
                 self.add(f"{target} = None")
+        # KIP-482: a length is stored plus one, and 0 is null.
         return f"{size} - 1" if self.flexible else size
 
     def run_of_bytes(self, field: Field, target: str) -> None:

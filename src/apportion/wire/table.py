@@ -7,7 +7,8 @@ answer an unknown version of it in version 0, so that the client can choose anot
 from typing import Any, NamedTuple
 
 from apportion.errors import Code, DecodeError
-from apportion.wire.codec import Buffer, Part, read, read_whole, write, write_onto
+from apportion.wire.absent_apis import ABSENT_APIS
+from apportion.wire.codec import Buffer, FramePart, read, read_whole, write, write_onto
 from apportion.wire.frames import (
     frame_request,
     frame_response,
@@ -134,7 +135,7 @@ def decode_request(frame: Buffer) -> DecodedRequest:
     key, version, correlation_id, client_size = request_header(frame)
     api = APIS.get(key)
     if api is None:
-        raise DecodeError(f"a request has API key {key}, which is unknown here")
+        raise DecodeError(_unknown(key))
     if version not in api.versions:
         # KIP-511: a client sends ApiVersions before it knows which version the broker supports.
         if key == API_VERSIONS:
@@ -149,9 +150,17 @@ def decode_request(frame: Buffer) -> DecodedRequest:
     )
 
 
-def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> list[Part]:
+def _unknown(key: int) -> str:
+    """Return the sentence for a request of an API that the broker does not have."""
+    name = ABSENT_APIS.get(key)
+    if name is None:
+        return f"a request has API key {key}, which is unknown here"
+    return f"a request is {name} (API key {key}), which this broker does not have"
+
+
+def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> list[FramePart]:
     """Encode the broker's response frame with its length; long records are parts of their own."""
-    parts: list[Part] = [b""]
+    parts: list[FramePart] = [b""]
     write_onto(parts, body, version)
     return frame_response(correlation_id, api.has_flexible_response_header(version), parts)
 

@@ -178,6 +178,7 @@ class _Writer(CodecFunctionBuilder):
     def length(self, field: Field, value: str) -> str:
         """Generate the code that writes the length of `value`; return the name of its variable."""
         size = self.fresh_name("n")
+        # KIP-482: a length is stored plus one, and 0 is null.
         if self.flexible:
             self.add(
                 f"{size} = len({value}) + 1",

@@ -28,16 +28,16 @@ ASSIGNORS: dict[str, tuple[Any, Any]] = {
 class Client(ConsumerRebalanceListener):  # type: ignore[misc]
     """A producer, and a member once it has joined."""
 
-    def __init__(self, wish: dict[str, Any], share: "Share") -> None:
-        self.wish, self.share = wish, share
+    def __init__(self, options: dict[str, Any], share: "Share") -> None:
+        self.options, self.share = options, share
         self.consumer: Any = None
         self.run: Any = asyncio.new_event_loop().run_until_complete
 
     def produce(self, partitions: list[int]) -> Any:
         async def send() -> list[tuple[int, int]]:
-            async with AIOKafkaProducer(bootstrap_servers=self.wish["bootstrap"]) as producer:
+            async with AIOKafkaProducer(bootstrap_servers=self.options["bootstrap"]) as producer:
                 waits = [
-                    await producer.send(self.wish["topic"], b"x", partition=partition)
+                    await producer.send(self.options["topic"], b"x", partition=partition)
                     for partition in partitions
                 ]
                 return [(done.partition, done.offset) for done in [await each for each in waits]]
@@ -46,42 +46,42 @@ class Client(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def join(self) -> None:
         async def start() -> Any:
-            kind, assignor = ASSIGNORS[self.wish["strategy"]]
+            kind, assignor = ASSIGNORS[self.options["strategy"]]
             consumer = kind(
-                bootstrap_servers=self.wish["bootstrap"],
-                group_id=self.wish["group"],
-                group_instance_id=self.wish["instance"],
-                client_id=self.wish["name"],
+                bootstrap_servers=self.options["bootstrap"],
+                group_id=self.options["group"],
+                group_instance_id=self.options["instance"],
+                client_id=self.options["name"],
                 partition_assignment_strategy=(assignor(),),
-                session_timeout_ms=self.wish["session_ms"],
-                heartbeat_interval_ms=self.wish["heartbeat_ms"],
+                session_timeout_ms=self.options["session_ms"],
+                heartbeat_interval_ms=self.options["heartbeat_ms"],
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
             )
-            consumer.subscribe([self.wish["topic"]], listener=self)
+            consumer.subscribe([self.options["topic"]], listener=self)
             await consumer.start()
             return consumer
 
         self.consumer = self.run(start())
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        self.share.given(place.partition for place in assigned)
+        self.share.given(partition.partition for partition in assigned)
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        self.share.taken(place.partition for place in revoked)
+        self.share.taken(partition.partition for partition in revoked)
 
     def read(self) -> list[tuple[int, int]]:
-        found = self.run(self.consumer.getmany(timeout_ms=READ_S * 1000))
+        polled = self.run(self.consumer.getmany(timeout_ms=READ_S * 1000))
         return [
-            (record.partition, record.offset) for records in found.values() for record in records
+            (record.partition, record.offset) for records in polled.values() for record in records
         ]
 
-    def commit(self, places: dict[int, int]) -> None:
+    def commit(self, offsets: dict[int, int]) -> None:
         self.run(
             self.consumer.commit(
                 {
-                    TopicPartition(self.wish["topic"], each): offset
-                    for each, offset in places.items()
+                    TopicPartition(self.options["topic"], each): offset
+                    for each, offset in offsets.items()
                 }
             )
         )

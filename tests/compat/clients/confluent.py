@@ -15,16 +15,16 @@ INCREMENTAL = ("cooperative-sticky", "consumer")
 class Client:
     """A producer, and a member once it has joined."""
 
-    def __init__(self, wish: dict[str, Any], share: "Share") -> None:
-        self.wish, self.share = wish, share
+    def __init__(self, options: dict[str, Any], share: "Share") -> None:
+        self.options, self.share = options, share
         self.consumer: Any = None
 
     def produce(self, partitions: list[int]) -> list[tuple[int, int]]:
         sent: list[Any] = []
-        producer = Producer({"bootstrap.servers": self.wish["bootstrap"]})
+        producer = Producer({"bootstrap.servers": self.options["bootstrap"]})
         for partition in partitions:
             producer.produce(
-                self.wish["topic"],
+                self.options["topic"],
                 b"x",
                 partition=partition,
                 on_delivery=lambda error, message: sent.append(
@@ -36,50 +36,52 @@ class Client:
 
     def join(self) -> None:
         config = {
-            "bootstrap.servers": self.wish["bootstrap"],
-            "group.id": self.wish["group"],
-            "client.id": self.wish["name"],
+            "bootstrap.servers": self.options["bootstrap"],
+            "group.id": self.options["group"],
+            "client.id": self.options["name"],
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }
-        if self.wish["instance"]:
-            config["group.instance.id"] = self.wish["instance"]
-        if self.wish["strategy"] == "consumer":
+        if self.options["instance"]:
+            config["group.instance.id"] = self.options["instance"]
+        if self.options["strategy"] == "consumer":
             config["group.protocol"] = "consumer"
         else:
-            config["partition.assignment.strategy"] = self.wish["strategy"]
-            config["session.timeout.ms"] = self.wish["session_ms"]
-            config["heartbeat.interval.ms"] = self.wish["heartbeat_ms"]
+            config["partition.assignment.strategy"] = self.options["strategy"]
+            config["session.timeout.ms"] = self.options["session_ms"]
+            config["heartbeat.interval.ms"] = self.options["heartbeat_ms"]
         self.consumer = Consumer(config)
         self.consumer.subscribe(
-            [self.wish["topic"]], on_assign=self.assigned, on_revoke=self.revoked
+            [self.options["topic"]], on_assign=self.assigned, on_revoke=self.revoked
         )
 
-    def assigned(self, consumer: Any, places: Any) -> None:
-        (consumer.incremental_assign if self.wish["strategy"] in INCREMENTAL else consumer.assign)(
-            places
-        )
-        self.share.given(place.partition for place in places)
+    def assigned(self, consumer: Any, partitions: Any) -> None:
+        (
+            consumer.incremental_assign
+            if self.options["strategy"] in INCREMENTAL
+            else consumer.assign
+        )(partitions)
+        self.share.given(partition.partition for partition in partitions)
 
-    def revoked(self, consumer: Any, places: Any) -> None:
-        if self.wish["strategy"] in INCREMENTAL:
-            consumer.incremental_unassign(places)
+    def revoked(self, consumer: Any, partitions: Any) -> None:
+        if self.options["strategy"] in INCREMENTAL:
+            consumer.incremental_unassign(partitions)
         else:
             consumer.unassign()
-        self.share.taken(place.partition for place in places)
+        self.share.taken(partition.partition for partition in partitions)
 
     def read(self) -> list[tuple[int, int]]:
         messages = self.consumer.consume(100, READ_S)
         assert [message.error() for message in messages if message.error()] == []
         return [(message.partition(), message.offset()) for message in messages]
 
-    def commit(self, places: dict[int, int]) -> None:
+    def commit(self, next_offsets: dict[int, int]) -> None:
         offsets = [
-            TopicPartition(self.wish["topic"], partition, offset)
-            for partition, offset in places.items()
+            TopicPartition(self.options["topic"], partition, offset)
+            for partition, offset in next_offsets.items()
         ]
         done = self.consumer.commit(offsets=offsets, asynchronous=False)
-        assert [place.error for place in done if place.error] == []
+        assert [committed.error for committed in done if committed.error] == []
 
     def leave(self) -> None:
         self.consumer.close()

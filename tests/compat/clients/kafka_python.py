@@ -44,14 +44,15 @@ ASSIGNORS: dict[str, tuple[Any, Any]] = {
 class Client(ConsumerRebalanceListener):  # type: ignore[misc]
     """A producer, and a member once it has joined."""
 
-    def __init__(self, wish: dict[str, Any], share: "Share") -> None:
-        self.wish, self.share = wish, share
+    def __init__(self, options: dict[str, Any], share: "Share") -> None:
+        self.options, self.share = options, share
         self.consumer: Any = None
 
     def produce(self, partitions: list[int]) -> list[tuple[int, int]]:
-        producer = KafkaProducer(bootstrap_servers=self.wish["bootstrap"])
+        producer = KafkaProducer(bootstrap_servers=self.options["bootstrap"])
         waits = [
-            producer.send(self.wish["topic"], b"x", partition=partition) for partition in partitions
+            producer.send(self.options["topic"], b"x", partition=partition)
+            for partition in partitions
         ]
         producer.flush(20)
         sent: list[tuple[int, int]] = [
@@ -61,44 +62,44 @@ class Client(ConsumerRebalanceListener):  # type: ignore[misc]
         return sent
 
     def join(self) -> None:
-        kind, assignor = ASSIGNORS[self.wish["strategy"]]
+        kind, assignor = ASSIGNORS[self.options["strategy"]]
         self.consumer = kind(
-            bootstrap_servers=self.wish["bootstrap"],
-            group_id=self.wish["group"],
-            group_instance_id=self.wish["instance"],
-            client_id=self.wish["name"],
+            bootstrap_servers=self.options["bootstrap"],
+            group_id=self.options["group"],
+            group_instance_id=self.options["instance"],
+            client_id=self.options["name"],
             partition_assignment_strategy=[assignor],
-            session_timeout_ms=self.wish["session_ms"],
-            heartbeat_interval_ms=self.wish["heartbeat_ms"],
+            session_timeout_ms=self.options["session_ms"],
+            heartbeat_interval_ms=self.options["heartbeat_ms"],
             reconnect_backoff_max_ms=1000,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
-        self.consumer.subscribe([self.wish["topic"]], listener=self)
+        self.consumer.subscribe([self.options["topic"]], listener=self)
         # a leader that does not know it yet would soon join again
-        self.consumer.partitions_for_topic(self.wish["topic"])
+        self.consumer.partitions_for_topic(self.options["topic"])
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        self.share.given(place.partition for place in assigned)
+        self.share.given(partition.partition for partition in assigned)
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        self.share.taken(place.partition for place in revoked)
+        self.share.taken(partition.partition for partition in revoked)
 
     def on_partitions_lost(self, lost: Any) -> None:
-        self.share.taken(place.partition for place in lost)
+        self.share.taken(partition.partition for partition in lost)
 
     def read(self) -> list[tuple[int, int]]:
-        found = self.consumer.poll(timeout_ms=1000 * (READ_S if self.share.positions else JOIN_S))
+        polled = self.consumer.poll(timeout_ms=1000 * (READ_S if self.share.positions else JOIN_S))
         return [
-            (record.partition, record.offset) for records in found.values() for record in records
+            (record.partition, record.offset) for records in polled.values() for record in records
         ]
 
-    def commit(self, places: dict[int, int]) -> None:
-        topic = self.wish["topic"]
+    def commit(self, offsets: dict[int, int]) -> None:
+        topic = self.options["topic"]
         self.consumer.commit(
             {
                 TopicPartition(topic, each): OffsetAndMetadata(offset, "", -1)
-                for each, offset in places.items()
+                for each, offset in offsets.items()
             }
         )
 

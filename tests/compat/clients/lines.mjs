@@ -1,7 +1,7 @@
 // What lines.py says, for clients that run in Node: orders come on stdin, facts go to stdout, each a line of JSON.
 import { createInterface } from "node:readline";
 
-export const wish = JSON.parse(process.argv[2]);
+export const options = JSON.parse(process.argv[2]);
 
 export function say(fact) {
   process.stdout.write(`${JSON.stringify(fact)}\n`);

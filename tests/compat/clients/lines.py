@@ -50,9 +50,9 @@ class Share:
     def read_up_to(self) -> dict[int, int]:
         """{partition: next offset}, for the partitions of which something was read."""
         return {
-            partition: place
-            for partition, place in sorted(self.positions.items())
-            if place is not None
+            partition: position
+            for partition, position in sorted(self.positions.items())
+            if position is not None
         }
 
 
@@ -64,11 +64,11 @@ def listen(orders: SimpleQueue[dict[str, Any]]) -> None:
 
 
 def play(kind: Callable[[dict[str, Any], Share], Any]) -> None:
-    """The client `kind(wish, share)` has done what it was told, up to its leave; the wish is the
+    """Run the client `kind(options, share)` up to its leave; the options are JSON, the
     program's argument.
 
-    It has produce(partitions) -> places, join(), read() -> places, commit({partition: next offset})
-    and leave().
+    It has produce(partitions) -> positions, join(), read() -> positions,
+    commit({partition: next offset}) and leave().
     """
     orders: SimpleQueue[dict[str, Any]]
     orders, share = SimpleQueue(), Share()
@@ -90,9 +90,9 @@ def play(kind: Callable[[dict[str, Any], Share], Any]) -> None:
                 client.join()
                 joined = True
             case "commit":
-                places = share.read_up_to()
-                client.commit(places)
-                say(committed=sorted(places.items()))
+                positions = share.read_up_to()
+                client.commit(positions)
+                say(committed=sorted(positions.items()))
             case "leave":
                 client.leave()
                 say(left=True)

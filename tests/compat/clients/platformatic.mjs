@@ -1,19 +1,19 @@
 // @platformatic/kafka as a driven client.
 import { Consumer, Producer, cooperativeStickyAssigner, roundRobinAssigner } from "@platformatic/kafka";
-import { play, share, wish } from "./lines.mjs";
+import { play, share, options } from "./lines.mjs";
 
-const everybody = { clientId: wish.name, bootstrapBrokers: [wish.bootstrap] };
+const everybody = { clientId: options.name, bootstrapBrokers: [options.bootstrap] };
 const assigners = { roundrobin: roundRobinAssigner, "cooperative-sticky": cooperativeStickyAssigner };
 let consumer;
 
 function membership() {
-  if (wish.strategy === "consumer") return { groupProtocol: "consumer" };
+  if (options.strategy === "consumer") return { groupProtocol: "consumer" };
   return {
-    sessionTimeout: wish.session_ms,
-    heartbeatInterval: wish.heartbeat_ms,
+    sessionTimeout: options.session_ms,
+    heartbeatInterval: options.heartbeat_ms,
     rebalanceTimeout: 60_000,
-    protocols: [{ name: wish.strategy, version: 1 }],
-    partitionAssigner: assigners[wish.strategy],
+    protocols: [{ name: options.strategy, version: 1 }],
+    partitionAssigner: assigners[options.strategy],
   };
 }
 
@@ -30,7 +30,7 @@ await play({
   async produce(partitions) {
     const producer = new Producer({ ...everybody, acks: -1 });
     const next = new Map();
-    const messages = partitions.map((partition) => ({ topic: wish.topic, partition, value: Buffer.from("x") }));
+    const messages = partitions.map((partition) => ({ topic: options.topic, partition, value: Buffer.from("x") }));
     const { offsets } = await producer.send({ messages });
     await producer.close();
     for (const { partition, offset } of offsets) next.set(partition, Number(offset));
@@ -41,16 +41,16 @@ await play({
     });
   },
   async join() {
-    const instance = wish.instance ? { groupInstanceId: wish.instance } : {};
+    const instance = options.instance ? { groupInstanceId: options.instance } : {};
     const patience = { retries: 30 }; // times a second: a broker may be away for longer than its own 3
-    const group = { groupId: wish.group, maxWaitTime: 200 };
+    const group = { groupId: options.group, maxWaitTime: 200 };
     consumer = new Consumer({ ...everybody, ...membership(), ...instance, ...patience, ...group });
     consumer.on("consumer:group:join", () => share.owns(owned()));
     consumer.on("consumer:heartbeat:end", ownsWhatItSays);
     consumer.on("consumer:group:rebalance", ownsWhatItSays);
     consumer.on("error", (error) => console.error(error));
     const stream = await consumer.consume({
-      topics: [wish.topic],
+      topics: [options.topic],
       mode: "committed",
       fallbackMode: "earliest",
       autocommit: false,
@@ -60,7 +60,7 @@ await play({
   commit: (places) =>
     consumer.commit({
       offsets: places.map(([partition, place]) => ({
-        topic: wish.topic,
+        topic: options.topic,
         partition,
         offset: BigInt(place),
         leaderEpoch: -1,

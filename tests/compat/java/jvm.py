@@ -2,7 +2,7 @@
 it.
 
 It decides how `Members.java` is compiled, started and spoken to, and refuses to know what a good
-story is: see `story.py`.
+story is: see `history.py`.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from apportion.testing.kafka import KafkaMissing, jars_of, java_program
-from tests.compat.java.story import Actor
+from tests.compat.java.history import Actor
 
 JVM = ("-Xmx128m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 SOURCE = Path(__file__).with_name("Members.java")

@@ -15,12 +15,12 @@ from confluent_kafka import KafkaException
 import apportion
 from apportion.errors import Refused
 from apportion.topics import TopicPartition
-from tests.compat.java.story import Actor
+from tests.compat.java.history import Actor
 
 SESSION_MS, HEARTBEAT_MS, METADATA_MS = 6000, 250, 500
 
 
-class Told:
+class EventLog:
     """The lines of one member, and whether it shall end."""
 
     def __init__(self, name: str, path: Path) -> None:
@@ -34,15 +34,15 @@ class Told:
             json.dumps({"name": self.name, "at": time.time() * 1000, "event": event, **what}) + "\n"
         )
 
-    def given(self, places: list[str]) -> None:
+    def given(self, partitions: list[str]) -> None:
         """These partitions have come."""
-        self._owned |= set(places)
-        self.say("assigned", partitions=sorted(places), owned=sorted(self._owned))
+        self._owned |= set(partitions)
+        self.say("assigned", partitions=sorted(partitions), owned=sorted(self._owned))
 
-    def taken(self, event: str, places: list[str]) -> None:
+    def taken(self, event: str, partitions: list[str]) -> None:
         """These partitions are gone."""
-        self._owned -= set(places)
-        self.say(event, partitions=sorted(places), owned=sorted(self._owned))
+        self._owned -= set(partitions)
+        self.say(event, partitions=sorted(partitions), owned=sorted(self._owned))
 
     def read(self, records: list[tuple[str, int, int]]) -> None:
         """These records have reached the application."""
@@ -56,22 +56,22 @@ class Told:
 
 def joined(work: Callable[..., None], name: str, directory: Path, *arguments: str) -> Actor:
     """An Actor whose thread does `work(told, *arguments)`."""
-    told = Told(name, directory / f"{name}.jsonl")
+    events = EventLog(name, directory / f"{name}.jsonl")
 
     def run() -> None:
         try:
-            work(told, *arguments)
-            told.say("closed")
+            work(events, *arguments)
+            events.say("closed")
         except Exception as problem:
-            told.say("failed", why=repr(problem))
+            events.say("failed", why=repr(problem))
         finally:
-            told.close()
+            events.close()
 
     threading.Thread(target=run, name=name, daemon=True).start()
-    return Actor(name, directory / f"{name}.jsonl", told.stop.set)
+    return Actor(name, directory / f"{name}.jsonl", events.stop.set)
 
 
-def librdkafka(told: Told, bootstrap: str, group: str, topic: str, protocol: str) -> None:
+def librdkafka(events: EventLog, bootstrap: str, group: str, topic: str, protocol: str) -> None:
     """A member by confluent-kafka, cooperative-sticky if classic; it commits after every poll and
     before it gives anything up.
     """
@@ -84,7 +84,7 @@ def librdkafka(told: Told, bootstrap: str, group: str, topic: str, protocol: str
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
-            "client.id": told.name,
+            "client.id": events.name,
             "group.protocol": protocol,
             **(classic if protocol == "classic" else {}),
             "topic.metadata.refresh.interval.ms": METADATA_MS,
@@ -97,47 +97,49 @@ def librdkafka(told: Told, bootstrap: str, group: str, topic: str, protocol: str
     def commit() -> None:
         if uncommitted:
             offsets = [
-                confluent_kafka.TopicPartition(*place, offset)
-                for place, offset in uncommitted.items()
+                confluent_kafka.TopicPartition(*partition, offset)
+                for partition, offset in uncommitted.items()
             ]
             try:
                 consumer.commit(offsets=offsets, asynchronous=False)
             except KafkaException as refused:
-                told.say("refused", why=str(refused))
+                events.say("refused", why=str(refused))
             else:
-                told.say(
-                    "committed", offsets=[[*place, offset] for place, offset in uncommitted.items()]
-                )
+                events.say("committed", offsets=[[*key, at] for key, at in uncommitted.items()])
                 uncommitted.clear()
 
-    def assigned(consumer: Any, places: list[Any]) -> None:
-        consumer.incremental_assign(places)
-        told.given([f"{each.topic}-{each.partition}" for each in places])
+    def assigned(consumer: Any, partitions: list[Any]) -> None:
+        consumer.incremental_assign(partitions)
+        events.given([f"{each.topic}-{each.partition}" for each in partitions])
 
     def given_up(event: str) -> Callable[..., None]:
-        def give_up(consumer: Any, places: list[Any]) -> None:
+        def give_up(consumer: Any, partitions: list[Any]) -> None:
             if event == "revoked":
                 commit()
-            for each in places:
+            for each in partitions:
                 uncommitted.pop((each.topic, each.partition), None)
-            told.taken(event, [f"{each.topic}-{each.partition}" for each in places])
-            consumer.incremental_unassign(places)
+            events.taken(event, [f"{each.topic}-{each.partition}" for each in partitions])
+            consumer.incremental_unassign(partitions)
 
         return give_up
 
     consumer.subscribe(
         [topic], on_assign=assigned, on_revoke=given_up("revoked"), on_lost=given_up("lost")
     )
-    while not told.stop.is_set():
+    while not events.stop.is_set():
         messages: list[Any] = [each for each in consumer.consume(500, 0.05) if each.error() is None]
-        told.read([(each.topic(), each.partition(), each.offset()) for each in messages])
+        events.read([(each.topic(), each.partition(), each.offset()) for each in messages])
         uncommitted |= {(each.topic(), each.partition()): each.offset() + 1 for each in messages}
         commit()
     consumer.close()
 
 
 def ours(
-    told: Told, bootstrap: str, group: str, topic: str, protocol: Literal["classic", "consumer"]
+    events: EventLog,
+    bootstrap: str,
+    group: str,
+    topic: str,
+    protocol: Literal["classic", "consumer"],
 ) -> None:
     """A member by apportion.Consumer, cooperative-sticky if classic; it commits as `librdkafka`
     does.
@@ -154,23 +156,27 @@ def ours(
         if uncommitted:
             try:
                 consumer.commit(
-                    {TopicPartition(*place): offset for place, offset in uncommitted.items()}
+                    {
+                        TopicPartition(*partition): offset
+                        for partition, offset in uncommitted.items()
+                    }
                 )
             except Refused as refused:
-                told.say("refused", why=str(refused))
+                events.say("refused", why=str(refused))
             else:
-                told.say(
-                    "committed", offsets=[[*place, offset] for place, offset in uncommitted.items()]
+                events.say(
+                    "committed",
+                    offsets=[[*partition, offset] for partition, offset in uncommitted.items()],
                 )
                 uncommitted.clear()
 
     def given_up(event: str) -> Callable[..., None]:
-        def give_up(places: tuple[Any, ...]) -> None:
+        def give_up(partitions: tuple[Any, ...]) -> None:
             if event == "revoked":
                 commit()
-            for each in places:
+            for each in partitions:
                 uncommitted.pop(tuple(each), None)
-            told.taken(event, [f"{each.topic}-{each.partition}" for each in places])
+            events.taken(event, [f"{each.topic}-{each.partition}" for each in partitions])
 
         return give_up
 
@@ -178,19 +184,19 @@ def ours(
         bootstrap,
         group,
         topics=[topic],
-        client_id=told.name,
+        client_id=events.name,
         group_protocol=protocol,
         **(classic if protocol == "classic" else {}),
         auto_offset_reset="earliest",
-        on_assigned=lambda places: told.given(
-            [f"{each.topic}-{each.partition}" for each in places]
+        on_assigned=lambda partitions: events.given(
+            [f"{each.topic}-{each.partition}" for each in partitions]
         ),
         on_revoked=given_up("revoked"),
         on_lost=given_up("lost"),
     )
-    while not told.stop.is_set():
+    while not events.stop.is_set():
         records = consumer.poll(timeout_ms=50)
-        told.read([(each.topic, each.partition, each.offset) for each in records])
+        events.read([(each.topic, each.partition, each.offset) for each in records])
         uncommitted |= {(each.topic, each.partition): each.offset + 1 for each in records}
         commit()
     consumer.close()

@@ -19,10 +19,10 @@ from apportion.wire.codec import read
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from demo.flights import flights, message
-from tests.compat.java.story import until
+from tests.compat.java.history import until
 from tests.compat.streams.ledger import Ledger
 from tests.compat.streams.program import Instance, Streams
-from tests.compat.streams.pythonic import PythonInstance
+from tests.compat.streams.python_instance import PythonInstance
 
 NUMBERS = itertools.count(1)
 VOCABULARY = ["rain", "wind", "sun", "snow", "hail", "fog", "dew", "frost", "storm", "cloud"]
@@ -127,8 +127,10 @@ class Application:
             )
 
         def shown() -> str:
-            told = [f"{each.name} {each.state}: {each.active} {each.standby}" for each in instances]
-            return "\n".join([*told, f"the leader's word: {instances[0].report()}"])
+            states = [
+                f"{each.name} {each.state}: {each.active} {each.standby}" for each in instances
+            ]
+            return "\n".join([*states, f"the leader's word: {instances[0].report()}"])
 
         return until(
             shared,
@@ -178,10 +180,10 @@ class Application:
     def committed(self) -> dict[tuple[str, int], int]:
         """{(topic, partition): offset} as the group has committed."""
         asked = ConsumerGroupTopicPartitions(self.group)
-        found = self._admin.list_consumer_group_offsets([asked])[self.group].result(20)
+        listed = self._admin.list_consumer_group_offsets([asked])[self.group].result(20)
         return {
             (each.topic, each.partition): each.offset
-            for each in found.topic_partitions
+            for each in listed.topic_partitions
             if each.offset >= 0
         }
 
@@ -189,8 +191,8 @@ class Application:
         """{(topic, partition): (start, end)} of its logs."""
         with self._reader() as reader:
             return {
-                place: reader.get_watermark_offsets(TopicPartition(*place), 10)
-                for place in self._places(topic)
+                partition: reader.get_watermark_offsets(TopicPartition(*partition), 10)
+                for partition in self._places(topic)
             }
 
     def spoken(self) -> dict[str, int]:
@@ -202,13 +204,13 @@ class Application:
             lambda: asked.append(self._described()) or asked[-1].group_state == "Stable",
             f"{self.group} is stable",
         )
-        found = {}
-        said: Any
+        versions = {}
+        subscription: Any
         for member in asked[-1].members:
-            said, _ = read(ConsumerProtocolSubscription, 0, member.member_metadata, 2)
+            subscription, _ = read(ConsumerProtocolSubscription, 0, member.member_metadata, 2)
             name = member.client_id.removeprefix(f"{self.group}-").split("-StreamThread")[0]
-            found[name] = int.from_bytes(said.user_data[:4], "big")
-        return found
+            versions[name] = int.from_bytes(subscription.user_data[:4], "big")
+        return versions
 
     def _described(self) -> Any:
         cluster = Cluster(self.bootstrap)
@@ -231,17 +233,17 @@ class Application:
         """The places of the words that came of these records: {(topic, partition): offsets}, of the
         source or from in between.
         """
-        places = {
-            place
+        positions = {
+            position
             for each in self.instances
-            for topic, partition, offset, place in each.took
+            for topic, partition, offset, position in each.took
             if offset in taken.get((topic, partition), ())
         }
         return {
-            f"{place}#{number}"
-            for place in places
-            for number in range(len(self.ledger.words_at(place)))
-        } | places
+            f"{position}#{number}"
+            for position in positions
+            for number in range(len(self.ledger.words_at(position)))
+        } | positions
 
     def counted(self) -> Ledger:
         """Every word of every record has been counted and its count has come to the sink; what was
@@ -264,7 +266,7 @@ class Application:
     def _following(self, topic: str) -> Iterator[Callable[[], list[Any]]]:
         """A function that gives what has come into `topic` since its last call."""
         with self._reader() as reader:
-            reader.assign([TopicPartition(*place, 0) for place in self._places(topic)])
+            reader.assign([TopicPartition(*partition, 0) for partition in self._places(topic)])
             yield lambda: reader.consume(1000, 0.05)
 
     @contextmanager
@@ -329,7 +331,9 @@ def repeats(instances: Sequence[Instance | PythonInstance]) -> dict[tuple[str, i
         for each in instances
         for topic, partition, offset, _ in each.took
     )
-    found: dict[tuple[str, int], list[int]] = {}
-    for topic, partition, offset in sorted(place for place, times in taken.items() if times > 1):
-        found.setdefault((topic, partition), []).append(offset)
-    return found
+    offsets_read: dict[tuple[str, int], list[int]] = {}
+    for topic, partition, offset in sorted(
+        position for position, times in taken.items() if times > 1
+    ):
+        offsets_read.setdefault((topic, partition), []).append(offset)
+    return offsets_read

@@ -24,18 +24,18 @@ class Ledger:
             list
         )  # word -> counts, in the order of the sink
 
-    def fed(self, place: str, words: list[str]) -> None:
+    def fed(self, position: str, words: list[str]) -> None:
         """The record at that place has these words."""
-        self._fed[place] = words
+        self._fed[position] = words
 
-    def words_at(self, place: str) -> Sequence[str]:
+    def words_at(self, position: str) -> Sequence[str]:
         """The words of the record at that place; none if it is no record of the source."""
-        return self._fed.get(place, ())
+        return self._fed.get(position, ())
 
     def changed(self, word: str, value: str) -> None:
         """The changelog has that value."""
-        count, place = value.split(" ")
-        self.changes[word].append((int(count), place))
+        count, position = value.split(" ")
+        self.changes[word].append((int(count), position))
 
     def came(self, word: str, count: int) -> None:
         """The sink has that count."""
@@ -45,9 +45,9 @@ class Ledger:
     def wanted(self) -> dict[str, set[str]]:
         """{word: the places where it stands in the source}."""
         wanted = defaultdict(set)
-        for place, words in list(self._fed.items()):
+        for position, words in list(self._fed.items()):
             for number, word in enumerate(words):
-                wanted[word].add(f"{place}#{number}")
+                wanted[word].add(f"{position}#{number}")
         return dict(wanted)
 
     @property
@@ -67,10 +67,10 @@ class Ledger:
 
     def _uncounted(self) -> dict[str, set[str]]:
         left = {
-            word: places - {place for _, place in self.changes[word]}
-            for word, places in self.wanted.items()
+            word: positions - {position for _, position in self.changes[word]}
+            for word, positions in self.wanted.items()
         }
-        return {word: places for word, places in left.items() if places}
+        return {word: positions for word, positions in left.items() if positions}
 
     @property
     def counts(self) -> dict[str, int]:
@@ -94,8 +94,8 @@ class Ledger:
     @property
     def repeated(self) -> dict[str, int]:
         """{place of a word: how many times more than once it was counted}."""
-        times = Counter(place for changes in self.changes.values() for _, place in changes)
-        return {place: count - 1 for place, count in times.items() if count > 1}
+        times = Counter(position for changes in self.changes.values() for _, position in changes)
+        return {position: count - 1 for position, count in times.items() if count > 1}
 
     def agrees(self) -> bool:
         """Each count is the number of its words in the source, and of those that were counted
@@ -104,11 +104,11 @@ class Ledger:
         wanted, again = self.wanted, self.repeated
         assert self.gaps == []
         assert {
-            word: {place for _, place in changes} for word, changes in self.changes.items()
+            word: {position for _, position in changes} for word, changes in self.changes.items()
         } == wanted
         assert self.counts == {
-            word: len(places) + sum(again.get(place, 0) for place in places)
-            for word, places in wanted.items()
+            word: len(positions) + sum(again.get(position, 0) for position in positions)
+            for word, positions in wanted.items()
         }
         assert {word: counts[-1] for word, counts in self.results.items()} == self.counts
         return True

@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tests.compat.java.history import Actor, until
 from tests.compat.java.jvm import Program, classpath_in
-from tests.compat.java.story import Actor, until
 
 HERE = Path(__file__).parent
 # release of Kafka Streams -> its jars, and where what it calls otherwise than others stands
@@ -118,12 +118,12 @@ class Instance(Actor):
     @property
     def state(self) -> str:
         """RUNNING, REBALANCING, ...; "" before the first."""
-        return next((each["is"] for each in reversed(self.told("state"))), "")
+        return next((each["is"] for each in reversed(self.events_of("state"))), "")
 
     @property
     def threads(self) -> dict[str, dict[str, str | list[str]]]:
         """{thread: state, active, standby}, as told last."""
-        return next((each["threads"] for each in reversed(self.told("tasks"))), {})
+        return next((each["threads"] for each in reversed(self.events_of("tasks"))), {})
 
     @property
     def active(self) -> list[str]:
@@ -140,7 +140,7 @@ class Instance(Actor):
         """(topic, partition, offset, place) of each record that it began to process, in order."""
         return [
             (each["topic"], each["partition"], each["offset"], each["place"])
-            for each in self.told("took")
+            for each in self.events_of("took")
         ]
 
     def close(self, *, leave: bool) -> None:
@@ -153,10 +153,10 @@ class Instance(Actor):
         """{host: active, standby}: the partitions of each instance, as the leader has told this
         one.
         """
-        before = len(self.told("report"))
+        before = len(self.events_of("report"))
         self.program.tell({"do": "report", "name": self.name})
-        until(lambda: len(self.told("report")) > before, f"{self.name} reports")
-        return self.told("report")[-1]["hosts"]
+        until(lambda: len(self.events_of("report")) > before, f"{self.name} reports")
+        return self.events_of("report")[-1]["hosts"]
 
     def crashed(self) -> None:
         """Its process was killed just now."""

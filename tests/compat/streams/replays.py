@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.compat.streams.wire import Said
+from tests.compat.streams.wire import Call
 
 LOST_PLACE = {"ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"}
 """The answers at which a member gives everything up without a commit and joins anew."""
@@ -39,7 +39,7 @@ class Replay:
     before: how the first of them had been taken before.
     """
 
-    place: tuple[str, int]
+    topic_partition: tuple[str, int]
     before: Take
     first: Take
     last: int
@@ -50,16 +50,18 @@ def replays_of(instances: Sequence[Any]) -> list[Replay]:
     takes = defaultdict(list)
     for each in instances:
         group, name, _ = each.name.split(" ")
-        for told in each.told("took"):
-            take = Take(told["at"] / 1000, told["offset"], f"{group}-{name}-")
-            takes[told["topic"], told["partition"]].append(take)
-    found = [
-        replay for place, all_takes in takes.items() for replay in replays_in(place, all_takes)
+        for taken in each.events_of("took"):
+            take = Take(taken["at"] / 1000, taken["offset"], f"{group}-{name}-")
+            takes[taken["topic"], taken["partition"]].append(take)
+    replays = [
+        replay
+        for partition, all_takes in takes.items()
+        for replay in replays_in(partition, all_takes)
     ]
-    return sorted(found, key=lambda each: each.first.at_s)
+    return sorted(replays, key=lambda each: each.first.at_s)
 
 
-def replays_in(place: tuple[str, int], takes: list[Take]) -> Iterator[Replay]:
+def replays_in(partition: tuple[str, int], takes: list[Take]) -> Iterator[Replay]:
     """Yield the replays of one partition: each goes on for as long as offsets follow each other and
     had been taken before.
     """
@@ -69,46 +71,52 @@ def replays_in(place: tuple[str, int], takes: list[Take]) -> Iterator[Replay]:
     for take in sorted(takes, key=lambda each: each.at_s):
         before = seen.get(take.offset)
         if replay and before and take.offset == replay.last + 1:
-            replay = Replay(place, replay.before, replay.first, take.offset)
+            replay = Replay(partition, replay.before, replay.first, take.offset)
         else:
             if replay:
                 yield replay
-            replay = before and Replay(place, before, take, take.offset)
+            replay = before and Replay(partition, before, take, take.offset)
         seen[take.offset] = take
     if replay:
         yield replay
 
 
-def commits_of(said: list[Said], place: tuple[str, int]) -> list[Said]:
+def commits_of(calls: list[Call], partition: tuple[str, int]) -> list[Call]:
     """Return the commits of that partition that were stored, or may have been as nobody was told,
     in order of their answers.
     """
-    mine = [each for each in said if each.api == "OffsetCommit" and place in each.asked["offsets"]]
+    mine = [
+        each for each in calls if each.api == "OffsetCommit" and partition in each.asked["offsets"]
+    ]
     return [
-        each for each in mine if each.answer is None or each.answer["by_place"][place] == "NONE"
+        each for each in mine if each.answer is None or each.answer["by_place"][partition] == "NONE"
     ]
 
 
-def fetches_of(said: list[Said], place: tuple[str, int]) -> list[Said]:
+def fetches_of(calls: list[Call], partition: tuple[str, int]) -> list[Call]:
     """Return the answers that say what is committed for that partition, in order."""
     return [
         each
-        for each in said
-        if each.api == "OffsetFetch" and each.answer is not None and place in each.answer["offsets"]
+        for each in calls
+        if each.api == "OffsetFetch"
+        and each.answer is not None
+        and partition in each.answer["offsets"]
     ]
 
 
-def lost_commits(said: list[Said]) -> list[str]:
+def lost_commits(calls: list[Call]) -> list[str]:
     """Return in words each answer of OffsetFetch that does not have the newest commit that had been
     acknowledged before.
 
     A commit that nobody was told of, or that was under way meanwhile, may be there or not.
     """
-    found = []
+    lost = []
     fetch: Any
-    for fetch in (each for each in said if each.api == "OffsetFetch" and each.answer is not None):
-        for place, offset in fetch.answer["offsets"].items():
-            before = [each for each in commits_of(said, place) if each.asked_s < fetch.answered_s]
+    for fetch in (each for each in calls if each.api == "OffsetFetch" and each.answer is not None):
+        for partition, offset in fetch.answer["offsets"].items():
+            before = [
+                each for each in commits_of(calls, partition) if each.asked_s < fetch.answered_s
+            ]
             sure = [
                 each
                 for each in before
@@ -116,30 +124,32 @@ def lost_commits(said: list[Said]) -> list[str]:
             ]
             newest = sure[-1] if sure else None
             allowed = {
-                each.asked["offsets"][place]
+                each.asked["offsets"][partition]
                 for each in before
                 if newest is None or each.asked_s >= newest.asked_s
             }
             allowed |= set() if sure else {-1}
             if offset not in allowed:
-                found.append(
-                    f"{place} was fetched at {offset}, and may be at {sorted(allowed)} "
+                lost.append(
+                    f"{partition} was fetched at {offset}, and may be at {sorted(allowed)} "
                     f"only: {fetch}"
                 )
-    return found
+    return lost
 
 
-def lost_generations(said: list[Said], kills: list[float]) -> list[str]:
+def lost_generations(calls: list[Call], kills: list[float]) -> list[str]:
     """Return in words each answer by which a member lost its place though its generation had its
     assignment before a kill.
 
     kills: times. A generation is behind, and not lost, once members have joined a later one.
     """
-    found = []
-    for each in (each for each in said if each.codes & LOST_PLACE and "generation" in each.asked):
+    lost = []
+    for each in (each for each in calls if each.codes & LOST_PLACE and "generation" in each.asked):
         killed_s = max((at_s for at_s in kills if at_s <= each.answered_s), default=0)
         mine: list[Any] = [
-            other for other in said if group_of(other) == group_of(each) and other.codes == {"NONE"}
+            other
+            for other in calls
+            if group_of(other) == group_of(each) and other.codes == {"NONE"}
         ]
         synced = {
             other.asked["generation"]
@@ -155,60 +165,65 @@ def lost_generations(said: list[Said], kills: list[float]) -> list[str]:
             default=0,
         )
         if each.asked["generation"] in synced and newest <= each.asked["generation"]:
-            found.append(f"generation {each.asked['generation']} was there and is not: {each}")
-    return found
+            lost.append(f"generation {each.asked['generation']} was there and is not: {each}")
+    return lost
 
 
-def group_of(said: Said) -> str:
+def group_of(call: Call) -> str:
     """Return the group of a request of an application's member."""
-    return said.client.partition("-")[0]
+    return call.client.partition("-")[0]
 
 
-def losses_between(said: list[Said], client: str, since_s: float, to_s: float) -> list[Said]:
+def losses_between(calls: list[Call], client: str, since_s: float, to_s: float) -> list[Call]:
     """Return the answers by which the instance's member was told between these times that it has
     lost its place.
     """
     return [
         each
-        for each in said
+        for each in calls
         if each.client.startswith(client)
         and each.codes & LOST_PLACE
         and since_s <= each.answered_s <= to_s
     ]
 
 
-def unexplained(said: list[Said], replay: Replay) -> list[str]:
+def unexplained(calls: list[Call], replay: Replay) -> list[str]:
     """Return in words what speaks against this: the replay begins at the last commit, because the
     member lost its place.
     """
     to_s = replay.first.at_s + TICK_S
-    found = []
+    reasons = []
     fetched: list[Any] = [
         each
-        for each in fetches_of(said, replay.place)
+        for each in fetches_of(calls, replay.topic_partition)
         if each.answered_s <= to_s and each.asked_s >= replay.before.at_s
     ]
     if not fetched:
-        found.append("nobody asked what is committed")
-    elif replay.first.offset != max(fetched[-1].answer["offsets"][replay.place], 0):
-        found.append(f"it does not begin at what was fetched: {fetched[-1]}")
-    if not losses_between(said, replay.before.client, replay.before.at_s, to_s):
-        found.append(f"{replay.before.client} had not lost its place")
-    return found
+        reasons.append("nobody asked what is committed")
+    elif replay.first.offset != max(fetched[-1].answer["offsets"][replay.topic_partition], 0):
+        reasons.append(f"it does not begin at what was fetched: {fetched[-1]}")
+    if not losses_between(calls, replay.before.client, replay.before.at_s, to_s):
+        reasons.append(f"{replay.before.client} had not lost its place")
+    return reasons
 
 
-def story(said: list[Said], marks: list[tuple[float, str]], replay: Replay) -> list[str]:
+def describe_replay(calls: list[Call], marks: list[tuple[float, str]], replay: Replay) -> list[str]:
     """Return the lines that tell of one replay. marks: (time, what befell the broker)."""
     since_s, to_s = replay.before.at_s, replay.first.at_s + TICK_S
-    commits, fetches = commits_of(said, replay.place), fetches_of(said, replay.place)
-    told = [(at_s, f"=== the broker {what}") for at_s, what in marks if since_s - 1 <= at_s <= to_s]
-    told += [
+    commits, fetches = (
+        commits_of(calls, replay.topic_partition),
+        fetches_of(calls, replay.topic_partition),
+    )
+    lines = [
+        (at_s, f"=== the broker {what}") for at_s, what in marks if since_s - 1 <= at_s <= to_s
+    ]
+    lines += [
         (each.asked_s, str(each))
         for each in [each for each in commits if each.answered_s < since_s][-1:]
     ]
-    told += [
+    lines += [
         (each.asked_s, str(each))
-        for each in said
+        for each in calls
         if since_s <= each.answered_s
         and each.asked_s <= to_s
         and (
@@ -219,14 +234,14 @@ def story(said: list[Said], marks: list[tuple[float, str]], replay: Replay) -> l
         )
         and each.client.startswith((replay.before.client, replay.first.client))
     ]
-    told += [(since_s, f"--- {replay.before.client} takes {replay.before.offset}")]
-    told += [
+    lines += [(since_s, f"--- {replay.before.client} takes {replay.before.offset}")]
+    lines += [
         (
             to_s,
             f"--- {replay.first.client} takes {replay.first.offset} again, and on to {replay.last}",
         )
     ]
-    return [f"{clock(at_s)} {what}" for at_s, what in sorted(told)]
+    return [f"{clock(at_s)} {what}" for at_s, what in sorted(lines)]
 
 
 def clock(at_s: float) -> str:

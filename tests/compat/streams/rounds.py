@@ -39,20 +39,20 @@ from typing import Any
 
 from apportion.testing.kafka import RealKafka, free_ports, jars_of
 from tests.compat.conftest import KAFKA_POM, MODULE_SETTINGS, Served
-from tests.compat.java.story import until
+from tests.compat.java.history import until
 from tests.compat.streams.application import Application
 from tests.compat.streams.ledger import Ledger
 from tests.compat.streams.program import Instance, Streams, streams_in
 from tests.compat.streams.replays import (
     Replay,
     clock,
+    describe_replay,
     lost_commits,
     lost_generations,
     replays_of,
-    story,
     unexplained,
 )
-from tests.compat.streams.wire import Said, Wire
+from tests.compat.streams.wire import Call, Wire
 
 KILLS = 2
 KILLED = "is killed"
@@ -70,7 +70,7 @@ TELLING = (
 
 
 @dataclass
-class Stage:
+class ProxiedBroker:
     """A broker that can be killed, and the proxy by which clients come to it. marks: (time, what
     befell the broker).
     """
@@ -101,7 +101,7 @@ class Stage:
 
     @contextmanager
     def killed_when(
-        self, condition: Callable[[Said], bool], after_s: float = 0.0
+        self, condition: Callable[[Call], bool], after_s: float = 0.0
     ) -> Iterator[None]:
         """Kill it at the first answer for which `condition` holds, or so long after; the block does
         what leads there.
@@ -110,9 +110,9 @@ class Stage:
         """
         met, lock = threading.Event(), threading.Lock()
 
-        def meet(said: Said) -> None:
+        def meet(call: Call) -> None:
             with lock:
-                if not met.is_set() and condition(said):
+                if not met.is_set() and condition(call):
                     if not after_s:
                         self.kill()
                     met.set()
@@ -120,14 +120,14 @@ class Stage:
         self.wire.meet = meet
         yield
         until(met.is_set, "the moment at which the broker is to be killed")
-        self.wire.meet = lambda said: None
+        self.wire.meet = lambda call: None
         if after_s:
             time.sleep(after_s)
             self.kill()
 
 
 @contextmanager
-def staged(kind: str, directory: Path) -> Iterator[Stage]:
+def proxied_broker(kind: str, directory: Path) -> Iterator[ProxiedBroker]:
     """Run a broker, "ours" or "kafka", behind a proxy until the end of the block."""
     front, back = free_ports(2)
     wire = Wire(front)
@@ -139,24 +139,24 @@ def staged(kind: str, directory: Path) -> Iterator[Stage]:
             jars_of(KAFKA_POM), directory / "kafka", dict(each.split("=", 1) for each in settings)
         ) as broker:
             wire.upstream_port = int(broker.bootstrap.rpartition(":")[2])
-            yield Stage(broker, wire)
+            yield ProxiedBroker(broker, wire)
         return
     wire.upstream_port = back
     broker = Served(directory / "data", *settings, port=back)
     try:
-        yield Stage(broker, wire)
+        yield ProxiedBroker(broker, wire)
     finally:
         broker.kill()
 
 
-def is_joined(said: Said) -> bool:
+def is_joined(call: Call) -> bool:
     """Return whether a member is told of its new generation."""
-    return said.api == "JoinGroup" and said.codes == {"NONE"}
+    return call.api == "JoinGroup" and call.codes == {"NONE"}
 
 
-def is_led(said: Any) -> bool:
+def is_led(call: Any) -> bool:
     """Return whether that member is the leader, so that nobody has an assignment yet."""
-    return is_joined(said) and said.answer["leader"] == said.answer["member"]
+    return is_joined(call) and call.answer["leader"] == call.answer["member"]
 
 
 class Scene:
@@ -165,17 +165,22 @@ class Scene:
     """
 
     def __init__(
-        self, stage: Stage, streams: Streams, directory: Path, chance: random.Random
+        self, proxied: ProxiedBroker, streams: Streams, directory: Path, chance: random.Random
     ) -> None:
-        self.stage, self.streams, self.directory, self.chance = stage, streams, directory, chance
-        self.application = Application(stage.bootstrap, "words")
+        self.proxied, self.streams, self.directory, self.chance = (
+            proxied,
+            streams,
+            directory,
+            chance,
+        )
+        self.application = Application(proxied.bootstrap, "words")
 
     @property
-    def said(self) -> list[Said]:
+    def calls(self) -> list[Call]:
         """Return what was said about its group."""
         return [
             each
-            for each in self.stage.wire.said
+            for each in self.proxied.wire.calls
             if each.client.startswith(f"{self.application.group}-")
         ]
 
@@ -196,7 +201,7 @@ class Scene:
                 self.settled()
             for number in range(KILLS):
                 self.kill(moment, number)
-                self.stage.start()
+                self.proxied.start()
                 sent = flow.sent
                 until(lambda sent=sent: flow.sent > sent + 50, "records come again")
                 if moment != "chance":
@@ -209,10 +214,10 @@ class Scene:
         if moment == "chance":
             time.sleep(self.chance.uniform(0, 1))
         if moment in ("settled", "chance"):
-            self.stage.kill()
+            self.proxied.kill()
             return
         led = moment == "joined"
-        with self.stage.killed_when(
+        with self.proxied.killed_when(
             is_led if led else is_joined, 0 if led else self.chance.uniform(0.001, 0.3)
         ):
             self.start(("three", "four")[number])
@@ -242,13 +247,13 @@ def log_between(path: Path, client: str, since_s: float, to_s: float) -> list[st
     return lines
 
 
-def told(scene: Scene, replay: Replay) -> list[str]:
-    """Return the story of a replay, and what the JVM's log has of the same time."""
-    lines = story(scene.said, scene.stage.marks, replay)
+def report(scene: Scene, replay: Replay) -> list[str]:
+    """Return the calls around a replay, and what the JVM's log has of the same time."""
+    lines = describe_replay(scene.calls, scene.proxied.marks, replay)
     lines += log_between(
         scene.streams.errors, replay.before.client, replay.before.at_s, replay.first.at_s
     )
-    topic, partition = replay.place
+    topic, partition = replay.topic_partition
     return [
         f"{topic}-{partition}: {replay.first.offset} to {replay.last} were taken again",
         *(f"    {each}" for each in lines),
@@ -276,8 +281,8 @@ def play_round(
 ) -> None:
     """Play one round, print it, and count it."""
     begun = time.monotonic()
-    with staged(options.broker, directory) as stage:
-        scene = Scene(stage, streams, directory, chance)
+    with proxied_broker(options.broker, directory) as proxied:
+        scene = Scene(proxied, streams, directory, chance)
         try:
             ledger = scene.play(options.moment)
         except AssertionError as problem:
@@ -288,9 +293,9 @@ def play_round(
         scene.end()
     ledger.agrees()
     replays = replays_of(scene.application.instances)
-    faults = [*lost_commits(scene.said), *lost_generations(scene.said, stage.kills)]
+    faults = [*lost_commits(scene.calls), *lost_generations(scene.calls, proxied.kills)]
     faults += [
-        f"{fault}: {replay}" for replay in replays for fault in unexplained(scene.said, replay)
+        f"{fault}: {replay}" for replay in replays for fault in unexplained(scene.calls, replay)
     ]
     figures.rounds += 1
     figures.replayed += bool(replays)
@@ -303,12 +308,12 @@ def play_round(
         flush=True,
     )
     for replay in replays[: options.stories]:
-        print(*told(scene, replay), sep="\n")
+        print(*report(scene, replay), sep="\n")
     if faults:
         print(*faults, sep="\n")
     if options.out:
-        lines = [(each.asked_s, str(each)) for each in scene.said] + [
-            (at_s, f"=== the broker {what}") for at_s, what in stage.marks
+        lines = [(each.asked_s, str(each)) for each in scene.calls] + [
+            (at_s, f"=== the broker {what}") for at_s, what in proxied.marks
         ]
         text = "".join(f"{clock(at_s)} {line}\n" for at_s, line in sorted(lines))
         (options.out / f"{options.broker}-{options.moment}-{number}.txt").write_text(text)
@@ -338,12 +343,15 @@ def play_rounds(options: argparse.Namespace, directory: Path) -> Figures:
     classpath = streams_in(classes, "4.3.1")
     chance, figures = random.Random(options.seed), Figures()
     for number in range(options.rounds):
-        place = directory / str(number)
-        place.mkdir()
+        round_directory = directory / str(number)
+        round_directory.mkdir()
         streams = Streams(
-            classpath, options.out or place, f"{options.broker}-{options.moment}-{number}", "info"
+            classpath,
+            options.out or round_directory,
+            f"{options.broker}-{options.moment}-{number}",
+            "info",
         )
-        play_round(options, place, streams, chance, number, figures)
+        play_round(options, round_directory, streams, chance, number, figures)
         streams.end()
     return figures
 

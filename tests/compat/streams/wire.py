@@ -20,11 +20,11 @@ from tests.kafka.golden.proxy import Asked, RecordingProxy
 
 
 @dataclass(frozen=True)
-class Said:
+class Call:
     """One request and its answer (None: the connection ended before it came) in plain words; times
     are s of the wall clock.
 
-    A place is (topic, partition). codes: the names of the errors, NONE among them.
+    A partition is (topic, number). codes: the names of the errors, NONE among them.
     """
 
     client: str
@@ -68,8 +68,8 @@ class Wire(RecordingProxy):
 
     def __init__(self, port: int) -> None:
         super().__init__(0, port)
-        self.said: list[Said] = []
-        self.meet: Callable[[Said], None] = lambda said: None
+        self.calls: list[Call] = []
+        self.meet: Callable[[Call], None] = lambda call: None
         self._names: dict[bytes, str] = {}  # id of a topic -> its name
         self._lock = threading.Lock()
 
@@ -85,9 +85,9 @@ class Wire(RecordingProxy):
         api = APIS.get(int.from_bytes(asked.frame[:2], "big"))
         if api is None or api.name not in ASKED | {"Metadata": None}:
             return
-        said = decode_request(asked.frame)
+        decoded = decode_request(asked.frame)
         answer = (
-            None if response is None else decode_response(api.request, said.version, response)[1]
+            None if response is None else decode_response(api.request, decoded.version, response)[1]
         )
         with self._lock:
             if api.name == "Metadata":
@@ -95,11 +95,11 @@ class Wire(RecordingProxy):
                     topic.topic_id: topic.name for topic in (answer.topics if answer else ())
                 }
                 return
-            request = ASKED[api.name](said.body, self._name)
+            request = ASKED[api.name](decoded.body, self._name)
             known = None if answer is None else ANSWER[api.name](answer, self._name)
-            kept = Said(said.client_id, api.name, request, known, asked.at_s, time.time())
+            kept = Call(decoded.client_id, api.name, request, known, asked.at_s, time.time())
             if not kept.is_steady:
-                self.said.append(kept)
+                self.calls.append(kept)
         self.meet(kept)
 
     def _name(self, topic: Any) -> Any:
@@ -139,13 +139,13 @@ def answered_commit(body: OffsetCommitResponse, name: Callable[[Any], str]) -> d
 def answered_fetch(body: OffsetFetchResponse, name: Callable[[Any], str]) -> dict[str, Any]:
     """Return the offsets that the groups have committed; -1 where none."""
     topics: list[Any] = [*body.topics, *(topic for group in body.groups for topic in group.topics)]
-    places = [(name_in(name, topic), each) for topic in topics for each in topic.partitions]
+    partitions = [(name_in(name, topic), each) for topic in topics for each in topic.partitions]
     errors = {
         body.error_code,
         *(group.error_code for group in body.groups),
-        *(each.error_code for _, each in places),
+        *(each.error_code for _, each in partitions),
     }
-    offsets = {(topic, each.partition_index): each.committed_offset for topic, each in places}
+    offsets = {(topic, each.partition_index): each.committed_offset for topic, each in partitions}
     return {"codes": {name_of(each) for each in errors}, "offsets": offsets}
 
 

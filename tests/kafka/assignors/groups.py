@@ -70,7 +70,10 @@ def any_members(
 
 def blobs(members: dict[str, Subscription]) -> dict[str, tuple[bytes, str | None]]:
     """What the members send."""
-    return {name: (encode_subscription(said), said.instance_id) for name, said in members.items()}
+    return {
+        name: (encode_subscription(subscription), subscription.instance_id)
+        for name, subscription in members.items()
+    }
 
 
 @dataclass
@@ -146,12 +149,12 @@ class History:
         """What everybody who is there says. Partitions of topics that a member no longer wants it
         has given up before.
         """
-        said = {name: member.says() for name, member in self.members.items()}
+        subscriptions = {name: member.says() for name, member in self.members.items()}
         return {
             name: replace(
                 each, owned=tuple(part for part in each.owned if part.topic in each.topics)
             )
-            for name, each in said.items()
+            for name, each in subscriptions.items()
         }
 
     def adopts(self, given: dict[str, Given], generation: int) -> None:

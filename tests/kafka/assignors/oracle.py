@@ -5,7 +5,7 @@ Oracle.java.
 import subprocess
 from pathlib import Path
 
-from apportion.member.assignors.builtin import Cluster, Given, Subscription
+from apportion.member.assignors.builtin import ClusterTopics, Given, Subscription
 from apportion.member.assignors.serde import (
     decode_assignment,
     encode_assignment,
@@ -38,7 +38,7 @@ class Oracle:
         self._process.communicate()  # the end of its input is its end
 
     def assign(
-        self, name: str, cluster: Cluster, blobs: dict[str, tuple[bytes, str | None]]
+        self, name: str, cluster: ClusterTopics, blobs: dict[str, tuple[bytes, str | None]]
     ) -> dict[str, Given]:
         """What Java's assignor of that name gives. blobs: the subscription and instance id of each
         member.
@@ -54,15 +54,15 @@ class Oracle:
             given[words[1]] = decode_assignment(bytes.fromhex(words[2]))
         return given
 
-    def told(self, name: str, generation: int, given: Given) -> bytes | None:
+    def user_data_after(self, name: str, generation: int, given: Given) -> bytes | None:
         """The user data of Java's assignor after it was given this in that generation."""
         self._ask(f"told {name} {generation} {encode_assignment(given).hex()}")
         _, data = self._heard()
         return None if data == "-" else bytes.fromhex(data)
 
-    def said(self, said: Subscription, version: int) -> bytes:
+    def subscription_bytes(self, subscription: Subscription, version: int) -> bytes:
         """The subscription, said by us, read by Java, and said by Java in that version."""
-        self._ask(f"say {version} {encode_subscription(said).hex()}")
+        self._ask(f"say {version} {encode_subscription(subscription).hex()}")
         return bytes.fromhex(self._heard()[1])
 
     def _ask(self, line: str) -> None:

@@ -5,8 +5,8 @@ of chance.
 import random
 from dataclasses import dataclass
 
-from tests.kafka.differential.shown import Plain
-from tests.kafka.differential.side import Belief, Side
+from tests.kafka.differential.plain_values import Plain
+from tests.kafka.differential.side import MemberView, Side
 from tests.kafka.differential.steps import LONELY, NOWHERE, Beat, Settle, Step
 
 POOL = {"one": 1, "two": 2, "three": 3, "four": 4, "six": 6, "twelve": 12}
@@ -74,17 +74,17 @@ class Author:
             actor.is_in = False
 
     def members(self) -> list[Actor]:
-        """Those who believe that they are members."""
+        """The actors that take themselves for members."""
         return [actor for actor in self.actors.values() if actor.is_in]
 
     def member(self) -> Actor | None:
         """Any of them."""
-        found = self.members()
-        return self.rng.choice(found) if found else None
+        candidates = self.members()
+        return self.rng.choice(candidates) if candidates else None
 
-    def belief(self, actor: Actor) -> Belief:
-        """What the member believes, on the real Kafka."""
-        return self.side.beliefs[self.group, actor.letter]
+    def view(self, actor: Actor) -> MemberView:
+        """The member's view on the real Kafka."""
+        return self.side.views[self.group, actor.letter]
 
     def topics(self) -> tuple[str, ...]:
         """A subscription."""

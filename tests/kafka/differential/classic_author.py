@@ -23,7 +23,7 @@ from tests.kafka.differential.classic_steps import (
     Pulse,
     Sync,
 )
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.steps import Step
 
 LETTERS = "abcdefgh"
@@ -98,12 +98,12 @@ class ClassicAuthor:
     def note(self, step: Step, answer: Plain, late: dict[str, Plain]) -> None:
         """The author knows what came of the step, and of earlier ones."""
         self.seen |= {
-            said["code"]
-            for said in (answer, *late.values())
-            if isinstance(said, dict) and "code" in said
+            response["code"]
+            for response in (answer, *late.values())
+            if isinstance(response, dict) and "code" in response
         }
-        for letter, told in late.items():
-            self._answered(self.actors[letter], told)
+        for letter, late_response in late.items():
+            self._answered(self.actors[letter], late_response)
         if isinstance(step, Join | Sync) and step.group == self.group:
             is_in = answer == "parked" or (answer != "closed" and answer["code"] in (0, 79))
             if step.member in STRANGERS and not is_in:
@@ -203,8 +203,8 @@ class ClassicAuthor:
 
     def choose(self, *phases: Phase) -> Actor | None:
         """Any member that is there and is not waiting for an answer."""
-        found = [actor for actor in self.actors.values() if actor.phase in phases]
-        return self.rng.choice(found) if found else None
+        candidates = [actor for actor in self.actors.values() if actor.phase in phases]
+        return self.rng.choice(candidates) if candidates else None
 
     def idle(self) -> Actor | None:
         """Any member with an id that is not waiting for an answer."""
@@ -235,10 +235,10 @@ class ClassicAuthor:
 
 def assignment(topic: str, *partitions: int) -> bytes:
     """An assignment as Java's clients write it."""
-    places = (
+    assigned = (
         (ConsumerProtocolTopicPartition(topic=topic, partitions=partitions),) if partitions else ()
     )
-    return encode(ConsumerProtocolAssignment(assigned_partitions=places), 1)
+    return encode(ConsumerProtocolAssignment(assigned_partitions=assigned), 1)
 
 
 def is_tied(voters: list[tuple[str, ...]]) -> bool:

@@ -27,9 +27,9 @@ def is_forgotten_sync(seen: Difference) -> bool:
     """A sync that only we answer when its member leaves."""
     if seen.path != ("late",) or not isinstance(seen.step, Leave):
         return False
-    more = {letter: said for letter, said in seen.ours.items() if letter not in seen.theirs}
+    more = {letter: response for letter, response in seen.ours.items() if letter not in seen.theirs}
     return (
-        all(said["code"] == 25 and "assignment" in said for said in more.values())
+        all(response["code"] == 25 and "assignment" in response for response in more.values())
         and seen.ours == seen.theirs | more
     )
 

@@ -73,10 +73,10 @@ def join_again(author: ClassicAuthor) -> Step | None:
 
 def come_back(author: ClassicAuthor) -> Step | None:
     """A static member begins again under a new id: itself, or somebody who takes its place."""
-    found = [actor for actor in author.actors.values() if actor.instance and not actor.waits]
-    if not found:
+    candidates = [actor for actor in author.actors.values() if actor.instance and not actor.waits]
+    if not candidates:
         return None
-    actor = author.rng.choice(found)
+    actor = author.rng.choice(candidates)
     letters = [letter for letter in LETTERS if letter not in author.actors]
     letter = actor.letter if not letters or author.rng.random() < 0.5 else letters[0]
     version = author.rng.choice([each for each in author.versions if each >= 5])

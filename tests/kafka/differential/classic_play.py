@@ -8,8 +8,8 @@ from typing import Protocol
 
 from tests.kafka.differential.classic_steps import Join, Knock, Leave, Sync
 from tests.kafka.differential.compare import Difference, Intended, Played, differences
-from tests.kafka.differential.lines import PATIENCE_S, QUIET_S, gather
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.connections import PATIENCE_S, QUIET_S, gather
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Beat, DeleteGroups, Step
 
@@ -105,8 +105,8 @@ def loosely(author: Author, step: Step, answers: Plain) -> Plain:
         {
             "answer": author.loosely(step, each["answer"]),
             "late": {
-                letter: author.loosely(JOIN if "leader" in said else SYNC, said)
-                for letter, said in each["late"].items()
+                letter: author.loosely(JOIN if "leader" in response else SYNC, response)
+                for letter, response in each["late"].items()
             },
         }
         for each in answers
@@ -164,17 +164,24 @@ def elected(
     """That the brokers chose other leaders for a generation, if that is all that differs and the
     leader before it is gone.
     """
-    told = [side["late"] | {"": side["answer"]} for side in answers]
+    responses = [side["late"] | {"": side["answer"]} for side in answers]
     joins = [
-        {each: said for each, said in side.items() if isinstance(said, dict) and "leader" in said}
-        for side in told
+        {
+            each: response
+            for each, response in side.items()
+            if isinstance(response, dict) and "leader" in response
+        }
+        for side in responses
     ]
-    leaders = [{said["leader"] for said in side.values() if said["code"] == 0} for side in joins]
+    leaders = [
+        {response["leader"] for response in side.values() if response["code"] == 0}
+        for side in joins
+    ]
     if leaders[0] == leaders[1] or not all(len(each) == 1 for each in leaders):
         return []
     rolls = [
         [
-            {label: said for label, (_, said) in each["members"].items()}
+            {label: response for label, (_, response) in each["members"].items()}
             for each in side.values()
             if each["code"] == 0 and each["member"] == each["leader"]
         ]
@@ -182,10 +189,10 @@ def elected(
     ]
     bare = [
         {
-            each: said | {"leader": "", "members": {}} if each in join else said
-            for each, said in side.items()
+            each: response | {"leader": "", "members": {}} if each in join else response
+            for each, response in side.items()
         }
-        for side, join in zip(told, joins, strict=True)
+        for side, join in zip(responses, joins, strict=True)
     ]
     if bare[0] != bare[1] or rolls[0] != rolls[1] or len(rolls[0]) != 1 or leader in rolls[0][0]:
         return []

@@ -138,5 +138,5 @@ def bad_pulse(author: ClassicAuthor) -> Step | None:
         {"group": rng.choice(("", author.nobody, author.simple))},
         {"instance": rng.choice(other_instances(author, actor)), "version": rng.choice((3, 4))},
     ]
-    said: dict[str, Any] = {"member_id": actor.label} | rng.choice(wrong)
-    return pulsing(author, actor, **said)
+    fields: dict[str, Any] = {"member_id": actor.label} | rng.choice(wrong)
+    return pulsing(author, actor, **fields)

@@ -50,13 +50,13 @@ def offsets(author: ClassicAuthor) -> tuple[Offset, ...]:
     too long.
     """
     rng = author.rng
-    places = {
+    partitions = {
         (rng.choice(("three", "four", "one", NOWHERE)), rng.choice((0, 0, 1, 99)))
         for _ in range(rng.choice((1, 2)))
     }
     return tuple(
         Offset(topic, index, rng.randrange(100), rng.choice((0, 5, 4097)))
-        for topic, index in again(author, sorted(places))
+        for topic, index in again(author, sorted(partitions))
     )
 
 

@@ -15,7 +15,7 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupReques
 
 if TYPE_CHECKING:
     from tests.kafka.differential import classic_steps as steps
-    from tests.kafka.differential.shown import Plain
+    from tests.kafka.differential.plain_values import Plain
     from tests.kafka.differential.side import Side
 
 UUID_LETTERS = 36
@@ -33,7 +33,8 @@ def join(side: Side, step: steps.Join) -> None:
         group_instance_id=step.instance if step.version >= 5 else None,
         protocol_type=step.kind,
         protocols=tuple(
-            JoinGroupRequestProtocol(name=name, metadata=said) for name, said in step.protocols
+            JoinGroupRequestProtocol(name=name, metadata=metadata)
+            for name, metadata in step.protocols
         ),
         reason=step.reason if step.version >= 8 else None,
     )

@@ -13,7 +13,7 @@ from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.kafka.differential.author import POOL, Author
 from tests.kafka.differential.generator import next_step
-from tests.kafka.differential.shown import Plain
+from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import Beat, DeleteGroups, Describe, MakeTopic, Step
 
@@ -60,7 +60,7 @@ class Played:
     tests: str = "tests/kafka/test_differential.py"
 
     def report(self) -> str:
-        """The whole story of a disagreement, and how to see it again."""
+        """All steps up to a disagreement, and how to see it again."""
         lines = [
             f"seed {self.seed}: the brokers disagree after {len(self.script)} steps, "
             f"{self.seconds:.1f} s"
@@ -170,7 +170,7 @@ def make_pool(ours: Side, theirs: Side) -> None:
 
 def share_of_one(side: Side, topic: str) -> int:
     """How many partitions a member that is alone in its group is given."""
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "rebalance_timeout_ms": 10_000,
         "subscribed_topic_names": (topic,),
         "topic_partitions": (),
@@ -179,7 +179,7 @@ def share_of_one(side: Side, topic: str) -> int:
         ConsumerGroupHeartbeatRequest(
             group_id=f"pool-{topic}", member_id="m", member_epoch=epoch, **facts
         )
-        for epoch, facts in ((0, said), (-1, {}))
+        for epoch, facts in ((0, fields), (-1, {}))
     )
     given = side.call(joins, 1).assignment
     side.call(leaves, 1)

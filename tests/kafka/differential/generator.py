@@ -9,7 +9,7 @@ compared that depends on which partition went where.
 
 from collections.abc import Callable
 
-from tests.kafka.differential import beats, errands
+from tests.kafka.differential import heartbeats, offsets_and_admin
 from tests.kafka.differential.author import Author
 from tests.kafka.differential.steps import Step
 
@@ -19,49 +19,49 @@ drawn.
 """
 
 EXACT: Table = [
-    (20, beats.join),
-    (60, beats.acknowledge),
-    (15, beats.stay),
-    (6, beats.everything),
-    (10, beats.resubscribe),
-    (4, beats.small_change),
-    (8, beats.leave),
-    (8, beats.come_back),
-    (4, beats.join_again),
-    (5, beats.bad_join),
-    (10, beats.bad_epoch),
-    (5, beats.bad_owned),
-    (4, beats.stranger),
-    (5, beats.wrong_instance),
-    (4, beats.wrong_words),
-    (1, beats.expression),
-    (14, errands.commit),
-    (5, errands.stray_commit),
-    (8, errands.fetch),
-    (4, errands.forget),
-    (4, errands.describe),
-    (3, errands.list_all),
-    (3, errands.delete),
-    (14, errands.change_topics),
+    (20, heartbeats.join),
+    (60, heartbeats.acknowledge),
+    (15, heartbeats.stay),
+    (6, heartbeats.everything),
+    (10, heartbeats.resubscribe),
+    (4, heartbeats.small_change),
+    (8, heartbeats.leave),
+    (8, heartbeats.come_back),
+    (4, heartbeats.join_again),
+    (5, heartbeats.bad_join),
+    (10, heartbeats.bad_epoch),
+    (5, heartbeats.bad_owned),
+    (4, heartbeats.stranger),
+    (5, heartbeats.wrong_instance),
+    (4, heartbeats.wrong_words),
+    (1, heartbeats.expression),
+    (14, offsets_and_admin.commit),
+    (5, offsets_and_admin.stray_commit),
+    (8, offsets_and_admin.fetch),
+    (4, offsets_and_admin.forget),
+    (4, offsets_and_admin.describe),
+    (3, offsets_and_admin.list_all),
+    (3, offsets_and_admin.delete),
+    (14, offsets_and_admin.change_topics),
 ]
 """What happens in a group that has members."""
 
 EMPTY_GROUP: Table = [
-    (20, beats.join),
-    (6, beats.come_back),
-    (2, beats.bad_join),
-    (2, beats.stranger),
-    (5, errands.stray_commit),
-    (3, errands.fetch),
-    (2, errands.forget),
-    (2, errands.describe),
-    (2, errands.list_all),
-    (3, errands.delete),
-    (4, errands.change_topics),
+    (20, heartbeats.join),
+    (6, heartbeats.come_back),
+    (2, heartbeats.bad_join),
+    (2, heartbeats.stranger),
+    (5, offsets_and_admin.stray_commit),
+    (3, offsets_and_admin.fetch),
+    (2, offsets_and_admin.forget),
+    (2, offsets_and_admin.describe),
+    (2, offsets_and_admin.list_all),
+    (3, offsets_and_admin.delete),
+    (4, offsets_and_admin.change_topics),
 ]
 """What happens where there are none."""
 
-LOOSE: Table = [(10, beats.loose_join), (5, beats.loose_leave), (20, beats.settle)]
+LOOSE: Table = [(10, heartbeats.loose_join), (5, heartbeats.loose_leave), (20, heartbeats.settle)]
 """What happens in a group of the uniform assignor."""
 
 

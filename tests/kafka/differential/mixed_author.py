@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+from tests.kafka.differential.classic_clients import ClassicClients, Client, places_of
 from tests.kafka.differential.classic_steps import (
     Arrive,
     DescribeClassic,
@@ -18,12 +19,11 @@ from tests.kafka.differential.classic_steps import (
     Rest,
     Sync,
 )
-from tests.kafka.differential.crowd import Client, Crowd, places_of
 from tests.kafka.differential.steps import Beat, Describe, Step
 
 if TYPE_CHECKING:
-    from tests.kafka.differential.shown import Plain
-    from tests.kafka.differential.side import Belief, Side
+    from tests.kafka.differential.plain_values import Plain
+    from tests.kafka.differential.side import MemberView, Side
 
 
 CLASSIC, MODERN = "abcde", "mnopq"
@@ -66,9 +66,9 @@ class MixedAuthor:
     def note(self, step: Step, answer: Plain, late: dict[str, Plain]) -> None:
         """The author knows what came of the step, and of earlier ones."""
         self.seen |= {
-            said["code"]
-            for said in (answer, *late.values())
-            if isinstance(said, dict) and "code" in said
+            response["code"]
+            for response in (answer, *late.values())
+            if isinstance(response, dict) and "code" in response
         }
         if isinstance(step, Rest):
             self.is_steady = self.kinds == {"consumer"} and self.changes <= 1
@@ -98,14 +98,16 @@ class MixedAuthor:
         if not isinstance(answer, dict):
             return answer
         if isinstance(step, Beat):
-            said = {name: answer[name] for name in ("code", "has message", "epoch")}
+            response = {name: answer[name] for name in ("code", "has message", "epoch")}
             takes_a_place = self.kind == "classic" and step.epoch == 0 and step.instance is not None
-            return {UPGRADED: said} if takes_a_place else said
+            return {UPGRADED: response} if takes_a_place else response
         if isinstance(step, Rest) and GROUP_MAX_SIZE_REACHED in answer["gone"].values():
             group = FULL if self.kind == "consumer" and not answer["epochs"] else TURNED_AWAY
-            return {group: {name: said for name, said in answer.items() if name != "moved"}}
+            return {group: {name: response for name, response in answer.items() if name != "moved"}}
         if isinstance(step, Rest) and GROUP_ID_NOT_FOUND in answer["gone"].values():
-            return {SUCCEEDED: {name: said for name, said in answer.items() if name != "moved"}}
+            return {
+                SUCCEEDED: {name: response for name, response in answer.items() if name != "moved"}
+            }
         if (
             isinstance(step, Rest)
             and self.kind == "consumer"
@@ -113,32 +115,32 @@ class MixedAuthor:
             and not answer["epochs"]
         ):
             group = RIVALS if FENCED_INSTANCE_ID in answer["gone"].values() else UNTOLD
-            return {group: {name: said for name, said in answer.items() if name != "moved"}}
+            return {group: {name: response for name, response in answer.items() if name != "moved"}}
         if isinstance(step, Rest) and not self.is_steady:
-            return {name: said for name, said in answer.items() if name != "moved"}
+            return {name: response for name, response in answer.items() if name != "moved"}
         if isinstance(step, Pulse | Sync) and self.is_assigning:
             return {UNTARGETED: answer["code"]}
         if isinstance(step, Join | Knock):
-            told = ("member",) if answer["code"] not in (0, MEMBER_ID_REQUIRED) else ()
+            volatile = ("member",) if answer["code"] not in (0, MEMBER_ID_REQUIRED) else ()
             return {
-                name: answer[name] for name in ("code", "generation", "type", "protocol", *told)
+                name: answer[name] for name in ("code", "generation", "type", "protocol", *volatile)
             }
         if isinstance(step, Sync):
             return {name: answer[name] for name in ("code", "type", "protocol")}
         if isinstance(step, Describe | DescribeClassic):
-            return {group: self._described(said) for group, said in answer.items()}
+            return {group: self._described(response) for group, response in answer.items()}
         return answer
 
-    def _described(self, said: Plain) -> Plain:
+    def _described(self, response: Plain) -> Plain:
         """A described group without who has what; in a group at rest only how much everybody
         has.
         """
         members: Any = {
             label: {name: each[name] for name in each if name not in LOOSE}
-            for label, each in said["members"].items()
+            for label, each in response["members"].items()
         }
         sizes = {
-            name: sorted(count(each[name]) for each in said["members"].values() if name in each)
+            name: sorted(count(each[name]) for each in response["members"].values() if name in each)
             for name in LOOSE[:2]
         }
         if not self.is_at_rest:
@@ -146,10 +148,10 @@ class MixedAuthor:
                 label: {name: each[name] for name in each if name != "epoch"}
                 for label, each in members.items()
             }
-            return said | {"members": members}
-        return said | {"members": members, "sizes": sizes}
+            return response | {"members": members}
+        return response | {"members": members, "sizes": sizes}
 
-    def crowd(self) -> Crowd | None:
+    def crowd(self) -> ClassicClients | None:
         """The classic clients of the group."""
         return self.side.crowds.get(self.group)
 
@@ -162,9 +164,9 @@ class MixedAuthor:
             else []
         )
 
-    def moderns(self) -> dict[str, Belief]:
+    def moderns(self) -> dict[str, MemberView]:
         """The members of the consumer protocol, by letter."""
-        crowd = self.crowd() or Crowd(self.side, self.group)
+        crowd = self.crowd() or ClassicClients(self.side, self.group)
         return crowd.moderns()
 
     def count(self) -> int:
@@ -174,11 +176,11 @@ class MixedAuthor:
 
     def fresh(self, letters: str) -> str | None:
         """A letter that nobody has had."""
-        found = [letter for letter in letters if letter not in self.used]
-        if not found:
+        unused = [letter for letter in letters if letter not in self.used]
+        if not unused:
             return None
-        self.used.add(found[0])
-        return found[0]
+        self.used.add(unused[0])
+        return unused[0]
 
 
 UPGRADED = "upgraded by who takes a place"

@@ -43,10 +43,10 @@ from tests.kafka.differential.steps import (
 )
 
 if TYPE_CHECKING:
-    from tests.kafka.differential.crowd import Client
+    from tests.kafka.differential.classic_clients import Client
 
 
-def arrive(author: MixedAuthor, **said: Any) -> Step | None:
+def arrive(author: MixedAuthor, **fields: Any) -> Step | None:
     """A classic client comes."""
     rng = author.rng
     if author.count() >= MOST:
@@ -54,7 +54,7 @@ def arrive(author: MixedAuthor, **said: Any) -> Step | None:
     letter = author.fresh(CLASSIC)
     if letter is None:
         return None
-    version = said.get("version", rng.choice((0, 3, 4, 5, 7, 9, 9, 9)))
+    version = fields.get("version", rng.choice((0, 3, 4, 5, 7, 9, 9, 9)))
     facts: dict[str, Any] = {
         "version": version,
         "instance": f"i-{letter}" if version >= 5 and rng.random() < 0.3 else None,
@@ -62,12 +62,12 @@ def arrive(author: MixedAuthor, **said: Any) -> Step | None:
         "is_eager": rng.random() < 0.5,
         "blob_version": rng.choice((1, 2, 3)),
     }
-    return Arrive(author.group, letter, **facts | said)
+    return Arrive(author.group, letter, **facts | fields)
 
 
-def come_modern(author: MixedAuthor, **said: Any) -> Step | None:
+def come_modern(author: MixedAuthor, **fields: Any) -> Step | None:
     """A member of the consumer protocol comes; a classic group becomes a consumer group."""
-    if author.count() >= MOST and "instance" not in said:
+    if author.count() >= MOST and "instance" not in fields:
         return None
     letter = author.fresh(MODERN)
     if letter is None:
@@ -79,7 +79,7 @@ def come_modern(author: MixedAuthor, **said: Any) -> Step | None:
         "instance": instance,
         "member_id": letter,
     }
-    return Beat(author.group, letter, 0, owned=EMPTY, **facts | said)
+    return Beat(author.group, letter, 0, owned=EMPTY, **facts | fields)
 
 
 def take_classic_place(author: MixedAuthor) -> Step | None:
@@ -90,7 +90,7 @@ def take_classic_place(author: MixedAuthor) -> Step | None:
 
 def take_modern_place(author: MixedAuthor) -> Step | None:
     """A classic client takes the place of a static member of the consumer protocol."""
-    static = [belief.instance for belief in author.moderns().values() if belief.instance]
+    static = [view.instance for view in author.moderns().values() if view.instance]
     return arrive(author, instance=author.rng.choice(static), version=9) if static else None
 
 
@@ -101,8 +101,8 @@ def go_on_as_classic(author: MixedAuthor) -> Step | None:
     if not letters:
         return None
     letter = author.rng.choice(letters)
-    said = {"member_id": letter, "instance": moderns[letter].instance}
-    return arrive(author, version=9, **said)
+    fields = {"member_id": letter, "instance": moderns[letter].instance}
+    return arrive(author, version=9, **fields)
 
 
 def leave_classic(author: MixedAuthor) -> Step | None:
@@ -143,7 +143,7 @@ def knock(author: MixedAuthor) -> Step | None:
 
 
 def probed(author: MixedAuthor) -> Client | None:
-    """A classic member that believes in its generation."""
+    """A classic member that takes its generation for the current one."""
     clients = [client for client in author.clients() if client.phase is Phase.STABLE]
     return author.rng.choice(clients) if clients else None
 
@@ -166,12 +166,12 @@ def probe_pulse(author: MixedAuthor) -> Step | None:
             )
         },
     ]
-    said = {
+    fields = {
         "generation": client.generation,
         "instance": client.instance,
         "member_id": client.label,
     } | rng.choice(wrong)
-    return Pulse(author.group, STRANGER, **said)
+    return Pulse(author.group, STRANGER, **fields)
 
 
 def probe_sync(author: MixedAuthor) -> Step | None:
@@ -187,13 +187,15 @@ def probe_sync(author: MixedAuthor) -> Step | None:
         {"protocol": rng.choice(("other", None))},
         {"instance": "i-nobody"},
     ]
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "generation": client.generation,
         "kind": "consumer",
         "protocol": "range",
         "member_id": client.label,
     }
-    return Sync(author.group, STRANGER, **said | {"instance": client.instance} | rng.choice(wrong))
+    return Sync(
+        author.group, STRANGER, **fields | {"instance": client.instance} | rng.choice(wrong)
+    )
 
 
 def probe_join(author: MixedAuthor) -> Step | None:
@@ -242,9 +244,9 @@ def probe_beat(author: MixedAuthor) -> Step | None:
         return None
     if CONVERT in author.moderns():
         return None
-    said: dict[str, Any] = rng.choice(({"member_id": "ghost"}, {"member_id": client.label}))
+    fields: dict[str, Any] = rng.choice(({"member_id": "ghost"}, {"member_id": client.label}))
     return Beat(
-        author.group, CONVERT, rng.choice((client.generation, client.generation + 1, 1)), **said
+        author.group, CONVERT, rng.choice((client.generation, client.generation + 1, 1)), **fields
     )
 
 

@@ -1,8 +1,8 @@
 """One broker of the differential test: it makes steps requests, and answers plain values in which
 the broker's ids are names.
 
-It keeps what each member believes: its id, its epoch, what it was told last and what it has
-adopted. Nothing is judged here.
+It keeps each member's view: its id, its epoch, its last assignment and what it has adopted. Nothing
+is judged here.
 """
 
 import time
@@ -19,9 +19,9 @@ from apportion.wire.messages import (
     list_groups,
     metadata,
 )
-from tests.kafka.differential import classic_side, classic_steps, crowd, steps, stored
-from tests.kafka.differential.lines import Line
-from tests.kafka.differential.shown import Place, Plain, described, gathered, grouped
+from tests.kafka.differential import classic_clients, classic_side, classic_steps, steps, stored
+from tests.kafka.differential.connections import Line
+from tests.kafka.differential.plain_values import Plain, TopicIndex, described, gathered, grouped
 from tests.kafka.differential.steps import Step
 from tests.kafka.differential.topics import SHARDS, drop, grow, make
 
@@ -31,13 +31,13 @@ STRANGE_ID = b"no topic at all!"
 
 
 @dataclass(slots=True)
-class Belief:
-    """What a member of this broker believes."""
+class MemberView:
+    """What a member of this broker knows of its membership."""
 
     member_id: str
     epoch: int = 0
-    told: frozenset[Place] = frozenset()
-    owned: frozenset[Place] = frozenset()
+    assigned: frozenset[TopicIndex] = frozenset()
+    owned: frozenset[TopicIndex] = frozenset()
     instance: str | None = None
 
 
@@ -49,13 +49,13 @@ class Side:
     bootstrap: str
     topic_ids: dict[str, bytes] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
-    beliefs: dict[tuple[str, str], Belief] = field(default_factory=dict)
+    views: dict[tuple[str, str], MemberView] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     """The ids of classic members by their labels."""
     labels: dict[str, str] = field(default_factory=dict)
     lines: dict[str, Line] = field(default_factory=dict)
     """The connection of each classic member, for what may be answered late."""
-    crowds: dict[str, crowd.Crowd] = field(default_factory=dict)
+    crowds: dict[str, classic_clients.ClassicClients] = field(default_factory=dict)
     """Classic clients that mind their own business, by group."""
     timeout_ms: int = PATIENCE_MS
     _connection: BrokerConnection | None = None
@@ -75,7 +75,7 @@ class Side:
     def begin(self) -> None:
         """No member is known: a new script starts."""
         self.hang_up()
-        self.beliefs, self.ids, self.labels, self.crowds = {}, {}, {}, {}
+        self.views, self.ids, self.labels, self.crowds = {}, {}, {}, {}
         self._posted, self._came = {}, {}
 
     def hang_up(self) -> None:
@@ -125,17 +125,17 @@ class Side:
             return self.labels[member_id]
         if member_id is not None and classic_side.MADE.fullmatch(member_id):
             return f"{member_id[: -classic_side.UUID_LETTERS]}?"  # nobody was told it before
-        for (_, letter), belief in self.beliefs.items():
-            if belief.member_id and belief.member_id == member_id:
+        for (_, letter), view in self.views.items():
+            if view.member_id and view.member_id == member_id:
                 return letter
         return member_id
 
-    def id_of(self, letter: str, said: str | None) -> str:
+    def id_of(self, letter: str, member_id: str | None) -> str:
         """What a step says as its member's id: None is the newest one that the letter has, a label
         stands for an id.
         """
-        if said is not None:
-            return self.ids.get(said, said)
+        if member_id is not None:
+            return self.ids.get(member_id, member_id)
         labels = [label for label in self.ids if label.startswith(letter)]
         return self.ids[labels[-1]] if labels else ""
 
@@ -146,7 +146,7 @@ class Side:
         if member_id not in self.labels:
             label = f"{letter}{1 + sum(1 for known in self.ids if known.startswith(letter))}"
             self.ids[label], self.labels[member_id] = member_id, label
-        self.beliefs[group, letter] = Belief(member_id, generation)
+        self.views[group, letter] = MemberView(member_id, generation)
 
     def post(self, step: Any, request: Any, version: int) -> None:
         """The step's request is on its member's own connection."""
@@ -179,7 +179,7 @@ class Side:
             for letter, answer in came.items()
         }
 
-    def places(self, parts: Any) -> frozenset[Place]:
+    def partitions_in(self, parts: Any) -> frozenset[TopicIndex]:
         """The partitions in a part of a message."""
         return frozenset(
             (self.topic_name(part.topic_id), index) for part in parts for index in part.partitions
@@ -193,67 +193,67 @@ class Side:
             topics=(metadata.MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False
         )
         while True:
-            found = self.call(asked, 12).topics[0]
-            if until(len(found.partitions)):
+            shown = self.call(asked, 12).topics[0]
+            if until(len(shown.partitions)):
                 break
             time.sleep(0.01)
-        if found.partitions:
+        if shown.partitions:
             self.topic_ids[topic], self.partitions[topic] = (
-                bytes(found.topic_id),
-                len(found.partitions),
+                bytes(shown.topic_id),
+                len(shown.partitions),
             )
         else:
             self.partitions.pop(topic, None)
 
 
-def _owned(side: Side, step: steps.Beat, belief: Belief) -> Any:
+def _owned(side: Side, step: steps.Beat, view: MemberView) -> Any:
     """The partitions that the member says it owns."""
     if step.owned is None:
         return None
-    places = {
-        steps.TOLD: belief.told,
-        steps.HELD: belief.owned,
-        steps.PART: frozenset(sorted(belief.told)[1:]),
+    partitions = {
+        steps.TOLD: view.assigned,
+        steps.HELD: view.owned,
+        steps.PART: frozenset(sorted(view.assigned)[1:]),
         steps.EMPTY: frozenset(),
-        steps.GREEDY: belief.told | _of_others(side, step),
-        steps.TWICE: belief.told,
-        steps.STRANGE: belief.told | {(steps.NOWHERE, 0)},
+        steps.GREEDY: view.assigned | _of_others(side, step),
+        steps.TWICE: view.assigned,
+        steps.STRANGE: view.assigned | {(steps.NOWHERE, 0)},
     }[step.owned]
     times = 2 if step.owned == steps.TWICE else 1
     return times * tuple(
         consumer_group_heartbeat.TopicPartitions(
             topic_id=side.topic_id(name), partitions=times * indexes
         )
-        for name, indexes in grouped(places).items()
+        for name, indexes in grouped(partitions).items()
     )
 
 
-def _of_others(side: Side, step: steps.Beat) -> frozenset[Place]:
+def _of_others(side: Side, step: steps.Beat) -> frozenset[TopicIndex]:
     held = sorted(
-        place
-        for (group, letter), belief in side.beliefs.items()
+        partition
+        for (group, letter), view in side.views.items()
         if group == step.group and letter != step.member
-        for place in belief.told
+        for partition in view.assigned
     )
     return frozenset(held[:1])
 
 
-def _first_belief(side: Side, step: steps.Beat) -> Belief:
-    """What a new member believes: nothing, or what the classic client did that goes on under its
+def _first_view(side: Side, step: steps.Beat) -> MemberView:
+    """The view of a new member: empty, or that of the classic client that goes on under its
     own id.
     """
     clients = side.crowds[step.group].clients.values() if step.group in side.crowds else ()
     owned = next(
         (client.owned for client in clients if client.label == step.member_id), frozenset()
     )
-    return Belief(side.ids.get(step.member_id or "", step.member), told=owned, owned=owned)
+    return MemberView(side.ids.get(step.member_id or "", step.member), assigned=owned, owned=owned)
 
 
 def _beat(side: Side, step: steps.Beat) -> Plain:
     key = (step.group, step.member)
-    belief = side.beliefs.get(key) or _first_belief(side, step)
+    view = side.views.get(key) or _first_view(side, step)
     member_id = (
-        belief.member_id if step.member_id is None else side.ids.get(step.member_id, step.member_id)
+        view.member_id if step.member_id is None else side.ids.get(step.member_id, step.member_id)
     )
     answer = side.call(
         consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
@@ -266,22 +266,24 @@ def _beat(side: Side, step: steps.Beat) -> Plain:
             subscribed_topic_names=step.topics,
             subscribed_topic_regex=step.regex,
             server_assignor=step.assignor,
-            topic_partitions=_owned(side, step, belief),
+            topic_partitions=_owned(side, step, view),
         ),
         step.version,
     )
     assignment = (
-        None if answer.assignment is None else side.places(answer.assignment.topic_partitions)
+        None
+        if answer.assignment is None
+        else side.partitions_in(answer.assignment.topic_partitions)
     )
     if answer.error_code == 0:
         if step.epoch == 0:
-            belief = Belief(member_id if member_id else answer.member_id, instance=step.instance)
-        belief.epoch = answer.member_epoch
+            view = MemberView(member_id if member_id else answer.member_id, instance=step.instance)
+        view.epoch = answer.member_epoch
         if step.owned in (steps.TOLD, steps.TWICE):
-            belief.owned = belief.told
+            view.owned = view.assigned
         if assignment is not None:
-            belief.told = assignment
-        side.beliefs[key] = belief
+            view.assigned = assignment
+        side.views[key] = view
     return {
         "code": answer.error_code,
         "has message": answer.error_message is not None,
@@ -304,7 +306,7 @@ def _describe(side: Side, step: steps.Describe) -> Plain:
 def _list(side: Side, step: steps.ListGroups) -> Plain:
     request = list_groups.ListGroupsRequest(states_filter=step.states, types_filter=step.types)
     answer = side.call(request, step.version)
-    ours = {group for group, _ in side.beliefs if not group.startswith(steps.LONELY)}
+    ours = {group for group, _ in side.views if not group.startswith(steps.LONELY)}
     groups = {
         group.group_id: (group.protocol_type, group.group_state, group.group_type)
         for group in answer.groups
@@ -324,36 +326,42 @@ def _settle(side: Side, step: steps.Settle) -> Plain:
     """
     members = sorted(
         letter
-        for group, letter in side.beliefs
-        if group == step.group and side.beliefs[group, letter].epoch > 0
+        for group, letter in side.views
+        if group == step.group and side.views[group, letter].epoch > 0
     )
     before = {
-        place: letter for letter in members for place in side.beliefs[step.group, letter].owned
+        partition: letter
+        for letter in members
+        for partition in side.views[step.group, letter].owned
     }
     for _ in range(50):
         is_quiet = True
         for letter in members:
-            belief = side.beliefs[step.group, letter]
-            was = (belief.epoch, belief.told, belief.owned)
+            view = side.views[step.group, letter]
+            was = (view.epoch, view.assigned, view.owned)
             answer = _beat(
                 side,
                 steps.Beat(
-                    step.group, letter, belief.epoch, owned=steps.TOLD, instance=belief.instance
+                    step.group, letter, view.epoch, owned=steps.TOLD, instance=view.instance
                 ),
             )
             if answer["code"]:
                 return {"stopped by": letter, "code": answer["code"]}
-            is_quiet = is_quiet and was == (belief.epoch, belief.told, belief.owned)
+            is_quiet = is_quiet and was == (view.epoch, view.assigned, view.owned)
         if is_quiet:
             break
     after = {
-        place: letter for letter in members for place in side.beliefs[step.group, letter].owned
+        partition: letter
+        for letter in members
+        for partition in side.views[step.group, letter].owned
     }
     return {
-        "epochs": {letter: side.beliefs[step.group, letter].epoch for letter in members},
-        "sizes": tuple(sorted(len(side.beliefs[step.group, letter].owned) for letter in members)),
+        "epochs": {letter: side.views[step.group, letter].epoch for letter in members},
+        "sizes": tuple(sorted(len(side.views[step.group, letter].owned) for letter in members)),
         "owned": tuple(sorted(after)),
-        "moved": sum(1 for place, letter in before.items() if after.get(place, letter) != letter),
+        "moved": sum(
+            1 for partition, letter in before.items() if after.get(partition, letter) != letter
+        ),
         "is quiet": is_quiet,
     }
 
@@ -375,9 +383,9 @@ PLAYS: dict[type[Step], Callable[[Side, Any], Plain]] = {
     classic_steps.Pulse: classic_side.pulse,
     classic_steps.Leave: classic_side.leave,
     classic_steps.DescribeClassic: classic_side.describe,
-    classic_steps.Arrive: crowd.arrive,
-    classic_steps.Knock: crowd.knock,
-    classic_steps.Rest: crowd.rest,
+    classic_steps.Arrive: classic_clients.arrive,
+    classic_steps.Knock: classic_clients.knock,
+    classic_steps.Rest: classic_clients.rest,
 }
 
 ANSWERED: dict[type[Step], Callable[[Side, Any], Plain]] = {

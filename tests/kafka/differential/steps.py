@@ -29,12 +29,12 @@ class Step:
 
     def line(self) -> str:
         """The step for a reader: its kind and what is not a default."""
-        said = [
+        parts = [
             f"{field.name}={getattr(self, field.name)!r}"
             for field in fields(self)  # type: ignore[arg-type]
             if getattr(self, field.name) != field.default
         ]
-        return f"{type(self).__name__}({', '.join(said)})"
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
 @dataclass(frozen=True, slots=True)

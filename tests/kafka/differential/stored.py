@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from apportion.wire.messages import offset_commit, offset_delete, offset_fetch
-from tests.kafka.differential.shown import Plain, gathered, offsets
+from tests.kafka.differential.plain_values import Plain, gathered, offsets
 
 if TYPE_CHECKING:
     from tests.kafka.differential import steps
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def _member_id(side: Side, group: str, letter: str | None) -> str | None:
-    belief = side.beliefs.get((group, letter or ""))
-    return letter if belief is None else belief.member_id
+    view = side.views.get((group, letter or ""))
+    return letter if view is None else view.member_id
 
 
 def commit(side: Side, step: steps.Commit) -> Plain:
@@ -94,12 +94,12 @@ def fetch(side: Side, step: steps.Fetch) -> Plain:
         member_epoch=step.epoch,
         topics=of_topics,
     )
-    (found,) = side.call(
+    (fetched,) = side.call(
         offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=step.stable), step.version
     ).groups
     return {
-        "code": found.error_code,
-        "offsets": gathered(offsets(side, found.topics, step.version)),
+        "code": fetched.error_code,
+        "offsets": gathered(offsets(side, fetched.topics, step.version)),
     }
 
 

@@ -19,7 +19,7 @@ from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTop
 
 if TYPE_CHECKING:
     from tests.kafka.differential import steps
-    from tests.kafka.differential.shown import Plain
+    from tests.kafka.differential.plain_values import Plain
     from tests.kafka.differential.side import Side
 
 SHARDS = 50

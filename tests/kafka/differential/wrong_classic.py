@@ -21,9 +21,9 @@ LONG = "l" * 300
 SESSION_MS = 10_000
 
 
-def spoken(*names: str, said: bytes = b"") -> tuple[JoinGroupRequestProtocol, ...]:
+def spoken(*names: str, metadata: bytes = b"") -> tuple[JoinGroupRequestProtocol, ...]:
     """Protocols with the same words in each."""
-    return tuple(JoinGroupRequestProtocol(name=name, metadata=said) for name in names)
+    return tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names)
 
 
 def join(**said: Any) -> Any:
@@ -45,7 +45,7 @@ def joins() -> Iterator[Case]:
         owned_partitions=(ConsumerProtocolTopicPartition(topic="good", partitions=(0, 0, 99, -1)),),
         generation_id=2**31 - 1,
     )
-    for name, version, said in (
+    for name, version, body in (
         ("with an empty protocol name", 3, {"protocols": spoken("")}),
         ("with a blank protocol name", 3, {"protocols": spoken(" ")}),
         ("with a protocol twice", 3, {"protocols": spoken("range", "range")}),
@@ -73,17 +73,25 @@ def joins() -> Iterator[Case]:
         (
             "with a version of words from the future",
             3,
-            {"protocols": spoken("range", said=encode(claims, 3).replace(b"\0\3", b"\0\x63", 1))},
+            {
+                "protocols": spoken(
+                    "range", metadata=encode(claims, 3).replace(b"\0\3", b"\0\x63", 1)
+                )
+            },
         ),
         (
             "with a negative version of words",
             3,
-            {"protocols": spoken("range", said=b"\xff\xff\0\0")},
+            {"protocols": spoken("range", metadata=b"\xff\xff\0\0")},
         ),
-        ("with claims that cannot be", 3, {"protocols": spoken("range", said=encode(claims, 3))}),
-        ("with words cut short", 3, {"protocols": spoken("range", said=encode(claims, 3)[:9])}),
+        (
+            "with claims that cannot be",
+            3,
+            {"protocols": spoken("range", metadata=encode(claims, 3))},
+        ),
+        ("with words cut short", 3, {"protocols": spoken("range", metadata=encode(claims, 3)[:9])}),
     ):
-        yield Case(f"join {name}", version, join(group_id=f"join {name}", **said))
+        yield Case(f"join {name}", version, join(group_id=f"join {name}", **body))
     yield Case("join no group", 9, join(group_id=""))
     yield Case("join a blank group", 3, join(group_id=" "))
     yield Case("join a group with a long name", 3, join(group_id=LONG))
@@ -97,11 +105,11 @@ def others() -> Iterator[Case]:
         for version in (0, 3, 5):
             kind = {"protocol_type": "consumer", "protocol_name": "range"} if version == 5 else {}
             given = (SyncGroupRequestAssignment(member_id="me", assignment=b"x"),) * 2
-            said = {"group_id": group, "generation_id": 1, "member_id": "me", "assignments": given}
+            body = {"group_id": group, "generation_id": 1, "member_id": "me", "assignments": given}
             yield Case(
                 f"sync in {shown!r}",
                 version,
-                lambda good, said=said, kind=kind: SyncGroupRequest(**said | kind),
+                lambda good, body=body, kind=kind: SyncGroupRequest(**body | kind),
             )
         for version, member_id, generation in (
             (0, "", -1),
@@ -109,9 +117,9 @@ def others() -> Iterator[Case]:
             (4, LONG, -(2**31)),
             (4, "", 1),
         ):
-            said = {"group_id": group, "generation_id": generation, "member_id": member_id}
+            body = {"group_id": group, "generation_id": generation, "member_id": member_id}
             yield Case(
-                f"beat in {shown!r}", version, lambda good, said=said: HeartbeatRequest(**said)
+                f"beat in {shown!r}", version, lambda good, body=body: HeartbeatRequest(**body)
             )
         yield Case(
             f"leave {shown!r}",
@@ -145,11 +153,11 @@ def others() -> Iterator[Case]:
             ("nobody's", "nobody's"),
             ("join with an empty protocol name",),
         ):
-            said = {"groups": groups, "include_authorized_operations": version >= 3}
+            body = {"groups": groups, "include_authorized_operations": version >= 3}
             yield Case(
                 f"describe {len(groups)} groups",
                 version,
-                lambda good, said=said: DescribeGroupsRequest(**said),
+                lambda good, body=body: DescribeGroupsRequest(**body),
             )
 
 

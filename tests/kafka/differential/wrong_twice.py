@@ -59,24 +59,24 @@ def cases_of(whole: Whole, version: int) -> Iterator[tuple[Path, Case]]:
                 if tuple(which) == wanted
             )
 
-        for number, (other, said) in enumerate(whole.before, 1):
+        for number, (other, make) in enumerate(whole.before, 1):
             yield (
                 path,
                 Case(
                     f"{name}: before {number}",
                     other,
-                    lambda twice, said=said, name=name: said(twice, name),
+                    lambda twice, make=make, name=name: make(twice, name),
                     TWICE,
                 ),
             )
         yield path, Case(name, version, request, TWICE)
-        for number, (other, said) in enumerate(whole.after, 1):
+        for number, (other, make) in enumerate(whole.after, 1):
             yield (
                 path,
                 Case(
                     f"{name}: after {number}",
                     other,
-                    lambda twice, said=said, name=name: said(twice, name),
+                    lambda twice, make=make, name=name: make(twice, name),
                     TWICE,
                 ),
             )

@@ -47,13 +47,13 @@ RANGE, STICKY = "range", "cooperative-sticky"
 
 def subscription(version: int, *owned: int) -> bytes:
     """What a member wants, and what it owned."""
-    places = (
+    partitions = (
         (ConsumerProtocolTopicPartition(topic=NAME, partitions=owned),) if owned and version else ()
     )
-    said = ConsumerProtocolSubscription(
-        topics=(NAME,), user_data=None, owned_partitions=places, generation_id=3, rack_id="r"
+    value = ConsumerProtocolSubscription(
+        topics=(NAME,), user_data=None, owned_partitions=partitions, generation_id=3, rack_id="r"
     )
-    return encode(said, version)
+    return encode(value, version)
 
 
 def protocols(version: int) -> tuple[JoinGroupRequestProtocol, ...]:
@@ -172,8 +172,8 @@ class Peer:
             group_instance_id=self.instance,
             reason="done" if version >= 5 else None,
         )
-        said = {"members": (me, *others)} if version >= 3 else {"member_id": self.member_id}
-        self.ask(LeaveGroupRequest(group_id=self.group, **said), version)
+        fields = {"members": (me, *others)} if version >= 3 else {"member_id": self.member_id}
+        self.ask(LeaveGroupRequest(group_id=self.group, **fields), version)
 
     def describe(self, *groups: str) -> None:
         """These groups were described."""
@@ -191,8 +191,10 @@ class Peer:
 
 def assignment(partition: int, version: int, word: bytes | None) -> bytes:
     """What the leader gives a member, and perhaps a word for its assignor."""
-    places = (ConsumerProtocolTopicPartition(topic=NAME, partitions=(partition,)),)
-    return encode(ConsumerProtocolAssignment(assigned_partitions=places, user_data=word), version)
+    partitions = (ConsumerProtocolTopicPartition(topic=NAME, partitions=(partition,)),)
+    return encode(
+        ConsumerProtocolAssignment(assigned_partitions=partitions, user_data=word), version
+    )
 
 
 def prepare(bootstrap: str) -> None:
@@ -214,11 +216,11 @@ def prepare(bootstrap: str) -> None:
 def classic(bootstrap: str) -> Iterator[str]:
     """Everything below has happened; yields what the broker would not answer."""
     for version in JoinGroupRequest.__versions__:  # type: ignore[attr-defined]
-        for story in (come_and_go, go_wrong, come_back):
+        for scenario in (come_and_go, go_wrong, come_back):
             try:
-                story(bootstrap, version)
+                scenario(bootstrap, version)
             except (EOFError, OSError) as error:
-                yield f"{story.__name__} v{version}: {error!r}"
+                yield f"{scenario.__name__} v{version}: {error!r}"
     change_kind(bootstrap)
 
 
@@ -261,14 +263,14 @@ def go_wrong(bootstrap: str, version: int) -> None:
     """Every refusal that one member alone can earn."""
     group = f"wrong-{version}"
     peer = Peer(bootstrap, group, version, "i" if version >= 5 else None)
-    for said in (
+    for fields in (
         {"group_id": ""},
         {"session_timeout_ms": 1},
         {"member_id": "ghost"},
         {"protocols": ()},
         {"protocol_type": ""},
     ):
-        peer.join(**said)
+        peer.join(**fields)
         peer.joined()
     peer.join_at_once()
     peer.join(protocol_type="other")
@@ -280,17 +282,20 @@ def go_wrong(bootstrap: str, version: int) -> None:
     if version >= 5:
         peer.sync(protocol_name="other")
         peer.take()
-        for said in ({"member_id": "ghost"}, {"member_id": "ghost", "group_instance_id": "nobody"}):
-            peer.join(**said)
+        for fields in (
+            {"member_id": "ghost"},
+            {"member_id": "ghost", "group_instance_id": "nobody"},
+        ):
+            peer.join(**fields)
             peer.joined()
-            peer.beat(**said)
-    for said in (
+            peer.beat(**fields)
+    for fields in (
         {"generation_id": 77},
         {"member_id": "ghost"},
         {"group_id": "nobody"},
         {"group_id": ""},
     ):
-        peer.beat(**said)
+        peer.beat(**fields)
     peer.describe("", "nobody")
     peer.leave()
     peer.member_id = "ghost"
@@ -336,12 +341,12 @@ def change_kind(bootstrap: str) -> None:
     for peer in (one, two):
         peer.take()
     new = Peer(bootstrap, group, 9)
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "rebalance_timeout_ms": REBALANCE_MS,
         "subscribed_topic_names": (NAME,),
         "topic_partitions": (),
     }
-    beat = ConsumerGroupHeartbeatRequest(group_id=group, member_id="new", member_epoch=0, **said)
+    beat = ConsumerGroupHeartbeatRequest(group_id=group, member_id="new", member_epoch=0, **fields)
     assert b"new" in new.ask(beat, 1)
     for peer in (one, two):
         peer.beat()

@@ -48,13 +48,13 @@ def main(part: str) -> None:
     or of one API alone.
     """
     is_partial = part == "classic"
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as directory:
         (front,) = free_ports(1)
         listeners = {
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{front}",
             "offsets.topic.num.partitions": "5",
         }
-        with RealKafka(jars_of(HERE.parent / "pom.xml"), Path(place), listeners) as kafka:
+        with RealKafka(jars_of(HERE.parent / "pom.xml"), Path(directory), listeners) as kafka:
             proxy = RecordingProxy(int(kafka.bootstrap.rpartition(":")[2]), front)
             proxy.start()
             bootstrap = f"127.0.0.1:{front}"

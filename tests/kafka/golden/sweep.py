@@ -82,9 +82,9 @@ def committed(version: int, topic: bytes) -> Any:
     """From outside any generation, into a group that is empty."""
     parts = tuple(
         offset_commit.OffsetCommitRequestPartition(
-            partition_index=index, committed_offset=7 + index, committed_metadata=said
+            partition_index=index, committed_offset=7 + index, committed_metadata=metadata
         )
-        for index, said in ((0, "said"), (1, None), (99, ""))
+        for index, metadata in ((0, "said"), (1, None), (99, ""))
     )
     wanted = (offset_commit.OffsetCommitRequestTopic(name=NAME, topic_id=topic, partitions=parts),)
     return offset_commit.OffsetCommitRequest(group_id=GROUP, topics=wanted)
@@ -158,7 +158,7 @@ def asked_metadata(version: int, topic: bytes) -> Any:
     return metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=version < 4)
 
 
-def found(version: int, topic: bytes) -> Any:
+def find_coordinators(version: int, topic: bytes) -> Any:
     """The coordinator of one group, or of two."""
     if version < 4:
         return find_coordinator.FindCoordinatorRequest(key=GROUP)
@@ -215,7 +215,7 @@ BODIES: list[Body] = [  # in this order: later ones see what earlier ones left
     produced,
     fetched,
     listed_offsets,
-    found,
+    find_coordinators,
     committed,
     fetched_offsets,
     forgotten,

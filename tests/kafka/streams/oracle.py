@@ -45,12 +45,12 @@ class Oracle:
         """What Java writes, and the same with those entries in order that Java took from hash
         tables. Raises Refusal.
         """
-        heard = self._ask(write=in_json(info))
-        return bytes.fromhex(heard["bytes"]), bytes.fromhex(heard["ordered"])
+        response = self._ask(write=in_json(info))
+        return bytes.fromhex(response["bytes"]), bytes.fromhex(response["ordered"])
 
-    def read(self, kind: str, said: bytes) -> SubscriptionInfo | AssignmentInfo:
+    def read(self, kind: str, data: bytes) -> SubscriptionInfo | AssignmentInfo:
         """What Java reads in these bytes of a "subscription" or an "assignment". Raises Refusal."""
-        return out_of_json(self._ask(read=kind, bytes=said.hex())["value"])
+        return out_of_json(self._ask(read=kind, bytes=data.hex())["value"])
 
     def _ask(self, **ask: Any) -> dict[str, Any]:
         assert self._process.stdin
@@ -60,7 +60,7 @@ class Oracle:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         assert line, f"Java ended: {self._process.stderr.read()}"
-        heard: dict[str, Any] = json.loads(line)
-        if "refused" in heard:
-            raise Refusal(heard["refused"])
-        return heard
+        response: dict[str, Any] = json.loads(line)
+        if "refused" in response:
+            raise Refusal(response["refused"])
+        return response

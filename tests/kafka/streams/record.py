@@ -21,9 +21,9 @@ def recorded(jars: Path) -> str:
     lines = []
     with Oracle(jars) as java:
         for info in samples():
-            said, ordered = java.write(info)
-            row = {"value": in_json(info), "bytes": said.hex()} | (
-                {} if said == ordered else {"ordered": ordered.hex()}
+            written, ordered = java.write(info)
+            row = {"value": in_json(info), "bytes": written.hex()} | (
+                {} if written == ordered else {"ordered": ordered.hex()}
             )
             lines.append(json.dumps(row))
     return f'{{"kafka": "{version_of(jars)}", "samples": [\n' + ",\n".join(lines) + "\n]}\n"

@@ -50,18 +50,18 @@ class TaskOracle:
         self._process.communicate()  # the end of its input is its end
 
     def assign(
-        self, name: str, tasks: Tasks, crew: ClientStates, policy: AssignmentConfigs
+        self, name: str, tasks: Tasks, clients: ClientStates, policy: AssignmentConfigs
     ) -> TaskAssignment:
         """What Java's assignor of that name gives; it does not tell warm-ups from standbys, so all
         are standbys here.
         """
-        return self.timed(name, (tasks, crew, policy), 1)[0]
+        return self.timed(name, (tasks, clients, policy), 1)[0]
 
     def timed(
         self, name: str, question: tuple[Tasks, ClientStates, AssignmentConfigs], times: int
     ) -> tuple[TaskAssignment, list[float]]:
         """The same, asked so many times, and the milliseconds that each took."""
-        tasks, crew, policy = question
+        tasks, clients, policy = question
         rows: Any = zip(
             *(
                 each.tolist()
@@ -78,10 +78,13 @@ class TaskOracle:
             "tasks",
             *(f"{sub}:{partition}:{stateful}:{end}" for sub, partition, stateful, end in rows),
         )
-        for process, consumers in enumerate(crew.consumer_counts.tolist()):
-            mine = np.flatnonzero(crew.process == process)
-            had = (f"{crew.task[row]}:{crew.lag[row]}:{int(crew.is_running[row])}" for row in mine)
-            tags = ",".join(f"{key}={value}" for key, value in crew.tags[process].items()) or "-"
+        for process, consumers in enumerate(clients.consumer_counts.tolist()):
+            mine = np.flatnonzero(clients.process == process)
+            had = (
+                f"{clients.task[row]}:{clients.lag[row]}:{int(clients.is_running[row])}"
+                for row in mine
+            )
+            tags = ",".join(f"{key}={value}" for key, value in clients.tags[process].items()) or "-"
             self._ask("process", consumers, tags, *had)
         self._ask(
             "assign",

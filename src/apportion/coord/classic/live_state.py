@@ -1,4 +1,4 @@
-"""What the members of a classic group do now, as far as it is not in the log.
+"""Live state of a classic group and its members: all that is not in the log.
 
 A member, what it joined with and its parked requests; and the live state of a group: state,
 generation, leader and members, with the counters that answer a single JoinGroup without a look at
@@ -68,7 +68,7 @@ class ClassicGroupMember:
 
 
 class ClassicGroupLiveState:
-    """What the members of a group do now; the methods keep its counters right."""
+    """Live state of a classic group; the methods keep its counters right."""
 
     __slots__ = (
         "generation",

@@ -1,7 +1,7 @@
 """The removal of members from a classic group, whatever the reason: leaving, silence, lateness.
 
-It forgets the member, its deadlines and its parked requests. What the group does next, such as a
-rebalance, is for the caller to say, because several members may go at once.
+It forgets the member, its deadlines and its parked requests. The caller decides
+on a rebalance, because several members may go at once.
 """
 
 from apportion.coord.classic.live_state import ClassicGroupMember

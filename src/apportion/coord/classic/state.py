@@ -191,8 +191,8 @@ class ClassicGroup:
     def check_generation(self, generation: int) -> None:
         """Refuse SyncGroup, Heartbeat or OffsetCommit that names another generation.
 
-        Errors: REBALANCE_IN_PROGRESS for a generation that was lost in a crash (see the module),
-        else ILLEGAL_GENERATION.
+        Errors: REBALANCE_IN_PROGRESS for a generation that a crash of the broker has lost, because
+        it had no assignment yet, else ILLEGAL_GENERATION.
         """
         if self.live.is_restored and generation > self.live.generation:
             raise Refused(

@@ -37,7 +37,7 @@ class Beat:
 
     @property
     def is_full(self) -> bool:
-        """True where the member sent every field, as it does when it may have missed a response."""
+        """Return whether a ConsumerGroupHeartbeat has every field, as after a lost response."""
         has_subscription = self.topics is not None or self.regex is not None
         return has_subscription and self.rebalance_timeout_ms != -1 and self.owned is not None
 
@@ -45,7 +45,7 @@ class Beat:
 def merge_metadata(
     metadata: ConsumerGroupMemberMetadataValue, beat: Beat
 ) -> ConsumerGroupMemberMetadataValue:
-    """Return the member's metadata after a heartbeat; the same object if nothing has changed."""
+    """Return a consumer group member's metadata after its heartbeat; the same if unchanged."""
     if (
         # A steady heartbeat sends none of these fields, and ends here without a new value.
         beat.topics is None

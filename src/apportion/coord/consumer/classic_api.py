@@ -81,7 +81,7 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
 
 
 def check_join(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> None:
-    """Refuse a joiner that cannot be in the group.
+    """Refuse a classic member's JoinGroup to a consumer group that it cannot be in.
 
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL where `group.consumer.migration.policy` is
     disabled, INVALID_REQUEST, GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL where the joiner
@@ -127,7 +127,7 @@ def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
 def to_beat(
     turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription
 ) -> Beat:
-    """Return a JoinGroup as a heartbeat that sends every field, also the owned partitions."""
+    """Return a classic member's JoinGroup as a heartbeat with every field and its partitions."""
     body = request.body
     return Beat(
         group_id=body.group_id,
@@ -144,7 +144,7 @@ def to_beat(
 
 
 def rebalance_timeout_ms(request: GroupRequest[JoinGroupRequest]) -> int:
-    """Return the rebalance timeout; version 0 of JoinGroup has only the session timeout."""
+    """Return JoinGroup's rebalance timeout; version 0 has only the session timeout."""
     return (
         request.body.session_timeout_ms
         if request.version == 0
@@ -153,7 +153,10 @@ def rebalance_timeout_ms(request: GroupRequest[JoinGroupRequest]) -> int:
 
 
 def classic_metadata(body: JoinGroupRequest) -> ClassicMemberMetadata:
-    """Return what only classic members send: each protocol once, copied out of the frame."""
+    """Return the metadata that only classic members of a consumer group send in JoinGroup.
+
+    It has each protocol once, copied out of the frame.
+    """
     protocols: dict[str, ClassicProtocol] = {}
     for protocol in body.protocols:
         protocols.setdefault(
@@ -167,7 +170,7 @@ def classic_metadata(body: JoinGroupRequest) -> ClassicMemberMetadata:
 def to_topic_partitions(
     partitions_by_name: tuple[ConsumerProtocolTopicPartition, ...], topics: Topics
 ) -> tuple[RecordTopicPartitions, ...]:
-    """Return the partitions by topic id, without topics and partitions that do not exist."""
+    """Return a JoinGroup's owned partitions by topic id, without those that do not exist."""
     return tuple(
         RecordTopicPartitions(
             topic_id=topic.id,
@@ -179,7 +182,7 @@ def to_topic_partitions(
 
 
 def join_response(member: ConsumerGroupMember, protocol: str) -> JoinGroupResponse:
-    """Return the JoinGroup response: the epoch is the generation, and no member leads."""
+    """Return a consumer group's JoinGroup response: the epoch is the generation, none leads."""
     return JoinGroupResponse(
         generation_id=member.epoch,
         protocol_type=CONSUMER_PROTOCOL_TYPE,
@@ -190,8 +193,9 @@ def join_response(member: ConsumerGroupMember, protocol: str) -> JoinGroupRespon
 
 
 def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
-    """Answer SyncGroup with the assignment of the member's epoch, and restart its session.
+    """Answer a consumer group's SyncGroup with the classic member's assignment.
 
+    It restarts the member's session.
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for version 5 without a protocol,
     UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
     REBALANCE_IN_PROGRESS for an epoch that has passed, unless the member still has revocations to
@@ -232,8 +236,9 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
 def encode_assignment(
     group: ConsumerGroup, classic: ClassicMemberMetadata, units: list[int], topics: Topics
 ) -> bytes:
-    """Encode the units as the assignment that SyncGroup hands to a classic member.
+    """Encode the assignment that a consumer group's SyncGroup response gives a classic member.
 
+    units: topic partitions, each as one number.
     It is a ConsumerProtocolAssignment in the version of the member's subscription, without deleted
     topics.
     """
@@ -251,7 +256,7 @@ def encode_assignment(
 
 
 def classic_heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> None:
-    """Restart the member's session, and answer REBALANCE_IN_PROGRESS if it has to rejoin.
+    """Answer a classic member's Heartbeat in a consumer group; restart its session.
 
     Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS.
@@ -273,10 +278,10 @@ def classic_heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> No
 
 
 def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Return whether rejoining would change the member's assignment or epoch.
+    """Return whether a classic member of a consumer group has to send JoinGroup again.
 
-    So it does if the group has a newer epoch, if the member has to revoke, or if every unit that it
-    waits for is free now.
+    For the response to its Heartbeat. It has to if the group has a newer epoch, if
+    the member has to revoke, or if every unit (a topic partition) that it waits for is free now.
     """
     if member.epoch < group.saved.epoch or member.state is MemberState.UNREVOKED:
         return True
@@ -290,10 +295,10 @@ def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -
 
 
 def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
-    """Remove the members of either protocol that LeaveGroup names, with one new group epoch.
+    """Remove the members that LeaveGroup names from a consumer group, with one new epoch.
 
-    Errors for one member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; up to version 2 the error of the
-    whole response.
+    They may use the classic or the consumer protocol. Errors for one member: UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID; up to version 2 the error of the whole response.
     """
     body = request.body
     group = turn.ledger.consumer_group(body.group_id)
@@ -320,6 +325,10 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
 def _leave_response(
     version: int, identities: tuple[MemberIdentity, ...], codes: list[Code]
 ) -> LeaveGroupResponse:
+    """Return a consumer group's LeaveGroup response with a code for each member.
+
+    Up to version 2 the request names one member, and its code is that of the response.
+    """
     if version < 3:
         return LeaveGroupResponse(error_code=int(codes[0]))
     results = (
@@ -336,8 +345,9 @@ def _leave_response(
 def _checked_classic_member(
     turn: Turn, group_id: str, member_id: str, instance_id: str | None, generation: int
 ) -> ClassicCaller:
-    """Return the classic member, which must name its own epoch as its generation.
+    """Return the sender of a consumer group's SyncGroup or Heartbeat.
 
+    It is a classic member, which must name its own epoch as its generation.
     Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
     group = turn.ledger.consumer_group(group_id)
@@ -363,7 +373,7 @@ def _checked_member(
     *,
     names_instance_alone: bool = False,
 ) -> ConsumerGroupMember:
-    """Return the member by member id, or by group instance id.
+    """Return a consumer group's member that a classic request names, by id or instance id.
 
     names_instance_alone: the instance id may come without a member id, as in LeaveGroup.
     Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.

@@ -24,7 +24,7 @@ class AdmittedMember(NamedTuple):
 
 
 def is_blocked(group: ConsumerGroup, member_id: str, unit: int) -> bool:
-    """Return whether the unit may not be assigned to the member, because another member has it."""
+    """Return whether a unit (a topic partition) is blocked: another member still has it."""
     # Owners are compared by member id. Kafka stores the owner's epoch, by which two members at one
     # epoch cannot be told apart.
     owner = group.saved.owners.owner_or_none(unit)
@@ -37,15 +37,16 @@ def has_room(group: ConsumerGroup, member_id: str, limit: int) -> bool:
 
 
 def is_same_member(member: ConsumerGroupMember, member_id: str) -> bool:
-    """Return whether the sender still is the member that has its group instance id.
+    """Return whether a request comes from the member that has its group instance id now.
 
+    For ConsumerGroupHeartbeat and the classic requests to a consumer group.
     A sender with another member id was replaced, and is fenced.
     """
     return member.member_id == member_id
 
 
 def uses_classic_protocol(member: ConsumerGroupMember, beat: Beat) -> bool:
-    """Return whether the static member or its replacement uses the classic protocol.
+    """Return whether a consumer group's static member or its successor is classic.
 
     In that case the last to join wins, as in KIP-345.
     """
@@ -54,7 +55,7 @@ def uses_classic_protocol(member: ConsumerGroupMember, beat: Beat) -> bool:
 
 
 def has_released_instance(member: ConsumerGroupMember) -> bool:
-    """Return whether the static member has left temporarily (epoch -2).
+    """Return whether a consumer group's static member has left for now (epoch -2).
 
     Only then may another member take its group instance id.
     """
@@ -64,8 +65,9 @@ def has_released_instance(member: ConsumerGroupMember) -> bool:
 def may_use_previous_epoch(
     member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None
 ) -> bool:
-    """Return whether the member may go on from its previous epoch, because it missed one response.
+    """Return whether a heartbeat may name the member's previous epoch.
 
+    It does so if its sender missed one response.
     It may if it owns nothing that it may not use. owned: None where the heartbeat left it out.
     """
     return (
@@ -78,7 +80,7 @@ def may_use_previous_epoch(
 
 
 def is_epoch_valid(member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None) -> bool:
-    """Return whether the member may go on from the epoch that its heartbeat names.
+    """Return whether a consumer group's member may go on from its heartbeat's epoch.
 
     It may join, or name its own epoch or, after a missed response, its previous one.
     """
@@ -90,7 +92,7 @@ def is_epoch_valid(member: ConsumerGroupMember, epoch: int, owned: frozenset[int
 
 
 def is_state_known(member: ConsumerGroupMember, owned: frozenset[int] | None) -> bool:
-    """Return whether this coordinator understands the member's saved state.
+    """Return whether this coordinator understands a consumer group member's saved state.
 
     If a newer coordinator wrote it, the member must own nothing.
     """
@@ -102,8 +104,9 @@ def is_state_known(member: ConsumerGroupMember, owned: frozenset[int] | None) ->
 def admit(
     group: ConsumerGroup | None, beat: Beat, owned: frozenset[int] | None, limit: int
 ) -> AdmittedMember:
-    """Return who sent a ConsumerGroupHeartbeat or a JoinGroup, or refuse it; change nothing.
+    """Return the consumer group's member that sent a heartbeat or JoinGroup, or refuse it.
 
+    It changes nothing.
     Errors, in this order: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
     """
@@ -140,7 +143,7 @@ def admit(
 
 
 def _dynamic(group: ConsumerGroup, beat: Beat) -> AdmittedMember:
-    """Return the sender of a heartbeat without a group instance id."""
+    """Return the sender of a ConsumerGroupHeartbeat without a group instance id."""
     member = group.saved.members.get(beat.member_id)
     if member is None and beat.epoch != JOINING:
         raise unknown_member_error(beat)
@@ -148,7 +151,7 @@ def _dynamic(group: ConsumerGroup, beat: Beat) -> AdmittedMember:
 
 
 def _static(group: ConsumerGroup, beat: Beat, instance_id: str) -> AdmittedMember:
-    """Return the sender of a heartbeat with a group instance id (KIP-345, KIP-848)."""
+    """Return the sender of a ConsumerGroupHeartbeat with a group instance id (KIP-345)."""
     static_member = group.static_member_or_none(instance_id)
     if static_member is None:
         if beat.epoch != JOINING:
@@ -176,21 +179,21 @@ def _static(group: ConsumerGroup, beat: Beat, instance_id: str) -> AdmittedMembe
 
 
 def group_full_error(group_id: str, limit: int) -> Refused:
-    """Return GROUP_MAX_SIZE_REACHED."""
+    """Return GROUP_MAX_SIZE_REACHED for a member that joins a full consumer group."""
     return Refused(
         Code.GROUP_MAX_SIZE_REACHED, f"Group {group_id} has its {limit} members already."
     )
 
 
 def unknown_member_error(beat: Beat) -> Refused:
-    """Return UNKNOWN_MEMBER_ID."""
+    """Return UNKNOWN_MEMBER_ID for a heartbeat to a consumer group."""
     return Refused(
         Code.UNKNOWN_MEMBER_ID, f"Group {beat.group_id} has no member {beat.member_id!r}."
     )
 
 
 def fenced_instance_error(beat: Beat) -> Refused:
-    """Return FENCED_INSTANCE_ID."""
+    """Return FENCED_INSTANCE_ID for a heartbeat to a consumer group."""
     return Refused(
         Code.FENCED_INSTANCE_ID,
         f"Instance {beat.instance_id} is another member than {beat.member_id} now.",

@@ -1,4 +1,4 @@
-"""What a heartbeat does to a consumer group, whichever protocol the member uses (KIP-848).
+"""The effect of a heartbeat on a consumer group, in either group protocol (KIP-848).
 
 The steps: admit the sender (`fencing.py`), create or update the member, bump the group epoch if
 subscriptions or topics have changed, compute a new target assignment if the epoch is ahead of it,
@@ -40,8 +40,9 @@ class HeartbeatResult(NamedTuple):
 
 
 def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
-    """Apply one heartbeat, and bring the member as close to its target as the other members allow.
+    """Apply one heartbeat to its consumer group, and reconcile the member (KIP-848).
 
+    The heartbeat is a ConsumerGroupHeartbeat, or a classic member's JoinGroup in that form.
     Errors: those of `fencing.admit`.
     """
     group = turn.ledger.consumer_group_or_none(beat.group_id)
@@ -72,8 +73,9 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
 
 
 def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -> bool:
-    """Save the member's metadata; return whether the target assignment must be computed again.
+    """Save a member's metadata from its heartbeat; return whether to assign again.
 
+    The group's target assignment must be computed again if the answer is True.
     It must if the subscription has changed; also if the member replaces a static one and so gives
     up a membership of its own, whose units others may have now.
     """
@@ -99,8 +101,9 @@ def replace_static_member(
     predecessor: ConsumerGroupMember,
     metadata: ConsumerGroupMemberMetadataValue,
 ) -> None:
-    """Give a new member the target and current assignment of the static member that it replaces.
+    """Give a consumer group's new member the assignment of the one that it replaces.
 
+    It gets the static member's target and its current assignment.
     It begins at epoch 0, because its process has used none of the units yet.
     """
     group = turn.ledger.consumer_group(beat.group_id)
@@ -130,8 +133,9 @@ def replace_static_member(
 
 
 def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_subscription: bool) -> None:
-    """Bump the group epoch if a subscription, or a subscribed topic's id or size, has changed.
+    """Bump the consumer group's epoch if a subscription or subscribed topic changed.
 
+    A topic changes by a new id or a new partition count.
     At most once a heartbeat.
     """
     saved, live = group.saved, group.live
@@ -153,7 +157,10 @@ def reconcile_member(
     owned: frozenset[int] | None,
     has_changed_subscription: bool,
 ) -> bool:
-    """Reconcile the member after its heartbeat; return whether its assigned units have changed."""
+    """Reconcile a consumer group's member after its heartbeat (KIP-848).
+
+    Return whether its assigned partitions have changed.
+    """
     saved = group.saved
     # The end of every steady heartbeat, before anything that costs time in proportion to the
     # assignment.
@@ -188,8 +195,9 @@ def reconcile_member(
 
 
 def leave(turn: Turn, beat: Beat) -> None:
-    """Remove the member, or (epoch -2) let a static member leave temporarily.
+    """Handle a ConsumerGroupHeartbeat that leaves: epoch -1, or -2 for a static member.
 
+    With -1 the member is removed, with -2 it leaves temporarily.
     A static member keeps all that it may use for its successor. That one may commit from its first
     epoch on, so what waits for it counts as assigned at epoch 0.
     Errors, in this order: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. The epoch is
@@ -235,7 +243,11 @@ def leave(turn: Turn, beat: Beat) -> None:
 def subscribed_units(
     turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember
 ) -> Callable[[int], bool]:
-    """Return a predicate on units: the topic exists, and the member subscribes to it."""
+    """Return a predicate on units: the topic exists, and the member subscribes to it.
+
+    A unit is a topic partition as one number, whose high bits are the topic's number. For the
+    reconciliation of a consumer group's member (KIP-848).
+    """
     names = frozenset(member.metadata.subscribed_topic_names)
     ids = group.saved.units.ids
     topics = turn.topics

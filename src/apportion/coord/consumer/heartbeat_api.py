@@ -111,13 +111,13 @@ def check_request(
 
 
 def check_join(body: ConsumerGroupHeartbeatRequest) -> None:
-    """Refuse a joining heartbeat that lacks a required field.
+    """Refuse a ConsumerGroupHeartbeat that joins and lacks a required field.
 
     Errors: INVALID_REQUEST.
     """
     if body.rebalance_timeout_ms == -1:
         raise Refused(Code.INVALID_REQUEST, "A member that joins must send a RebalanceTimeoutMs.")
-    # KIP-848: a member that joins owns nothing. What it had may be assigned to others by now.
+    # KIP-848: a member that joins owns nothing. Others may have its partitions by now.
     if body.topic_partitions is None or body.topic_partitions:
         raise Refused(Code.INVALID_REQUEST, "A member that joins must send empty TopicPartitions.")
     if body.subscribed_topic_names is None and body.subscribed_topic_regex is None:
@@ -130,8 +130,9 @@ def is_blank(text: str) -> bool:
 
 
 def new_member_id(fresh: bytes) -> str:
-    """Return a random member id in Kafka's form, made of 16 random bytes.
+    """Return a random consumer group member id in Kafka's form, made of 16 random bytes.
 
+    For ConsumerGroupHeartbeat version 0 and JoinGroup, which may come without an id.
     It is URL-safe base64, without a leading dash, which command-line tools would take for an
     option.
     """

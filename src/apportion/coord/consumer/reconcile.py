@@ -73,7 +73,10 @@ class CurrentAssignment(Generic[U]):
     def advance(
         self, epoch: int, state: MemberState, assigned: Mapping[U, int], revoking: Mapping[U, int]
     ) -> "CurrentAssignment[U]":
-        """Return the next assignment; its previous epoch is this one's epoch, even an equal one."""
+        """Return the consumer group member's next assignment, at another epoch.
+
+        Its previous epoch is this assignment's epoch, even an equal one.
+        """
         return CurrentAssignment(epoch, self.epoch, state, assigned, revoking)
 
 
@@ -124,7 +127,10 @@ def _advance(
     owned: Set[U] | None,
     is_blocked: Callable[[U], bool],
 ) -> CurrentAssignment[U]:
-    """Revoke what the target lacks; once that is confirmed, assign what is free of the target."""
+    """Revoke partitions that a KIP-848 member's target lacks, or assign those that are free.
+
+    Partitions are assigned once the member has confirmed what it revoked.
+    """
     # UNKNOWN owns nothing (`fencing.is_state_known`), so nothing holds it at its old epoch. Any
     # other member that must revoke again stays where it is; Kafka 4.0 increased its epoch by one.
     epoch = target_epoch if current.state is MemberState.UNKNOWN else current.epoch
@@ -149,7 +155,10 @@ def _advance(
 def _without_unsubscribed(
     current: CurrentAssignment[U], owned: Set[U] | None, is_unsubscribed: Callable[[U], bool]
 ) -> CurrentAssignment[U]:
-    """Revoke the units of topics from which the member unsubscribed, at its present epoch."""
+    """Revoke a KIP-848 member's partitions of topics from which it unsubscribed.
+
+    Its epoch stays.
+    """
     kept = {unit: since for unit, since in current.assigned.items() if not is_unsubscribed(unit)}
     if len(kept) == len(current.assigned):
         return current

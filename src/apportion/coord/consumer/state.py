@@ -56,6 +56,7 @@ class ConsumerGroupMember:
     )
 
     def __init__(self, member_id: str) -> None:
+        """Create a consumer group's member without metadata or an assignment."""
         self.member_id = member_id
         self.metadata: ConsumerGroupMemberMetadataValue = NO_METADATA
         self.epoch = 0
@@ -87,7 +88,7 @@ class ConsumerGroupMember:
 
 
 class ConsumerGroupSavedState:
-    """What the log says of a group. Only `replay.apply_*` writes here."""
+    """State of a consumer group that is in the log. Only `replay.apply_*` writes here."""
 
     __slots__ = (
         "assignment_epoch",
@@ -105,6 +106,7 @@ class ConsumerGroupSavedState:
     )
 
     def __init__(self) -> None:
+        """Create the saved state of a new consumer group."""
         # of a new group; its first member's subscription makes it 2
         self.epoch = self.assignment_epoch = FIRST_EPOCH
         self.metadata_hash = 0
@@ -123,7 +125,7 @@ class ConsumerGroupSavedState:
 
 
 class ConsumerGroupLiveState:
-    """What need not survive a crash."""
+    """State of a consumer group that need not survive a crash."""
 
     __slots__ = ("seen_topics",)
 
@@ -150,7 +152,7 @@ class ConsumerGroup:
         return not self.saved.members
 
     def has_converged(self) -> bool:
-        """Return whether every member has its target assignment, made for the group's epoch."""
+        """Return whether every member has its target assignment of the group's epoch."""
         saved = self.saved
         # A counter, because every response asks. A static member that left temporarily is counted
         # at epoch -2, so the group has not converged without it, as in Kafka.
@@ -158,7 +160,10 @@ class ConsumerGroup:
         return saved.epoch <= saved.assignment_epoch and at_target == len(saved.members)
 
     def state_name(self) -> str:
-        """Return Empty, Assigning, Reconciling or Stable, as Kafka's tools name the states."""
+        """Return the consumer group's state: Empty, Assigning, Reconciling or Stable.
+
+        The names are those of Kafka's tools.
+        """
         if self.is_empty():
             return "Empty"
         if self.saved.epoch > self.saved.assignment_epoch:
@@ -179,7 +184,7 @@ class ConsumerGroup:
         return None if self.subscribes_to(topic) else committed_ms
 
     def assignor(self, configured: tuple[str, ...]) -> str:
-        """Return the server-side assignor that most members ask for.
+        """Return the server-side assignor that most of the consumer group's members ask for.
 
         The first configured one (`group.consumer.assignors`) wins a tie, and is used if nobody
         asks.
@@ -189,12 +194,12 @@ class ConsumerGroup:
         return max(configured, key=lambda name: (votes.get(name, 0), -configured.index(name)))
 
     def static_member_or_none(self, instance_id: str) -> ConsumerGroupMember | None:
-        """Return the member that has the group instance id."""
+        """Return the consumer group's member that has the group instance id."""
         member_id = self.saved.instances.get(instance_id)
         return None if member_id is None else self.saved.members.get(member_id)
 
     def check_commit(self, claim: CommitClaim) -> None:
-        """Refuse an OffsetCommit that the member may not make.
+        """Refuse an OffsetCommit that its sender may not make in this consumer group.
 
         Errors, in this order: UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH. A classic
         member may use any version, and gets ILLEGAL_GENERATION for a stale epoch.
@@ -221,7 +226,7 @@ class ConsumerGroup:
             raise _stale_epoch_error(member, claim.epoch)
 
     def check_fetch(self, claim: FetchClaim) -> None:
-        """Refuse to show committed offsets to a member of another epoch (OffsetFetch).
+        """Refuse an OffsetFetch that names another epoch than its sender's.
 
         Errors: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, in any version.
         """
@@ -249,8 +254,9 @@ class ConsumerGroup:
 
 
 def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) -> bool:
-    """Return whether the member may commit offsets of `units` at the epoch `claimed`.
+    """Return whether a consumer group's member may commit offsets at the epoch `claimed`.
 
+    units: the topic partitions of the OffsetCommit, each as one number.
     It may at its own epoch, and at an older one if all of `units` were already assigned to it then.
     Source: KIP-1251.
     """
@@ -263,7 +269,7 @@ def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) 
 
 
 def _stale_epoch_error(member: ConsumerGroupMember, claimed: int) -> Refused:
-    """Return the error for an epoch that is not the member's.
+    """Return the error for an OffsetCommit or OffsetFetch of another epoch.
 
     It is STALE_MEMBER_EPOCH, and ILLEGAL_GENERATION for a classic member.
     """
@@ -275,7 +281,7 @@ def _stale_epoch_error(member: ConsumerGroupMember, claimed: int) -> Refused:
 def to_current_assignment_value(
     current: CurrentAssignment[int], units: UnitNumbering
 ) -> ConsumerGroupCurrentMemberAssignmentValue:
-    """Return the record value of a current assignment."""
+    """Return the ConsumerGroupCurrentMemberAssignment record's value."""
     return ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=current.epoch,
         previous_member_epoch=current.previous_epoch,
@@ -288,6 +294,7 @@ def to_current_assignment_value(
 def _with_epochs(
     epochs_by_unit: Mapping[int, int], units: UnitNumbering
 ) -> tuple[RecordTopicPartitions, ...]:
+    """Return partitions with their assignment epochs (KIP-1251) as a record has them."""
     return tuple(
         RecordTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs)
         for topic_id, partitions, epochs in by_topic_with_epochs(epochs_by_unit, units)

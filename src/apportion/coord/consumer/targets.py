@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apportion.assign.assignors import ASSIGNORS
-from apportion.assign.subscriptions import Subscriptions
+from apportion.assign.subscriptions import Subscriptions, Vector
 from apportion.coord import records
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.units import NO_UNITS, PARTITION, SHIFT, UnitNumbering
 from apportion.coord.turn import Turn
 from apportion.topics import Topic, TopicId, Topics
 
-Vector = NDArray[np.int32]
 Positions = NDArray[np.int64]
 
 
@@ -36,7 +35,7 @@ class TopicLayout(NamedTuple):
 
     @classmethod
     def of(cls, group: ConsumerGroup, topics: Topics) -> "TopicLayout":
-        """Return the layout of a group's subscriptions in the cluster as it is."""
+        """Return the topics that a consumer group subscribes to, as its assignor needs them."""
         known = [
             topic
             # By name: the target depends on the group and the topics, not on the order of its
@@ -47,7 +46,10 @@ class TopicLayout(NamedTuple):
         return cls(known, np.cumsum([0, *(topic.partitions for topic in known)]).astype(np.int32))
 
     def positions(self, units: NDArray[np.int64], numbering: UnitNumbering) -> Positions:
-        """Return the position of each unit; -1 if its topic or partition is not in the layout."""
+        """Return the assignor's position of each unit (a topic partition as one number).
+
+        It is -1 if the topic or the partition is not in the layout.
+        """
         # The last entry is for UNKNOWN_UNIT, whose topic number is -1, so it gets position -1.
         starts = np.full(len(numbering.ids) + 1, -1, np.int64)
         counts = np.zeros(len(numbering.ids) + 1, np.int64)
@@ -61,8 +63,9 @@ class TopicLayout(NamedTuple):
     def partitions_by_member(
         self, owner: Vector, chosen: NDArray[np.bool_]
     ) -> Iterator[tuple[int, list[tuple[TopicId, tuple[int, ...]]]]]:
-        """Yield each chosen member's index with its partitions by topic, by ascending index.
+        """Yield each chosen member's index with its partitions by topic.
 
+        The indexes ascend. For the records of a new target assignment.
         owner: the member index of each position, -1 for none. chosen: for each member, whether to
             yield it; members that own nothing are left out.
         """
@@ -84,7 +87,7 @@ class TopicLayout(NamedTuple):
 
 
 def retarget(turn: Turn, group: ConsumerGroup) -> None:
-    """Compute the target assignment for the group's epoch with its assignor, and save it.
+    """Compute a consumer group's target assignment for its epoch by its assignor; save it.
 
     Only members whose target changed get a record; a new member gets one even if it is empty.
     """
@@ -111,8 +114,9 @@ def retarget(turn: Turn, group: ConsumerGroup) -> None:
 
 
 def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerGroupMember]:
-    """Return static members by instance id, then dynamic ones by member id.
+    """Return a consumer group's static members by instance id, then the dynamic ones.
 
+    The latter are in order of member id.
     Assignors prefer members in this order, so a restarted static member gets the same partitions.
     """
     static = [member for member in members.values() if member.metadata.instance_id is not None]
@@ -124,8 +128,9 @@ def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerG
 
 
 def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
-    """Return a hash of the ids and sizes of the subscribed topics; 0 if none exists.
+    """Return a hash of the ids and sizes of a consumer group's subscribed topics, or 0.
 
+    It is 0 if none of the topics exists. If it changes, the group gets a new epoch.
     Kafka stores a hash of the same facts by another function, so a log that moves between the two
     costs each group one more epoch.
     """
@@ -144,8 +149,9 @@ def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
 def _owners(
     members: list[ConsumerGroupMember], layout: TopicLayout, numbering: UnitNumbering
 ) -> tuple[Vector, NDArray[np.bool_]]:
-    """Return the owner vector of the present targets, and whose target must be written again.
+    """Return the owner of each partition by the saved targets of a consumer group's members.
 
+    Return as well whose target must be written again.
     A target must be if it is missing, or names partitions that do not exist (any more).
     """
     targets = [NO_UNITS if member.target is None else member.target for member in members]
@@ -164,7 +170,7 @@ def _owners(
 
 
 def _subscriptions(members: list[ConsumerGroupMember], layout: TopicLayout) -> Subscriptions:
-    """Return the topics of each member, as the assignors take them.
+    """Return the topics of each member of a consumer group, as its assignor takes them.
 
     Members with equal subscriptions share one row until the end.
     """

@@ -75,12 +75,18 @@ class UnitNumbering:
         return self._numbers.get(topic_id)
 
     def unit(self, topic_id: TopicId, partition: int) -> int:
-        """Return the unit of one partition; UNKNOWN_UNIT if no record has named its topic."""
+        """Return a topic partition as one number (unit), by the topic's number.
+
+        It is UNKNOWN_UNIT if no record has named the topic.
+        """
         number = self._numbers.get(topic_id)
         return UNKNOWN_UNIT if number is None else number << SHIFT | partition
 
     def known_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
-        """Return the units that a heartbeat says the member owns; for membership tests only."""
+        """Return the units (numbered partitions) that a heartbeat says its member owns.
+
+        They are for membership tests only.
+        """
         # UNKNOWN_UNIT stays in the result: a member that names a partition it was never
         # assigned must fail the subset test of `fencing.may_use_previous_epoch`.
         return frozenset(
@@ -88,7 +94,7 @@ class UnitNumbering:
         )
 
     def assign_units(self, parts: Iterable[PartitionsOfTopic]) -> UnitArray:
-        """Return the units of a record's partitions.
+        """Return the units (numbered partitions) of an assignment record.
 
         New topics get a number, so only `apply_*` may call it: the numbers depend on the log alone.
         """
@@ -103,7 +109,10 @@ class UnitNumbering:
     def assign_units_with_epochs(
         self, parts: tuple[PartitionsWithEpochs, ...], epoch: int
     ) -> AssignedUnits:
-        """Return the units of a record's partitions with their epochs, or `epoch` for all."""
+        """Return the units of an assignment record with their epochs.
+
+        Units are numbered topic partitions. Without recorded epochs all have `epoch`.
+        """
         if not parts:
             return NO_ASSIGNED_UNITS
         units = self.assign_units(parts)
@@ -116,7 +125,7 @@ class UnitNumbering:
         )
 
     def by_topic(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
-        """Yield the units as topics with partitions, both ascending."""
+        """Yield units (numbered partitions) as topics with partitions, both ascending."""
         topics: dict[int, list[int]] = {}
         # Ascending, so that equal assignments make equal records and responses.
         for unit in sorted(units):
@@ -125,6 +134,7 @@ class UnitNumbering:
             yield self.ids[number], tuple(partitions)
 
     def _number(self, topic_id: TopicId) -> int:
+        """Return the consumer group's number of a topic; give a new topic the next one."""
         number = self._numbers.get(topic_id)
         if number is None:
             number = self._numbers[topic_id] = len(self.ids)
@@ -133,7 +143,10 @@ class UnitNumbering:
 
 
 def _epochs_of(part: PartitionsWithEpochs, epoch: int) -> Iterable[int]:
-    """Return one assignment epoch for each partition; a list of another length is ignored."""
+    """Return the epoch at which each partition was assigned, as an assignment record says.
+
+    A list of another length is ignored, and all have `epoch`.
+    """
     epochs = part.assignment_epochs
     return (
         epochs
@@ -156,7 +169,7 @@ class UnitOwners:
         self._by_topic: list[list[str | None]] = []
 
     def owner_or_none(self, unit: int) -> str | None:
-        """Return the member that owns the unit; None if it is free."""
+        """Return the consumer group's member that owns a partition; None if it is free."""
         number, partition = unit >> SHIFT, unit & PARTITION
         if (
             unit == UNKNOWN_UNIT
@@ -167,7 +180,7 @@ class UnitOwners:
         return self._by_topic[number][partition]
 
     def claim(self, member_id: str, units: list[int]) -> None:
-        """Make the member the owner of the units, whoever owned them before."""
+        """Make the consumer group's member the owner of partitions, whoever had them before."""
         by_topic = self._by_topic
         for unit in units:
             number, partition = unit >> SHIFT, unit & PARTITION
@@ -179,7 +192,7 @@ class UnitOwners:
             owners[partition] = member_id
 
     def release(self, member_id: str, units: list[int]) -> None:
-        """Free those of the units that the member owns."""
+        """Free those of the partitions that the consumer group's member owns."""
         by_topic = self._by_topic
         for unit in units:
             owners = by_topic[unit >> SHIFT]
@@ -189,7 +202,7 @@ class UnitOwners:
                 owners[unit & PARTITION] = None
 
     def owned(self, units: UnitNumbering) -> dict[IdPartition, str]:
-        """Return the owner of each owned unit, by topic id and partition."""
+        """Return the owner of each owned partition of a consumer group, by topic id and number."""
         return {
             IdPartition(units.ids[number], partition): owner
             for number, owners in enumerate(self._by_topic)
@@ -201,7 +214,10 @@ class UnitOwners:
 def by_topic_with_epochs(
     epochs_by_unit: Mapping[int, int], units: UnitNumbering
 ) -> Iterator[tuple[TopicId, tuple[int, ...], tuple[int, ...]]]:
-    """Yield assigned units as a record has them: topic, partitions ascending, their epochs."""
+    """Yield a consumer group member's assignment as its record has it.
+
+    Each topic comes with its partitions, ascending, and their epochs.
+    """
     for topic_id, partitions in units.by_topic(epochs_by_unit):
         yield (
             topic_id,

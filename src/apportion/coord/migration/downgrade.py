@@ -94,7 +94,7 @@ def downgrade_if_last_consumer_left(
 
 
 def remaining_members(group: ConsumerGroup) -> list[RemainingMember]:
-    """Return the classic members of the group."""
+    """Return the classic members of a consumer group."""
     members = (
         (member, member.metadata.classic_member_metadata) for member in group.saved.members.values()
     )
@@ -106,7 +106,7 @@ def remaining_members(group: ConsumerGroup) -> list[RemainingMember]:
 
 
 def may_downgrade(settings: GroupSettings, classic_members: list[RemainingMember]) -> bool:
-    """Return whether these members may be a classic group.
+    """Return whether these members of a consumer group may be a classic group (KIP-848).
 
     They may by the migration policy, `group.max.size`, a protocol that all support, and the size of
     their metadata, which must leave half of the record to assignments.
@@ -133,7 +133,7 @@ def may_downgrade(settings: GroupSettings, classic_members: list[RemainingMember
 def downgrade(
     turn: Turn, group: ConsumerGroup, classic_members: list[RemainingMember], leader: str | None
 ) -> ClassicGroup:
-    """Replace the group by a classic group of these members, with the epoch as its generation.
+    """Replace a consumer group by a classic group of these members, its epoch as the generation.
 
     With a leader the generation goes on. Without one nobody assigned it, so all members have to
     rejoin; that is saved, so a crash changes nothing.
@@ -186,7 +186,10 @@ def downgrade(
 def to_saved_member(
     group: ConsumerGroup, remaining: RemainingMember, protocol: str, topics: Topics
 ) -> MemberMetadata:
-    """Return the member with all that it may be using, whether it has to revoke it or not."""
+    """Return a consumer group's classic member for the classic group that replaces it.
+
+    It has all that it may be using, whether it has to revoke it or not.
+    """
     member, classic, rebalance_timeout_ms = remaining
     return MemberMetadata(
         member_id=member.member_id,
@@ -205,7 +208,7 @@ def to_saved_member(
 
 
 def consumer_group_tombstones(group: ConsumerGroup) -> list[CoordinatorRecord]:
-    """Return the records that delete the group with all its members, in Kafka's order."""
+    """Return the records that delete a consumer group with its members, in Kafka's order."""
     by_member = [
         records.member_tombstones(group.group_id, member_id) for member_id in group.saved.members
     ]
@@ -219,7 +222,7 @@ def consumer_group_tombstones(group: ConsumerGroup) -> list[CoordinatorRecord]:
 def replaced_consumer_or_none(
     turn: Turn, group: ConsumerGroup, body: JoinGroupRequest
 ) -> ConsumerGroupMember | None:
-    """Return the static member that the joiner replaces, if it is the last non-classic one.
+    """Return the static member that JoinGroup replaces, if it is the last non-classic one.
 
     Errors: those of `classic_api.check_join`, if so.
     """
@@ -251,7 +254,7 @@ def replace_last_consumer(
     replaced: ConsumerGroupMember,
     request: GroupRequest[JoinGroupRequest],
 ) -> None:
-    """Downgrade the group, and give the joiner the membership of the replaced static member.
+    """Downgrade a consumer group; give the joiner the membership of the replaced static member.
 
     The generation goes on if a rebalance would change nothing: everybody has its target, and the
     joiner subscribes to the same topics (KAFKA-20273). Then the joiner leads and is told so
@@ -277,7 +280,7 @@ def replace_last_consumer(
 def is_fully_reconciled(
     group: ConsumerGroup, replaced: ConsumerGroupMember, topics: Topics
 ) -> bool:
-    """Return whether a rebalance would change nothing for the members of the group.
+    """Return whether a rebalance would change nothing for a consumer group's members.
 
     That is, every member has its target at the group's epoch, computed for the topics as they are.
     The replaced member may have left temporarily.

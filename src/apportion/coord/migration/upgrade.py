@@ -93,7 +93,7 @@ class UpgradedMember(NamedTuple):
 
 
 def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
-    """Refuse to upgrade a group that must stay classic.
+    """Refuse to upgrade a classic group that must stay classic (ConsumerGroupHeartbeat, KIP-848).
 
     Errors: GROUP_ID_NOT_FOUND; GROUP_MAX_SIZE_REACHED if the joiner has no room.
     """
@@ -132,7 +132,10 @@ def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
 def refuse_upgrade(
     turn: Turn, group: ClassicGroup, why: str, code: Code = Code.GROUP_ID_NOT_FOUND
 ) -> NoReturn:
-    """Refuse the joiner, and log why, once for each reason: few clients show it."""
+    """Refuse the joiner of a classic group, and log why, once for each reason.
+
+    Few clients show it.
+    """
     # A client that is refused tries again every second or so.
     if group.live.logged_upgrade_blocker != why:
         group.live.logged_upgrade_blocker = why
@@ -191,7 +194,10 @@ def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
 
 
 def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
-    """Return member id -> saved assignment; a static member also gets that of its predecessor."""
+    """Return each classic member's saved assignment, by member id, for the upgrade of the group.
+
+    A static member also gets that of its predecessor.
+    """
     # The saved ones, not the live ones: a rebalance that is interrupted drops those, while the
     # members go on using what they were last given.
     saved = () if group.saved is None else group.saved.members
@@ -209,7 +215,7 @@ def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
 def with_unrevoked(
     turn: Turn, group: ClassicGroup, members: list[UpgradedMember]
 ) -> list[UpgradedMember]:
-    """Return the members with what they own by their own subscription and nobody is assigned.
+    """Return classic members with what they own by their subscription and nobody is assigned.
 
     An assignment took it away, but the member may not know that yet. Of two that claim a partition,
     the one of the later generation has it. Errors: UNKNOWN_SERVER_ERROR for a partition that is
@@ -241,7 +247,7 @@ def with_unrevoked(
 
 
 def is_fully_assigned(members: list[UpgradedMember], topics: Topics) -> bool:
-    """Return whether every partition of the subscribed topics is assigned, to a subscriber.
+    """Return whether every partition of a classic group's topics is assigned, to a subscriber.
 
     False as well if a member has yet to revoke anything.
     """
@@ -315,7 +321,7 @@ def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> N
 
 
 def member_metadata(upgraded: UpgradedMember) -> ConsumerGroupMemberMetadataValue:
-    """Return the member's metadata as a consumer group saves it."""
+    """Return a classic member's metadata as a consumer group saves it."""
     member, subscription = upgraded.member, upgraded.subscription
     return ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
@@ -338,7 +344,7 @@ def each_partition(parts: Iterable[RecordTopicPartitions]) -> Iterator[IdPartiti
 
 
 def by_topic(partitions: Iterable[IdPartition]) -> tuple[RecordTopicPartitions, ...]:
-    """Return the partitions by topic, both ascending."""
+    """Return the partitions by topic, both ascending, for the records of an upgraded group."""
     topics: dict[TopicId, list[int]] = {}
     for topic_id, index in sorted(partitions):
         topics.setdefault(topic_id, []).append(index)

@@ -17,7 +17,7 @@ from apportion.member.assignors.checks import (
 )
 from apportion.member.assignors.interface import (
     Assignor,
-    Cluster,
+    ClusterTopics,
     FollowUp,
     Given,
     MemberFailure,
@@ -41,7 +41,7 @@ from apportion.wire.records.consumer_serde import (
 __all__ = [
     "CLIENT_ASSIGNORS",
     "Assignor",
-    "Cluster",
+    "ClusterTopics",
     "CooperativeSticky",
     "FollowUp",
     "Given",
@@ -69,7 +69,9 @@ class Range(Assignor):
 
     name = "range"
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
+    def assign(
+        self, cluster: ClusterTopics, members: Mapping[str, Subscription]
+    ) -> dict[str, Given]:
         """Assign Kafka's ranges; in the same sizes by rack where racks are known (KIP-881)."""
         group = Numbering(cluster, members)
         racks = group.racks_or_none(cluster)
@@ -84,7 +86,9 @@ class RoundRobin(Assignor):
 
     name = "roundrobin"
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
+    def assign(
+        self, cluster: ClusterTopics, members: Mapping[str, Subscription]
+    ) -> dict[str, Given]:
         """Assign the partitions in order of topic and number, skipping unsubscribed members."""
         group = Numbering(cluster, members)
         return group.to_given(roundrobin_assignment(group.starts, group.subscriptions))
@@ -112,7 +116,9 @@ class Sticky(Assignor):
         """Remember the assignment for the next `user_data`."""
         self._given, self._generation = given.partitions, generation
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
+    def assign(
+        self, cluster: ClusterTopics, members: Mapping[str, Subscription]
+    ) -> dict[str, Given]:
         """Assign as `apportion.assign.sticky` does, by the claims in user data alone."""
         group = Numbering(cluster, members)
         return group.to_given(
@@ -140,7 +146,9 @@ class CooperativeSticky(Assignor):
         """Remember the generation for the next `user_data`."""
         self._generation = generation
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Subscription]) -> dict[str, Given]:
+    def assign(
+        self, cluster: ClusterTopics, members: Mapping[str, Subscription]
+    ) -> dict[str, Given]:
         """Assign as `apportion.assign.sticky` does, without partitions that others still own."""
         group = Numbering(cluster, members)
         return group.to_given(

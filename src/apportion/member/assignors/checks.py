@@ -5,7 +5,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.member.assignors.interface import Cluster, Given, Subscription
+from apportion.member.assignors.interface import ClusterTopics, Given, Subscription
 from apportion.topics import TopicPartition
 
 EXPECTED = "by_topic([(topic, number), ...])"  # how the partitions of a Given are made
@@ -56,7 +56,7 @@ def validate_subscription(members: Mapping[str, Subscription]) -> tuple[Overlap,
 
 
 def check_given(
-    cluster: Cluster,
+    cluster: ClusterTopics,
     members: Mapping[str, Subscription],
     answer: Mapping[str, Given],
     *,
@@ -70,6 +70,7 @@ def check_given(
     only_subscribed: False allows topics that the member is not subscribed to, as some foreign
     assignors assign them, even topics that are not in `cluster`.
     """
+    # The shape first: the checks below index into it.
     check_shape(answer)
     owners: dict[str, dict[int, str]] = {}
     for member, given in answer.items():
@@ -167,6 +168,8 @@ def check_cooperative(members: Mapping[str, Subscription], answer: Mapping[str, 
     for member, given in answer.items():
         owned = partitions_of(members[member].owned)
         for pair in partitions_of(given.partitions):
+            # A partition that the new owner claims, too, is no move: one of the claims is stale
+            # (KIP-792).
             if pair in revoked and pair not in owned:
                 topic, number = pair
                 raise invalid_assignment(

@@ -22,7 +22,7 @@ class TopicParts(NamedTuple):
 
 
 def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicParts, ...]:
-    """Return the partitions by topic, each once, in order of name and number."""
+    """Return the partitions of an assignment by topic, each once, in order of name and number."""
     # sorted and without repetitions: equal sets of partitions must give equal bytes
     pairs = sorted(dict.fromkeys(partitions))
     return tuple(
@@ -82,13 +82,13 @@ class TopicShape(NamedTuple):
     racks: tuple[tuple[str, ...], ...] = ()
 
 
-Cluster = Mapping[str, TopicShape]
+ClusterTopics = Mapping[str, TopicShape]
 """The topics that exist, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a member is assigned: partitions, and bytes from the leader's assignor to its own."""
+    """A member's assignment: partitions, and bytes from the leader's assignor to its own."""
 
     partitions: tuple[TopicParts, ...] = ()
     user_data: bytes | None = None
@@ -146,7 +146,7 @@ class Assignor(Protocol):
         return None
 
     def assign(
-        self, cluster: Cluster, members: Mapping[str, Subscription]
+        self, cluster: ClusterTopics, members: Mapping[str, Subscription]
     ) -> dict[str, Given] | AssignmentQueries:
         """Return the assignments by member id; a member that is left out is assigned nothing.
 

@@ -13,7 +13,7 @@ import numpy as np
 from apportion.assign.claims import OwnershipClaims
 from apportion.assign.racks import Racks
 from apportion.assign.subscriptions import Subscriptions, Vector, starts_of
-from apportion.member.assignors.interface import Cluster, Given, Subscription, TopicParts
+from apportion.member.assignors.interface import ClusterTopics, Given, Subscription, TopicParts
 
 OwnershipClaim = tuple[tuple[TopicParts, ...], int]
 """The partitions that a member claims to have owned, and the generation that assigned them."""
@@ -26,7 +26,7 @@ class Numbering:
     subscriptions: the topics of each member.
     """
 
-    def __init__(self, cluster: Cluster, members: Mapping[str, Subscription]) -> None:
+    def __init__(self, cluster: ClusterTopics, members: Mapping[str, Subscription]) -> None:
         """Give members and topics of a classic group the indexes that `assign` works with.
 
         Topics that are missing or have no partitions are left out.
@@ -71,12 +71,13 @@ class Numbering:
         numbers = np.fromiter(
             chain.from_iterable(numbers for _, _, numbers in parts), np.int64, len(topics)
         )
+        # A claim may name partitions that are gone: its topic was recreated with fewer.
         exists = (numbers >= 0) & (numbers < self.sizes[topics])
         member_starts = starts_of(np.bincount(members[exists], minlength=len(self.members)))
         partitions = (self.starts[topics] + numbers)[exists].astype(np.int32)
         return OwnershipClaims(member_starts, partitions, np.array(generations, np.int32))
 
-    def racks_or_none(self, cluster: Cluster) -> Racks | None:
+    def racks_or_none(self, cluster: ClusterTopics) -> Racks | None:
         """Return the racks of members and replicas (KIP-881); None if no member has one.
 
         All racks without a replica have one number, which matches no partition.

@@ -14,8 +14,9 @@ METHODS = ("user_data", "assign", "on_assignment")
 
 
 def strategy(chosen: str | Assignor | Iterable[str | Assignor] = DEFAULT) -> tuple[Assignor, ...]:
-    """Return the assignors of the setting, in order of preference. Raises ValueError.
+    """Return a classic member's assignors (partition.assignment.strategy), the preferred first.
 
+    Raises ValueError.
     A name stands for a new object, since an assignor may keep state of its member.
     """
     listed = (
@@ -60,6 +61,10 @@ def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
 
 
 def _assignor(choice: str | Assignor) -> Assignor:
+    """Return the assignor for one entry of the strategy: a built-in name, or an object.
+
+    Raises ValueError for an unknown name, and for an object without the interface.
+    """
     if isinstance(choice, str):
         if "," in choice:
             # other clients take partition.assignment.strategy as one text with commas
@@ -87,7 +92,7 @@ def _assignor(choice: str | Assignor) -> Assignor:
 
 
 def _check_interface(assignor: object) -> None:
-    """Raise ValueError unless the assignor has a name, rebalance protocols and every method."""
+    """Raise ValueError unless a custom assignor has a name, protocols and every method."""
     kind, name, protocols = (
         type(assignor).__name__,
         getattr(assignor, "name", ""),

@@ -1,4 +1,4 @@
-"""Whether a query may join its group: the query and the group's offsets must have the same sinks.
+"""The decision whether a query may join its group: its sinks must be those of the group's offsets.
 
 The problem: a committed offset says that the records below it are processed, and that is true for
 one sink only. A query with other sinks that joined the group would commit offsets past records that
@@ -74,7 +74,7 @@ GROUP_HAS_MEMBERS = (  # errors of a commit without a member id if the group has
 
 
 class GroupAdmission:
-    """What one process of a query knows of its sinks and of its group's.
+    """State of one process of a query: its sinks, and those of its group's offsets.
 
     last_planned: the span that this process planned last, a question or a batch.
     commit_metadata: the metadata of every commit, with the names of the sinks.
@@ -82,7 +82,10 @@ class GroupAdmission:
     """
 
     def __init__(self, checkpoint: str) -> None:
-        """checkpoint: the id of the first question, unless a span before it has one."""
+        """Begin without knowledge of the sinks, as in a new process of the query.
+
+        checkpoint: the id of the first question, unless a span before it has one.
+        """
         self.last_planned = EMPTY_SPAN
         self.commit_metadata = ""
         self.may_join = False
@@ -97,10 +100,10 @@ class GroupAdmission:
         self._unclaimed_since_ms = 0
 
     def ask_writers(self, previous: Span) -> QueryGenerator[Span]:
-        """Return a question: a span that reads nothing and asks the writers which sinks they are.
+        """Return a question: a span that reads nothing and asks the writers for their sinks.
 
-        It names the partitions whose committed offset names no sink: the writers report whether
-        their sinks have fences of them.
+        A span is the offset ranges of one micro-batch. This one names the partitions whose
+        committed offset names no sink: the writers report whether their sinks have fences of them.
         """
         # Without a member id, as the query has not joined yet.
         stored = yield from fetch_group_offsets(0)
@@ -114,8 +117,9 @@ class GroupAdmission:
         return self.last_planned
 
     def check_answer(self, previous: Span, report: WriterReport) -> QueryGenerator[Span | None]:
-        """Return None if the member may be in the group, else the span to ask the writers after.
+        """Return None if the query's member may be in the group, else the span before a question.
 
+        The question to the writers follows that span.
         Raises AnotherSink if the group belongs to another sink and this process has asked for
         itself. The answer to an earlier process may be out of date: the user may have set
         adopt=True since.
@@ -199,7 +203,7 @@ class GroupAdmission:
     def _leave_and_ask(
         self, to_ask: Span, report: WriterReport, awaited: Sinks
     ) -> QueryGenerator[Span]:
-        """Leave the group, which cannot be adopted while it has members; return `to_ask`.
+        """Leave the Spark query's group, to adopt it when it has no members; return `to_ask`.
 
         awaited: the sinks that have to answer, unless the user changes them with adopt=True.
         """
@@ -212,7 +216,7 @@ class GroupAdmission:
     def _check_group(
         self, sinks: Sinks, report: WriterReport, previous: Span
     ) -> QueryGenerator[None]:
-        """Raise AnotherSink unless the group is this query's or nobody's.
+        """Raise AnotherSink unless the group is this Spark query's or nobody's.
 
         Raises NotReady while members of the group have not named their sink yet.
         """
@@ -244,7 +248,7 @@ class GroupAdmission:
     def _adopt_group(
         self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
     ) -> QueryGenerator[None]:
-        """Commit every offset again with this query's sinks, for adopt=True.
+        """Commit every offset of the group again with the Spark query's sinks, for adopt=True.
 
         Raises AnotherSink if the group has members.
         """
@@ -303,7 +307,7 @@ class GroupAdmission:
 def offsets_skipping_records(
     offsets: Mapping[TopicIdPartition, int], previous: Span
 ) -> QueryGenerator[dict[TopicIdPartition, int]]:
-    """Return the offsets that skip records.
+    """Return the group's committed offsets with which a Spark query would skip records.
 
     These are ahead of the log's start, and not where the checkpoint's last span ends.
     """
@@ -326,7 +330,7 @@ def start_offsets(batch: Span) -> dict[TopicIdPartition, int]:
 def fetch_group_offsets(
     incarnation: int, gained: tuple[TopicIdPartition, ...] = ()
 ) -> QueryGenerator[dict[TopicIdPartition, OffsetAndMetadata]]:
-    """Return the committed offsets of every partition of the subscribed topics, and of `gained`.
+    """Return the group's offsets of all partitions of the query's topics, and of `gained`.
 
     incarnation: of the member that asks; 0 to ask without a member id.
     """

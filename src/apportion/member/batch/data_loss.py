@@ -27,7 +27,7 @@ class DataLossCheck:
     def check_revoked(
         self, previous: Span, owned: tuple[TopicIdPartition, ...]
     ) -> QueryGenerator[None]:
-        """Report the unread records of topics that the last span read and that are deleted.
+        """Report the unread records of deleted topics that the last micro-batch has read.
 
         owned: the partitions that the member has now; only the others may have been deleted.
         """
@@ -39,7 +39,7 @@ class DataLossCheck:
             yield from self.report_deleted(previous.end_offsets(), deleted)
 
     def check_gaps(self, plan: BatchPlan) -> QueryGenerator[None]:
-        """Report the offsets that the plan steps over.
+        """Report the offsets that the plan of a micro-batch steps over, as data loss.
 
         ListOffsets asks by topic name, so the gap may be one of a recreated topic: then NotReady is
         raised, as the coordinator has yet to revoke the deleted topic's partitions.
@@ -58,7 +58,10 @@ class DataLossCheck:
     def report_deleted(
         self, positions: Mapping[TopicIdPartition, int], deleted: tuple[TopicIdPartition, ...]
     ) -> QueryGenerator[None]:
-        """Report deleted partitions. positions: the next offset to read of each."""
+        """Report partitions of deleted topics as data loss: raise DataLoss, or note a warning.
+
+        positions: the next offset to read of each.
+        """
         topics = ", ".join(
             dict.fromkeys(
                 f"{partition.topic} (id {topic_id_text(partition.topic_id)})"
@@ -89,6 +92,7 @@ def deleted_partitions(
     topics: Topics = yield ExistingTopics(
         tuple(dict.fromkeys(partition.topic for partition in suspects))
     )
+    # By id (KIP-516): a recreated topic has the name, and none of the records.
     return tuple(
         partition
         for partition in suspects

@@ -47,7 +47,7 @@ class BatchOwnership(NamedTuple):
     partitions: Mapping[TopicIdPartition, None]
 
     def without(self, partitions: tuple[TopicIdPartition, ...]) -> "BatchOwnership":
-        """Return the ownership without these partitions."""
+        """Return a batch member's ownership without these partitions, whose topics are deleted."""
         return self._replace(
             partitions=dict.fromkeys(
                 partition for partition in self.partitions if partition not in partitions
@@ -56,7 +56,7 @@ class BatchOwnership(NamedTuple):
 
 
 class BatchMembership:
-    """What a member that works in micro-batches owns and has committed.
+    """Partitions and committed offsets of a member that works in micro-batches.
 
     ownership: what the last span read. committed: what this member has committed in this
     incarnation.
@@ -71,7 +71,7 @@ class BatchMembership:
         self.forget()
 
     def forget(self) -> None:
-        """Reset everything that belongs to a membership: the member has left."""
+        """Reset everything that belongs to a membership: the batch member has left."""
         self.ownership = BatchOwnership(0, {})
         self.committed: dict[TopicIdPartition, int] = {}
         # the last incarnation that had an assignment, and when that was first seen (monotonic ms)
@@ -82,7 +82,7 @@ class BatchMembership:
         return partition.partition >= (self._partition_counts or {}).get(partition.topic_id, 0)
 
     def require(self) -> QueryGenerator[View]:
-        """Return the membership if the coordinator accepted it within a session timeout.
+        """Return the batch member's view if it was accepted within a session timeout.
 
         Raises NotReady while there is no assignment, MembershipFailed if there will be none.
         """
@@ -126,7 +126,7 @@ class BatchMembership:
                 )
 
     def adopt_target(self, view: View) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
-        """Adopt the coordinator's target; return its partitions.
+        """Adopt the coordinator's target for a member that works in micro-batches; return it.
 
         Raises NotReady if the coordinator has changed the target meanwhile.
         """
@@ -173,7 +173,7 @@ class BatchMembership:
     def commit(
         self, offsets: Mapping[TopicIdPartition, int], metadata: str
     ) -> QueryGenerator[None]:
-        """Commit offsets with the member's epoch, but those that the group has already.
+        """Commit offsets with the batch member's epoch, but those that the group has already.
 
         Offsets of deleted topics are reported as data loss and left out.
         """

@@ -46,7 +46,7 @@ def due_commits(
     owned: Container[TopicIdPartition],
     committed: Mapping[TopicIdPartition, int | None],
 ) -> dict[TopicIdPartition, int]:
-    """Return the end offsets of `previous` that the group does not have yet.
+    """Return the end offsets of a micro-batch that the group does not have yet.
 
     owned: the partitions that the member still owns; others must not be committed.
     Everything below these offsets must be durable in the sink: a span that Spark hands to
@@ -65,7 +65,10 @@ def commit_request(
     member: Membership = NO_MEMBER,
     metadata: str = "",
 ) -> OffsetCommitRequest:
-    """Return the OffsetCommit request, with the same metadata for all offsets."""
+    """Return the OffsetCommit request of a member, or of no member, as for an empty group.
+
+    All offsets have the same metadata.
+    """
     return OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=member.epoch,
@@ -90,7 +93,10 @@ def commit_request(
 def commit_errors(
     response: OffsetCommitResponse, partitions: Iterable[TopicIdPartition]
 ) -> dict[TopicIdPartition, Code]:
-    """Return each partition's error code; UNKNOWN_SERVER_ERROR where the response leaves it out."""
+    """Return each partition's error code of an OffsetCommit response.
+
+    It is UNKNOWN_SERVER_ERROR where the response leaves the partition out.
+    """
     by_key = {
         (topic.name or bytes(topic.topic_id), partition.partition_index): Code.of(
             partition.error_code
@@ -150,7 +156,7 @@ class FetchedOffsets(NamedTuple):
 def parse_fetch_response(
     response: OffsetFetchResponse, partitions: Iterable[TopicIdPartition]
 ) -> tuple[Code, FetchedOffsets]:
-    """Return the group's error code, and the offsets or errors of the requested partitions.
+    """Return the group's error code of an OffsetFetch response, and offsets or errors.
 
     A partition that the response leaves out has UNKNOWN_SERVER_ERROR.
     """
@@ -180,7 +186,7 @@ def parse_fetch_response(
 def _value_of(
     by_key: Mapping[tuple[str | bytes, int], V], partition: TopicIdPartition, default: V
 ) -> V:
-    """Return the value of the partition: responses name topics by name or by id (KIP-848)."""
+    """Return a partition's value in an offset response, which has topics or ids (KIP-848)."""
     # OffsetCommit and OffsetFetch have topic ids from version 10 on
     by_name = by_key.get((partition.topic, partition.partition))
     if by_name is not None:

@@ -1,4 +1,4 @@
-"""Which offsets the next micro-batch reads: a pure function of the last batch and the logs.
+"""The offset ranges of the next micro-batch: a pure function of the last batch and the logs.
 
 The next span owns exactly what the member owns, each partition from its position as far as the
 limits allow. The position of a partition is, in this order:
@@ -31,7 +31,7 @@ class LogBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StartingOffsets:
-    """Where a partition without a committed offset starts (the option startingOffsets).
+    """Start of a partition without a committed offset (the option startingOffsets).
 
     by_partition: by topic name and partition; EARLIEST and LATEST are allowed. default: for all
     others.
@@ -41,7 +41,7 @@ class StartingOffsets:
     by_partition: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def start_offset(self, partition: TopicIdPartition, log: LogBounds, *, is_new: bool) -> int:
-        """Return the first offset to read of a partition without a known position.
+        """Return the first offset to read of a partition without a position (startingOffsets).
 
         is_new: the partition was added while its topic was read: it starts at its beginning.
         """
@@ -104,7 +104,10 @@ class BatchPlan(NamedTuple):
 
 
 def plan_batch(previous: Span, inputs: PlanInput) -> BatchPlan:
-    """Return the span after `previous`, as the module says; the fifth step of `BatchPlanner`."""
+    """Return the offset ranges of the next micro-batch: the fifth step of `BatchPlanner`.
+
+    The module tells how they are chosen.
+    """
     positions: dict[TopicIdPartition, int] = {}
     commit_first: dict[TopicIdPartition, int] = {}
     gaps: list[Gap] = []
@@ -132,7 +135,10 @@ def plan_batch(previous: Span, inputs: PlanInput) -> BatchPlan:
 
 
 def known_position(previous: Span, inputs: PlanInput, partition: TopicIdPartition) -> int | None:
-    """Return the partition's position, by the last span or the group; None if neither has one."""
+    """Return the next offset of a partition, by the last micro-batch or the group's commits.
+
+    None if neither has one.
+    """
     last_end = previous.end_or_none(partition)
     if last_end is not None and partition in inputs.kept:
         return last_end
@@ -142,7 +148,7 @@ def known_position(previous: Span, inputs: PlanInput, partition: TopicIdPartitio
 
 
 def _clamp(partition: TopicIdPartition, position: int, log: LogBounds, gaps: list[Gap]) -> int:
-    """Return the nearest offset that the log has; add a gap if that is not `position`."""
+    """Return the nearest offset that the partition's log has; add a gap if it is not `position`."""
     offset = min(max(position, log.start), log.end)
     if offset != position:
         gaps.append(Gap(partition, position, offset))
@@ -152,7 +158,7 @@ def _clamp(partition: TopicIdPartition, position: int, log: LogBounds, gaps: lis
 def _read_ends(
     positions: Mapping[TopicIdPartition, int], inputs: PlanInput
 ) -> dict[TopicIdPartition, int]:
-    """Return how far each partition is read, within caps and limit."""
+    """Return how far each partition is read in the next micro-batch, within caps and limit."""
     lags = {}
     for partition, position in positions.items():
         end = inputs.logs[partition].end
@@ -171,7 +177,7 @@ def _read_ends(
 def split_limit(
     lags: Mapping[TopicIdPartition, int], limit: int, rotation: int
 ) -> dict[TopicIdPartition, int]:
-    """Split `limit` offsets in proportion to lag (largest remainder method).
+    """Split maxOffsetsPerTrigger over partitions in proportion to lag (largest remainder method).
 
     No partition gets more than its lag, and none of the limit is wasted while any lags. Each that
     lags gets at least one; if the limit is too small for that, `limit` of them get one, beginning

@@ -51,11 +51,11 @@ from apportion.member.queries import CommitOffsets, ListOffsets
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
-Partitions = tuple[TopicIdPartition, ...]
+TopicIdPartitions = tuple[TopicIdPartition, ...]
 
 
 class ReadLimits(NamedTuple):
-    """How much the next span may read at most.
+    """Limits on the offsets that the next span reads.
 
     offsets: in all partitions together (maxOffsetsPerTrigger); None: no limit.
     ends: of each partition (availableNow); None: no limit.
@@ -83,7 +83,7 @@ class FinishedBatch(NamedTuple):
 
     @property
     def is_upgrade(self) -> bool:
-        """Whether the query asked its writers, and a sink has fences of the group already."""
+        """Return whether the query asked its writers and a sink has fences of the group."""
         return self.report.has_records and self.span.question_number > 0
 
 
@@ -102,7 +102,10 @@ class BatchPlanner:
         starting: StartingOffsets,
         fail_on_data_loss: bool = True,
     ) -> None:
-        """checkpoint: the id of every span, unless the first `previous` has one."""
+        """Begin without a membership, as in a new process of the query.
+
+        checkpoint: the id of every span, unless the first `previous` has one.
+        """
         self.ends: dict[TopicIdPartition, int] = {}
         self._checkpoint = checkpoint
         self._starting_offsets = starting
@@ -130,7 +133,7 @@ class BatchPlanner:
     def plan_next(
         self, previous: Span, limit: int | None, caps: Mapping[TopicIdPartition, int] | None = None
     ) -> QueryGenerator[Span]:
-        """Return the span that follows `previous`, which is in the sink; `previous` if none does.
+        """Return the span of a query's next micro-batch; `previous`, which is in the sink, if none.
 
         limit, caps: as in `PlanInput`. Raises NotReady, DataLoss, MembershipFailed, AnotherSink,
         and whatever the driver throws in.
@@ -182,8 +185,8 @@ class BatchPlanner:
         )
         return question
 
-    def _commit_and_adopt(self, batch: FinishedBatch) -> QueryGenerator[Partitions]:
-        """Commit what the batch has read, then adopt the target; return the owned partitions."""
+    def _commit_and_adopt(self, batch: FinishedBatch) -> QueryGenerator[TopicIdPartitions]:
+        """Commit what the last micro-batch has read, then adopt the target; return it."""
         # Checked first: a commit as a member that may have been removed is refused, and others may
         # read the span that it plans.
         view = yield from self._membership.require()
@@ -207,9 +210,9 @@ class BatchPlanner:
         return owned
 
     def _plan_owned(
-        self, batch: FinishedBatch, owned: Partitions, limits: ReadLimits
-    ) -> QueryGenerator[tuple[BatchPlan, Partitions]]:
-        """Return the plan of the owned partitions, and those whose start is not claimed."""
+        self, batch: FinishedBatch, owned: TopicIdPartitions, limits: ReadLimits
+    ) -> QueryGenerator[tuple[BatchPlan, TopicIdPartitions]]:
+        """Return the plan of the query's owned partitions, and those whose start is not claimed."""
         kept = dict.fromkeys(
             partition
             for partition in owned
@@ -299,8 +302,8 @@ class BatchPlanner:
         }
 
     def _claim_gained(
-        self, batch: FinishedBatch, gained: Partitions
-    ) -> QueryGenerator[tuple[dict[TopicIdPartition, int | None], Partitions]]:
+        self, batch: FinishedBatch, gained: TopicIdPartitions
+    ) -> QueryGenerator[tuple[dict[TopicIdPartition, int | None], TopicIdPartitions]]:
         """Claim gained partitions for a Spark query's sinks by committing their offsets again.
 
         Called when a rebalance has brought partitions, before the next micro-batch is planned. Each
@@ -320,7 +323,7 @@ class BatchPlanner:
         stored = yield from fetch_group_offsets(self.ownership.incarnation, gained)
         yield from self._refuse_other_sinks(sinks, stored)
         committed = {partition: stored[partition].offset for partition in gained}
-        unclaimed: Partitions = ()
+        unclaimed: TopicIdPartitions = ()
         if sinks and not (batch.is_upgrade and (written.ranges or not claimed_sinks(stored))):
             unnamed = unclaimed_offsets({partition: stored[partition] for partition in gained})
             ahead = {

@@ -29,7 +29,7 @@ class AnotherSink(RuntimeError):
 
 
 class WriterReport(NamedTuple):
-    """What the writers of a query report to its source with a batch (`ReadWriterReport`).
+    """The report of a query's writers to its source on a batch (`ReadWriterReport`).
 
     sinks: what they write to. adopt: the user gives the group to this query
     (delta.Writer(adopt=True)).
@@ -53,7 +53,7 @@ def metadata_of(sinks: Sinks) -> str:
 
 
 def sinks_of(metadata: str) -> Sinks | None:
-    """Return the sinks that a committed offset's metadata names; None if it is not ours."""
+    """Return the sinks that a committed offset's metadata names; None if no query wrote it."""
     try:
         value = json.loads(metadata)
         # Nothing but this exact form is a claim: the metadata of other clients may be JSON, too.
@@ -163,6 +163,10 @@ def rewound(previous: Span, rewinds: Mapping[TopicIdPartition, int]) -> Span:
 
 
 def _other_sink_text(partition: TopicIdPartition, sinks: Sinks, mine: Sinks) -> str:
+    """Return the text of AnotherSink for a group whose committed offset names other sinks.
+
+    mine: the sinks of the query; () while its writers have not reported them.
+    """
     moved = (
         "; or, if the table was moved, stop all members of the group and start again, "
         "with the same checkpoint and "
@@ -206,6 +210,10 @@ def refuse_silent_writers(awaited: Sinks, report: WriterReport) -> None:
 
 
 def _encode_metadata(sinks: Sinks) -> str:
+    """Return the metadata of committed offsets, with the sinks' names as JSON.
+
+    Raises AnotherSink if it is too long for a committed offset.
+    """
     text = json.dumps({"sinks": sinks}, separators=(",", ":"))
     if len(text.encode()) > MAX_METADATA_BYTES:
         raise AnotherSink(

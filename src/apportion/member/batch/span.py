@@ -61,6 +61,10 @@ class LostOffsets(ValueError):
     def __init__(
         self, partition: TopicIdPartition, fence: int | None, start: int, why: str = ""
     ) -> None:
+        """Create the error for a batch whose range starts above the sink's fence.
+
+        fence: the sink's next offset of the partition; None if it has none. why: another sentence.
+        """
         if fence is None:
             what = (
                 f"{partition}: the sink has nothing of it, but the batch starts at {start}, which "
@@ -158,7 +162,7 @@ def topic_id_text(topic_id: TopicId) -> str:
 
 
 def topic_id_bytes(text: str) -> TopicId:
-    """Return the 16 bytes of a topic id. Raises SpanError if `text` is not one."""
+    """Return the 16 bytes of a topic id in a span's JSON. Raises SpanError if it is none."""
     try:
         raw = urlsafe_b64decode(text + "==")
     except ValueError:
@@ -222,6 +226,10 @@ def parse_span(offset: Any) -> Span:
 
 
 def _parse_topic_id(topic: str, entry: Any, what: str) -> TopicId:
+    """Return the topic id of an entry in a span's JSON; raise SpanError if it is none.
+
+    what: the entry's other key.
+    """
     _require_keys(entry, f"topic {topic!r}", ("id", what))
     if not isinstance(entry["id"], str):
         raise SpanError(f"the id of topic {topic!r} must be a string, not {entry['id']!r}")
@@ -241,6 +249,7 @@ def _parse_question_number(value: Any) -> int:
 
 
 def _parse_unclaimed(value: Any) -> tuple[TopicIdPartition, ...]:
+    """Return the partitions of a span's JSON whose committed offset names no sink."""
     unclaimed = []
     for topic, entry in _require_object(value, "nameless").items():
         topic_id, numbers = _parse_topic_id(topic, entry, "partitions"), entry["partitions"]
@@ -262,6 +271,10 @@ def _require_object(value: Any, what: str) -> Mapping[str, Any]:
 
 
 def _require_keys(value: Any, what: str, keys: tuple[str, ...]) -> None:
+    """Check that a JSON object in a Spark checkpoint's offset has exactly these keys.
+
+    keys: sorted.
+    """
     if tuple(sorted(_require_object(value, what))) != keys:
         raise SpanError(
             f"{what} must have exactly the keys {', '.join(keys)}, not "
@@ -276,6 +289,7 @@ def _parse_partition(topic: str, number: str) -> int:
 
 
 def _parse_range(topic: str, number: str, offset_range: Any) -> tuple[int, int]:
+    """Return a partition's range of a span's JSON; raise SpanError if it is none."""
     is_pair = (
         isinstance(offset_range, list | tuple)
         and len(offset_range) == 2
@@ -290,7 +304,7 @@ def _parse_range(topic: str, number: str, offset_range: Any) -> tuple[int, int]:
 
 
 class RangeAdmission(NamedTuple):
-    """What a sink may write of one partition's range: the rows in `[lower, to)`.
+    """The rows of one partition's range that a sink may write: those in `[lower, to)`.
 
     fence: the sink's new fence, to be set in the same transaction; None if it stays.
     """
@@ -316,8 +330,9 @@ def admit_range(
     is_unclaimed: bool = False,
     fail_on_data_loss: bool = True,
 ) -> RangeAdmission:
-    """Compare one partition's offset range with the sink's fence, as the module's table says.
+    """Return the offsets of a micro-batch's range that a sink may write, by the sink's fence.
 
+    A fence is the offset after the last one that the sink has of the partition.
     fence: None if the sink has none for this partition. is_unclaimed: nothing says that the offset
     at which the range starts was committed for this sink; without a fence such a range is refused.
     Raises LostOffsets, unless `fail_on_data_loss` is False.
@@ -337,7 +352,7 @@ def admit_range(
 def admit(
     batch: Span, fences: Mapping[TopicIdPartition, int], *, fail_on_data_loss: bool = True
 ) -> dict[TopicIdPartition, RangeAdmission]:
-    """Apply `admit_range` to every partition of a batch that a writer has got."""
+    """Return the ranges of a micro-batch that a sink may write: `admit_range` of each partition."""
     return {
         partition: admit_range(
             partition,
@@ -353,7 +368,7 @@ def admit(
 def advance(
     fences: Mapping[TopicIdPartition, int], admitted: Mapping[TopicIdPartition, RangeAdmission]
 ) -> dict[TopicIdPartition, int]:
-    """Return the fences after the transaction that wrote the admitted ranges."""
+    """Return the sink's fences after the transaction that wrote the admitted ranges."""
     moved = {
         partition: admission.fence
         for partition, admission in admitted.items()

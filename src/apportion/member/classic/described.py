@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.member.assignors.serde import decode_assignment, decode_subscription
-from apportion.member.membership import Assignment, View, assignment, from_wire
+from apportion.member.membership import MemberAssignment, View, assignment, from_wire
 from apportion.topics import IdPartition, Topic
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup
@@ -25,8 +25,8 @@ class DescribedAssignment(NamedTuple):
     """
 
     is_stable: bool
-    by_member: Mapping[str, Assignment]
-    unassigned: Assignment
+    by_member: Mapping[str, MemberAssignment]
+    unassigned: MemberAssignment
 
 
 def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> DescribedAssignment:
@@ -50,7 +50,11 @@ def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> 
     )
 
 
-def _decode(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> Assignment:
+def _decode(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> MemberAssignment:
+    """Return a described member's assignment; () if it cannot be decoded.
+
+    Topics that do not exist any more are left out.
+    """
     try:
         parts = decode_assignment(blob).partitions
     except DecodeError:
@@ -76,7 +80,7 @@ def may_be_assigned(subscription: bytes | memoryview, topics: Collection[str]) -
 
 
 def has_full_assignment(view: View, group: ConsumerGroup | DescribedAssignment) -> bool:
-    """Return whether the member owns already what the group's newest target assigns it.
+    """Return whether the member owns all that the group's newest target assigns it.
 
     group: a ConsumerGroupDescribe response under KIP-848, else a decoded DescribeGroups response.
     """

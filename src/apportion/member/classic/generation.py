@@ -15,7 +15,7 @@ NO_GENERATION = -1
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a member knows of its current generation.
+    """A classic member's present generation: assignor, subscriptions and assignments.
 
     number: the generation id. protocol: the name of the chosen assignor. topics: all whose metadata
     is watched.
@@ -42,17 +42,17 @@ class Generation:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this member leads: only the leader's JoinGroup response has the subscriptions."""
+        """Return whether this member leads: only the leader gets the subscriptions."""
         return self.group_subscription is not None
 
     @property
     def may_sync(self) -> bool:
-        """Whether SyncGroup can be sent: the assignments are decided and none was received."""
+        """Return whether SyncGroup can be sent: assignments are decided and none was received."""
         return not self.is_settled and self.assignments is not None and self.unresolved is None
 
     @property
     def awaits_topic_metadata(self) -> bool:
-        """Whether this leader skips the assignment (KIP-814) and has no topic metadata yet.
+        """Return whether this leader skips the assignment (KIP-814) and has no topic metadata yet.
 
         It accepts its own assignment only then, to compare later metadata with: no change is
         missed.
@@ -61,7 +61,7 @@ class Generation:
 
     @property
     def has_pending_revocation(self) -> bool:
-        """Whether this leader still has to assign partitions that were revoked (KIP-429).
+        """Return whether this leader still has to assign partitions that were revoked (KIP-429).
 
         Their previous owner may be gone without having rejoined, so the leader checks again after
         a rebalance timeout.

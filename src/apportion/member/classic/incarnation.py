@@ -12,7 +12,13 @@ from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.assignors.interface import Cluster, FollowUp, Given, MemberFailure, Rebalance
+from apportion.member.assignors.interface import (
+    ClusterTopics,
+    FollowUp,
+    Given,
+    MemberFailure,
+    Rebalance,
+)
 from apportion.member.assignors.serde import decode_assignment
 from apportion.member.assignors.strategy import rebalance_of
 from apportion.member.classic.generation import NO_GENERATION, Generation
@@ -33,7 +39,7 @@ from apportion.member.classic.requests import (
     sync_request,
 )
 from apportion.member.membership import (
-    MemberRequest,
+    MembershipRequest,
     MembershipState,
     Offer,
     TopicDescription,
@@ -45,7 +51,7 @@ from apportion.wire.messages.sync_group import SyncGroupResponse
 
 
 class Incarnation:
-    """What a classic member knows and owns in one incarnation.
+    """One incarnation of a classic member: its generation and the partitions it owns.
 
     number: counts the incarnations. topics: the owner's subscription.
     rejoin_reason: why the member has to rejoin (JoinGroup carries it, KIP-800); None if it has not.
@@ -92,7 +98,7 @@ class Incarnation:
 
     @property
     def metadata_delay_ms(self) -> int:
-        """How long the next Metadata request waits; 0 while the generation depends on it.
+        """Return a classic member's wait before its next Metadata request; 0 while syncing.
 
         Else metadata.max.age.ms at the most, and less where a change is expected.
         """
@@ -108,11 +114,11 @@ class Incarnation:
 
     @property
     def is_missing_topics(self) -> bool:
-        """Whether an assigned topic or partition is missing in the topic metadata."""
+        """Return whether an assigned topic or partition is missing in the topic metadata."""
         return self._metadata.is_missing_any(self._assigned.partitions)
 
     def watched_topics(self) -> tuple[str, ...]:
-        """Return the topics to watch: a follower's assigned ones, or all of a leader's group."""
+        """Return the topics that a classic member watches: its own, or all of a leader's group."""
         generation = self.generation
         if generation.unresolved is not None and not generation.awaits_topic_metadata:
             return tuple(parts.topic for parts in generation.unresolved.partitions)
@@ -120,8 +126,8 @@ class Incarnation:
 
     # a generation
 
-    def build_request(self, state: MembershipState, member_id: str) -> MemberRequest:
-        """Return the request that `state` calls for.
+    def build_request(self, state: MembershipState, member_id: str) -> MembershipRequest:
+        """Return the request that a classic member's `state` calls for.
 
         Raises Refused with the fatal error, if there is one: such a member has to end.
         """
@@ -143,12 +149,8 @@ class Incarnation:
         owned = self._metadata.to_topic_parts(self.ownership.claim())
         # The leader assigns by name; what a name means for this member is fixed when it joins.
         self._topic_ids = self._metadata.topic_ids()
-        self._joined_topics, reason, self.rejoin_reason, self._pending_assignment = (
-            self.topics,
-            self.rejoin_reason,
-            None,
-            None,
-        )
+        self._joined_topics, reason = self.topics, self.rejoin_reason
+        self.rejoin_reason = self._pending_assignment = None
         return join_request(
             self._settings, member_id, self.topics, owned, self._assigned_generation, reason
         )
@@ -201,10 +203,8 @@ class Incarnation:
             # No bytes: the leader left this member out.
             given = decode_assignment(response.assignment) if len(response.assignment) else Given()
         except DecodeError as error:
-            raise Refused(
-                Code.INVALID_REQUEST,
-                f"the assignment by the group's leader cannot be decoded: {error}",
-            ) from error
+            why = f"the assignment by the group's leader cannot be decoded: {error}"
+            raise Refused(Code.INVALID_REQUEST, why) from error
         unsubscribed = next(
             (parts.topic for parts in given.partitions if parts.topic not in self.topics), None
         )
@@ -244,7 +244,7 @@ class Incarnation:
         return []
 
     def _assign_partitions(self) -> None:
-        """Run the assignor that the group chose, as the leader."""
+        """Run the assignor that the classic group chose, as its leader."""
         generation = self.generation
         assignor = self._settings.assignor_or_none(generation.protocol)
         assert generation.group_subscription is not None
@@ -261,14 +261,14 @@ class Incarnation:
         return []
 
     def apply_query_failure(self, why: str, code: Code) -> list[Offer]:
-        """Fail the assignor's query: for now, or for good if `code` is not retriable."""
+        """Fail the leader's assignor's query: for now, or for good if `code` is not retriable."""
         is_final = code is not Code.NONE and not code.retriable
         error = Refused(code, why) if is_final else Unanswerable(why)
         self._resume_assignment(lambda pending, shapes: pending.fail(error, shapes))
         return []
 
     def _resume_assignment(
-        self, step: Callable[[PendingAssignment, Cluster], EncodedAssignments | None]
+        self, step: Callable[[PendingAssignment, ClusterTopics], EncodedAssignments | None]
     ) -> None:
         if self._pending_assignment is not None:
             shapes = self._metadata.topic_shapes(self.generation.topics)
@@ -277,7 +277,7 @@ class Incarnation:
             )
 
     def _set_assignment(
-        self, shapes: Cluster, outcome: EncodedAssignments | PendingAssignment
+        self, shapes: ClusterTopics, outcome: EncodedAssignments | PendingAssignment
     ) -> None:
         if isinstance(outcome, PendingAssignment):
             self._pending_assignment = outcome
@@ -363,7 +363,7 @@ class Incarnation:
     # the owner
 
     def rejoin_if_outdated(self) -> None:
-        """Rejoin if the last JoinGroup had another subscription or claims partitions now free."""
+        """Rejoin if the last JoinGroup had another subscription, or claims partitions now free."""
         if not self.generation.is_settled:
             return
         if self._joined_topics != self.topics:
@@ -384,7 +384,7 @@ class Incarnation:
 
     @property
     def may_rejoin(self) -> bool:
-        """Whether the owner uses nothing that it may not keep while rejoining."""
+        """Return whether a classic member's owner uses nothing that it may not keep to rejoin."""
         ownership = self.ownership
         if self.fatal is not None:
             return False

@@ -12,7 +12,7 @@ from apportion.errors import Code, DecodeError, Refused, Unanswerable
 from apportion.member.assignors.checks import check_cooperative, check_given, partitions_of
 from apportion.member.assignors.interface import (
     Assignor,
-    Cluster,
+    ClusterTopics,
     Given,
     Subscription,
 )
@@ -97,7 +97,7 @@ class PendingAssignment:
         """The query that the assignor waits for."""
         return self._running.query
 
-    def resume(self, answer: Any, cluster: Cluster) -> EncodedAssignments | None:
+    def resume(self, answer: Any, cluster: ClusterTopics) -> EncodedAssignments | None:
         """Send the cluster's answer to the assignor's query.
 
         Return the assignments for SyncGroup, or None if the assignor has another query.
@@ -107,7 +107,9 @@ class PendingAssignment:
         call_assignor(self._assignor, lambda: self._running.resume(answer))
         return self.assignments(cluster)
 
-    def fail(self, error: Unanswerable | Refused, cluster: Cluster) -> EncodedAssignments | None:
+    def fail(
+        self, error: Unanswerable | Refused, cluster: ClusterTopics
+    ) -> EncodedAssignments | None:
         """Throw an error into the assignor, whose query cannot be answered; return as `resume`.
 
         error: Unanswerable for now, Refused for good.
@@ -115,7 +117,7 @@ class PendingAssignment:
         call_assignor(self._assignor, lambda: self._running.fail(error))
         return self.assignments(cluster)
 
-    def assignments(self, cluster: Cluster) -> EncodedAssignments | None:
+    def assignments(self, cluster: ClusterTopics) -> EncodedAssignments | None:
         """Return the checked assignments of an assignor that has ended; None before."""
         if not self._running.is_finished:
             return None
@@ -125,7 +127,7 @@ class PendingAssignment:
 
 
 def assign_partitions(
-    assignor: Assignor, cluster: Cluster, members: Mapping[str, Subscription], *, checks: bool
+    assignor: Assignor, cluster: ClusterTopics, members: Mapping[str, Subscription], *, checks: bool
 ) -> EncodedAssignments | PendingAssignment:
     """Run the leader's assignor; return its assignments for SyncGroup, or what is pending.
 
@@ -143,7 +145,7 @@ def assign_partitions(
 
 def _check_and_encode(
     assignor: Assignor,
-    cluster: Cluster,
+    cluster: ClusterTopics,
     members: Mapping[str, Subscription],
     given: dict[str, Given],
     *,

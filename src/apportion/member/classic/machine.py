@@ -16,16 +16,16 @@ from apportion.member.classic.incarnation import Incarnation
 from apportion.member.classic.metadata import MetadataRefresh, TopicMetadataCache
 from apportion.member.classic.ownership import OwnedPartitions
 from apportion.member.classic.requests import ClassicSettings, failure_text
-from apportion.member.classic.states import IN_A_GENERATION, NEXT
+from apportion.member.classic.states import IN_A_GENERATION, NEXT, WITH_ASSIGNMENT
 from apportion.member.machine import MemberMachine
 from apportion.member.membership import (
     Action,
-    Assignment,
     Event,
     FetchMetadata,
     Lost,
-    MemberRequest,
-    MemberResponse,
+    MemberAssignment,
+    MembershipRequest,
+    MembershipResponse,
     MembershipState,
     MetadataFetched,
     QueryAnswered,
@@ -116,7 +116,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         elif self.state in IN_A_GENERATION:
             self._incarnation.rejoin_if_outdated()
 
-    def _adopt(self, incarnation: int, adopted: Assignment) -> None:
+    def _adopt(self, incarnation: int, adopted: MemberAssignment) -> None:
         # While it is joining, too: under KIP-429 the owner uses what it keeps all the time.
         if incarnation == self._incarnation.number and self.state in (
             MembershipState.JOINING,
@@ -144,7 +144,11 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     # the coordinator
 
     def _apply_response(
-        self, request: MemberRequest, response: MemberResponse, actions: list[Action], now: Instant
+        self,
+        request: MembershipRequest,
+        response: MembershipResponse,
+        actions: list[Action],
+        now: Instant,
     ) -> None:
         if self.state is MembershipState.LEAVING:
             if isinstance(request, LeaveGroupRequest) and isinstance(response, LeaveGroupResponse):
@@ -179,8 +183,8 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             self._member_id = ""
             self._fail(code, failure_text(self.settings, code), actions)
 
-    def _accept(self, response: MemberResponse, actions: list[Action], now: Instant) -> None:
-        """Apply a response without an error."""
+    def _accept(self, response: MembershipResponse, actions: list[Action], now: Instant) -> None:
+        """Apply the response to a classic member's request, which has no error."""
         silent_ms = now.mono_ms - self._confirmed_at_ms
         self._record_contact(now)
         if isinstance(response, JoinGroupResponse):
@@ -199,7 +203,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     def _record_contact(self, now: Instant) -> None:
         self._last_accepted_ms, self._confirmed_at_ms = now.mono_ms, self._sent_at_ms
 
-    def _rejoin_next_generation(self, request: MemberRequest, now: Instant) -> None:
+    def _rejoin_next_generation(self, request: MembershipRequest, now: Instant) -> None:
         """Rejoin after REBALANCE_IN_PROGRESS, keeping what is owned (KIP-429)."""
         self._record_contact(now)
         # Kafka acts on this code in a heartbeat only while the member is stable: the join that is
@@ -212,7 +216,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         else:
             self._retry(request, now, free=1)
 
-    def _retry(self, request: MemberRequest | None, now: Instant, free: int = 0) -> None:
+    def _retry(self, request: MembershipRequest | None, now: Instant, free: int = 0) -> None:
         self._backoff.record_failure(now, free)
         if request is not None:
             self._heartbeat_at_ms = now.mono_ms
@@ -223,7 +227,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     def _lose_membership(
         self, code: Code, keeps_id: bool, actions: list[Action], now: Instant
     ) -> None:
-        """Report everything owned as lost, and join again in a new incarnation.
+        """Report all that a classic member owns as lost, and join again in a new incarnation.
 
         keeps_id: join with the same member id (ILLEGAL_GENERATION), not as a new member.
         """
@@ -272,7 +276,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         actions: list[Action],
         now: Instant,
     ) -> None:
-        """Apply the topic metadata that `lookup` asked for."""
+        """Apply the topic metadata that `lookup` asked for, to a classic member's incarnation."""
         names = (
             lookup.names
             if isinstance(lookup, FetchMetadata)
@@ -288,7 +292,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     def _apply(
         self, change: Callable[[], Sequence[Action]], actions: list[Action], now: Instant
     ) -> None:
-        """Apply a change, and set the times of the next metadata request and follow-up."""
+        """Apply a change to the classic member; set its next metadata request and follow-up."""
         self._apply_or_fail(change, actions)
         self._refresh.schedule(now, self._incarnation.metadata_delay_ms)
         if (follow_up := self._incarnation.follow_up) is not None:
@@ -296,7 +300,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             self._follow_up_at_ms = now.mono_ms + max(0, follow_up.at_ms - now.wall_ms)
 
     def _apply_or_fail(self, change: Callable[[], Sequence[Action]], actions: list[Action]) -> None:
-        """Apply a change; fail if it raises Refused, else enter the state that results."""
+        """Apply a change to the classic member; fail if it raises Refused, else enter the state."""
         try:
             actions += change()
         except Refused as refused:
@@ -305,11 +309,8 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             self._enter(self._incarnation.state)
 
     def _rejoin_if_possible(self, actions: list[Action]) -> None:
-        """Rejoin if there is a reason, once the owner uses nothing that it may not keep."""
-        if self._incarnation.rejoin_reason is not None and self.state in (
-            MembershipState.RECONCILING,
-            MembershipState.STABLE,
-        ):
+        """Join again if there is a reason, once the owner uses nothing that it may not keep."""
+        if self._incarnation.rejoin_reason is not None and self.state in WITH_ASSIGNMENT:
             self._apply_or_fail(self._incarnation.revoke_before_rejoin, actions)
             if self.state in IN_A_GENERATION and self._incarnation.may_rejoin:
                 self._enter(MembershipState.JOINING)
@@ -323,7 +324,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         self._backoff.reset_delay(now)
 
     def _start_incarnation(self, number: int) -> None:
-        """Begin with an empty state; the subscription and a fatal assignment stay."""
+        """Begin a classic member's next incarnation, with the subscription and a fatal error."""
         old = self._incarnation
         self._incarnation = Incarnation(
             self.settings, self._metadata, number, old.topics, fatal=old.fatal
@@ -358,10 +359,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
 
     def _has_follow_up(self) -> bool:
         """Return whether the assignor asked for a rebalance at a later time."""
-        return self._incarnation.follow_up is not None and self.state in (
-            MembershipState.RECONCILING,
-            MembershipState.STABLE,
-        )
+        return self._incarnation.follow_up is not None and self.state in WITH_ASSIGNMENT
 
     def _is_follow_up_due(self, now: Instant) -> bool:
         return self._has_follow_up() and now.mono_ms >= self._follow_up_at_ms
@@ -391,7 +389,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             in_flight.request, LeaveGroupRequest
         )
 
-    def _build_request(self) -> tuple[MemberRequest, int]:
+    def _build_request(self) -> tuple[MembershipRequest, int]:
         request = self._incarnation.build_request(self.state, self._member_id)
         # The coordinator holds both back until all members have joined or synced.
         is_held_back = isinstance(request, JoinGroupRequest | SyncGroupRequest)

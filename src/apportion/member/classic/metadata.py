@@ -11,8 +11,8 @@ from typing import Any
 from apportion.machine import Instant
 from apportion.member.assignors.interface import TopicParts, TopicShape, by_topic
 from apportion.member.membership import (
-    Assignment,
     FetchMetadata,
+    MemberAssignment,
     QueryCluster,
     TopicDescription,
     assignment,
@@ -45,7 +45,7 @@ class TopicMetadataCache:
         topic = self._topics.get(self.topic_name(partition))
         return topic is not None and topic.id != partition.topic_id
 
-    def to_assignment(self, parts: Iterable[TopicParts]) -> Assignment:
+    def to_assignment(self, parts: Iterable[TopicParts]) -> MemberAssignment:
         """Return these partitions by their topics' current ids, without those that do not exist."""
         pairs = ((topic, number) for topic, numbers in parts for number in numbers)
         return assignment(
@@ -74,7 +74,7 @@ class TopicMetadataCache:
         )
 
     def exceeds_any(self, parts: Iterable[TopicParts], names: Iterable[str]) -> bool:
-        """Return whether a named topic that exists has fewer partitions than in `parts`."""
+        """Return whether an existing topic has fewer partitions than `parts` names of it."""
         shapes = self.topic_shapes(names)
         return any(
             number >= shapes[topic].partitions
@@ -83,7 +83,7 @@ class TopicMetadataCache:
             for number in numbers
         )
 
-    def to_topic_parts(self, owned: Assignment) -> tuple[TopicParts, ...]:
+    def to_topic_parts(self, owned: MemberAssignment) -> tuple[TopicParts, ...]:
         """Return the partitions by topic name, in order, as JoinGroup claims them.
 
         A deleted topic and the one recreated under its name count as one.

@@ -7,7 +7,13 @@ by rejoining, or the leader would keep the partition from everybody.
 
 from collections.abc import Callable
 
-from apportion.member.membership import Assignment, MembershipState, Offer, minus, owned_or_offered
+from apportion.member.membership import (
+    MemberAssignment,
+    MembershipState,
+    Offer,
+    minus,
+    owned_or_offered,
+)
 from apportion.topics import IdPartition
 
 
@@ -19,11 +25,11 @@ class OwnedPartitions:
     """
 
     def __init__(self) -> None:
-        self.target: Assignment | None = None
-        self.owned: Assignment = ()
-        self.claimed: Assignment = ()
+        self.target: MemberAssignment | None = None
+        self.owned: MemberAssignment = ()
+        self.claimed: MemberAssignment = ()
 
-    def claim(self) -> Assignment:
+    def claim(self) -> MemberAssignment:
         """Return the partitions that the next JoinGroup claims, and remember them.
 
         These are all that the owner uses or may begin to use at any moment.
@@ -33,7 +39,7 @@ class OwnedPartitions:
 
     @property
     def has_freed_partitions(self) -> bool:
-        """Whether the last JoinGroup claimed partitions that are free by now.
+        """Return whether the last JoinGroup claimed partitions that are free by now.
 
         Other members may wait for them.
         """
@@ -46,8 +52,8 @@ class OwnedPartitions:
         """STABLE if the owner has adopted the target, else RECONCILING."""
         return MembershipState.STABLE if self.owned == self.target else MembershipState.RECONCILING
 
-    def set_target(self, incarnation: int, target: Assignment) -> list[Offer]:
-        """Set the target; return the offer to the owner, or [] if the target is unchanged."""
+    def set_target(self, incarnation: int, target: MemberAssignment) -> list[Offer]:
+        """Set a classic member's target; return the offer to the owner, [] if it is unchanged."""
         last_target, self.target = self.target, target
         if target == last_target:
             return []
@@ -61,12 +67,12 @@ class OwnedPartitions:
             incarnation, tuple(partition for partition in self.target or () if may_keep(partition))
         )
 
-    def adopt(self, adopted: Assignment) -> bool:
-        """Record what the owner uses now; return whether it was accepted.
+    def adopt(self, adopted: MemberAssignment) -> bool:
+        """Record what a classic member's owner uses now; return whether it was accepted.
 
         False if a partition was not or is no longer offered: it may be another member's by now.
         """
-        # What is owned already may be kept, even if the target revokes it: revocation takes time.
+        # Owned partitions may be kept, even if the target revokes them: revocation takes time.
         if self.target is None or minus(minus(adopted, self.owned), self.target):
             return False
         self.owned = adopted

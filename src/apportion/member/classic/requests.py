@@ -12,6 +12,12 @@ from apportion.member.assignors.serde import encode_subscription
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.generation import Generation
 from apportion.member.classic.leader import call_assignor
+from apportion.member.settings import (
+    HEARTBEAT_INTERVAL_MS,
+    METADATA_MAX_AGE_MS,
+    SESSION_TIMEOUT_MS,
+    MemberSettings,
+)
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -23,39 +29,24 @@ REASON_CHARS = 255  # of the reason for joining (KIP-800)
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicSettings:
+class ClassicSettings(MemberSettings):
     """Identity and timeouts of a classic member.
 
     assignors: in order of preference; objects of this member alone, as some keep state.
-    rebalance_timeout_ms: how long the owner may take to revoke partitions before the coordinator
-    removes the member.
-    poll_limit_ms: how long the owner may go without polling before the member leaves
-    (max.poll.interval.ms); None: for ever.
     metadata_interval_ms: how often topics are checked for changes (metadata.max.age.ms).
-    wait_limit_ms: how long to retry where only time can help, such as an UNKNOWN_SERVER_ERROR of
-    the coordinator.
     revokes_before_rejoin: rejoin only once the owner uses nothing that was revoked, whoever else
     waits for the group.
     """
 
-    group_id: str
     assignors: tuple[Assignor, ...] = field(default_factory=strategy)
-    instance_id: str | None = None
-    rack_id: str | None = None
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 3_000
-    rebalance_timeout_ms: int = 300_000
-    poll_limit_ms: int | None = None
-    metadata_interval_ms: int = 300_000
-    request_timeout_ms: int = 5_000
-    backoff_ms: int = 100
-    backoff_limit_ms: int = 1_000
-    wait_limit_ms: int = 120_000
+    session_timeout_ms: int = SESSION_TIMEOUT_MS.default
+    heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS.default
+    metadata_interval_ms: int = METADATA_MAX_AGE_MS.default
     revokes_before_rejoin: bool = False
 
     @property
     def join_timeout_ms(self) -> int:
-        """How long to wait for the response to JoinGroup or SyncGroup.
+        """Return how long to wait for the response to JoinGroup or SyncGroup.
 
         The coordinator holds both back until all members have joined or synced.
         """
@@ -107,7 +98,10 @@ def join_request(
 
 
 def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
-    """Return the assignor's user data. Raises Refused if the assignor fails or returns no bytes."""
+    """Return an assignor's user data for JoinGroup.
+
+    Raises Refused if the assignor fails or returns no bytes.
+    """
     data = call_assignor(assignor, lambda: assignor.user_data(topics))
     if data is not None and not isinstance(data, bytes):
         raise Refused(
@@ -118,7 +112,7 @@ def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
 
 
 def failure_text(settings: ClassicSettings, code: Code) -> str:
-    """Return the sentence for an error that ends the membership, with the setting to change."""
+    """Return the sentence for the error that ends a classic membership, with what to change."""
     if code is Code.INVALID_SESSION_TIMEOUT:
         limits = "group.min.session.timeout.ms and group.max.session.timeout.ms"
         return (

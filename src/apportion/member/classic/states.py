@@ -37,3 +37,5 @@ NEXT = {  # state -> states that may follow
 }
 IN_A_GENERATION = (MembershipState.SYNCING, MembershipState.RECONCILING, MembershipState.STABLE)
 """States in which the member has a generation, and so heartbeats."""
+WITH_ASSIGNMENT = (MembershipState.RECONCILING, MembershipState.STABLE)
+"""States in which the member knows its assignment of this generation, and so may rejoin."""

@@ -22,11 +22,11 @@ from apportion.member.machine import MemberMachine
 from apportion.member.membership import (
     SILENT,
     Action,
-    Assignment,
     FindCoordinator,
     Lost,
-    MemberRequest,
-    MemberResponse,
+    MemberAssignment,
+    MembershipRequest,
+    MembershipResponse,
     MembershipState,
     Offer,
     SendToCoordinator,
@@ -52,8 +52,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._epoch = JOIN
         self._incarnation = 0
         self._topics: tuple[str, ...] = ()
-        self._target: Assignment | None = None
-        self._owned: Assignment = ()
+        self._target: MemberAssignment | None = None
+        self._owned: MemberAssignment = ()
         self._heartbeats = HeartbeatBuilder(settings)
         self._interval_ms = 0
         self._leaves_for_good = settings.instance_id is None
@@ -79,7 +79,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         if self.state is MembershipState.UNSUBSCRIBED:
             self._join(now)
 
-    def _adopt(self, incarnation: int, adopted: Assignment) -> None:
+    def _adopt(self, incarnation: int, adopted: MemberAssignment) -> None:
         if incarnation != self._incarnation or self.state not in ADOPTING:
             return  # reported too late: the membership in which this was offered is lost
         if minus(minus(adopted, self._owned), self._target or ()):
@@ -113,10 +113,14 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     # the coordinator
 
     def _apply_response(
-        self, request: MemberRequest, response: MemberResponse, actions: list[Action], now: Instant
+        self,
+        request: MembershipRequest,
+        response: MembershipResponse,
+        actions: list[Action],
+        now: Instant,
     ) -> None:
         assert isinstance(response, ConsumerGroupHeartbeatResponse)
-        # Whatever it says: a leave is sent once and not repeated (KIP-848).
+        # Even after an error: a leave is sent once and not repeated (KIP-848).
         if self.state is MembershipState.LEAVING:
             self._finish_leaving(actions, is_confirmed=response.error_code == Code.NONE)
             return
@@ -151,7 +155,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     def _accept(
         self, response: ConsumerGroupHeartbeatResponse, actions: list[Action], now: Instant
     ) -> None:
-        """Take epoch, heartbeat interval and target of a response without an error."""
+        """Take epoch, interval and target of a ConsumerGroupHeartbeat response without an error."""
         self._epoch = response.member_epoch
         self._last_accepted_ms = now.mono_ms
         self._backoff.record_success()
@@ -195,7 +199,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
 
     def _retry(
         self,
-        request: MemberRequest | None,  # noqa: ARG002 (what it overrides has it)
+        request: MembershipRequest | None,  # noqa: ARG002 (what it overrides has it)
         now: Instant,
         free: int = 0,
     ) -> None:

@@ -60,7 +60,7 @@ class FetchBuffer:
             self.positions[partition] = fetch.next_offset
 
     def take(self, limit: int) -> list[ConsumerRecord]:
-        """Return the next records, at most `limit`, and move the positions behind them."""
+        """Return the consumer's next records, at most `limit`; the positions move behind them."""
         taken: list[ConsumerRecord] = []
         while len(taken) < limit and (self._records or self._decode_next_batch()):
             assert self._records_of is not None
@@ -94,7 +94,7 @@ class FetchBuffer:
         return {partition: self.positions[partition] for partition in order[first:] + order[:first]}
 
     def _decode_next_batch(self) -> bool:
-        """Decode the next batch that has records to deliver; return False if there is none."""
+        """Decode the consumer's next batch with records; return False if there is none."""
         while self._batches:
             partition, batch = self._batches.popleft()
             position = self.positions[partition]

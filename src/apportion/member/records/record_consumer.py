@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.membership import Assignment, MembershipState, View, assignment
+from apportion.member.membership import MemberAssignment, MembershipState, View, assignment
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
@@ -36,7 +36,6 @@ from apportion.member.queries import (
     ResolveTopicNames,
 )
 from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
-from apportion.member.records.fetches import PartitionFetch
 from apportion.member.records.queries import (
     AwaitMembershipChange,
     CallListener,
@@ -80,7 +79,7 @@ class RecordConsumer:
         self.settings = settings
         self.topics: tuple[str, ...] = ()
         self.incarnation = 0
-        self.adopted: Assignment = ()
+        self.adopted: MemberAssignment = ()
         self._owned: tuple[TopicIdPartition, ...] = ()  # the adopted ones that may be started
         self.committed: dict[TopicIdPartition, int] = {}
         self.changes = 0
@@ -214,7 +213,7 @@ class RecordConsumer:
         snapshot: MembershipSnapshot = yield ReadMembership()
         return snapshot
 
-    def resolve_partitions(self, target: Assignment) -> Rule[Sequence[TopicIdPartition]]:
+    def resolve_partitions(self, target: MemberAssignment) -> Rule[Sequence[TopicIdPartition]]:
         """Return those partitions of a target that can be used, with their topics' names."""
         partitions: Sequence[TopicIdPartition] = yield ResolveTopicNames(target)
         return partitions
@@ -295,9 +294,7 @@ class RecordConsumer:
         if not self.positions:
             return False
         try:
-            fetched: Mapping[TopicIdPartition, PartitionFetch] = yield FetchRecords(
-                self.buffer.rotated_positions(), wait_ms
-            )
+            fetched = yield FetchRecords(self.buffer.rotated_positions(), wait_ms)
             for partition, fetch in fetched.items():
                 if fetch.code is Code.OFFSET_OUT_OF_RANGE:
                     yield from self._reset_position(partition, fetch.log_start)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apportion.errors import Refused
-from apportion.member.membership import Assignment, View
+from apportion.member.membership import MemberAssignment, View
 from apportion.member.queries import MembershipSnapshot
 from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
 from apportion.member.streams.assignor import TaskShare
@@ -67,7 +67,7 @@ class StreamsRecordConsumer(RecordConsumer):
         self._assigned_tasks = snapshot.tasks
         return snapshot
 
-    def resolve_partitions(self, target: Assignment) -> Rule[Sequence[TopicIdPartition]]:
+    def resolve_partitions(self, target: MemberAssignment) -> Rule[Sequence[TopicIdPartition]]:
         """Return the partitions of complete tasks among those of a target."""
         return whole_tasks((yield from super().resolve_partitions(target)), self._assigned_tasks)
 

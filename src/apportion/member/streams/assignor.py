@@ -13,7 +13,7 @@ from typing import Any
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.assignors.interface import (
-    Cluster,
+    ClusterTopics,
     FollowUp,
     Given,
     MemberFailure,
@@ -46,6 +46,7 @@ from apportion.streams.metadata.releases import (
     is_eager,
     known_release,
 )
+from apportion.streams.settings import PROBING_REBALANCE_INTERVAL_MS, TASK_ASSIGNOR
 from apportion.streams.task_assignment.client_metadata import (
     OFFSET_SUMS_SINCE,
     ConsumerMetadata,
@@ -90,11 +91,15 @@ class StreamsSettings:
     tags: Mapping[str, str] = field(default_factory=dict)
     upgrade_from: str | None = None
     release: Release = field(default_factory=lambda: known_release(NEWEST_RELEASE))
-    assignor: str = "highavailability"
+    assignor: str = TASK_ASSIGNOR.default
     policy: AssignmentConfigs = field(default_factory=AssignmentConfigs)
-    probing_interval_ms: int = 600_000
+    probing_interval_ms: int = PROBING_REBALANCE_INTERVAL_MS.default
 
     def __post_init__(self) -> None:
+        """Check release, upgrade.from, process id and application.server.
+
+        Raises ValueError.
+        """
         initial_metadata_version(self.release, self.upgrade_from)
         if len(self.process_id) != 16:
             raise ValueError(f"process_id must be 16 bytes, not {len(self.process_id)}")
@@ -135,7 +140,10 @@ class StreamsAssignor:
     def __init__(
         self, settings: StreamsSettings, incarnation: Callable[[], int] = lambda: 0
     ) -> None:
-        """incarnation: a function that returns the member's present incarnation."""
+        """Begin without tasks, at the metadata version that release and upgrade.from imply.
+
+        incarnation: a function that returns the member's present incarnation.
+        """
         self.settings = settings
         self._incarnation = incarnation
         self.rebalances: tuple[Rebalance, ...] = (
@@ -191,8 +199,9 @@ class StreamsAssignor:
         )
 
     def _offset_sums_to_report(self) -> Mapping[TaskId, int]:
-        """Return the offset sums to report; tasks that ran in an earlier incarnation no longer run.
+        """Return the task offset sums for JoinGroup.
 
+        Tasks that ran in an earlier incarnation no longer run.
         Cooperative members of 2.4 and 2.5 report running tasks by their owned partitions alone.
         """
         has_sums = (
@@ -206,9 +215,9 @@ class StreamsAssignor:
     # the leader's assignment
 
     def assign(
-        self, cluster: Cluster, members: Mapping[str, Subscription]
+        self, cluster: ClusterTopics, members: Mapping[str, Subscription]
     ) -> Generator[Any, Any, dict[str, Given]]:
-        """Assign all tasks, as the leader; yield queries to the cluster.
+        """Assign the tasks of a Streams group, as its leader; yield queries to the cluster.
 
         A member that cannot be decoded or has another topology's topics is assigned nothing.
         """
@@ -237,7 +246,10 @@ class StreamsAssignor:
     def _decode_member(
         self, member: str, subscription: Subscription, source_topics: tuple[str, ...]
     ) -> ConsumerMetadata:
-        """Decode one consumer's metadata. source_topics: those that it has to subscribe to."""
+        """Decode one consumer's Streams metadata, for the leader.
+
+        source_topics: those that it has to subscribe to.
+        """
         release = self.settings.release
         # eager releases ignore owned partitions
         parts = subscription.owned if release.cooperative else ()
@@ -268,7 +280,7 @@ class StreamsAssignor:
     # the member's assignment
 
     def on_assignment(self, given: Given, generation: int) -> FollowUp | MemberFailure | None:
-        """Take the assigned tasks; return a FollowUp if another rebalance is needed.
+        """Take the tasks that SyncGroup assigned; return a FollowUp if a rebalance must follow.
 
         Returns a MemberFailure if the leader assigned an error code. Raises Refused for an
         assignment that is no valid AssignmentInfo, which ends the membership.
@@ -331,7 +343,10 @@ class StreamsAssignor:
         return FollowUp(info.next_rebalance_ms, why)
 
     def _must_announce_endpoint(self, info: AssignmentInfo) -> bool:
-        """Return whether to rejoin once, as the group does not know this process's endpoint."""
+        """Return whether to rejoin once: the group does not know this process's endpoint.
+
+        Notes that the member rejoins for that.
+        """
         host = host_or_none(self.settings.endpoint)
         is_unknown = host is not None and bool(info.active_hosts) and host not in info.active_hosts
         # Once only: a leader that leaves the endpoint out again would otherwise make this member
@@ -348,7 +363,7 @@ def _encode_given(assignment: ConsumerAssignment) -> Given:
 def _active_tasks(
     parts: tuple[TopicParts, ...], info: AssignmentInfo
 ) -> dict[TaskId, tuple[TopicPartition, ...]]:
-    """Return the partitions that each active task reads.
+    """Return the partitions that each active task of a Streams assignment reads.
 
     AssignmentInfo lists a task for each assigned partition, in the order of the partitions. Raises
     Refused if the counts differ.

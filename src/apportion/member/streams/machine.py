@@ -39,7 +39,10 @@ class StreamsMember:
     """
 
     def __init__(self, settings: StreamsSettings, classic: ClassicSettings) -> None:
-        """classic: all settings but the assignors; this member has its own."""
+        """Create the classic member that carries a Streams member, with an assignor of its own.
+
+        classic: all settings but the assignors.
+        """
         self._assignor = StreamsAssignor(settings, lambda: self._member.view().incarnation)
         self._member = ClassicMember(
             replace(classic, assignors=(self._assignor,), revokes_before_rejoin=True)
@@ -64,7 +67,7 @@ class StreamsMember:
         return self._member.wake_at()
 
     def step(self, event: Event, now: Instant) -> list[Action]:
-        """Return the actions that `event` causes, in order."""
+        """Apply an event to a Streams member and return the actions that follow, in order."""
         assignor = self._assignor
         match event:
             case TaskOffsetSums(offset_sums, incarnation):

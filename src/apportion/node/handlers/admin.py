@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, BrokerContext, Handler
+from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.topics import DEFAULT_COUNT
 from apportion.topics import NO_TOPIC_ID, Topic
 from apportion.wire.messages.create_partitions import (
@@ -110,6 +110,7 @@ def _partition_count(requested: CreatableTopic, node_id: int) -> int:
                 f"{requested.replication_factor}",
             )
         return requested.num_partitions
+    # As in Kafka: an assignment says both already.
     if requested.num_partitions != DEFAULT_COUNT or requested.replication_factor != -1:
         raise Refused(
             Code.INVALID_REQUEST,
@@ -128,6 +129,8 @@ def _partition_count(requested: CreatableTopic, node_id: int) -> int:
 
 def new_topic_id(fresh: bytes, name: str) -> bytes:
     """Return a topic id that is unique to this step and this name."""
+    # A machine draws no random numbers: one fresh id comes with each request, which may create many
+    # topics.
     return blake2b(name.encode(), key=fresh, digest_size=16).digest()
 
 
@@ -239,7 +242,7 @@ def _grow_topic(
     return CreatePartitionsTopicResult(name=requested.name)
 
 
-HANDLERS: dict[type, Handler] = {
+HANDLERS: dict[type, BrokerHandler] = {
     CreateTopicsRequest: create_topics,
     DeleteTopicsRequest: delete_topics,
     CreatePartitionsRequest: create_partitions,

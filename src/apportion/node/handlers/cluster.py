@@ -7,7 +7,7 @@ import re
 
 from apportion.errors import Code
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, BrokerContext, Handler
+from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.partitions import LEADER_EPOCH
 from apportion.topics import NO_TOPIC_ID, Topic, is_topic_name
 from apportion.wire.messages.api_versions import (
@@ -266,7 +266,7 @@ KEY_TYPES = {  # coordinator type -> its error, and why it is not served
     2: (Code.INVALID_REQUEST, "this broker has no share groups yet"),
 }
 
-HANDLERS: dict[type, Handler] = {
+HANDLERS: dict[type, BrokerHandler] = {
     ApiVersionsRequest: api_versions,
     MetadataRequest: metadata,
     DescribeClusterRequest: describe_cluster,

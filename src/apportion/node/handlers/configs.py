@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, BrokerContext, Handler
+from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.topic_settings import config_type
 from apportion.node.topics import ConfigEntry, check_name
 from apportion.wire.messages.describe_configs import (
@@ -34,7 +34,7 @@ def describe_configs(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
 
 
 def _described(broker: BrokerContext, resource: DescribeConfigsResource) -> DescribeConfigsResult:
-    """Return the settings of one topic or broker, or its error, for DescribeConfigs."""
+    """Return one topic's or the broker's settings, or the error, for DescribeConfigs."""
     try:
         settings = list(_settings(broker, resource))
     except Refused as refused:
@@ -92,4 +92,4 @@ def _settings(broker: BrokerContext, resource: DescribeConfigsResource) -> Itera
     )
 
 
-HANDLERS: dict[type, Handler] = {DescribeConfigsRequest: describe_configs}
+HANDLERS: dict[type, BrokerHandler] = {DescribeConfigsRequest: describe_configs}

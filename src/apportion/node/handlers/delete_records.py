@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, BrokerContext, Handler
+from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.partitions import Partition
 from apportion.store.disk import DiskError
 from apportion.wire.messages.delete_records import (
@@ -93,4 +93,4 @@ class RecordDeletion:
         return partition
 
 
-HANDLERS: dict[type, Handler] = {DeleteRecordsRequest: delete_records}
+HANDLERS: dict[type, BrokerHandler] = {DeleteRecordsRequest: delete_records}

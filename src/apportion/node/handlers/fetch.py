@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, BrokerContext, Handler
+from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.partitions import LEADER_EPOCH, Partition
 from apportion.topics import IdPartition
 from apportion.wire.messages.fetch import (
@@ -46,7 +46,7 @@ def fetch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer | Non
 
 
 class FetchResult:
-    """What the partitions of one Fetch hold now, as its response.
+    """Present records of one Fetch's partitions, as its response.
 
     is_complete: it may be sent without further waiting, because there is enough, or an error.
     """
@@ -138,7 +138,7 @@ class FetchResult:
         return Code.UNKNOWN_TOPIC_OR_PARTITION
 
     def _error(self, requested: FetchPartition, code: Code) -> PartitionData:
-        """Return the error of one partition for the Fetch response, which is then sent at once."""
+        """Return one partition's error for the Fetch response, which then waits no longer."""
         self.failed = True
         return PartitionData(
             partition_index=requested.partition,
@@ -165,4 +165,4 @@ def _distinct_partitions(
     return ((topic, partitions.values()) for topic, partitions in by_topic.values())
 
 
-HANDLERS: dict[type, Handler] = {FetchRequest: fetch}
+HANDLERS: dict[type, BrokerHandler] = {FetchRequest: fetch}

@@ -7,7 +7,7 @@ ever, 0, because there is one broker.
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, BrokerContext, Handler
+from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.partitions import LEADER_EPOCH, Partition
 from apportion.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -175,7 +175,7 @@ def _epoch_end(partition: Partition | None, requested: OffsetForLeaderPartition)
     )
 
 
-HANDLERS: dict[type, Handler] = {
+HANDLERS: dict[type, BrokerHandler] = {
     ListOffsetsRequest: list_offsets,
     OffsetForLeaderEpochRequest: offset_for_leader_epoch,
 }

@@ -15,7 +15,7 @@ from apportion.node.batch_validation import (
     ValidationBudget,
     validate_batch,
 )
-from apportion.node.broker import Answer, BrokerContext, Handler
+from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.partitions import Partition
 from apportion.node.topic_rules import TopicRules
 from apportion.store.disk import DiskError
@@ -75,6 +75,7 @@ class ProduceAppend:
     __slots__ = ("_broker", "_budget", "_now", "_request", "_version", "flush_seq")
 
     def __init__(self, broker: BrokerContext, arrived: Arrived, now: Instant) -> None:
+        """Begin one Produce request, with the whole budget for inspecting its batches."""
         self._broker = broker
         self._request: ProduceRequest = arrived.request
         self._version = arrived.version
@@ -206,7 +207,7 @@ class ProduceAppend:
             raise Refused(
                 Code.INVALID_RECORD, "an idempotent batch has a sequence number and an epoch"
             )
-        # KIP-110: clients of older versions cannot read it.
+        # KIP-110: clients that speak an older version do not know the codec.
         if header.compression == ZSTD and self._version < FIRST_ZSTD_VERSION:
             raise Refused(Code.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7")
 
@@ -229,4 +230,4 @@ def _error_response(
     )
 
 
-HANDLERS: dict[type, Handler] = {ProduceRequest: produce}
+HANDLERS: dict[type, BrokerHandler] = {ProduceRequest: produce}

@@ -5,7 +5,7 @@ Transactional ids are refused, because there are no transactions.
 
 from apportion.errors import Code
 from apportion.machine import Arrived, Instant
-from apportion.node.broker import Answer, BrokerContext, Handler
+from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
@@ -17,6 +17,7 @@ def init_producer_id(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
     """
     request: InitProducerIdRequest = arrived.request
     if request.transactional_id is not None:
+        # Kafka, too, answers an empty transactional id with INVALID_REQUEST.
         code = (
             Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             if request.transactional_id
@@ -30,4 +31,4 @@ def init_producer_id(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
     )
 
 
-HANDLERS: dict[type, Handler] = {InitProducerIdRequest: init_producer_id}
+HANDLERS: dict[type, BrokerHandler] = {InitProducerIdRequest: init_producer_id}

@@ -48,11 +48,11 @@ class TopicAdmin(Client):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to do."""
+        """Return whether nothing is left to do."""
         return not self._jobs
 
     def create(self, name: str, partitions: int) -> None:
-        """Create the topic."""
+        """Create a topic on the simulated broker, after the jobs before it."""
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
         )
@@ -63,7 +63,7 @@ class TopicAdmin(Client):
         self._enqueue((name, by))
 
     def delete(self, name: str) -> None:
-        """Delete the topic."""
+        """Delete a topic of the simulated broker, after the jobs before it."""
         self._enqueue(
             SendRequest(
                 DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=1_000),
@@ -82,7 +82,7 @@ class TopicAdmin(Client):
             self.start_script()
 
     def script(self) -> Script:
-        """Work through the queue."""
+        """Work through the queue of topics to create, delete and grow."""
         while self._jobs:
             job = self._jobs[0]
             try:
@@ -95,6 +95,7 @@ class TopicAdmin(Client):
             self._jobs.pop(0)
 
     def _add_partitions(self, name: str, by: int) -> Script:
+        """Grow a topic by that many partitions, from the count that it has now."""
         topic = (yield from fetch_topics(self, [name])).named(name)
         if topic is not None:
             grown = CreatePartitionsTopic(name=name, count=topic.partitions + by, assignments=None)
@@ -106,7 +107,7 @@ class TopicAdmin(Client):
             )
 
     def _send_until_done(self, request: SendRequest) -> Script:
-        """Send the request until its answer says that it has, or will never have, an effect."""
+        """Send the topic administrator's request until it has, or will never have, an effect."""
         while True:
             answer = yield request
             if answer is not None:
@@ -140,9 +141,9 @@ class RecordProducer(Client):
         self.start_script()
 
     def script(self) -> Script:
-        """Produce until the faults end."""
+        """Produce records to the simulated broker's topics until the scenario's faults end."""
         scenario = self.simulation.scenario
-        # Whatever exists of them: the topics are created, deleted and recreated meanwhile.
+        # Only those that exist: the topics are created, deleted and recreated meanwhile.
         names = [topic_name(index) for index in range(scenario.topics)]
         topics: list[Topic] = []
         while self.simulation.now_ms < scenario.duration_ms:
@@ -156,7 +157,7 @@ class RecordProducer(Client):
                 topics = []
 
     def _write(self, topics: list[Topic]) -> Script:
-        """Return whether the broker acknowledged the records."""
+        """Produce a batch to a random partition; return whether the broker acknowledged it."""
         topic = self.rng.choice(topics)
         index = self.rng.randrange(topic.partitions)
         data = PartitionProduceData(index=index, records=self.rng.choice(self._batches))
@@ -175,7 +176,7 @@ class RecordProducer(Client):
 class OffsetMonitor(Client):
     """Reads committed offsets and group descriptions, as tools do that show lag.
 
-    What it was shown must survive every crash: the checker holds the broker to it.
+    All that it was shown must survive every crash; the checker looks.
     """
 
     def __init__(
@@ -190,7 +191,7 @@ class OffsetMonitor(Client):
         self.start_script()
 
     def script(self) -> Script:
-        """Read until the faults end."""
+        """Read committed offsets and group descriptions until the scenario's faults end."""
         names = [topic_name(index) for index in range(self.simulation.scenario.topics)]
         while self.simulation.now_ms < self.simulation.scenario.duration_ms:
             yield Sleep(self.rng.randint(1, self.simulation.scenario.duration_ms // MONITOR_ROUNDS))

@@ -34,7 +34,8 @@ from apportion.sim.kernel.clock import ScriptRunner, Simulation, Timer
 from apportion.sim.kernel.network import RequestChannel
 from apportion.sim.kernel.observer import NOTHING_IN_USE, InUse, Observer
 from apportion.sim.kernel.outcome import LawBroken
-from apportion.sim.kernel.scenario import CONSUMER, Scenario
+from apportion.sim.kernel.scenario import Scenario
+from apportion.sim.kernel.settings import CONSUMER
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -75,6 +76,10 @@ class Application(Client):
         observer: Observer,
         protocols: ProtocolPair,
     ) -> None:
+        """Create the simulated application; `start` gives it a process and a member.
+
+        protocols: its two protocol choices, between which the fault `switch` changes.
+        """
         super().__init__(simulation, name, broker)
         self.topics = topics
         self.instance_id = name if is_static else None
@@ -89,7 +94,7 @@ class Application(Client):
         self._awaited: tuple[Callable[[Any], bool], ScriptRunner, int] | None = None
 
     def start(self) -> None:
-        """Start a new process: a new member joins the group, and the script begins."""
+        """Start a new simulated process: a new member joins the group, and the script begins."""
         self.start_incarnation()
         self.in_use, self.protocol_choice = NOTHING_IN_USE, self.next_protocol_choice
         # Connections of their own: a JoinGroup that is held back must not delay a commit.
@@ -110,7 +115,7 @@ class Application(Client):
 
     @property
     def uses_classic_protocol(self) -> bool:
-        """Whether the member of this incarnation uses the classic protocol."""
+        """Return whether the member of this incarnation uses the classic protocol."""
         return self.protocol_choice.protocol != CONSUMER
 
     @property
@@ -118,6 +123,7 @@ class Application(Client):
         return f", {self.protocol_choice}" if self.uses_classic_protocol else ""
 
     def _new_member(self, scenario: Scenario) -> AnyMember:
+        """Create the member of a new incarnation, of the protocol that is its turn."""
         if self.uses_classic_protocol:
             return classic_member(scenario, self.group, self.instance_id, self.protocol_choice)
         return consumer_member(
@@ -125,7 +131,7 @@ class Application(Client):
         )
 
     def die(self, closes_connections: bool) -> None:
-        """Kill the process.
+        """Kill the simulated application's process.
 
         closes_connections: its host lives and closes them; otherwise the broker sees nothing.
         """
@@ -143,7 +149,7 @@ class Application(Client):
         self.end_incarnation()
 
     def stop(self) -> None:
-        """Stop the script and leave the group.
+        """Stop the simulated application cleanly: end its work, and leave the group.
 
         The process ends with the answer to the leave, or after LEAVE_TIMEOUT_MS.
         """
@@ -164,7 +170,7 @@ class Application(Client):
             self.step_member(Subscribe(topics))
 
     def step_member(self, event: Any) -> None:
-        """Step the member over `event` and perform its actions."""
+        """Step the simulated application's member over `event` and perform its actions."""
         for action in self.member.step(event, self.now()):
             match action:
                 case SendToCoordinator():
@@ -248,6 +254,7 @@ class Application(Client):
         self.set_in_use(0, {})
 
     def _end_process(self) -> None:
+        """End the process: its work stops, and its connections close."""
         if self.is_up:
             self.simulation.write_trace(self.name, "ends")
             self._stop_work()
@@ -257,6 +264,7 @@ class Application(Client):
 
     @property
     def _channels(self) -> tuple[RequestChannel, ...]:
+        """The connections that the simulated member's protocol needs."""
         return (
             (self.heartbeat_channel, self.work_channel, self.metadata_channel)
             if self.uses_classic_protocol
@@ -264,6 +272,7 @@ class Application(Client):
         )
 
     def _on_timer(self) -> None:
+        """Step the member if it is due, on the simulated clock of its process."""
         wake_ms = self.member.wake_at()
         if wake_ms is not None and wake_ms <= self.mono_ms():
             self.step_member(self._tick)
@@ -271,6 +280,7 @@ class Application(Client):
             self._alarm.set(wake_ms)
 
     def _send(self, send: SendToCoordinator) -> None:
+        """Send the member's request to the coordinator, in place of an unanswered one."""
         self._abandon_request()
         version = REQUEST_VERSIONS[type(send.request)]
         self.heartbeat_channel.send(
@@ -283,7 +293,7 @@ class Application(Client):
             self.heartbeat_channel.close()
 
     def _receive(self, send: SendToCoordinator, answer: Any) -> None:
-        """Trace and observe the answer to a request of the member, then give it to the member.
+        """Trace and observe the broker's answer to a member's request; give it to the member.
 
         answer: None if none came.
         """
@@ -318,7 +328,7 @@ class Application(Client):
             self.observer.member_joined(self)
 
     def _fetch_metadata(self, fetch: FetchMetadata) -> None:
-        """Send Metadata for a classic member, over a connection of its own."""
+        """Send Metadata for a simulated classic member, over a connection of its own."""
         if self.metadata_channel.is_busy:
             self.metadata_channel.close()
         topics = tuple(MetadataRequestTopic(name=name) for name in fetch.names)
@@ -331,6 +341,7 @@ class Application(Client):
         )
 
     def _receive_metadata(self, request_id: int, answer: Any) -> None:
+        """Give the member the topics of a Metadata response, or tell it that none came."""
         if answer is None:
             self.step_member(Unanswered(request_id, "nobody answered"))
             return
@@ -342,7 +353,7 @@ class Application(Client):
         self.step_member(MetadataFetched(request_id, descriptions))
 
     def _find_coordinator(self, find: FindCoordinator) -> None:
-        """Send FindCoordinator for the member, over its connection for heartbeats."""
+        """Send FindCoordinator for the simulated member, over its connection for heartbeats."""
         self._abandon_request()
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(find.group_id,))
         self.heartbeat_channel.send(
@@ -353,6 +364,7 @@ class Application(Client):
         )
 
     def _receive_coordinator(self, request_id: int, answer: Any) -> None:
+        """Give the member the FindCoordinator response, or tell it that none came."""
         if answer is None:
             self.step_member(Unanswered(request_id, "nobody answered"))
             return
@@ -364,7 +376,7 @@ class Application(Client):
         )
 
     def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
-        """Start the effect that the script yielded; also AwaitMember."""
+        """Start what the application's script yielded: a request, a wait, or AwaitMember."""
         if type(effect) is not AwaitMember:
             super().perform_effect(runner, effect, turn)
         elif effect.condition(self.member):

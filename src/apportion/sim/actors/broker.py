@@ -64,6 +64,7 @@ class BrokerProcess(SimulatedProcess):
     """
 
     def __init__(self, simulation: Simulation, observer: Observer) -> None:
+        """Create the simulated broker with an empty disk; `start` starts its process."""
         super().__init__(simulation, "broker")
         self.observer = observer
         self.disk = MemoryDisk()
@@ -85,7 +86,7 @@ class BrokerProcess(SimulatedProcess):
         self._tick = Tick()
 
     def start(self) -> None:
-        """Load what the disk has, and listen once that is flushed."""
+        """Start the simulated broker: load what its disk has, and listen once that is flushed."""
         self.start_incarnation()
         self.simulation.write_trace(self.name, "starts")
         self.flushes_to_refuse = 0
@@ -101,11 +102,11 @@ class BrokerProcess(SimulatedProcess):
 
     @property
     def is_waiting_for_disk(self) -> bool:
-        """Whether a flush is under way, or was refused and will be tried again."""
+        """Return whether a flush is under way, or was refused and will be tried again."""
         return self._is_flushing or self._was_refused
 
     def crash(self, tear_bytes: int | None, resets_connections: bool) -> None:
-        """Kill the broker; its disk keeps what was flushed.
+        """Kill the simulated broker; its disk keeps what was flushed.
 
         tear_bytes: see `MemoryDisk.crash`. resets_connections: its host lives and resets every
         connection; otherwise clients learn of the crash by timeouts.
@@ -117,7 +118,7 @@ class BrokerProcess(SimulatedProcess):
         self.crashes += 1
         self.end_incarnation()
         self.node, self.is_listening = None, False
-        # Whatever was written and not flushed is gone, perhaps but for a part of the last write.
+        # All that was written and not flushed is gone, perhaps but for a part of the last write.
         self.disk = self.disk.crash(tear_bytes)
         pending, self.pending = self.pending, {}
         self._closed_unanswered.clear()
@@ -134,9 +135,12 @@ class BrokerProcess(SimulatedProcess):
         version: int,
         channel: RequestChannel,
     ) -> None:
-        """Take a request that has arrived at the broker's host."""
-        # What was sent before the close may still arrive at a real broker's host; a request of a
-        # closed socket is read by nobody.
+        """Take a request that has arrived at the simulated broker's host.
+
+        It steps the node, or resets the connection while the broker does not listen.
+        """
+        # A request sent before the close may still arrive at a real broker's host, but nobody
+        # reads the requests of a closed socket.
         if not connection.is_open:
             return  # closed while the request was on its way
         if connection.broker_incarnation is None:
@@ -164,7 +168,7 @@ class BrokerProcess(SimulatedProcess):
         version: int,
         channel: RequestChannel,
     ) -> None:
-        """Give the request a ticket and step the node over its arrival."""
+        """Give a request a ticket and step the simulated broker's node over its arrival."""
         self._tickets += 1
         ticket = Ticket(self._tickets)
         self.pending[ticket] = PendingRequest(
@@ -174,7 +178,7 @@ class BrokerProcess(SimulatedProcess):
         self._step(Arrived(ticket, request, version, channel.caller, self.rng.randbytes(16)))
 
     def _step_closed(self, connection: SimulatedConnection) -> None:
-        """Forget the requests of a closed connection and step the node over that."""
+        """Forget a closed connection's requests and step the simulated broker's node."""
         tickets = tuple(ticket for ticket in connection.unanswered if ticket in self.pending)
         for ticket in tickets:
             del self.pending[ticket]
@@ -184,6 +188,7 @@ class BrokerProcess(SimulatedProcess):
         self._step(Gone(tickets))
 
     def _on_timer(self) -> None:
+        """Step the node if a deadline of it is due, on the broker's simulated clock."""
         assert self.node is not None
         # Read again: the deadline for which the alarm was set may have moved.
         wake_ms = self.node.wake_at()
@@ -193,7 +198,7 @@ class BrokerProcess(SimulatedProcess):
             self._alarm.set(wake_ms)
 
     def _step(self, event: Any) -> None:
-        """Step the node over `event`, let the observer check it, and perform its actions."""
+        """Step the simulated broker's node; let the checker look, and perform its actions."""
         assert self.node is not None
         # Around the step and nothing else: a law that breaks is reported at the step that broke it.
         self.observer.before_step(event)
@@ -202,6 +207,7 @@ class BrokerProcess(SimulatedProcess):
         self._perform(actions)
 
     def _perform(self, actions: list[Any]) -> None:
+        """Carry out the node's actions: send replies, start flushes, trace notes."""
         assert self.node is not None
         for action in actions:
             if type(action) is Reply:
@@ -214,7 +220,7 @@ class BrokerProcess(SimulatedProcess):
         self.observer.after_actions()
 
     def _reply(self, reply: Reply) -> None:
-        """Send a reply, after those to earlier requests of its connection.
+        """Send a reply of the simulated broker, after those to earlier requests of its connection.
 
         As with real brokers, the answers of one connection keep the order of the requests.
         """
@@ -245,7 +251,7 @@ class BrokerProcess(SimulatedProcess):
         link.send(DOWN, connection, request.channel.receive_answer, connection, body)
 
     def _flush(self, flush: Flush) -> None:
-        """Start a flush, which ends later: with success, refused by the disk, or in a crash."""
+        """Start a flush on the simulated disk; it ends later: well, refused, or in a crash."""
         self._is_flushing = True
         refused = self.flushes_to_refuse > 0
         self.flushes_to_refuse -= refused
@@ -262,7 +268,7 @@ class BrokerProcess(SimulatedProcess):
             self.call_later(self.rng.randint(1, MAX_FATAL_FLUSH_US), crash_in_flush)
 
     def _finish_flush(self, flush: Flush, refused: bool, is_early: bool) -> None:
-        """Step the node over the end of a flush; the first one after a start lets it listen."""
+        """Step the node over the end of a simulated flush; after the first it listens."""
         self._is_flushing, self._was_refused = False, refused
         if refused:
             self._step(FlushFailed(flush.flush_seq, "the simulated disk is full"))
@@ -276,7 +282,7 @@ class BrokerProcess(SimulatedProcess):
 
 
 def broker_settings(simulation: Simulation) -> BrokerSettings:
-    """Return the broker's settings for the scenario."""
+    """Return the simulated broker's settings for the scenario."""
     scenario = simulation.scenario
     return BrokerSettings(
         auto_create_topics_enable=False,

@@ -35,7 +35,7 @@ def classic_member(
 def consumer_member(
     scenario: Scenario, group_id: str, instance_id: str | None, member_id: str
 ) -> ConsumerMember:
-    """Return a member that uses ConsumerGroupHeartbeat, under an id that its client makes."""
+    """Return a KIP-848 member for a simulated application, under an id of its client."""
     return ConsumerMember(
         ConsumerSettings(
             group_id=group_id,
@@ -49,7 +49,7 @@ def consumer_member(
 
 
 def classic_settings(scenario: Scenario, group_id: str, instance_id: str | None) -> ClassicSettings:
-    """Return the settings of every classic member of the scenario, except its assignors."""
+    """Return the settings of every simulated classic member, except its assignors."""
     return ClassicSettings(
         group_id=group_id,
         instance_id=instance_id,

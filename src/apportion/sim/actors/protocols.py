@@ -8,7 +8,8 @@ is the first step of the upgrade that KIP-429 describes.
 from random import Random
 from typing import NamedTuple
 
-from apportion.sim.kernel.scenario import CLASSIC, CONSUMER, MIXED, Scenario
+from apportion.sim.kernel.scenario import Scenario
+from apportion.sim.kernel.settings import CLASSIC, CONSUMER, MIXED
 
 
 class ProtocolChoice(NamedTuple):
@@ -52,7 +53,7 @@ class ProtocolPair(NamedTuple):
 
 
 def draw_protocols(scenario: Scenario) -> list[ProtocolPair]:
-    """Draw a pair for each application, workers first.
+    """Draw the pair of protocols of each simulated application, workers first.
 
     Workers keep partitions through a rebalance, so their classic choice is always cooperative.
     """

@@ -69,8 +69,9 @@ def send_until_accepted(
     read: Callable[[Any], tuple[Code, Any]],
     until_ms: int,
 ) -> Script:
-    """Send a request until its error code is NONE; return the value of the answer.
+    """Send a simulated process's request until it is accepted; return the answer's value.
 
+    Accepted is an answer with the error code NONE.
     read: returns the error code of an answer, and its value. `member.reactions` says which codes
     are retried. Raises Refused for any other code, or Unanswerable at `until_ms` of the process's
     clock.
@@ -101,7 +102,7 @@ def send_until_accepted(
 def as_member(
     application: PartitionOwner, incarnation: int, send: Callable[[Membership, int], Script]
 ) -> Script:
-    """Send a request with the member's id and epoch; send it again if the epoch changes meanwhile.
+    """Send a simulated member's request with its id and epoch; again if the epoch changes.
 
     incarnation: of the member that may send it. 0 sends it without a member, as tools do.
     """
@@ -142,9 +143,10 @@ def commit(
     incarnation: int,
     metadata: str = "",
 ) -> Script:
-    """Commit these offsets."""
+    """Commit offsets with OffsetCommit, for a simulated application."""
 
     def send(membership: Membership, until_ms: int) -> Script:
+        """Send OffsetCommit with this member's id and epoch."""
         request = SendRequest(
             commit_request(application.group, offsets, membership, metadata), OFFSET_COMMIT_VERSION
         )
@@ -171,7 +173,7 @@ def committed_offsets(
 def committed_with_metadata(
     application: PartitionOwner, partitions: Iterable[TopicIdPartition], incarnation: int
 ) -> Script:
-    """Fetch the committed offset of each partition with its metadata."""
+    """Fetch the committed offsets with their metadata, for a simulated application."""
     requested = tuple(partitions)
 
     def read(answer: Any) -> tuple[Code, Any]:
@@ -179,6 +181,7 @@ def committed_with_metadata(
         return first_error([code, *fetched.codes.values()]), fetched.committed
 
     def send(membership: Membership, until_ms: int) -> Script:
+        """Send OffsetFetch with this member's id and epoch."""
         return send_until_accepted(
             application,
             "OffsetFetch",
@@ -198,7 +201,7 @@ def first_error(codes: Iterable[Code]) -> Code:
 
 
 def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when: int) -> Script:
-    """Fetch the start (EARLIEST) or the end offsets (LATEST) of the logs of these partitions."""
+    """Fetch the start (EARLIEST) or end offsets (LATEST) of partitions, for a simulated process."""
     by_topic: dict[str, list[TopicIdPartition]] = {}
     for partition in partitions:
         by_topic.setdefault(partition.topic, []).append(partition)
@@ -234,7 +237,7 @@ def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when:
 
 
 def fetch_topics(process: Clocked, names_or_ids: Iterable[str | TopicId]) -> Script:
-    """Fetch the descriptions of those of these topics, by name or id, that exist."""
+    """Fetch the topics that exist of these names or ids, for a simulated process."""
     requested = tuple(
         MetadataRequestTopic(name=name_or_id)
         if isinstance(name_or_id, str)
@@ -264,7 +267,7 @@ def fetch_topics(process: Clocked, names_or_ids: Iterable[str | TopicId]) -> Scr
 
 
 def describe_classic_group(application: PartitionOwner) -> Script:
-    """Describe the classic group.
+    """Describe a simulated application's group with DescribeGroups.
 
     Its state is DEAD where it does not exist or is a consumer group.
     """
@@ -284,7 +287,7 @@ def describe_classic_group(application: PartitionOwner) -> Script:
 
 
 def describe_consumer_group(application: PartitionOwner) -> Script:
-    """Describe the consumer group, with the assignments of its members."""
+    """Describe a simulated application's group with ConsumerGroupDescribe."""
     request = SendRequest(
         ConsumerGroupDescribeRequest(group_ids=(application.group,)),
         CONSUMER_GROUP_DESCRIBE_VERSION,

@@ -30,8 +30,10 @@ class Sink:
         admitted: Mapping[TopicIdPartition, RangeAdmission],
         first: Mapping[TopicIdPartition, int],
     ) -> bool:
-        """Write what was admitted by the fences in `seen`; return whether it was written.
+        """Write the admitted rows of a simulated batch and move the fences; return whether it did.
 
+        A fence is a partition's next offset in the sink; `seen` are those by which the rows were
+        admitted.
         Nothing is written if a fence has moved since. first: where partitions without rows begin,
         that is the group's first committed offset of each.
         """
@@ -46,7 +48,10 @@ class Sink:
         return True
 
     def _write(self, partition: TopicIdPartition, lower: int, to: int, first: int | None) -> None:
-        """Append a range of rows. Raises LawBroken if it overlaps the last one or leaves a gap."""
+        """Append a range of rows to the simulated sink.
+
+        Raises LawBroken if it overlaps the last one or leaves a gap.
+        """
         ranges = self.rows.setdefault(partition, [])
         expected = ranges[-1][1] if ranges else lower if first is None else first
         if lower < expected:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from apportion.member.membership import Assignment
+from apportion.member.membership import MemberAssignment
 from apportion.sim.actors.requests import Clocked, fetch_topics
 from apportion.sim.kernel.clock import Script
 from apportion.topics import TopicIdPartition, Topics
@@ -30,7 +30,7 @@ class TopicCache:
         known = (self._known.named(name) for name in requested)
         return Topics(topic for topic in known if topic is not None)
 
-    def resolve(self, partitions: Assignment) -> Script:
+    def resolve(self, partitions: MemberAssignment) -> Script:
         """Return the partitions with topic names, those of deleted topics left out."""
         unknown = tuple(
             dict.fromkeys(

@@ -79,7 +79,7 @@ class Worker(Application):
         self._sink, self._first = sink, first
 
     def script(self) -> Script:
-        """Run the query until the process ends."""
+        """Run the simulated query, batch by batch, until the process ends."""
         if self.is_replaced:
             self.is_replaced = False
             self._checkpoints += 1
@@ -122,11 +122,11 @@ class Worker(Application):
 
     @property
     def trigger_ms(self) -> int:
-        """How long the query waits when there was nothing to read."""
+        """Return how long the query waits when there was nothing to read."""
         return max(IDLE_MS, self.simulation.scenario.batch_ms)
 
     def _write(self, batch: Span, incarnation: int) -> Script:
-        """Write the batch and mark it done.
+        """Write the simulated query's batch to its sink and mark it done.
 
         A batch without rows that asks for the sinks is answered with the sink's name.
         """
@@ -177,7 +177,7 @@ class Worker(Application):
         return {topic.name: topic for topic in topics}
 
     def _describe_share(self) -> Script:
-        """Describe the assignment as the Spark source does.
+        """Describe the assignment of the simulated query's group, as the Spark source does.
 
         During a migration (KIP-848) a classic member may be in a consumer group, where
         DescribeGroups finds nothing.

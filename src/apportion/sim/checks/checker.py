@@ -3,7 +3,7 @@
 It implements `kernel.observer.Observer` and changes nothing. A law is a function of state that
 changes in few places, so it is checked where that state has changed: the laws of a group after a
 step that wrote to its log, exclusive use when an owner or a group changed, offsets after a commit.
-What held before and did not change still holds. `consumer_groups.py` and `classic_laws.py` check
+A law of a state that did not change still holds. `consumer_groups.py` and `classic_laws.py` check
 the groups of each protocol, `offset_laws.py` their offsets, `replay.py` the log.
 """
 
@@ -80,7 +80,10 @@ class InvariantChecker:
             self.offsets.before_commit(self._shards(), event.request)
 
     def after_step(self, event: Any) -> None:
-        """Check what the step over `event` changed; None stands for the broker's start."""
+        """Check the laws after a step of the simulated broker over `event`.
+
+        None stands for the broker's start.
+        """
         # After a start there is no event, and everything that was checked before belongs to the
         # lost process.
         if event is None:
@@ -118,14 +121,14 @@ class InvariantChecker:
                     raise LawBroken("ticket-once", why)
 
     def reply_without_request(self, reply: Reply) -> None:
-        """Raise LawBroken: each ticket has one reply."""
+        """Raise LawBroken for a second reply to a request of the simulation."""
         raise LawBroken(
             "ticket-once",
             f"ticket {reply.ticket} is spent a second time, on {type(reply.body).__name__}.",
         )
 
     def reply_sent(self, request: Any, body: Any, since_ms: int) -> None:
-        """Note a reply: what it says must survive every later crash of the broker."""
+        """Note a reply of the simulated broker: later crashes must not undo what it says."""
         if body.__class__ in CLASSIC_RESPONSES:
             self.classic_groups.reply_sent(request, body, since_ms)
             if body.error_code in (Code.NONE, Code.REBALANCE_IN_PROGRESS):
@@ -213,6 +216,7 @@ class InvariantChecker:
                     self.classic_groups.check_silence(group, self._mono_ms(), shard.wake_at())
 
     def _check_consumer_group(self, group: ConsumerGroup, shard: Shard, event: Any) -> None:
+        """Check a consumer group after a step of the broker, and count its rebalances."""
         if not self.consumer_groups.is_known(group.group_id):
             self.classic_groups.forget(group.group_id)
         epochs = self.consumer_groups.check_change(group, shard.topics, event, self._mono_ms())
@@ -225,6 +229,7 @@ class InvariantChecker:
                 self.consumer_groups.check_in_use(group, owner, self._topics())
 
     def _check_classic_group(self, group: ClassicGroup) -> None:
+        """Check a classic group after a step of the broker, if it has changed."""
         if self.consumer_groups.is_known(group.group_id):
             self._check_downgrade(group, is_recovered=False)
         if not self.classic_groups.has_changed(group):
@@ -247,7 +252,7 @@ class InvariantChecker:
         self._check_rebuilt(self._shards())
 
     def _check_rebuilt(self, shards: list[Shard]) -> None:
-        """Check shards that were loaded from their logs: what replies have shown must be there."""
+        """Check shards that a simulated broker loaded: what replies have shown must be there."""
         now_ms = self._mono_ms()
         self.shard_rebuilds += 1
         for shard in shards:
@@ -286,6 +291,7 @@ class InvariantChecker:
         return [shard for _, shard in self._node_shards()]
 
     def _parked_tickets(self) -> set[Ticket]:
+        """Return the tickets of the JoinGroup and SyncGroup requests that wait in groups."""
         groups = (group for shard in self._shards() for group in shard.ledger.groups.values())
         return {
             ticket
@@ -295,6 +301,7 @@ class InvariantChecker:
         }
 
     def _group_or_none(self, group_id: str) -> ConsumerGroup | ClassicGroup | None:
+        """Return the group from the coordinator shards of the running broker, if it exists."""
         for _, shard in self._node_shards():
             group = shard.ledger.groups.get(group_id)
             if group is not None:

@@ -264,7 +264,7 @@ class ClassicGroupChecker:
                 owner[topic, partition] = member.member_id
 
     def _check_moves(self, group: ClassicGroup) -> None:
-        """Check that a sticky leader moved no partition without need."""
+        """Check that a sticky leader of a simulated group moved no partition without need."""
         assert group.saved is not None
         for why in needless_moves(group.saved):
             raise LawBroken(
@@ -314,8 +314,8 @@ class ClassicGroupChecker:
         """Check that no two members of the newest synced generation use one partition.
 
         A member of an older generation (a static member that did not rejoin, or one that was
-        removed) may not know it yet. What its owner does is refused by the sink's fences and by the
-        coordinator.
+        removed) may not know it yet. The sink's fences and the coordinator refuse its owner's
+        writes and commits.
         """
         newest = 0 if group.saved is None else group.saved.generation
         owner: dict[TopicIdPartition, str] = {}
@@ -341,7 +341,7 @@ class ClassicGroupChecker:
 
 
 def parked_tickets(group: ClassicGroup) -> Iterator[Ticket]:
-    """Return the tickets of the JoinGroup and SyncGroup requests that wait for other members."""
+    """Return the tickets of the group's JoinGroup and SyncGroup requests that wait for members."""
     for member in group.live.members.values():
         if member.join_ticket is not None:
             yield member.join_ticket
@@ -377,7 +377,7 @@ def may_commit(
 
 
 def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
-    """Yield what keeps the group from convergence.
+    """Yield what keeps a simulated classic group from convergence.
 
     It is not stable, or a subscribed partition is unassigned.
     """

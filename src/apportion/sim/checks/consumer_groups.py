@@ -12,25 +12,29 @@ from typing import Any
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.consumer.beat import AWAY, JOINING
 from apportion.coord.consumer.reconcile import MemberState
-from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.errors import Code
 from apportion.machine import Arrived
+from apportion.member.membership import SILENT, MembershipState
 from apportion.sim.checks.consumer_laws import GROUP_LAWS
 from apportion.sim.checks.member_snapshot import (
     MemberSnapshot,
     may_mean_deleted_topic,
     removes_member,
+    snapshot_of,
 )
+from apportion.sim.checks.subscriptions import assigned_id_partitions, check_subscribed
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario
-from apportion.topics import Topics
+from apportion.topics import IdPartition, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FENCING_CODES = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
 # Of three answers the first may be to an older heartbeat and the second to one under way: only the
 # third shows that the coordinator has processed a heartbeat sent since.
+LEFT = (*SILENT, MembershipState.LEAVING)  # states of a member that has left, or is about to
 ANSWERS_TO_BE_SURE = 3
 
 
@@ -57,11 +61,13 @@ class ConsumerGroupChecker:
         self._acknowledged_epochs: dict[str, int] = {}
         # its incarnation, and the last epoch received in it
         self._epochs_received: dict[str, tuple[int, int]] = {}
+        # upgraded classic members, with the assignment of their last generation
+        self._taken_over: dict[str, dict[IdPartition, None]] = {}
         # members that were removed or replaced, and may not know it
         self._removed: dict[str, None] = {}
 
     def is_known(self, group_id: str) -> bool:
-        """Whether the group was a consumer group when it was last checked."""
+        """Return whether the group was a consumer group when it was last checked."""
         return group_id in self._members
 
     # replies and answers
@@ -80,10 +86,13 @@ class ConsumerGroupChecker:
 
     def epoch_shown(self, group_id: str, epoch: int) -> None:
         """Note a group epoch that stands in a reply."""
-        self._max_shown_epoch[group_id] = max(self._max_shown_epoch.get(group_id, 0), epoch)
+        # A reply may have waited for a flush in which its group became a classic one: no later
+        # group of that name goes on from there.
+        if group_id in self._members:
+            self._max_shown_epoch[group_id] = max(self._max_shown_epoch.get(group_id, 0), epoch)
 
     def reply_sent(self, request: ConsumerGroupHeartbeatRequest, body: Any, since_ms: int) -> None:
-        """Note the reply to a heartbeat, and check that a fenced member deserved it."""
+        """Note the reply to a simulated heartbeat; check that a fenced member deserved it."""
         member_id, code = request.member_id, Code.of(body.error_code)
         if code is Code.NONE:
             self.epoch_shown(request.group_id, body.member_epoch)
@@ -125,15 +134,15 @@ class ConsumerGroupChecker:
     def check_change(
         self, group: ConsumerGroup, topics: Topics, event: Any, now_ms: int
     ) -> int | None:
-        """Check the group after a step; return how far its epoch went up, None without a change.
+        """Check a simulated consumer group after a step; return how far its epoch went up.
 
         topics: of the coordinator now. A target assignment is checked against the topics from which
-        it was computed, which are those of the step that changed the assignment epoch.
+        it was computed: those of the step that changed it. Returns None without a change.
         """
         group_id, saved = group.group_id, group.saved
         before = self._members.get(group_id, {})
         after = {
-            name: _snapshot(member, before.get(name), now_ms)
+            name: snapshot_of(member, before.get(name), now_ms)
             for name, member in saved.members.items()
         }
         is_same = len(after) == len(before) and all(
@@ -157,11 +166,17 @@ class ConsumerGroupChecker:
                 self._check_removal(group, name, before[name], event, now_ms)
                 self._removed[name] = None
                 self._acknowledged_epochs.pop(name, None)
+                self._taken_over.pop(name, None)
         for name, now in after.items():
             if name not in before and not saved.members[name].is_classic:
                 self._removed.pop(name, None)
+            member = saved.members[name]
+            # A group that is upgraded in the middle of a rebalance takes the members' assignments
+            # over as they are, also where a member has since joined with other topics.
+            if name not in before and member.is_classic:
+                self._taken_over[name] = assigned_id_partitions(group, member)
             if before.get(name) is not now:
-                _check_subscribed(group, saved.members[name], topics)
+                check_subscribed(group, member, topics, self._taken_over.get(name, {}))
         self._members[group_id] = after
         epochs = saved.epoch - self._epochs.get(group_id, 0)
         self._epochs[group_id] = saved.epoch
@@ -190,7 +205,7 @@ class ConsumerGroupChecker:
         return has_members
 
     def check_recovered(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Check a group that was loaded from its log.
+        """Check a consumer group that a simulated broker loaded from its log.
 
         No member may be behind an epoch that it was told: the law `durable`.
         """
@@ -205,7 +220,7 @@ class ConsumerGroupChecker:
             status = "it is no member any more" if member is None else f"it is at {member.epoch}"
             raise LawBroken("durable", f"{name} was told epoch {acknowledged}, and now {status}.")
         self._members[group.group_id] = {
-            name: _snapshot(member, None, now_ms) for name, member in saved.members.items()
+            name: snapshot_of(member, None, now_ms) for name, member in saved.members.items()
         }
         self._removed.update(dict.fromkeys(name for name in before if name not in saved.members))
         for name in saved.members:
@@ -229,10 +244,10 @@ class ConsumerGroupChecker:
             self._assignment_epochs.pop(group_id, None)
 
     def check_in_use(self, group: ConsumerGroup, owner: PartitionOwner, topics: Topics) -> None:
-        """Check that what the owner uses is its member's: then no other member can have it.
+        """Check that an application uses only what its member has: no other can have it.
 
-        A member that was removed may not know it yet. What its owner does is refused by the sink's
-        fences and by the coordinator.
+        A member that was removed may not know it yet. The sink's fences and the coordinator
+        refuse its owner's writes and commits.
         """
         incarnation, partitions = owner.in_use
         if not partitions or not owner.is_up:
@@ -325,7 +340,8 @@ class ConsumerGroupChecker:
     ) -> bool:
         """Return whether the owner still uses a partition pending revocation.
 
-        Returns True if its process is dead: then it will never report a release.
+        Returns True if its process is dead, or its member has left the group (as it does after
+        max.poll.interval.ms): then it will never report a release.
         """
         ids = group.saved.units.ids
         revoked = dict.fromkeys(
@@ -334,7 +350,7 @@ class ConsumerGroupChecker:
         )
         for owner in self._owners.values():
             view = owner.member.view() if owner.is_up and owner.group == group.group_id else None
-            if view is not None and view.member_id == member_id:
+            if view is not None and view.member_id == member_id and view.state not in LEFT:
                 used = [
                     (partition.topic_id, partition.partition)
                     for partition in owner.in_use.partitions
@@ -357,43 +373,11 @@ class ConsumerGroupChecker:
         )
 
     def _check_fenced(self, request: ConsumerGroupHeartbeatRequest, code: Code) -> None:
-        """Check that a fenced member was removed, or lost more than one answer."""
+        """Check that a fenced simulated member was removed, or lost more than one answer."""
         member_id = request.member_id
         lost = self._heartbeats_since_answer.get(member_id, 0) - 1
         if member_id not in self._removed and lost <= 1 and member_id in self._epochs_received:
             raise LawBroken(
                 "fenced-with-cause",
                 f"{member_id} at epoch {request.member_epoch} was answered {code.name}.",
-            )
-
-
-def _snapshot(
-    member: ConsumerGroupMember, before: MemberSnapshot | None, now_ms: int
-) -> MemberSnapshot:
-    """Return the member as it is; the earlier snapshot itself if nothing has changed since."""
-    if before is None or not before.has_same_assignment(member):
-        since_ms = now_ms
-    elif before.target is member.target and before.metadata is member.metadata:
-        return before
-    else:
-        since_ms = before.since_ms
-    assignment = (
-        member.epoch,
-        member.previous_epoch,
-        member.state,
-        member.assigned,
-        member.pending_revocation,
-    )
-    return MemberSnapshot(*assignment, member.target, member.metadata, since_ms)
-
-
-def _check_subscribed(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> None:
-    """Check that the member is assigned no partition of a topic to which it does not subscribe."""
-    ids, subscribed = group.saved.units.ids, member.metadata.subscribed_topic_names
-    for number in dict.fromkeys((member.assigned.units >> SHIFT).tolist()):
-        topic = topics.with_id(ids[number])
-        if topic is not None and topic.name not in subscribed:
-            raise LawBroken(
-                "subscribed-only",
-                f"{member.member_id} wants {', '.join(subscribed)} and has {topic.name}.",
             )

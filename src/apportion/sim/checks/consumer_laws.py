@@ -14,11 +14,14 @@ from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.topics import IdPartition, Topic, Topics
 
 # Every law has this signature, as it stands in the table GROUP_LAWS; some need no topics.
-Law = Callable[[ConsumerGroup, Topics], Iterator[str]]
+ConsumerGroupLaw = Callable[[ConsumerGroup, Topics], Iterator[str]]
 
 
 def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """Yield partitions of two members at once, whether assigned or pending revocation."""
+    """Yield partitions of two members of a simulated consumer group at once.
+
+    They may be assigned or pending revocation.
+    """
     owned: list[int] = []
     for member in group.saved.members.values():
         owned += member.units()
@@ -38,7 +41,7 @@ def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def bounded_epochs(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
-    """Yield epochs above the group epoch.
+    """Yield epochs above the simulated consumer group's epoch.
 
     They may be of the target assignment, of members, or of assigned partitions.
     """
@@ -158,7 +161,7 @@ def stable_is_settled(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
 
     Each must be STABLE, at the group epoch, and assigned exactly its target.
     """
-    # What ConsumerGroupDescribe calls Stable is a promise to tools: nothing is on its way any more.
+    # The state Stable of ConsumerGroupDescribe is a promise to tools: no partition is on its way.
     if group.state_name() != "Stable":
         return
     for name, member in group.saved.members.items():
@@ -180,7 +183,7 @@ def stable_is_settled(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
 
 
 def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """Yield partitions whose entry in the table of owners contradicts the members' assignments."""
+    """Yield partitions whose entry in a consumer group's owner table contradicts assignments."""
     saved = group.saved
     ids = saved.units.ids
     table = saved.owners.owned(saved.units)
@@ -204,7 +207,10 @@ def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
-    """Yield counters of the group that differ from a recount, and members without metadata."""
+    """Yield counters of a simulated consumer group that differ from a recount.
+
+    Yield the members without metadata as well.
+    """
     saved = group.saved
     subscribers: dict[str, int] = {}
     votes: dict[str, int] = {}
@@ -245,7 +251,7 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
             yield f"the count of {what} is {counter}, and a recount gives {recount}."
 
 
-GROUP_LAWS: dict[str, Law] = {
+GROUP_LAWS: dict[str, ConsumerGroupLaw] = {
     "one-holder": one_holder,
     "bounded-epochs": bounded_epochs,
     "legal-target": legal_target,
@@ -334,6 +340,7 @@ def _partition_name(group: ConsumerGroup, topics: Topics, unit: int) -> str:
 
 
 def _target_owners(group: ConsumerGroup) -> dict[int, str]:
+    """Return the owner of each unit (a numbered partition) by the members' targets."""
     return {
         unit: name
         for name, member in group.saved.members.items()

@@ -57,7 +57,7 @@ class RunCounters:
                 self._trace_owner(group, topic_partition, owner)
 
     def _end_unowned(self, group: str, topic_partition: TopicIdPartition) -> None:
-        """Measure how long the partition had no owner, unless the scenario's time is over."""
+        """Measure how long a partition had no owner, unless the scenario's time is over."""
         since_ms = self._unowned_since_ms.pop((group, topic_partition), None)
         if since_ms is not None and self._simulation.now_ms < self._simulation.scenario.duration_ms:
             self.longest_unowned_ms = max(

@@ -28,7 +28,7 @@ class MemberSnapshot(NamedTuple):
     since_ms: int  # of the monotonic clock of the broker's present incarnation
 
     def has_same_assignment(self, member: ConsumerGroupMember) -> bool:
-        """Return whether the member's current assignment, epochs and state are unchanged."""
+        """Return whether the member's assignment, epochs and state are as at the last check."""
         return (
             self.assigned is member.assigned
             and self.pending_revocation is member.pending_revocation
@@ -38,9 +38,30 @@ class MemberSnapshot(NamedTuple):
         )
 
 
-def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
-    """Return whether the request ends the membership: a leave, or a replacement of a static member.
+def snapshot_of(
+    member: ConsumerGroupMember, before: MemberSnapshot | None, now_ms: int
+) -> MemberSnapshot:
+    """Return the simulated member as it is; its earlier snapshot if nothing has changed."""
+    if before is None or not before.has_same_assignment(member):
+        since_ms = now_ms
+    elif before.target is member.target and before.metadata is member.metadata:
+        return before
+    else:
+        since_ms = before.since_ms
+    assignment = (
+        member.epoch,
+        member.previous_epoch,
+        member.state,
+        member.assigned,
+        member.pending_revocation,
+    )
+    return MemberSnapshot(*assignment, member.target, member.metadata, since_ms)
 
+
+def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
+    """Return whether a request ends a simulated member's membership.
+
+    It may be a leave, or the replacement of a static member.
     A new process replaces a static member that is away, or one where either uses the classic
     protocol.
     """

@@ -43,7 +43,7 @@ class OffsetChecker:
         self._before = {topic: dict(partitions) for topic, partitions in known.items()}
 
     def after_commit(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
-        """Check each offset that the commit changed."""
+        """Check each offset that a simulated OffsetCommit has changed."""
         for topic, partitions in committed_offsets(shards, request.group_id).items():
             old = self._before.get(topic, {})
             for partition, value in partitions.items():
@@ -64,7 +64,7 @@ class OffsetChecker:
         old: OffsetCommitValue | None,
         offset: int,
     ) -> None:
-        """Check one committed offset.
+        """Check one committed offset of the simulation.
 
         The committer may commit it, it is not below the one before, and the sink has all rows up to
         it.
@@ -105,7 +105,7 @@ class OffsetChecker:
         return any(group == group_id for group, _, _ in self._shown)
 
     def reply_sent(self, topics: Topics, request: Any, body: Any) -> None:
-        """Note what a reply shows or acknowledges.
+        """Note what a reply of the simulated broker shows or acknowledges.
 
         These are fetched offsets, committed offsets and produced records: a later crash must not
         lose them.
@@ -137,7 +137,7 @@ class OffsetChecker:
             self._note_written(topics, body)
 
     def check_recovered(self, shards: Iterable[Shard], node: Node) -> None:
-        """Check a broker that loaded its logs: what stood in a reply is there.
+        """Check a simulated broker that loaded its logs: what stood in a reply is there.
 
         Anything else may be lost.
         """
@@ -182,6 +182,7 @@ class OffsetChecker:
         self._shown[group_partition] = max(self._shown.get(group_partition, 0), offset)
 
     def _note_written(self, topics: Topics, body: Any) -> None:
+        """Remember the highest base offset that each partition's producer was answered."""
         for topic_response in body.responses:
             topic = topics.named(topic_response.name)
             for partition in topic_response.partition_responses:
@@ -193,7 +194,7 @@ class OffsetChecker:
 
 
 def committed_offsets(shards: Iterable[Shard], group_id: str) -> ByTopic:
-    """Return the committed offsets of the group, by topic and partition."""
+    """Return a simulated group's committed offsets, by topic and partition."""
     for shard in shards:
         by_topic = shard.ledger.offsets.get(group_id)
         if by_topic is not None:
@@ -208,7 +209,7 @@ def _may_commit(
     epoch: int,
     topic_partition: TopicIdPartition,
 ) -> bool:
-    """Return whether the member may commit with the epoch that it claims.
+    """Return whether a simulated member may commit with the epoch that it claims.
 
     It may at its own epoch, and for a partition that it still has at any epoch since it was
     assigned (KIP-1251).

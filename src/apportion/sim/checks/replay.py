@@ -34,6 +34,7 @@ class LogFollower:
     __slots__ = ("live", "next_offset", "records", "shard")
 
     def __init__(self, live: Shard) -> None:
+        """Begin with an empty shard, to compare with the running one once the log is replayed."""
         self.live = live
         self.shard = Shard(GroupSettings(), Topics())
         self.records: list[CoordinatorRecord] = []
@@ -69,7 +70,7 @@ class ReplayChecker:
         self._followers.clear()
 
     def check(self, shards: Shards) -> None:
-        """Check that every shard has saved what its log says."""
+        """Check that every shard of the simulated broker has saved what its log says."""
         self.checked_at = self._simulation.steps
         for partition, shard in shards:
             difference = difference_or_none(
@@ -80,7 +81,7 @@ class ReplayChecker:
                 raise LawBroken("replay-equals-live", difference)
 
     def check_compacted(self, shards: Shards) -> None:
-        """Check the same for logs of which a first part was compacted.
+        """Check replays of coordinator logs of which a first part was compacted.
 
         The log cleaner passes over them before they are read, or while they are read.
         """
@@ -103,7 +104,7 @@ class ReplayChecker:
                 raise LawBroken("compacted-replay-equals-live", difference)
 
     def _follower(self, partition: Partition, shard: Shard) -> LogFollower:
-        """Return the follower of that shard's log, which has read it to its end."""
+        """Return the follower of a coordinator shard's log, which has read it to its end."""
         follower = self._followers.get(partition.index)
         # A failed flush made the coordinator load this shard anew, from a log that is shorter by
         # now.

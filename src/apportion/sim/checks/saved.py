@@ -68,7 +68,7 @@ class SavedShard(NamedTuple):
 
 
 def saved_state(ledger: Ledger) -> SavedShard:
-    """Return a copy of all that is saved in `ledger`."""
+    """Return a copy of all that a simulated coordinator shard has saved in `ledger`."""
     return SavedShard(
         {group_id: _group_state(group) for group_id, group in ledger.groups.items()},
         {
@@ -84,7 +84,7 @@ def difference_or_none(live: SavedShard, replayed: SavedShard) -> str | None:
 
 
 def replay_records(records: Iterable[CoordinatorRecord]) -> Ledger:
-    """Return the ledger of a shard that has replayed these records and nothing else."""
+    """Return the ledger of a coordinator shard that has replayed only these records."""
     shard = Shard(GroupSettings(), Topics())
     for record in records:
         shard.replay(record)
@@ -94,7 +94,7 @@ def replay_records(records: Iterable[CoordinatorRecord]) -> Ledger:
 def compact(
     records: Sequence[CoordinatorRecord], cleaned: int, drops_tombstones: bool
 ) -> list[CoordinatorRecord]:
-    """Return what the log cleaner leaves after it has cleaned the first `cleaned` records.
+    """Return the records that the log cleaner leaves after it has cleaned the first `cleaned`.
 
     Of these it keeps the last of each key. drops_tombstones: they are old enough
     (`delete.retention.ms`) to be removed as well.
@@ -121,6 +121,10 @@ def read_during_compaction(
 
 
 def _last_of_each_key(records: Sequence[CoordinatorRecord], cleaned: int) -> list[int]:
+    """Return the indexes of those first `cleaned` records that the log cleaner keeps.
+
+    It keeps the last record of each key.
+    """
     return sorted(
         {
             encode_key(record.key): index for index, record in enumerate(islice(records, cleaned))
@@ -155,6 +159,7 @@ def _consumer_group_state(group: ConsumerGroup) -> SavedGroup:
 
 
 def _member_state(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMember:
+    """Return the saved state of a consumer group's member as a value to compare."""
     target = (
         None
         if member.target is None
@@ -181,7 +186,7 @@ def _non_zero(counts: dict[Any, int]) -> dict[Any, int]:
 
 
 def _difference(where: str, live: Any, replayed: Any) -> str:
-    """Return the first difference between two unequal values at `where`, by name."""
+    """Return the first difference between two saved states that are unequal at `where`."""
     if isinstance(live, dict):
         for name in sorted({**live, **replayed}):
             if name not in replayed:

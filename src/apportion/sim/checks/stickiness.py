@@ -48,7 +48,7 @@ def needless_moves(saved: GroupMetadataValue) -> Iterator[str]:
 
 
 def previous_owners(members: tuple[MemberMetadata, ...]) -> dict[NamePartition, str]:
-    """Return the previous owner of each partition.
+    """Return the previous owner of each partition of a simulated classic group.
 
     It is the one member that claims it with the newest generation (KIP-341); two such members are
     both ignored.

@@ -32,7 +32,7 @@ class Client(SimulatedProcess):
 
     @property
     def is_working(self) -> bool:
-        """Whether the script of this incarnation is running."""
+        """Return whether the script of this incarnation is running."""
         return self._runner is not None and not self._runner.is_finished
 
     def script(self) -> Script:
@@ -52,7 +52,7 @@ class Client(SimulatedProcess):
             runner.cancel()
 
     def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
-        """Start the effect that the script yielded; `runner` is resumed with its result."""
+        """Start the request or wait that a client's script yielded; resume it with the result."""
         if type(effect) is SendRequest:
             self.work_channel.send(
                 effect.body,

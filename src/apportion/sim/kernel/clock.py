@@ -48,6 +48,10 @@ class Simulation:
     )
 
     def __init__(self, scenario: Scenario, trace: Trace | None = None) -> None:
+        """Begin at time 0 with nothing scheduled.
+
+        trace: gets every line; None keeps their digest alone.
+        """
         self.scenario = scenario
         self.trace = trace
         self.now_us = 0
@@ -70,7 +74,10 @@ class Simulation:
         return Random(f"{self.scenario.seed} {purpose}")
 
     def call_later(self, delay_us: int, callback: Callback, *args: Any) -> ScheduledCall:
-        """Schedule `callback(*args)` after `delay_us`. `cancel_call` takes the returned value."""
+        """Schedule `callback(*args)` after `delay_us` of simulated time.
+
+        `cancel_call` takes the returned value.
+        """
         self._queued += 1
         # A list, so that `cancel_call` can change it in place: removing it from the heap would cost
         # a search.
@@ -79,7 +86,7 @@ class Simulation:
         return entry
 
     def run(self, until_us: int) -> None:
-        """Run every call that is scheduled up to `until_us`."""
+        """Run every call that is scheduled up to `until_us` of simulated time."""
         queue = self._queue
         while queue and queue[0][0] <= until_us:
             at_us, _, callback, args = heappop(queue)
@@ -90,7 +97,10 @@ class Simulation:
         self.now_us = max(self.now_us, until_us)
 
     def write_trace(self, process: str, text: str) -> None:
-        """Add a line to the trace. The digest covers its text, so the wording of lines is fixed."""
+        """Add a line to the simulation's trace.
+
+        The digest covers its text, so the wording of lines is fixed.
+        """
         # Integers and fixed words only: a float or an object's repr would tie the digest to a
         # machine or to a class name.
         self._unhashed_lines.append(f"{self.now_us} {process} {text}\n")
@@ -100,7 +110,7 @@ class Simulation:
             self.trace.lines.append(TraceLine(self.now_us, process, text))
 
     def digest(self, *rest: bytes) -> str:
-        """Return the hash of the trace so far, followed by `rest`, as hexadecimal digits."""
+        """Return the hash of the simulation's trace so far, followed by `rest`, as hex digits."""
         self._settle()
         whole = self._digest.copy()
         for part in rest:
@@ -124,6 +134,10 @@ class SimulatedProcess:
     """
 
     def __init__(self, simulation: Simulation, name: str) -> None:
+        """Create a simulated process that does not run yet, with clocks of its own.
+
+        Their speed and their origin are drawn from its random stream.
+        """
         self.simulation = simulation
         self.name = name
         self.rng = simulation.random_stream(name)
@@ -159,7 +173,7 @@ class SimulatedProcess:
         self._deferred.clear()
 
     def deliver(self, incarnation: int, callback: Callback, *args: Any) -> None:
-        """Run `callback(*args)` now, or when the process resumes.
+        """Run `callback(*args)` now, or when the simulated process resumes.
 
         It never runs if that incarnation has ended.
         """
@@ -177,14 +191,17 @@ class SimulatedProcess:
         return self.simulation.call_later(delay_us, self.deliver, self.incarnation, callback, *args)
 
     def pause(self, duration_us: int) -> None:
-        """Stop the process for `duration_us`, as SIGSTOP or a long garbage collection does."""
+        """Stop the simulated process for `duration_us`, as SIGSTOP or a long garbage collection."""
         if self.is_up and not self.is_paused:
             self.is_paused = True
             self.simulation.write_trace(self.name, f"stands still for {duration_us // 1000} ms")
             self.simulation.call_later(duration_us, self.resume, self.incarnation)
 
     def resume(self, incarnation: int) -> None:
-        """Resume the process if it is paused in that incarnation, and run the calls that waited."""
+        """Resume a paused simulated process, and run the calls that waited.
+
+        It resumes only if it is paused in that incarnation.
+        """
         if incarnation == self.incarnation and self.is_paused:
             self.is_paused = False
             deferred, self._deferred = self._deferred, []
@@ -215,7 +232,7 @@ class Timer:
         self._at_ms: int | None = None
 
     def set(self, mono_ms: int | None) -> None:
-        """Fire at `mono_ms` of the process's clock, unless the timer is set to an earlier time.
+        """Fire at `mono_ms` of the simulated process's clock, unless the timer is set earlier.
 
         None changes nothing.
         """

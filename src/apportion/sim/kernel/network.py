@@ -1,7 +1,7 @@
 """The simulated network between applications and the broker.
 
 A message takes a random time and keeps its order within its connection. A cut link holds messages
-back until it heals, as TCP retransmission does. What an application sent over a connection that it
+back until it heals, as TCP retransmission does. A message over a connection that its sender
 has since closed is dropped, unless it has reached the broker's host. A broker that was restarted
 resets the connections of its earlier incarnation.
 """
@@ -66,6 +66,7 @@ class Link:
     __slots__ = ("_held_back", "_mean_us", "_rng", "answers_to_lose", "is_cut", "simulation")
 
     def __init__(self, simulation: Simulation, name: str) -> None:
+        """Begin with a link that is not cut; its delays come from a random stream of its own."""
         self.simulation = simulation
         self._rng = simulation.random_stream(f"link of {name}")
         self._mean_us = simulation.scenario.delay_us
@@ -91,7 +92,10 @@ class Link:
         )
 
     def set_cut(self, way: int, is_cut: bool) -> None:
-        """Cut one direction of the link, or heal it and deliver what was held back, in order."""
+        """Cut one direction of a simulated link, or heal it and deliver what was held back.
+
+        It is delivered in order.
+        """
         self.is_cut[way] = is_cut
         if not is_cut:
             # Copied and cleared first: a delivery may send, or cut the link again.
@@ -101,7 +105,7 @@ class Link:
                 callback(*args)
 
     def _arrive(self, way: int, callback: Callback, args: tuple[Any, ...]) -> None:
-        """Deliver a message at the other end; hold it back while its direction is cut."""
+        """Deliver a message at the simulated link's other end; hold it back while it is cut."""
         # Behind messages that are held back this one must wait, too, though the link is healed.
         if self.is_cut[way] or self._held_back[way]:
             self._held_back[way].append((callback, args))
@@ -134,6 +138,7 @@ class RequestChannel:
     __slots__ = ("_broker", "_connection", "_link", "_on_answer", "_process", "_timer", "caller")
 
     def __init__(self, process: SimulatedProcess, link: Link, broker: BrokerHost) -> None:
+        """Begin without a connection, for requests of a simulated process."""
         self._process = process
         self._link = link
         self._broker = broker
@@ -144,7 +149,7 @@ class RequestChannel:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is in flight."""
+        """Return whether a request is in flight."""
         return self._on_answer is not None
 
     def send(
@@ -172,7 +177,7 @@ class RequestChannel:
         self._process.deliver(self._process.incarnation, self._accept_answer, connection, body)
 
     def close(self) -> None:
-        """Close the connection and drop its request; `on_answer` is not called."""
+        """Close the simulated connection and drop its request; `on_answer` is not called."""
         self._take_callback()
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -182,7 +187,7 @@ class RequestChannel:
             self._link.send(UP, connection, self._broker.connection_closed, connection)
 
     def forget(self) -> None:
-        """Forget the connection on this side only, as a host does that lost its power.
+        """Forget the simulated connection on this side only, as a host that lost its power.
 
         The broker sees no close.
         """
@@ -205,6 +210,7 @@ class RequestChannel:
             self._complete(NO_ANSWER)
 
     def _timed_out(self) -> None:
+        """Close the connection of a request that was not answered in time, and tell its sender."""
         on_answer = self._take_callback()
         # As real clients do: on this connection the late answer would be taken for the next
         # request's.
@@ -218,7 +224,7 @@ class RequestChannel:
             on_answer(answer)
 
     def _take_callback(self) -> Callable[[Any], None] | None:
-        """End the request in flight; return its callback, or None if there was none."""
+        """End the simulated request in flight; return its callback; None if there was none."""
         if self._timer is not None:
             cancel_call(self._timer)
         on_answer, self._on_answer, self._timer = self._on_answer, None, None

@@ -1,4 +1,4 @@
-"""What the actors of a simulation report, and to whom.
+"""The interface to which the actors of a simulation report.
 
 Actors know this interface only. The checker of invariants (`apportion.sim.checks.checker`)
 implements it, so imports go one way: kernel, actors, checks.
@@ -43,7 +43,7 @@ class PartitionOwner(Protocol):
 
     @property
     def uses_classic_protocol(self) -> bool:
-        """Whether the member speaks JoinGroup and SyncGroup, not ConsumerGroupHeartbeat."""
+        """Return whether the member speaks JoinGroup and SyncGroup, not ConsumerGroupHeartbeat."""
         ...
 
     def mono_ms(self) -> int:

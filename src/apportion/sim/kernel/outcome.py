@@ -48,5 +48,5 @@ class Outcome(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether every law held to the end."""
+        """Return whether every law held to the end."""
         return self.broken is None

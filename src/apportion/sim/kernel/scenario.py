@@ -1,16 +1,18 @@
-"""What is simulated: sizes, timeouts, network and faults, drawn from a seed or set by the caller.
+"""Scenarios: sizes, timeouts, network and faults, drawn from a seed or set by the caller.
 
 A scenario is a value, and the same scenario gives the same history. Sizes come from one random
 stream of the seed and faults from another, so that a scenario with fewer faults (`with_faults`) is
 otherwise the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any, NamedTuple
 
 from apportion.assign.assignors import ASSIGNORS
+from apportion.settings import Setting, declared, fault_or_none, takes_number
+from apportion.sim.kernel.settings import CONSUMER, MIXED, PROTOCOLS, WorldSettings
 
 FAULTS = {
     "broker-crash": "the broker crashes, and restarts with what was on its disk",
@@ -38,49 +40,12 @@ FAULTS = {
 }
 """Every kind of fault, and what it does. docs/simulator.md has these sentences."""
 
-CONSUMER, CLASSIC, MIXED = "consumer", "classic", "mixed"
-PROTOCOLS = (CONSUMER, CLASSIC, MIXED)
 ONLY_MIXED = ("switch", "switch-all")
 """Faults of scenarios in which applications use both protocols."""
 ONLY_ON_REQUEST = ("stray",)
 """Faults that are drawn only on request: so the histories of known seeds stay what they are."""
 
-MINIMUM = {
-    "workers": 0,
-    "readers": 0,
-    "statics": 0,
-    "topics": 1,
-    "partitions": 1,
-    "duration_ms": 1_000,
-    "heartbeat_ms": 100,
-    "unsettled_heartbeat_ms": 100,
-    "session_ms": 1_000,
-    "rebalance_ms": 2_000,
-    "delay_us": 0,
-    "flush_us": 0,
-    "batch_ms": 1,
-    "produce_every_ms": 1,
-    "shards": 1,
-}
-
-
 BETWEEN_BATCHES_MS = 500  # what a query needs between batches: with less, its poll deadline passes
-MAXIMUM = {
-    "workers": 1_000,
-    "readers": 1_000,
-    "topics": 1_000,
-    "partitions": 10_000,
-    "duration_ms": 86_400_000,
-    "heartbeat_ms": 15_000,  # the coordinator's own limit
-    "unsettled_heartbeat_ms": 15_000,
-    "session_ms": 1_800_000,
-    "rebalance_ms": 3_600_000,
-    "batch_ms": 1_200_000,
-    "produce_every_ms": 60_000,
-    "shards": 1_000,
-    "delay_us": 100_000,  # beyond these a calm world is not silent within the time that it is given
-    "flush_us": 500_000,
-}
 
 
 class ScenarioRefused(ValueError):
@@ -138,19 +103,8 @@ class Scenario:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in MINIMUM:
-            if not isinstance(getattr(self, name), int):
-                raise ScenarioRefused(
-                    f"{name} must be a whole number, not {getattr(self, name)!r}."
-                )
-        for name, least in MINIMUM.items():
-            if getattr(self, name) < least:
-                raise ScenarioRefused(
-                    f"{name} must be at least {least}, not {getattr(self, name)}."
-                )
-        for name, most in MAXIMUM.items():
-            if getattr(self, name) > most:
-                raise ScenarioRefused(f"{name} must be at most {most}, not {getattr(self, name)}.")
+        """Check sizes, timeouts, names and faults; raise ScenarioRefused."""
+        check_numbers({name: getattr(self, name) for name in NUMBERS})
         if self.workers + self.readers < 1:
             raise ScenarioRefused(
                 "a world needs at least one application: give it workers or readers."
@@ -192,8 +146,35 @@ SETTABLE = tuple(each.name for each in fields(Scenario) if each.name not in ("se
 """What `draw_scenario` takes as keywords instead of drawing it."""
 
 
+def _numbers() -> dict[str, Setting]:
+    """Return the declaration of each number of a scenario; the option `seconds` is duration_ms."""
+    settings = {
+        name: setting for name, setting in declared(WorldSettings).items() if takes_number(setting)
+    }
+    seconds = settings.pop("seconds")
+    assert seconds.at_least is not None
+    assert seconds.at_most is not None
+    settings["duration_ms"] = replace(
+        seconds, at_least=seconds.at_least * 1_000, at_most=seconds.at_most * 1_000
+    )
+    return {name: replace(setting, type=int) for name, setting in settings.items()}
+
+
+NUMBERS = _numbers()
+
+
+def check_numbers(sizes: Mapping[str, Any]) -> None:
+    """Raise ScenarioRefused for a size that is no whole number or is out of its bounds."""
+    for name, value in sizes.items():
+        if name in NUMBERS and (fault := fault_or_none(NUMBERS[name], value)) is not None:
+            raise ScenarioRefused(f"{name} must {fault}, not {value!r}.")
+
+
 def check_fault_names(kinds: Iterable[str]) -> tuple[str, ...]:
-    """Return the kinds. Raises ScenarioRefused for one that does not exist."""
+    """Return the kinds of faults of a scenario.
+
+    Raises ScenarioRefused for one that does not exist.
+    """
     kinds = tuple(kinds)
     for kind in kinds:
         if kind not in FAULTS:
@@ -202,7 +183,7 @@ def check_fault_names(kinds: Iterable[str]) -> tuple[str, ...]:
 
 
 def faults_drawn_with(protocol: str) -> tuple[str, ...]:
-    """Return the kinds of faults that are drawn for scenarios of that protocol."""
+    """Return the kinds of faults that are drawn for scenarios of that group protocol."""
     return tuple(
         kind
         for kind in FAULTS
@@ -211,7 +192,7 @@ def faults_drawn_with(protocol: str) -> tuple[str, ...]:
 
 
 def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
-    """Return the kinds.
+    """Return the kinds of faults of a scenario.
 
     Raises ScenarioRefused for one that does not exist, or not for that protocol.
     """
@@ -226,7 +207,7 @@ def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
 
 
 def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any) -> Scenario:
-    """Draw the scenario of that seed.
+    """Draw the simulated scenario of that seed.
 
     fixed: sizes that are not drawn. kinds: the faults to choose from; None: all; (): none.
 
@@ -235,6 +216,7 @@ def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any
     for name in fixed:
         if name not in SETTABLE:
             raise ScenarioRefused(f"a world has no size {name!r}; there are {', '.join(SETTABLE)}.")
+    check_numbers(fixed)
     protocol = fixed.get("protocol", CONSUMER)
     chosen = faults_drawn_with(protocol) if kinds is None else check_faults(kinds, protocol)
     # Every size is drawn, the fixed ones too: leaving one out would shift all draws after it.
@@ -265,19 +247,26 @@ def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any
     return scenario.with_faults(draw_faults(scenario, chosen))
 
 
+def _least(name: str) -> int:
+    """Return the least value of a size of a scenario."""
+    least = NUMBERS[name].at_least
+    assert least is not None
+    return least
+
+
 def _reconciled_sizes(sizes: dict[str, Any], fixed: dict[str, Any]) -> dict[str, Any]:
-    """Return the drawn sizes, changed where they contradict the fixed ones.
+    """Return the drawn sizes of a scenario, changed where they contradict the fixed ones.
 
     So every seed has a possible scenario.
     """
     if fixed.get("heartbeat_ms", 0) >= sizes["session_ms"]:
         sizes["session_ms"] = fixed["heartbeat_ms"] * 3
     if fixed.get("session_ms", sizes["session_ms"]) <= sizes["heartbeat_ms"]:
-        sizes["heartbeat_ms"] = max(MINIMUM["heartbeat_ms"], fixed["session_ms"] // 3)
+        sizes["heartbeat_ms"] = max(_least("heartbeat_ms"), fixed["session_ms"] // 3)
     if fixed.get("batch_ms", 0) > sizes["rebalance_ms"] - BETWEEN_BATCHES_MS:
-        sizes["rebalance_ms"] = max(MINIMUM["rebalance_ms"], fixed["batch_ms"] * 3)
+        sizes["rebalance_ms"] = max(_least("rebalance_ms"), fixed["batch_ms"] * 3)
     if fixed.get("rebalance_ms", sizes["rebalance_ms"]) - BETWEEN_BATCHES_MS < sizes["batch_ms"]:
-        sizes["batch_ms"] = max(MINIMUM["batch_ms"], fixed["rebalance_ms"] // 3)
+        sizes["batch_ms"] = max(_least("batch_ms"), fixed["rebalance_ms"] // 3)
     if fixed.get("workers") == 0:
         sizes["readers"] = max(1, sizes["readers"])
     return sizes

@@ -104,7 +104,7 @@ class StreamsCluster(SimulatedCluster):
 
     @property
     def classic_or_none(self) -> ClassicGroup | None:
-        """The group in the coordinator; None while it does not exist."""
+        """The simulated Streams group in the coordinator; None while it does not exist."""
         shards = () if self.broker.node is None else self.broker.node.shards()
         for _, shard in shards:
             group = shard.ledger.groups.get(StreamThread.group)
@@ -170,7 +170,10 @@ class StreamsCluster(SimulatedCluster):
         return {task: thread.instance.name for thread in self._live() for task in thread.active}
 
     def longest_gap_ms(self) -> int:
-        """Return the longest time that a task was active nowhere, with gaps that are still open."""
+        """Return the longest time that a Streams task was active nowhere.
+
+        It includes gaps that are still open.
+        """
         open_ = (
             self.simulation.now_ms - since_ms
             for since_ms in (self._unowned_since_ms or {}).values()
@@ -211,7 +214,7 @@ class StreamsCluster(SimulatedCluster):
             )
 
     def _record_change(self, thread: StreamThread) -> None:
-        """Record what the thread runs now, and check the laws that hold at all times.
+        """Record what a simulated stream thread runs now; check the laws of all times.
 
         The thread calls it whenever its tasks may have changed.
         """
@@ -236,7 +239,7 @@ class StreamsCluster(SimulatedCluster):
                 raise LawBroken(law, why)
 
     def _measure_gaps(self) -> None:
-        """Note since when each task has been active nowhere, and the gaps that end now."""
+        """Note since when each Streams task has been active nowhere, and gaps that end now."""
         now_ms, owned = self.simulation.now_ms, self.owners()
         if self._unowned_since_ms is None:
             if len(owned) == len(self.tasks):

@@ -65,12 +65,15 @@ class Instance(Generic[T]):
 
     @property
     def is_up(self) -> bool:
-        """Whether at least one of its threads lives."""
+        """Return whether at least one of its threads lives."""
         return any(thread.is_up for thread in self.threads)
 
     @property
     def is_closing(self) -> bool:
-        """Whether it is being closed and a thread has not ended yet; its next process must wait."""
+        """Return whether it is being closed and a thread has not ended yet.
+
+        Its next process must wait for that.
+        """
         return self._is_being_closed and self.is_up
 
     @property
@@ -85,7 +88,7 @@ class Instance(Generic[T]):
 
     @property
     def leaves_on_close(self) -> bool:
-        """Whether it sends LeaveGroup when it is closed; only the oldest releases do."""
+        """Return whether it sends LeaveGroup when it is closed; only the oldest releases do."""
         return self.runs_as.release.name in LEAVES_GROUP_ON_CLOSE
 
     def start(self) -> None:
@@ -104,7 +107,7 @@ class Instance(Generic[T]):
         self.disk = dict(self.state)
 
     def reportable_state(self, thread: T) -> dict[TaskId, int]:
-        """Return the state that this thread reports in its subscription.
+        """Return the task offset sums that a stream thread reports in its subscription.
 
         A thread reports the tasks that it has locked. The first living thread also reports those
         that no thread has locked, as in Kafka Streams, so that leftover state is known to the

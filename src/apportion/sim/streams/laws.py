@@ -26,11 +26,11 @@ class StreamsGroup(NamedTuple):
     configs: AssignmentConfigs
 
 
-Law = Callable[[StreamsGroup], Iterator[str]]
+StreamsGroupLaw = Callable[[StreamsGroup], Iterator[str]]
 
 
 def one_active(group: StreamsGroup) -> Iterator[str]:
-    """Yield tasks that are active in two threads at once, both of which are members.
+    """Yield Streams tasks that are active in two threads at once, both of which are members.
 
     A thread that was removed from the group may not know it yet, so it does not count.
     """
@@ -47,8 +47,9 @@ def one_active(group: StreamsGroup) -> Iterator[str]:
 
 
 def one_role(group: StreamsGroup) -> Iterator[str]:
-    """Yield tasks that one assignment gives to a process twice: in two roles, or to two threads.
+    """Yield Streams tasks that one assignment gives to a process twice.
 
+    They are in two roles, or given to two threads.
     A leader may have been unable to decode a subscription of a higher version (KIP-268); it then
     counts the thread as a process of its own. So does this law, for every thread whose assignment
     has a lower version than its subscription.
@@ -69,7 +70,7 @@ def one_role(group: StreamsGroup) -> Iterator[str]:
 
 
 def all_owned(group: StreamsGroup) -> Iterator[str]:
-    """Yield tasks that are not active in exactly one thread."""
+    """Yield Streams tasks that are not active in exactly one thread."""
     owners: dict[TaskId, list[str]] = {task: [] for task in group.tasks}
     for thread in group.threads:
         for task in thread.active:
@@ -80,7 +81,7 @@ def all_owned(group: StreamsGroup) -> Iterator[str]:
 
 
 def one_version(group: StreamsGroup) -> Iterator[str]:
-    """Yield threads whose assignment is not in the newest metadata version that all may use."""
+    """Yield stream threads whose assignment lacks the newest metadata version that all may use."""
     expected = min((max_metadata_version(thread) for thread in group.threads), default=0)
     for thread in group.threads:
         if thread.share.used != expected:
@@ -113,12 +114,12 @@ def few_warmups(group: StreamsGroup) -> Iterator[str]:
         )
 
 
-ALWAYS: dict[str, Law] = {
+ALWAYS: dict[str, StreamsGroupLaw] = {
     "one-active": one_active,
     "one-role": one_role,
     "few-warmups": few_warmups,
 }
-AT_REST: dict[str, Law] = {"all-owned": all_owned, "one-version": one_version}
+AT_REST: dict[str, StreamsGroupLaw] = {"all-owned": all_owned, "one-version": one_version}
 STREAMS_LAWS = {
     "one-active": "no task is active in two threads that are members",
     "one-role": (

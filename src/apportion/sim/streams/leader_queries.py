@@ -1,5 +1,6 @@
-"""What a simulated Streams leader asks the broker before it assigns tasks, as parts of a script.
+"""Queries of a simulated Streams leader to the broker, as parts of a script.
 
+The leader asks them before it assigns tasks.
 `client.leader_queries` does the same over sockets. Each function returns the event for the member.
 """
 
@@ -30,7 +31,10 @@ RETRY_MS = 100
 
 
 def answer_query(process: Clocked, action: QueryCluster) -> Script:
-    """Answer one query of the leader; return MetadataFetched, QueryAnswered or Unanswered."""
+    """Answer one query of the simulated Streams leader to the broker.
+
+    Return MetadataFetched, QueryAnswered or Unanswered.
+    """
     query = action.query
     try:
         if isinstance(query, CreateInternalTopics):
@@ -50,7 +54,7 @@ def answer_query(process: Clocked, action: QueryCluster) -> Script:
 
 
 def _create_topics(process: Clocked, topics: tuple[InternalTopic, ...]) -> Script:
-    """Create those of the topics that do not exist; return the descriptions of all of them.
+    """Create the Streams leader's internal topics that do not exist.
 
     Raises Unanswerable if they do not all exist after CREATE_TOPICS_TIMEOUT_MS.
     """

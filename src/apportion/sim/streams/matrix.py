@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from apportion.sim.streams.play import RehearsalResult, rehearse
-from apportion.sim.streams.rehearsal import LEADERS, VICTIMS, Rehearsal
+from apportion.sim.streams.rehearsal import Rehearsal
+from apportion.sim.streams.settings import LEADERS, VICTIMS
 
 FROM = ("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0")
 TO = ("0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "post-2.0")
@@ -26,7 +27,7 @@ class MatrixRun(NamedTuple):
 
     @property
     def rehearsal(self) -> Rehearsal:
-        """The rehearsal to play."""
+        """The rehearsed upgrade of this run of KIP-268's matrix."""
         without_crash = Rehearsal(
             from_=self.from_,
             to=self.to,
@@ -76,7 +77,7 @@ def cells() -> Iterator[tuple[str, str]]:
 def matrix_runs(
     seed: int = 0, leaders: Iterable[str] = LEADERS, crashes: Sequence[str] = CRASHES
 ) -> list[MatrixRun]:
-    """Return every run of every cell.
+    """Return every rehearsal of every upgrade in KIP-268's matrix.
 
     Each upgrade is played with the leader bounced first, in between and last, and for each of these
     without a crash and with a crash of each kind.
@@ -95,7 +96,7 @@ def play_run(run: MatrixRun) -> MatrixResult:
 
 
 def _result(run: MatrixRun, result: RehearsalResult) -> MatrixResult:
-    """Return the figures of a played run."""
+    """Return the figures of a played rehearsal of KIP-268's matrix."""
     why = str(result.broken or "") or next(
         (f"{name} died: {why}" for name, why in result.died.items()), ""
     )

@@ -77,7 +77,7 @@ class RehearsalResult(NamedTuple):
 
     @property
     def held(self) -> bool:
-        """Whether every law held and no instance failed by itself."""
+        """Return whether every law held and no instance failed by itself."""
         return self.broken is None and not self.died
 
     @property
@@ -91,7 +91,7 @@ def rehearse(
     trace: Trace | None = None,
     on_step: Callable[[UpgradeStep], None] = lambda _step: None,
 ) -> RehearsalResult:
-    """Play the rehearsal; `apportion streams rehearse` calls it.
+    """Play the rehearsal of a Streams upgrade; `apportion streams rehearse` calls it.
 
     on_step: called after each step.
     """
@@ -142,7 +142,7 @@ class _Player:
         self.version_before = -1
 
     def play(self) -> None:
-        """Bounce every instance as often as the upgrade path says. Raises LawBroken."""
+        """Bounce every simulated instance as often as the upgrade path says. Raises LawBroken."""
         self.cluster.start()
         # The first rebalances are those of the start, which no upgrade should be blamed for.
         self._settle()
@@ -159,7 +159,10 @@ class _Player:
         self.cluster.checker.before_crash()
 
     def _bounce_order(self) -> Sequence[Instance[StreamThread]]:
-        """Return the instances by name, with the present leader where `rehearsal.leader` says."""
+        """Return the instances in the order in which a rolling bounce restarts them.
+
+        By name, with the present leader where `rehearsal.leader` says.
+        """
         # Looked up for each bounce: the one before may have moved the leadership.
         leader = self.cluster.leader_or_none()
         others = [each for each in self.cluster.instances if each is not leader]
@@ -170,7 +173,7 @@ class _Player:
         return others
 
     def _bounce_one(self, instance: Instance[StreamThread], bounce: RollingBounce) -> None:
-        """Close the instance, start it again as `bounce` says, and wait until the group settles."""
+        """Close a simulated instance, start it as `bounce` says, wait until the group settles."""
         cluster, simulation = self.cluster, self.simulation
         number, at_ms, led = (
             len(self.steps) + 1,
@@ -253,7 +256,7 @@ class _Player:
         return self.simulation.now_ms
 
     def _settle(self) -> int:
-        """Run until the group has been at rest for AT_REST_MS; return since when it is.
+        """Run until the Streams group has been at rest for AT_REST_MS; return since when it is.
 
         Raises LawBroken if that takes too long, or if a law of groups at rest does not hold then.
         """

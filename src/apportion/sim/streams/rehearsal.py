@@ -1,4 +1,4 @@
-"""What is rehearsed: a rolling upgrade of a Streams application, simulated before it is done.
+"""A rehearsal: a rolling upgrade of a Streams application, simulated before it is done.
 
 Set by the user of `apportion streams rehearse` or drawn from a seed. `play.py` plays it against the
 simulated broker, in simulated time. A rolling bounce restarts all instances one after the other;
@@ -9,16 +9,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from apportion.sim.kernel.scenario import CLASSIC, Fault, Scenario, draw_faults
+from apportion.member.settings import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
+from apportion.settings import Setting, declared, fault_or_none, takes_number
+from apportion.sim.kernel.scenario import Fault, Scenario, draw_faults
+from apportion.sim.kernel.settings import CLASSIC
+from apportion.sim.streams.settings import LEADERS, VICTIMS, BounceSettings, UpgradeSettings
 from apportion.streams.metadata.releases import RELEASES, known_release
 from apportion.streams.metadata.upgrades import UpgradePath, forced_upgrade_path, upgrade_path
+from apportion.streams.settings import PROBING_REBALANCE_INTERVAL_MS
 
-LEADERS = ("first", "middle", "last")
-
-VICTIMS = ("instance", "leader", "broker")
-
+SETTINGS = {**declared(UpgradeSettings), **declared(BounceSettings)}
+PROBING_MS = Setting(
+    "probing.rebalance.interval.ms.",
+    PROBING_REBALANCE_INTERVAL_MS.default,
+    at_least=1_000,  # less than Kafka Streams takes, for short histories
+    at_most=86_400_000,
+    name="probing_ms",
+    type=int,
+)
 # `session.timeout.ms` of consumers before 3.0 and since (KIP-735)
-EARLY_SESSION_MS, SESSION_MS = 10_000, 45_000
+EARLY_SESSION_MS, SESSION_MS = 10_000, SESSION_TIMEOUT_MS.default
 
 REBALANCE_MS = 60_000
 SETTLE_ALLOWANCE_MS = 60_000
@@ -30,6 +40,12 @@ REBALANCE_ALLOWANCE_MS = 5_000
 
 class RehearsalRefused(ValueError):
     """The rehearsal is impossible; the text is one sentence for the user."""
+
+
+def _check_number(setting: Setting, value: object) -> None:
+    """Raise RehearsalRefused for a value that is no whole number or is out of bounds."""
+    if (fault := fault_or_none(setting, value)) is not None:
+        raise RehearsalRefused(f"{setting.name} must {fault}, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,40 +64,35 @@ class Rehearsal:
 
     from_: str
     to: str
-    instances: int = 6
-    partitions: int = 6
-    standbys: int = 0
-    threads: int = 1
-    leader: str | int = "last"
+    instances: int = SETTINGS["instances"].default
+    partitions: int = SETTINGS["partitions"].default
+    standbys: int = SETTINGS["standbys"].default
+    threads: int = SETTINGS["threads"].default
+    leader: str | int = SETTINGS["leader"].default
     crash_at: int | None = None
-    victim: str = "instance"
+    victim: str = SETTINGS["victim"].default
     bounces: int | None = None
-    seed: int = 0
-    away_ms: int = 3_000
+    seed: int = SETTINGS["seed"].default
+    away_ms: int = SETTINGS["away_ms"].default
     session_ms: int | None = None
-    probing_ms: int = 600_000
+    probing_ms: int = PROBING_MS.default
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
+        """Check the sizes and names of the rehearsal; raise RehearsalRefused."""
+        for setting in (*SETTINGS.values(), PROBING_MS):
+            if takes_number(setting):
+                _check_number(setting, getattr(self, setting.name))
         try:
             steps = self.instances * len(self.upgrade.bounces)
         except ValueError as error:
             raise RehearsalRefused(str(error)) from error
-        for name, value, least, most in (
-            ("instances", self.instances, 1, 100),
-            ("partitions", self.partitions, 1, 1_000),
-            ("standbys", self.standbys, 0, 100),
-            ("threads", self.threads, 1, 10),
-            ("crash_at", 1 if self.crash_at is None else self.crash_at, 1, steps),
-            ("leader", 1 if self.leader in LEADERS else self.leader, 1, self.instances),
-            ("away_ms", self.away_ms, 1, 600_000),
-            ("probing_ms", self.probing_ms, 1_000, 86_400_000),
-            ("session_ms", 6_000 if self.session_ms is None else self.session_ms, 2_000, 1_800_000),
-        ):
-            if not isinstance(value, int) or not least <= value <= most:
-                raise RehearsalRefused(
-                    f"{name} must be a number from {least} to {most}, not {value!r}"
-                )
+        _check_number(replace(SETTINGS["crash_at"], at_most=steps), self.crash_at)
+        if self.leader not in LEADERS:
+            leader = replace(
+                SETTINGS["leader"], type=int, at_least=1, at_most=self.instances, choices=()
+            )
+            _check_number(leader, self.leader)
         if self.victim not in VICTIMS:
             raise RehearsalRefused(
                 f"there is no victim {self.victim!r}; there are {', '.join(VICTIMS)}"
@@ -122,7 +133,7 @@ class Rehearsal:
             duration_ms=max([1_000, *(fault.at_ms for fault in self.faults)]),
             session_ms=session,
             # Kafka's default, but no more than a third of the session timeout, as Kafka advises.
-            heartbeat_ms=min(3_000, session // 3),
+            heartbeat_ms=min(HEARTBEAT_INTERVAL_MS.default, session // 3),
             rebalance_ms=REBALANCE_MS,
             protocol=CLASSIC,
             faults=self.faults,

@@ -77,7 +77,7 @@ class StreamThread(Application):
         on_change: Callable[["StreamThread"], None],
         **settings: Any,
     ) -> None:
-        """Make it a thread of `instance`.
+        """Make this simulated stream thread one of `instance`.
 
         on_change: called when its tasks may have changed. settings: fields of StreamsSettings.
         """
@@ -123,7 +123,7 @@ class StreamThread(Application):
         """Change nothing: the topology decides the subscription."""
 
     def start(self) -> None:
-        """Start the thread, and the process of its instance if this is the first thread."""
+        """Start the stream thread, and its instance's process if this is the first thread."""
         if not self.instance.is_up:
             self.instance.start()
         self.active, self.restoring, self.offset_sums_at_join = {}, {}, {}
@@ -137,7 +137,7 @@ class StreamThread(Application):
         self.on_change(self)
 
     def close(self) -> None:
-        """Close the thread as `KafkaStreams.close` does: with a checkpoint of the state.
+        """Close the stream thread as `KafkaStreams.close` does: with a checkpoint of the state.
 
         Only the oldest releases send LeaveGroup (`LEAVES_GROUP_ON_CLOSE`).
         """
@@ -150,6 +150,7 @@ class StreamThread(Application):
             self.die(closes_connections=True)
 
     def _new_member(self, scenario: Scenario) -> StreamsMember:
+        """Create the Streams member of the release that the instance runs as now."""
         bounce = self.instance.runs_as
         settings = StreamsSettings(
             topology=WORD_COUNT,
@@ -162,7 +163,7 @@ class StreamThread(Application):
         return StreamsMember(settings, classic_settings(scenario, self.group, self.instance_id))
 
     def step_member(self, event: Any) -> None:
-        """Step the member over `event`, after it was given the process's present state."""
+        """Step the Streams member over `event`, after it was given the process's state."""
         assert isinstance(self.member, StreamsMember)
         # Before each step: the step may build a JoinGroup, and Kafka Streams reports the state of
         # that moment.
@@ -172,7 +173,7 @@ class StreamThread(Application):
         self.on_change(self)
 
     def set_in_use(self, incarnation: int, partitions: Mapping[TopicIdPartition, None]) -> None:
-        """Run exactly the tasks that read these partitions from now on."""
+        """Run exactly the Streams tasks that read these partitions from now on."""
         self.active = dict.fromkeys(task_of(partition) for partition in partitions)
         self.active_incarnation = incarnation
         self.on_change(self)
@@ -212,8 +213,8 @@ class StreamThread(Application):
     def _send(self, send: SendToCoordinator) -> None:
         request = send.request
         if isinstance(request, JoinGroupRequest):
-            # What the leader decides by; the laws compare its plan with this and not with what came
-            # later.
+            # The leader decides by these sums; the laws compare its plan with them, not with later
+            # ones.
             self.offset_sums_at_join = self.offset_sums
             if (request.reason or "").startswith(NEWER_VERSION_REASON):
                 self.on_newer_version(self, request.reason or "")
@@ -233,6 +234,7 @@ class StreamThread(Application):
         self.step_member((yield from answer_query(self, action)))
 
     def _perform_leader_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
+        """Carry out an effect of the leader's script: a request, or a wait."""
         assert self._leader_channel is not None
         if type(effect) is SendRequest:
             self._leader_channel.send(
@@ -247,7 +249,7 @@ class StreamThread(Application):
     # the work of the tasks
 
     def script(self) -> Script:
-        """Poll until the process ends."""
+        """Poll as a simulated stream thread, until the process ends."""
         self._names: dict[TopicId, str] = {}
         self._incarnation = 0
         while True:
@@ -315,7 +317,7 @@ class StreamThread(Application):
             self.set_in_use(incarnation, assigned)
 
     def _write_changelogs(self) -> Script:
-        """Write some records to the changelog of each complete store, and to the store itself."""
+        """Write some records to each complete store and its changelog, as the thread's tasks do."""
         tasks = [
             task
             for task in self.active
@@ -339,7 +341,7 @@ class StreamThread(Application):
                 )
 
     def _read_changelogs(self) -> Script:
-        """Read the changelogs of standby and restoring tasks a little further."""
+        """Read the changelogs of the thread's standby and restoring tasks a little further."""
         tasks = [
             task
             for task in (*self.share.standby, *self.restoring)

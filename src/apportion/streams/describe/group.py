@@ -209,6 +209,7 @@ def _consumer(member: MemberDescription) -> DescribedConsumer:
     errors: list[str] = []
 
     def decode_or_none(part: str, decode: Callable[[Buffer], V], blob: Buffer) -> V | None:
+        """Decode a part of the member's metadata; note an error and return None if it fails."""
         try:
             return decode(blob)
         except DecodeError as error:
@@ -328,6 +329,8 @@ def _standby_kind(group: GroupDescription) -> StandbyKind:
         isinstance(consumer.subscription, SubscriptionInfo) and not consumer.subscription.tags
         for consumer in group.consumers
     )
+    # A rebalance at once (0) is for tasks that change hands, not for warm-ups; and client tags may
+    # leave tasks without standbys (KIP-708).
     if group.next_rebalance_ms == 0 or not untagged:
         return StandbyKind.EITHER
     with_copy = dict.fromkeys(task for process in group.processes for task in process.standby)

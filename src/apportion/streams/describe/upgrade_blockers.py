@@ -30,8 +30,9 @@ class UpgradeBlocker(NamedTuple):
 def find_upgrade_blocker(
     versions_by_process: Mapping[str, MetadataVersions],
 ) -> UpgradeBlocker | None:
-    """Return what keeps Streams processes from a newer metadata version; None without processes.
+    """Return the processes that hold a Streams group at a metadata version, and advice.
 
+    None without processes.
     For `apportion streams describe`. The processes are given by name.
     """
     if not versions_by_process:
@@ -84,6 +85,8 @@ def _advice_without_blocker(
 
     A sentence of `apportion streams describe`.
     """
+    # Versions 1 and 2 do not name a newer one: a newer release with upgrade.from looks like an old
+    # one.
     if used == understood and used < EARLIEST_PROBEABLE:
         advice = "once all run a newer release, bounce them one by one without upgrade.from"
         return f"All speak version {used}, which does not name a newer supported one: {advice}."

@@ -1,1 +1,1 @@
-"""What Streams members send each other in a classic group: the metadata, its versions and bytes."""
+"""Metadata that Streams members send each other in a classic group: model, versions and bytes."""

@@ -17,7 +17,7 @@ from apportion.wire.fields import array, int32, int64, message, octets, string, 
 VERSION = 0
 """The only version of member metadata and of assignment metadata."""
 
-Part = bytes | str | int | None | tuple["Part", ...]
+TopologyValue = bytes | str | int | None | tuple["TopologyValue", ...]
 """A description of a topology, as nested tuples of plain values."""
 
 
@@ -137,7 +137,7 @@ def is_allowed_update(before: Kip848MemberMetadata, now: Kip848MemberMetadata, r
     return is_same_member and (has_same_progress or reason != Reason.NONE)
 
 
-def topology_hash(topology: Part) -> bytes:
+def topology_hash(topology: TopologyValue) -> bytes:
     """Return 16 bytes that are equal exactly for equal Streams topologies, on every machine.
 
     For `Kip848MemberMetadata`. Tuples of any type are equal if their parts are. The caller sorts
@@ -150,7 +150,7 @@ def _fixed_fields(metadata: Kip848MemberMetadata) -> tuple[object, ...]:
     return metadata.process_id, metadata.user_endpoint, metadata.client_tags
 
 
-def _canonical(part: Part) -> bytes:
+def _canonical(part: TopologyValue) -> bytes:
     """Return bytes from which a part of a topology could be read back, so no two parts collide."""
     if part is None:
         return b"n"

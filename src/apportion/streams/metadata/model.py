@@ -41,7 +41,7 @@ class TaskId(NamedTuple):
 
 
 class HostInfo(NamedTuple):
-    """Where an instance answers interactive queries (`application.server`)."""
+    """Address at which an instance answers interactive queries (`application.server`)."""
 
     host: str
     port: int

@@ -56,7 +56,7 @@ class MetadataVersions(NamedTuple):
 
 
 class VersionDecision(NamedTuple):
-    """What a leader decides from the versions of its members.
+    """Decision of a leader from the metadata versions of its members.
 
     versions: of every assignment. future_members: those whose subscriptions it cannot decode.
     empty_members: those that get no tasks and are sent `future_versions`. upgrade_pending: all

@@ -11,7 +11,7 @@ from apportion.streams.metadata.model import LATEST
 
 
 class VersionNegotiation(Enum):
-    """How the members of a release agree on a metadata version; see `probing.py`."""
+    """Way in which the members of a release agree on a metadata version; see `probing.py`."""
 
     FAILS = "a leader that meets a version from the future fails"
     PROBES = (

@@ -62,8 +62,8 @@ def balanced_counts(loads: Loads, amount: int, *current: Longs) -> Longs:
     """Return how many of `amount` Streams tasks each client gets, for equal loads per consumer.
 
     For active tasks and for standbys. Between clients with the same claim to the last tasks, those
-    come first that have more than their count today, in most of the vectors `current`. What exceeds
-    `max_extra` of all clients is left out.
+    come first that have more than their count today, in most of the vectors `current`. An excess
+    over `max_extra` of all clients is left out.
     """
     weight = loads.consumer_counts.astype(np.int64)
 

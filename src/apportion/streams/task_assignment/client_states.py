@@ -12,11 +12,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from apportion.settings import MOST_INT64
+from apportion.streams.settings import (
+    ACCEPTABLE_RECOVERY_LAG,
+    MAX_WARMUP_REPLICAS,
+    NUM_STANDBY_REPLICAS,
+)
+
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-UNLIMITED_LAG = 2**63 - 1
+UNLIMITED_LAG = MOST_INT64
 """An `acceptable_recovery_lag` at which every client counts as caught up."""
 
 
@@ -61,9 +68,9 @@ class AssignmentConfigs(NamedTuple):
     rack_aware_tags: `rack.aware.assignment.tags`. The limit of warm-ups counts for the whole group.
     """
 
-    num_standby_replicas: int = 0
-    acceptable_recovery_lag: int = 10_000
-    max_warmup_replicas: int = 2
+    num_standby_replicas: int = NUM_STANDBY_REPLICAS.default
+    acceptable_recovery_lag: int = ACCEPTABLE_RECOVERY_LAG.default
+    max_warmup_replicas: int = MAX_WARMUP_REPLICAS.default
     rack_aware_tags: tuple[str, ...] = ()
 
 

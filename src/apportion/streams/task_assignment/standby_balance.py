@@ -217,6 +217,7 @@ def place_new(problem: StandbyProblem, assignment: StandbyAssignment) -> None:
     """Place missing Streams standbys on clients with room, one of each task in a round."""
     placed = np.empty((0, 2), np.int64)
     left = -1
+    # In rounds, so that no task gets its second standby before another has its first.
     while left != (left := int(assignment.missing.sum())) and (assignment.spare > 0).any():
         pairs = round_robin_pairs(problem, assignment)
         is_conflict = assignment.has_role[pairs[:, 0], pairs[:, 1]]
@@ -287,6 +288,7 @@ def overfill(problem: StandbyProblem, assignment: StandbyAssignment, counts: Lon
             * SCALE
             // problem.loads.consumer_counts
         )
+        # A standby beside another copy of its task would protect against nothing.
         process = np.argmin(np.where(assignment.has_role[task], RANK_NONE, load))
         if not assignment.has_role[task, process]:
             assignment.add(np.array([task]), np.array([process]))

@@ -71,7 +71,10 @@ def assign_with_warmups(problem: AssignmentProblem, plan: TaskPlan) -> TaskAssig
 
 
 def assign_as_planned(plan: TaskPlan, needs_probing_rebalance: bool = False) -> TaskAssignment:
-    """Assign the planned Streams tasks without warm-ups, whatever state the clients lack."""
+    """Assign the planned Streams tasks without warm-ups, whatever state the clients lack.
+
+    For the task assignors without warm-ups: the sticky one and the fallback.
+    """
     task, column = np.nonzero(plan.standby >= 0)
     standby = sorted_pairs(plan.standby[task, column], task)
     return TaskAssignment(plan.active, standby, np.empty((0, 2), np.int32), needs_probing_rebalance)

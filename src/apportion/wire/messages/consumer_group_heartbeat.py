@@ -32,7 +32,8 @@ class ConsumerGroupHeartbeatRequest:
     # "" drops an expression, null leaves it as it is.
     subscribed_topic_regex: str | None = string(since=1, nullable=1, default=None)
     server_assignor: str | None = string(nullable=0, default=None)
-    # What the member still uses. An empty list confirms that it uses nothing; null says nothing.
+    # The partitions that the member still uses. An empty list confirms that it uses none; null says
+    # nothing.
     topic_partitions: tuple[TopicPartitions, ...] | None = array(
         TopicPartitions, nullable=0, default=None
     )

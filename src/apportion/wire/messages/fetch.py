@@ -76,7 +76,7 @@ class FetchRequest:
 
 @message()
 class EpochEndOffset:
-    """Where the reader's log diverges from the leader's; -1 if it does not."""
+    """Point at which the reader's log diverges from the leader's; -1 if it does not."""
 
     epoch: int = int32(default=-1)
     end_offset: int = int64(default=-1)

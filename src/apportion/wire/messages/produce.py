@@ -38,7 +38,7 @@ class ProduceRequest:
 
 @message()
 class BatchIndexAndErrorMessage:
-    """Why one record of a batch was refused (KIP-467)."""
+    """A refused record of a batch: its index and the reason (KIP-467)."""
 
     batch_index: int = int32()
     batch_index_error_message: str | None = string(nullable=0, default=None)

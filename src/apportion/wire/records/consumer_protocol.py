@@ -1,4 +1,4 @@
-"""What classic consumers send through the coordinator: subscription and assignment.
+"""Bytes that classic consumers exchange through the coordinator: subscription and assignment.
 
 Source: KIP-429, KIP-792, KIP-881.
 """
@@ -35,7 +35,7 @@ class ConsumerProtocolSubscription:
 
 @message(versions=range(4))
 class ConsumerProtocolAssignment:
-    """What the leader gives a member. All versions look the same."""
+    """Assignment that the leader gives a member. All versions look the same."""
 
     assigned_partitions: tuple[ConsumerProtocolTopicPartition, ...] = array(
         ConsumerProtocolTopicPartition

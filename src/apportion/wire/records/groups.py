@@ -140,7 +140,7 @@ class ClassicProtocol:
 
 @message()
 class ClassicMemberMetadata:
-    """What a classic member of a consumer group sent in its JoinGroup."""
+    """Metadata that a classic member of a consumer group sent in its JoinGroup."""
 
     session_timeout_ms: int = int32()
     supported_protocols: tuple[ClassicProtocol, ...] = array(ClassicProtocol)

@@ -1,0 +1,77 @@
+"""The settings of a group member: those of Kafka's consumer, and the fields of every member.
+
+A setting is declared here if a Consumer, a StreamsConsumer and a Spark query have it: the three
+take type, default and bounds from the declaration, and the sentence too where it suits them. The
+machines of members obey the same defaults.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+
+from apportion.settings import MOST_INT32, Setting
+
+CLIENT_ID = Setting("The name that brokers log.", "apportion")
+GROUP_PROTOCOL = Setting(
+    "consumer (KIP-848: the broker assigns) or classic (a member assigns).",
+    "consumer",
+    choices=("consumer", "classic"),
+)
+INSTANCE_ID = Setting(
+    "The name that a static member keeps over restarts (group.instance.id, KIP-345).",
+    default_words="none",
+)
+HEARTBEAT_INTERVAL_MS = Setting(
+    "The time between two heartbeats of a classic member, and the longest time until it learns of "
+    "a rebalance.",
+    3_000,
+    at_least=1,
+    at_most=MOST_INT32,
+)
+MAX_POLL_INTERVAL_MS = Setting(
+    "The longest time between two polls, and for giving up a partition; after it the consumer "
+    "leaves the group.",
+    300_000,
+    at_least=1,
+    at_most=MOST_INT32,
+)
+METADATA_MAX_AGE_MS = Setting(
+    "The longest time until the leader of a classic group notices new partitions.",
+    300_000,
+    at_least=1,
+    at_most=MOST_INT32,
+)
+REQUEST_TIMEOUT_MS = Setting(
+    "How long one request may take.", 30_000, at_least=1, at_most=MOST_INT32
+)
+SESSION_TIMEOUT_MS = Setting(
+    "How long a classic member may be silent, within the limits of the broker.",
+    45_000,
+    at_least=1,
+    at_most=MOST_INT32,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSettings:
+    """Identity and timeouts that a member has with either group protocol.
+
+    rebalance_timeout_ms: how long the owner may take to revoke partitions before the coordinator
+    removes the member.
+    poll_limit_ms: how long the owner may go without polling before the member leaves
+    (max.poll.interval.ms); None: for ever.
+    request_timeout_ms: how long to wait for a response before the member asks again; shorter than a
+    client's `request.timeout.ms`, since a session goes on meanwhile.
+    wait_limit_ms: how long to retry where only time can help: an unreleased instance id, a failed
+    coordinator.
+    """
+
+    group_id: str
+    _: KW_ONLY
+    instance_id: str | None = None
+    rack_id: str | None = None
+    # As in Kafka's consumer, max.poll.interval.ms is the rebalance timeout as well.
+    rebalance_timeout_ms: int = MAX_POLL_INTERVAL_MS.default
+    poll_limit_ms: int | None = None
+    request_timeout_ms: int = 5_000
+    backoff_ms: int = 100
+    backoff_limit_ms: int = 1_000
+    wait_limit_ms: int = 120_000

@@ -1,0 +1,52 @@
+"""The time limits of a query's retries, and the words for them in its log."""
+
+from apportion.client.connection import Disconnected
+from apportion.errors import Refused
+from apportion.member.batch.membership import AssignmentIncomplete
+
+# A query that has never had an assignment fails after this time.
+FIRST_ASSIGNMENT_TIMEOUT_S = 60.0
+# A query that has had an assignment fails after this time, where waiting longer cannot help.
+NO_PROGRESS_TIMEOUT_S = 120.0
+NO_CONNECTION_REMEDY = (
+    "; see that a broker listens there and can be reached from this host, or give another "
+    "kafka.bootstrap.servers"
+)
+
+
+def retry_limit_s(
+    error: Exception, *, has_assignment: bool, must_end: bool, join_limit_s: float = 0.0
+) -> float | None:
+    """Return how long a query retries before this error ends it; None for ever.
+
+    A query that never had an assignment has a limit for every error. Later, a broker that cannot be
+    reached is waited for without one, as by Kafka's own clients.
+
+    must_end: the query reads up to fixed ends, as with trigger(availableNow=True). join_limit_s:
+    how long the coordinator may hold back the response to a pending JoinGroup.
+    """
+    if isinstance(error, AssignmentIncomplete):
+        return None
+    # Even such an error gets some time: an ACL or a topic may be on its way.
+    is_permanent = isinstance(error, Refused) and not error.code.retriable
+    if not has_assignment:
+        limit_s = FIRST_ASSIGNMENT_TIMEOUT_S / 4 if is_permanent else FIRST_ASSIGNMENT_TIMEOUT_S
+        return max(limit_s, join_limit_s)
+    return NO_PROGRESS_TIMEOUT_S if is_permanent or must_end else None
+
+
+def remedy(error: Exception) -> str:
+    """Return what to do about the error, for the end of a sentence; "" if nothing is known."""
+    return NO_CONNECTION_REMEDY if isinstance(error, Disconnected) else ""
+
+
+def waiting_text(error: Exception, limit_s: float | None) -> str:
+    """Return the error as a log line says it, for a broker also how long the query waits."""
+    if not isinstance(error, Disconnected):
+        return str(error)
+    if limit_s is None:
+        return f"{error}; the query waits until a broker answers{remedy(error)}"
+    return (
+        f"{error}; the query tries again, and ends after {limit_s:.0f} s without an answer"
+        f"{remedy(error)}"
+    )

@@ -1,0 +1,296 @@
+"""A shard with a hand on its clock, the log that it wrote, and what its state looks like from
+outside.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.config import GroupSettings
+from apportion.coord.consumer.state import (
+    ConsumerGroup,
+    ConsumerGroupMember,
+    ConsumerGroupSavedState,
+)
+from apportion.coord.consumer.units import UnitNumbering
+from apportion.coord.records import Append, CoordinatorRecord
+from apportion.coord.shard import Shard, TopicsChanged
+from apportion.machine import Arrived, Caller, Instant, Note, Reply, Tick, Ticket
+from apportion.topics import Topic, Topics
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from apportion.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+)
+from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
+from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
+
+HERE = Caller("client", "/127.0.0.1")
+MOST_AT_ONCE = 10  # ticks at one moment
+
+
+def topic_id(name: str, life: int = 0) -> bytes:
+    """The id of the topic of that name; `life` counts how often it was created again."""
+    return f"{name}.{life}".encode().rjust(16, b".")
+
+
+def topics(life: int = 0, **partitions: Any) -> Topics:
+    """Topics of these names and sizes."""
+    return Topics(Topic(name, topic_id(name, life), count) for name, count in partitions.items())
+
+
+def parts(by_topic: Mapping[str, range | list[int]], life: int = 0) -> tuple[TopicPartitions, ...]:
+    """{"foo": [0, 1]} as a request holds it."""
+    return tuple(
+        TopicPartitions(topic_id=topic_id(name, life), partitions=tuple(some))
+        for name, some in by_topic.items()
+    )
+
+
+def member_metadata(**changes: Any) -> ConsumerGroupMemberMetadataValue:
+    """Return the metadata of a member that joined by `ShardDriver.join`."""
+    facts = {
+        "instance_id": None,
+        "rack_id": None,
+        "client_id": HERE.client_id,
+        "client_host": HERE.host,
+        "subscribed_topic_names": ("foo",),
+        "subscribed_topic_regex": "",
+        "rebalance_timeout_ms": 30_000,
+        "server_assignor": None,
+    }
+    return ConsumerGroupMemberMetadataValue(**(facts | changes))
+
+
+class ShardDriver:
+    """One shard, loaded and empty at first, at 0 ms and at wall time 1,000,000 ms."""
+
+    def __init__(self, settings: GroupSettings | None = None, known: Topics | None = None) -> None:
+        self.settings = settings or GroupSettings()
+        self.mono_ms = 0
+        self.log: list[CoordinatorRecord] = []
+        self.notes: list[str] = []
+        self.actions: list[Append | Note | Reply] = []
+        self.shard = Shard(self.settings, topics(foo=3) if known is None else known)
+        self.perform(self.shard.loaded(self.now))
+
+    @property
+    def now(self) -> Instant:
+        return Instant(self.mono_ms, 1_000_000 + self.mono_ms)
+
+    def perform(self, actions: list[Append | Note | Reply]) -> list[Any]:
+        """Carry out what a step asked for: the log grows; gives the replies' bodies."""
+        self.actions = actions
+        self.log += [
+            record for action in actions if isinstance(action, Append) for record in action.records
+        ]
+        self.notes += [action.text for action in actions if isinstance(action, Note)]
+        return [action.body for action in actions if isinstance(action, Reply)]
+
+    def send(self, request: Any, version: int = 1, caller: Caller = HERE) -> Any:
+        """The answer to a request."""
+        fresh = len(self.log).to_bytes(16, "big")
+        (body,) = self.perform(
+            self.shard.step(Arrived(Ticket(1), request, version, caller, fresh), self.now)
+        )
+        return body
+
+    def beat(
+        self,
+        member_id: str,
+        epoch: int,
+        version: int = 1,
+        group_id: str = "g",
+        caller: Caller = HERE,
+        **facts: Any,
+    ) -> ConsumerGroupHeartbeatResponse:
+        """The answer to a heartbeat; `owned` is {"foo": [0, 1]}."""
+        if "owned" in facts:
+            owned = facts.pop("owned")
+            facts["topic_partitions"] = None if owned is None else parts(owned)
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group_id, member_id=member_id, member_epoch=epoch, **facts
+        )
+        result: ConsumerGroupHeartbeatResponse = self.send(request, version, caller)
+        return result
+
+    def join(
+        self, member_id: str, topics: Any = ("foo",), **facts: Any
+    ) -> ConsumerGroupHeartbeatResponse:
+        """The answer to a complete joining heartbeat."""
+        facts = {
+            "rebalance_timeout_ms": 30_000,
+            "subscribed_topic_names": topics,
+            "owned": {},
+        } | facts
+        return self.beat(member_id, 0, **facts)
+
+    def commit(
+        self,
+        epoch: int,
+        offsets: dict[tuple[str, int], int],
+        member_id: str = "",
+        version: int = 9,
+        group_id: str = "g",
+        metadata: str | None = "",
+        **facts: Any,
+    ) -> list[int]:
+        """Codes by (topic, partition) of a commit of {("foo", 0): 5}."""
+        wanted = tuple(
+            OffsetCommitRequestTopic(
+                name=name,
+                topic_id=topic_id(name),
+                partitions=(
+                    OffsetCommitRequestPartition(
+                        partition_index=partition,
+                        committed_offset=offset,
+                        committed_metadata=metadata,
+                    ),
+                ),
+            )
+            for (name, partition), offset in offsets.items()
+        )
+        request = OffsetCommitRequest(
+            group_id=group_id,
+            generation_id_or_member_epoch=epoch,
+            member_id=member_id,
+            topics=wanted,
+            **facts,
+        )
+        answer = self.send(request, version)
+        return [partition.error_code for topic in answer.topics for partition in topic.partitions]
+
+    def fetch(
+        self,
+        wanted: dict[str, list[int]] | None,
+        member_id: str | None = None,
+        epoch: int = -1,
+        version: int = 9,
+        group_id: str = "g",
+    ) -> OffsetFetchResponseGroup:
+        """The group's answer to an OffsetFetch of {"foo": [0, 1]}, or of everything (None)."""
+        named: Any = wanted and tuple(
+            OffsetFetchRequestTopics(
+                name=name, topic_id=topic_id(name), partition_indexes=tuple(indexes)
+            )
+            for name, indexes in wanted.items()
+        )
+        group = OffsetFetchRequestGroup(
+            group_id=group_id, member_id=member_id, member_epoch=epoch, topics=named
+        )
+        (answer,) = self.send(OffsetFetchRequest(groups=(group,)), version).groups
+        result: OffsetFetchResponseGroup = answer
+        return result
+
+    def advance(self, elapsed_ms: int) -> None:
+        """Time passes, with a tick at every moment that the shard asked for, and few at one moment:
+        else it would never end.
+        """
+        until_ms, at_once = self.mono_ms + elapsed_ms, 0
+        while (wake_ms := self.shard.wake_at()) is not None and wake_ms <= until_ms:
+            at_once = 1 if wake_ms > self.mono_ms else at_once + 1
+            assert at_once <= MOST_AT_ONCE, "what was due is due again at once, and again"
+            self.mono_ms = max(self.mono_ms, wake_ms)
+            self.perform(self.shard.step(Tick(), self.now))
+        self.mono_ms = until_ms
+
+    def change_topics(self, changed: Topics | list[Topic] | Iterable[Any]) -> None:
+        """The cluster has these topics now."""
+        version = self.shard.topics.version + 1
+        self.perform(self.shard.step(TopicsChanged(Topics(changed, version)), self.now))
+
+    def crash(self) -> None:
+        """The shard is rebuilt from its log."""
+        self.shard = recovered(self.log, self.shard)
+        self.perform(self.shard.loaded(self.now))
+
+
+def recovered(log: Any, shard: Shard) -> Shard:
+    """A shard that read `log`, with the settings and the topics of another."""
+    fresh = Shard(shard.settings, shard.topics)
+    for record in log:
+        fresh.replay(record)
+    return fresh
+
+
+def through_bytes(log: list[CoordinatorRecord]) -> Iterator[CoordinatorRecord]:
+    """The log as it comes back from a disk."""
+    for record in log:
+        key = decode_key(encode_key(record.key))
+        value = None if record.value is None else decode_value(key, encode_value(record.value))
+        yield CoordinatorRecord(key, value)
+
+
+def compacted(log: list[CoordinatorRecord], keep_tombstones: bool) -> list[CoordinatorRecord]:
+    """Only the last record of each key, where it stood."""
+    last = {encode_key(record.key): index for index, record in enumerate(log)}
+    kept = sorted(last.values())
+    return [log[index] for index in kept if keep_tombstones or log[index].value is not None]
+
+
+def state_of(
+    shard: Shard,
+) -> dict[str, Any]:
+    """All that is saved, in names that mean the same in every shard."""
+    return {
+        "groups": {group_id: _saved(group) for group_id, group in shard.ledger.groups.items()},
+        "offsets": shard.ledger.offsets,
+    }
+
+
+def _saved(
+    group: ClassicGroup | ConsumerGroup,
+) -> Any:
+    return group.saved if isinstance(group, ClassicGroup) else _group(group.saved)
+
+
+def _group(
+    saved: ConsumerGroupSavedState,
+) -> dict[str, Any]:
+    return {
+        "epoch": saved.epoch,
+        "metadata_hash": saved.metadata_hash,
+        "assignment_epoch": saved.assignment_epoch,
+        "members": {
+            member_id: _member(member, saved.units) for member_id, member in saved.members.items()
+        },
+        "instances": saved.instances,
+        "subscribers": saved.subscriber_counts,
+        "votes": saved.assignor_votes,
+        "speakers": saved.protocol_counts,
+        "classics": saved.classic_member_count,
+        "settled_at": saved.stable_members_by_epoch,
+        "held": saved.owners.owned(saved.units),
+    }
+
+
+def _member(member: ConsumerGroupMember, units: UnitNumbering) -> dict[str, Any]:
+    return {
+        "metadata": member.metadata,
+        "epoch": member.epoch,
+        "previous_epoch": member.previous_epoch,
+        "state": member.state,
+        "assigned": by_name(member.assigned.as_mapping(), units),
+        "revoking": by_name(member.pending_revocation.as_mapping(), units),
+        "target": None
+        if member.target is None
+        else sorted(by_name(dict.fromkeys(member.target.tolist()), units)),
+    }
+
+
+def by_name(
+    grants: Mapping[int, int | None], units: UnitNumbering
+) -> dict[tuple[bytes, int], int | None]:
+    """Units under the name that they have everywhere."""
+    return {(units.ids[unit >> 32], unit & 0xFFFFFFFF): epoch for unit, epoch in grants.items()}

@@ -1,0 +1,115 @@
+"""What a real Kafka has and this broker has not: docs/differences.md names exactly that, no API and
+no setting more or less.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apportion.client.connection import BrokerConnection
+from apportion.server.embedded import EmbeddedBroker
+from apportion.testing.kafka import RealKafka
+from apportion.wire.messages.api_versions import ApiVersionsRequest
+from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+
+DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
+TOPIC, BROKER, GROUP = 2, 4, 32
+UNKNOWN = {"group.consumer.assignor.offload.enable"}
+"""What RealKafka writes into the file of every release, and this one does not know; it tells all
+that its file says.
+"""
+OURS_ALONE = "apportion."
+
+
+def section(heading: str) -> str:
+    """The text of the page below that heading, up to the next one of the same rank."""
+    rank = heading.partition(" ")[0]
+    [_, below] = re.split(
+        f"^{re.escape(heading)}$", DIFFERENCES.read_text(), maxsplit=1, flags=re.MULTILINE
+    )
+    return re.split(f"^#{{2,{len(rank)}}} ", below, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def named(heading: str) -> set[str]:
+    """The settings in the list below that heading; none stands there twice."""
+    items = re.findall(r"^- .*\n(?:  .*\n)*", section(heading), re.MULTILINE)
+    names = [name for item in items for name in re.findall("`(.+?)`", item)]
+    assert len(names) == len(set(names))
+    return set(names)
+
+
+class Side:
+    """One broker that is asked what it has."""
+
+    def __init__(self, bootstrap: str) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self._connection = BrokerConnection(host, int(port), "not there", 30_000)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def call(self, request: Any, version: int) -> Any:
+        return self._connection.call(request, timeout_ms=30_000, version=version)
+
+    def apis(self) -> set[int]:
+        """The keys of the APIs that the broker advertises."""
+        hello = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        return {each.api_key for each in self.call(hello, 4).api_keys}
+
+    def settings(self, kind: int, name: str) -> set[str]:
+        """The names of all settings of a resource, but for those that the broker itself does not
+        know.
+        """
+        resource = DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=None
+        )
+        [result] = self.call(DescribeConfigsRequest(resources=(resource,)), 4).results
+        return {each.name for each in result.configs if not each.name.startswith(OURS_ALONE)}
+
+
+@pytest.fixture(scope="module")
+def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
+    """Our broker and the real one, each with a topic."""
+    with EmbeddedBroker() as broker:
+        both = Side(broker.bootstrap), Side(kafka.bootstrap)
+        for side in both:
+            topic = CreatableTopic(name="settings", num_partitions=1, replication_factor=1)
+            assert (
+                side.call(CreateTopicsRequest(topics=(topic,), timeout_ms=30_000), 7)
+                .topics[0]
+                .error_code
+                == 0
+            )
+        yield both
+        for side in both:
+            side.close()
+
+
+def test_every_api_that_is_not_there_is_named(sides: tuple[Side, Side]) -> None:
+    ours, theirs = (side.apis() for side in sides)
+    listed = [
+        int(key) for key in re.findall(r"`\w+`\s+\((\d+)\)", section("## APIs that are not there"))
+    ]
+    assert sorted(listed) == sorted(theirs - ours)
+    assert ours <= theirs
+
+
+def test_every_setting_of_the_broker_that_is_not_there_is_named(sides: tuple[Side, Side]) -> None:
+    ours, theirs = (side.settings(BROKER, "1") for side in sides)
+    theirs -= UNKNOWN
+    assert named("### Of the broker") == theirs - ours
+    assert ours <= theirs
+
+
+def test_every_setting_of_a_topic_is_there(sides: tuple[Side, Side]) -> None:
+    ours, theirs = (side.settings(TOPIC, "settings") for side in sides)
+    assert (ours, named("### Of a topic")) == (theirs, set())
+
+
+def test_every_setting_of_a_group_that_is_not_there_is_named(sides: tuple[Side, Side]) -> None:
+    ours, theirs = (side.settings(GROUP, "any") for side in sides)
+    assert (ours, named("### Of a group")) == (set(), theirs)

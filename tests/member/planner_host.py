@@ -1,0 +1,221 @@
+"""What a member that works in batches asks, answered at once: a membership and a small cluster, as
+plain fields.
+"""
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from apportion.machine import Note
+from apportion.member.batch.offsets import OffsetAndMetadata
+from apportion.member.batch.plan import StartingOffsets
+from apportion.member.batch.planner import BatchPlanner
+from apportion.member.batch.queries import (
+    DescribeAssignment,
+    EndMembership,
+    ListMembers,
+    ReadWriterReport,
+    SessionTimeout,
+    StartMembership,
+    SubscribedTopics,
+)
+from apportion.member.batch.sinks import NO_REPORT, metadata_of
+from apportion.member.batch.span import Span, sorted_span
+from apportion.member.membership import MembershipState, View, assignment, to_wire
+from apportion.member.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    ExistingTopics,
+    FetchCommitted,
+    ListOffsets,
+    MembershipSnapshot,
+    ReadMembership,
+    ResolveTopicNames,
+)
+from apportion.topics import IdPartition, Topic, TopicIdPartition, Topics
+from apportion.wire.messages.consumer_group_describe import (
+    Assignment,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+from apportion.wire.messages.list_offsets import EARLIEST
+
+if TYPE_CHECKING:
+    from apportion.errors import Refused, Unanswerable
+    from apportion.member.classic.described import DescribedAssignment
+
+ID, OTHER_ID = b"i" * 16, b"o" * 16
+P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
+ALL = (P0, P1, P2)
+SESSION_MS = 4_000
+TABLE = ("/lake/t",)
+CLAIM = metadata_of(TABLE)
+BEGUN = Span("c", {}, TABLE)  # as a query stands whose writers were heard
+
+
+def read(id: str, ranges: dict[TopicIdPartition, tuple[int, int]]) -> Span:
+    """The span of these ranges, of a query that writes to TABLE."""
+    return sorted_span(id, ranges)._replace(sinks=TABLE)
+
+
+def held(*partitions: TopicIdPartition) -> tuple[IdPartition, ...]:
+    """The partitions as the group protocol knows them."""
+    return assignment(partition.id_partition for partition in partitions)
+
+
+def described(
+    *targets: TopicIdPartition,
+    given: tuple[TopicIdPartition, ...] | None = None,
+    group_epoch: int = 3,
+    assignment_epoch: int = 3,
+    member_epoch: int = 3,
+) -> DescribedGroup:
+    """The group as its coordinator describes it when it wants `targets` held by the one member and
+    has given it `given`.
+    """
+
+    def of(partitions: tuple[TopicIdPartition, ...]) -> Assignment:
+        topics = (
+            TopicPartitions(topic_id=one.topic_id, topic_name="t", partitions=one.partitions)
+            for one in to_wire(held(*partitions))
+        )
+        return Assignment(topic_partitions=tuple(topics))
+
+    member = Member(
+        member_id="m",
+        member_epoch=member_epoch,
+        assignment=of(targets if given is None else given),
+        target_assignment=of(targets),
+    )
+    return DescribedGroup(
+        error_code=0,
+        group_id="g",
+        group_state="Stable",
+        group_epoch=group_epoch,
+        assignment_epoch=assignment_epoch,
+        assignor_name="uniform",
+        members=(member,),
+    )
+
+
+class PlannerHost:
+    """The membership and the cluster. `asked` is every question since `attempt` began, but for what
+    the writers announced.
+
+    members: who is in the group. offsets, metadata: what the group has stored, which bears TABLE's
+    name unless it is said otherwise. report: what the writers said.
+    obstacles: number of a question -> what is thrown in instead of its answer, once. drops_answers:
+    what stands in the way lets the question through, and takes the answer.
+    """
+
+    def __init__(self, *, drops_answers: bool = False) -> None:
+        self.view = View("m", 3, MembershipState.RECONCILING, 1, held(), held(), 1_000, None)
+        self.now_ms = 1_000
+        self.topics = Topics([Topic("t", ID, 3)])
+        self.starts = dict.fromkeys(ALL, 0)
+        self.ends = dict.fromkeys(ALL, 10)
+        self.offsets: dict[TopicIdPartition, int] = {}
+        self.metadata: dict[TopicIdPartition, str] = {}
+        self.report = NO_REPORT
+        self.joins = 0
+        self.leaves = 0
+        self.stood: DescribedGroup | DescribedAssignment | None = None
+        self.subscribed: tuple[str, ...] = ("t",)
+        self.members: tuple[str, ...] = ()
+        self.asked: list[Any] = []
+        self.obstacles: dict[int, Refused | Unanswerable] = {}
+        self.drops_answers = drops_answers
+
+    def sees(self, **fields: Any) -> None:
+        self.view = replace(self.view, **fields)
+
+    def attempt(self, asking: Generator[Any, Any, Any]) -> Any:
+        """What `asking` comes to."""
+        self.asked = []
+        try:
+            ask = next(asking)
+            while True:
+                if isinstance(ask, ReadWriterReport):
+                    ask = asking.send(self.report)
+                    continue
+                obstacle = self.obstacles.pop(len(self.asked), None)
+                self.asked.append(ask)
+                answer = self.answer(ask) if obstacle is None or self.drops_answers else None
+                ask = asking.send(answer) if obstacle is None else asking.throw(obstacle)
+        except StopIteration as end:
+            result: Span | None = end.value
+            return result
+
+    def stored(self, partition: TopicIdPartition) -> OffsetAndMetadata:
+        """What the group has of the place."""
+        return (
+            OffsetAndMetadata(self.offsets[partition], self.metadata.get(partition, CLAIM))
+            if partition in self.offsets
+            else OffsetAndMetadata(None)
+        )
+
+    def answer(self, ask: Any) -> Any:  # noqa: C901  (an arm for each question)
+        match ask:
+            case ReadMembership():
+                return MembershipSnapshot(self.view, self.now_ms)
+            case SessionTimeout():
+                return SESSION_MS
+            case SubscribedTopics():
+                return {
+                    name: topic
+                    for name in self.subscribed
+                    if (topic := self.topics.named(name)) is not None
+                }
+            case ExistingTopics(names):
+                return Topics(
+                    topic for name in names if (topic := self.topics.named(name)) is not None
+                )
+            case ResolveTopicNames(wanted):
+                known = ((self.topics.with_id(one.topic_id), one.partition) for one in wanted)
+                return tuple(
+                    sorted(
+                        TopicIdPartition(topic.name, topic.id, number)
+                        for topic, number in known
+                        if topic is not None
+                    )
+                )
+            case AdoptAssignment(life, target):
+                if (life, target) == (self.view.incarnation, self.view.target):
+                    self.sees(owned=target)
+                return self.view
+            case FetchCommitted(partitions, _):
+                return {partition: self.stored(partition) for partition in partitions}
+            case CommitOffsets(offsets, _, metadata):
+                self.offsets.update(offsets)
+                self.metadata.update(dict.fromkeys(offsets, metadata))
+                return None
+            case StartMembership():
+                self.joins += 1
+                return None
+            case EndMembership():
+                self.leaves += 1
+                return None
+            case ListOffsets(partitions, timestamp):
+                offsets = self.starts if timestamp == EARLIEST else self.ends
+                return {partition: offsets[partition] for partition in partitions}
+            case DescribeAssignment():
+                return self.stood
+            case ListMembers():
+                return self.members
+            case Note():
+                return None
+        raise AssertionError(ask)
+
+
+def make_planner(
+    otherwise: int = EARLIEST, topics: tuple[str, ...] = ("t",), **given: Any
+) -> BatchPlanner:
+    return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
+
+
+def working(host: PlannerHost, *partitions: TopicIdPartition) -> Any:
+    """A member that has planned its first batch over these partitions; with it that batch."""
+    host.sees(target=held(*partitions))
+    planner = make_planner()
+    return planner, host.attempt(planner.plan_next(BEGUN, None))

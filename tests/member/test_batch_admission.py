@@ -1,0 +1,193 @@
+"""Who comes to a group beside members that claim nothing: a newcomer waits, and of two that begin
+at once one sees the other.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apportion.member.batch.offsets import OffsetAndMetadata
+from apportion.member.batch.plan import StartingOffsets
+from apportion.member.batch.planner import BatchPlanner
+from apportion.member.batch.queries import ListMembers, NotReady, SessionTimeout, StartMembership
+from apportion.member.batch.sinks import (
+    NO_REPORT,
+    UNREAD_METADATA,
+    AnotherSink,
+    WriterReport,
+    metadata_of,
+)
+from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.queries import CommitOffsets, FetchCommitted
+from apportion.wire.messages.list_offsets import EARLIEST
+from tests.member.planner_host import (
+    ALL,
+    CLAIM,
+    P0,
+    P1,
+    P2,
+    SESSION_MS,
+    TABLE,
+    PlannerHost,
+    held,
+    read,
+)
+
+GRACE_MS = 5_000
+OTHERS = metadata_of(("/lake/other",))
+MINE = WriterReport(TABLE)
+
+
+@pytest.fixture
+def host() -> PlannerHost:
+    return PlannerHost()
+
+
+def make_planner() -> BatchPlanner:
+    return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
+
+
+def asked(host: PlannerHost, planner: BatchPlanner, report: WriterReport = MINE) -> Any:
+    """The question of a new query, which its writers have answered so."""
+    question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
+    host.report = report
+    return question
+
+
+def waits(host: PlannerHost, planner: BatchPlanner, question: Span) -> None:
+    with pytest.raises(NotReady, match="have not reported which sink they write to"):
+        host.attempt(planner.plan_next(question, None))
+    assert host.joins == 0
+
+
+def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(
+    host: PlannerHost,
+) -> None:
+    host.members = ("another",)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
+    host.offsets = {P1: 0}
+    host.sees(target=held(P0))
+    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10)})
+    assert ListMembers() not in host.asked
+
+
+def test_a_newcomer_waits_until_the_members_are_gone(host: PlannerHost) -> None:
+    host.members = ("another",)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
+    host.members = ()
+    host.sees(target=held(P0))
+    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10)})
+
+
+def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_grace(
+    host: PlannerHost,
+) -> None:
+    host.members = ("another",)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
+    host.now_ms += SESSION_MS + GRACE_MS
+    waits(host, planner, question)
+    host.now_ms += 1
+    with pytest.raises(
+        AnotherSink,
+        match=r"members \(1\) that have not reported which.*writes to /lake/t.*group of its own",
+    ):
+        host.attempt(planner.plan_next(question, None))
+    assert (host.joins, host.offsets, host.asked[-1]) == (0, {}, SessionTimeout())
+
+
+def test_a_member_that_has_come_meanwhile_has_its_own_time(host: PlannerHost) -> None:
+    host.members = ("lost",)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
+    host.now_ms += SESSION_MS + GRACE_MS + 1
+    host.members = ("another",)
+    waits(host, planner, question)
+
+
+@pytest.mark.parametrize("proof", ["fences", "a checkpoint", "no topic", "no writer"])
+def test_who_has_proof_or_nothing_to_prove_does_not_wait(host: PlannerHost, proof: str) -> None:
+    host.members = ("another",)
+    host.subscribed = () if proof == "no topic" else ("t",)
+    host.sees(target=held() if proof == "no topic" else held(P0))
+    planner = make_planner()
+    before = sorted_span("old", {P0: (10, 10)}) if proof == "a checkpoint" else EMPTY_SPAN
+    question = host.attempt(planner.plan_next(before, None))
+    host.report = (
+        NO_REPORT if proof == "no writer" else WriterReport(TABLE, has_records=proof == "fences")
+    )
+    assert host.attempt(planner.plan_next(question, None)).question_number == 0
+    assert ListMembers() not in host.asked
+
+
+def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(
+    host: PlannerHost,
+) -> None:
+    planner = make_planner()
+    question = asked(host, planner)
+    host.sees(target=held(P0))
+
+    def answer(ask: Any, asked: Callable[..., Any] = host.answer) -> Any:
+        if isinstance(ask, CommitOffsets):
+            # after the first look, at the start of its log
+            host.offsets[P1], host.metadata[P1] = 0, ""
+        return asked(ask)
+
+    host.answer = answer  # type: ignore[method-assign]
+    with pytest.raises(
+        AnotherSink, match=r"committed offsets \(t-1: 0\) that did not come from /lake/t"
+    ):
+        host.attempt(planner.plan_next(question, None))
+    assert host.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
+
+
+def test_offsets_without_a_name_that_a_newcomer_has_found_are_not_taken_for_new_ones(
+    host: PlannerHost,
+) -> None:
+    host.offsets, host.metadata = {P1: 0, P2: 0}, dict.fromkeys(ALL, "")
+    planner = make_planner()
+    question = asked(host, planner)
+    host.sees(target=held(P0, P1))
+    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10), P1: (0, 10)})
+    assert host.stored(P1) == OffsetAndMetadata(0, CLAIM)
+
+
+def test_a_query_without_a_sink_that_sees_a_claim_after_its_first_commit_gives_up(
+    host: PlannerHost,
+) -> None:
+    planner = make_planner()
+    question = asked(host, planner, NO_REPORT)
+    host.sees(target=held(P0))
+
+    def answer(ask: Any, asked: Callable[..., Any] = host.answer) -> Any:
+        if isinstance(ask, CommitOffsets):
+            host.offsets[P1], host.metadata[P1] = 0, OTHERS
+        return asked(ask)
+
+    host.answer = answer  # type: ignore[method-assign]
+    with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
+        host.attempt(planner.plan_next(question, None))
+    assert host.stored(P0) == OffsetAndMetadata(0, UNREAD_METADATA)
+
+
+def test_a_query_without_a_sink_looks_for_claims_exactly_when_the_group_changed(
+    host: PlannerHost,
+) -> None:
+    planner = make_planner()
+    question = asked(host, planner, NO_REPORT)
+    host.sees(target=held(P0))
+    batch = host.attempt(planner.plan_next(question, None))
+    host.offsets[P1], host.metadata[P1] = 0, OTHERS
+    assert host.attempt(planner.plan_next(batch, None)) is batch
+    assert not [ask for ask in host.asked if isinstance(ask, FetchCommitted | StartMembership)]
+    host.sees(epoch=4, owned=held(P0))
+    with pytest.raises(AnotherSink, match="belongs to the sink /lake/other"):
+        host.attempt(planner.plan_next(batch, None))
+    assert not [ask for ask in host.asked if isinstance(ask, CommitOffsets)]

@@ -1,0 +1,266 @@
+"""A step that fails leaves no trace that later steps could stumble over: random histories with one
+fault in the middle of a step.
+
+A fault is an exception that one named function of the broker raises once, before it does its work
+or after it. Then every request is answered, once; what was acknowledged is there, also after a
+crash; what was refused is not; and later requests are answered as by a node that never failed:
+above all, who waits for records has them when they are there, and not when its time is up.
+"""
+
+from collections.abc import Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from apportion.coord.shard import Shard
+from apportion.coord.turn import Turn
+from apportion.deadlines import Deadlines
+from apportion.node.cleaning import Cleaner
+from apportion.node.coordinators import Coordinators
+from apportion.node.delayed_fetches import DelayedFetches
+from apportion.node.flush_gate import FlushGate
+from apportion.node.handlers.fetch import FetchResult
+from apportion.node.partitions import Partition, Partitions
+from apportion.node.producers import ProducerStates
+from apportion.node.retention import RetentionCheck
+from apportion.node.splits import SplitRequests
+from apportion.node.topics import TopicService
+from apportion.store.disk import DiskError
+from apportion.store.log import Log
+from apportion.store.metadata_log import MetadataLog
+from apportion.store.segment import Segment
+from tests.node.fault_histories import (
+    EXPIRING,
+    GROUPS,
+    PARTITIONS,
+    RETENTION_MS,
+    SMALL,
+    TOPICS,
+    Fault,
+    begun,
+    commit,
+)
+from tests.node.fault_laws import check, check_offsets, check_records, check_waiting
+from tests.node.topic_requests import create
+
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit
+
+
+PLACES = [
+    (owner, name)
+    for owner, names in {
+        Cleaner: ("consider", "run_step", "_step_ended", "flushed"),
+        RetentionCheck: ("next_partitions", "delete_expired", "arm_if_needed"),
+        Coordinators: (
+            "route",
+            "update_topics",
+            "drop_tickets",
+            "tick",
+            "_load",
+            "_step",
+            "_perform",
+        ),
+        SplitRequests: ("joined_reply_or_none",),
+        Shard: ("step", "loaded"),
+        Turn: ("emit", "reply", "park", "unpark", "close"),
+        Deadlines: ("arm", "disarm"),
+        FetchResult: ("__init__",),
+        FlushGate: ("begin_write", "wrote", "hold_reply", "flush_or_none"),
+        Partition: (
+            *("append", "append_records", "read", "unsynced_paths", "on_flushed"),
+            *("delete_before", "delete_expired"),
+        ),
+        Partitions: ("of", "make_directory", "delete_logs"),
+        ProducerStates: ("duplicate_or_none", "appended"),
+        TopicService: (
+            "validate",
+            "create",
+            "delete",
+            "grow",
+            "allocate_producer_id",
+            "unsynced_paths",
+            "on_flushed",
+        ),
+        DelayedFetches: ("park", "partition_changed", "remove"),
+        MetadataLog: ("_record", "unsynced_paths"),
+        Log: (
+            *(
+                "append",
+                "read",
+                "unsynced_paths",
+                "roll_segment",
+                "raise_start_offset",
+                "delete_before",
+            ),
+            *("new_cleaned_segment", "prepare_replacement", "replace_segments"),
+        ),
+        Segment: ("append",),
+    }.items()
+    for name in names
+]
+"""Where a fault may be."""
+ON_THE_WAY_BACK = [
+    *[
+        (FlushGate, "retract_replies"),
+        (FlushGate, "take_savepoints"),
+        (FlushGate, "flush_failed"),
+        (Coordinators, "reload"),
+        (Coordinators, "rearm"),
+    ],
+    *[
+        (TopicService, "roll_back"),
+        (TopicService, "cut_back"),
+        (Partition, "roll_back"),
+        (Partition, "cut_back"),
+        (Log, "truncated"),
+    ],
+    *[
+        (ProducerStates, "roll_back"),
+        (Shard, "replay"),
+        (Cleaner, "flush_failed"),
+        (Cleaner, "rearm"),
+        (RetentionCheck, "arm_if_needed"),
+    ],
+]
+"""Where a second fault may be, by which the broker ends."""
+
+actions = st.one_of(
+    st.tuples(
+        st.just("produce"),
+        st.sampled_from((*TOPICS, EXPIRING)),
+        st.sampled_from([(0,), (1,), (0, 1)]),
+    ),
+    st.tuples(
+        st.just("delete"),
+        st.sampled_from(TOPICS),
+        st.sampled_from([0, 1]),
+        st.sampled_from([-1, 1, 2]),
+    ),
+    st.tuples(
+        st.just("fetch"),
+        st.sampled_from(TOPICS),
+        st.sampled_from([(0,), (1,), (0, 1), (0, 0), (0, 1, 0)]),
+    ),
+    st.tuples(st.just("commit"), st.sampled_from(GROUPS), st.sampled_from(TOPICS)),
+    st.tuples(st.just("committed"), st.sampled_from([("g",), ("g", "h"), ("g", "h", "i", "g")])),
+    st.tuples(st.just("describe"), st.sampled_from([("g",), ("i", "j", "k")])),
+    st.tuples(st.just("commit often"), st.sampled_from(GROUPS), st.sampled_from(TOPICS)),
+    st.tuples(st.just("join"), st.sampled_from(["j", "k"]), st.booleans()),
+    st.tuples(st.just("sync"), st.sampled_from(["j", "k"])),
+    st.tuples(st.just("leave"), st.sampled_from(["j", "k"])),
+    st.tuples(st.just("beat"), st.sampled_from(["x", "y"]), st.sampled_from([0, -1, 2])),
+    st.tuples(st.just("make"), st.sampled_from(["v", "w"])),
+    st.tuples(st.just("drop"), st.sampled_from(["v", "w"])),
+    st.tuples(st.just("grow"), st.sampled_from(["v", "w"])),
+    st.tuples(st.just("metadata")),
+    st.tuples(st.just("list")),
+    st.tuples(st.just("number")),
+    st.tuples(st.just("gone"), st.integers(0, 5)),
+    st.tuples(st.just("flush")),
+    st.tuples(st.just("flush")),
+    st.tuples(st.just("fail flush")),
+    st.tuples(st.just("sleep"), st.sampled_from([1, 400, 3_000, 50_000])),
+)
+DISK = [
+    *[
+        (Partitions, "of"),
+        (Partitions, "make_directory"),
+        (MetadataLog, "_record"),
+        (Log, "append"),
+        (Segment, "append"),
+    ],
+    *[(Log, "raise_start_offset"), (Log, "roll_segment"), (Log, "prepare_replacement")],
+]
+"""Where the disk may refuse, so that nothing has changed."""
+numbers = st.sampled_from([1, 1, 1, 2, 3, 6])
+one_fault = st.one_of(
+    st.tuples(st.sampled_from(PLACES), numbers, st.booleans(), st.just(RuntimeError("planted"))),
+    st.tuples(
+        st.sampled_from(DISK),
+        numbers,
+        st.just(False),
+        st.just(DiskError("plant", "here", OSError("no"))),
+    ),
+)
+
+another = st.tuples(
+    st.sampled_from(ON_THE_WAY_BACK), st.just(1), st.booleans(), st.just(RuntimeError("planted"))
+)
+faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
+
+
+@settings(
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(st.lists(actions, min_size=1, max_size=14), faults, st.lists(actions, max_size=6))
+@example(
+    [("produce", "t", (0,))], [((Partition, "on_flushed"), 1, False, RuntimeError("planted"))], []
+)
+@example([("produce", "t", (0,))], [((Segment, "append"), 1, True, RuntimeError("planted"))], [])
+@example(
+    [("committed", ("g",)), ("produce", "t", (0,))],
+    [((FlushGate, "flush_or_none"), 2, True, RuntimeError("planted"))],
+    [],
+)
+@example(
+    [("fetch", "t", (0, 0)), ("sleep", 3_000), ("produce", "t", (0,))],
+    [(PLACES[0], 6, True, RuntimeError("planted"))],
+    [],
+)
+@example(
+    [("produce", "t", (0,))],
+    [((Deadlines, "disarm"), 1, True, RuntimeError("planted"))],
+    [("fetch", "t", (0,))],
+)
+@example(
+    [("commit often", "g", "t"), ("sleep", 1), ("fail flush",)],
+    [((Coordinators, "_step"), 2, False, RuntimeError("planted"))],
+    [],
+)
+@example(
+    [("committed", ("g",))],
+    [((SplitRequests, "joined_reply_or_none"), 3, True, RuntimeError("planted"))],
+    [("make", "v"), ("describe", ("i", "j", "k"))],
+)
+@example(
+    [("committed", ("g",))],
+    [((FlushGate, "begin_write"), 2, False, RuntimeError("planted"))],
+    [("produce", "t", (0,))],
+)
+@example([("join", "j", False)], [((Coordinators, "tick"), 1, False, RuntimeError("planted"))], [])
+def test_a_step_that_fails_leaves_no_trace(
+    kit: "type[Kit]",
+    before: list[tuple[int | str | tuple[int | str, ...], ...]],
+    faults: Sequence[tuple[tuple[type[Any], str], int, bool, DiskError | RuntimeError]],
+    after: list[tuple[int | str | tuple[int | str, ...], ...]],
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        history = begun(kit, **SMALL)
+        for topic in TOPICS:
+            history.create(topic, PARTITIONS)
+        create(history, EXPIRING, PARTITIONS, retention_ms=str(RETENTION_MS))
+        history.call(*commit(history, "z", "t"))
+        history.faults = [Fault(patch, *fault) for fault in faults]
+        for action in (*before, *after):
+            history.play(*action)
+            if history.has_ended:
+                break
+        if not history.has_ended:
+            history.settle()
+        history.faults = ()
+    if not history.has_ended:
+        check(history)
+        check_waiting(history)
+    again = history.crash()
+    again.kit, again.requests, again.doubtful = kit, history.requests, history.doubtful
+    again.is_refusal_final = not history.has_ended
+    again._tickets = count(1_000)
+    again.answers = dict(history.answers)
+    check_records(again)
+    check_offsets(again)

@@ -1,0 +1,176 @@
+"""Each law that the watch asks can break: something small is broken on purpose, and the law says
+so.
+
+The laws of one group are broken in test_laws.py, those of classic groups in test_classic_laws.py,
+those that a planted bug breaks in test_found_seeds.py.
+"""
+
+from collections.abc import Generator
+from typing import Any, NoReturn
+
+import pytest
+
+from apportion.coord.config import GroupSettings
+from apportion.coord.consumer import fencing, heartbeat_api, timers
+from apportion.coord.consumer.heartbeat import HeartbeatResult
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.turn import Turn
+from apportion.node import coordinators
+from apportion.node.flush_gate import FlushGate
+from apportion.sim import play as playing
+from apportion.sim.actors import reader, worker
+from apportion.sim.checks.consumer_laws import WATCHED_LAWS
+from apportion.sim.cluster import SimulatedCluster
+from apportion.sim.kernel.scenario import draw_scenario
+from apportion.sim.play import play
+from apportion.topics import TopicIdPartition
+from tests.sim.test_classic_laws import SABOTAGE as OF_CLASSIC
+from tests.sim.test_found_seeds import FOUND
+
+flushed, arm_session, commit = FlushGate.flushed, timers.arm_session, reader.commit  # type: ignore[attr-defined]
+answer, converge = heartbeat_api.heartbeat_response, playing._converge
+
+
+def forgets_an_answer(self: Any, mark: int) -> Any:
+    settled, answers = flushed(self, mark)
+    return settled, answers[1:]
+
+
+def answers_twice(self: Any, mark: int) -> Any:
+    settled, answers = flushed(self, mark)
+    return settled, [*answers, *answers]
+
+
+def blocks_all(group: ConsumerGroup, member_id: str, unit: int) -> bool:
+    return True
+
+
+def raises(group: ConsumerGroup, member_id: str, unit: int) -> NoReturn:
+    raise LookupError(unit)
+
+
+def writes_beside_the_log(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+    arm_session(turn, group, member)
+    member.previous_epoch = -1
+
+
+def tells_the_epoch_before(verdict: HeartbeatResult, settings: GroupSettings) -> Any:
+    result: Any = answer(verdict, settings)
+    before = verdict.member.previous_epoch
+    result.member_epoch = (
+        before if before > 0 and verdict.group.has_converged() else result.member_epoch
+    )
+    return result
+
+
+def commits_what_was_before(
+    who: reader.Reader, offsets: dict[TopicIdPartition, int], life: int
+) -> Generator[Any, Any, Any]:
+    return commit(
+        who,
+        {partition: max(0, at - who.rng.randint(0, 3)) for partition, at in offsets.items()},
+        life,
+    )
+
+
+def commits_what_is_to_come(
+    who: reader.Reader, offsets: dict[TopicIdPartition, int], life: int
+) -> Generator[Any, Any, Any]:
+    return commit(who, {partition: at + 1 for partition, at in offsets.items()}, life)
+
+
+def wishes_change_in_the_silence(cluster: SimulatedCluster) -> None:
+    converge(cluster)
+    cluster.simulation.call_later(1_000_000, cluster.applications[0].subscribe, ())
+
+
+SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says so
+    "an answer is forgotten": (FlushGate, "flushed", forgets_an_answer, "ticket-once"),
+    "an answer comes twice": (FlushGate, "flushed", answers_twice, "ticket-once"),
+    "nobody is given anything": (fencing, "is_blocked", blocks_all, "converges"),
+    "a machine raises": (fencing, "is_blocked", raises, "no-defect"),
+    "a heartbeat writes beside the log": (
+        timers,
+        "arm_session",
+        writes_beside_the_log,
+        "replay-equals-live",
+    ),
+    "an answer tells the epoch before": (
+        heartbeat_api,
+        "heartbeat_response",
+        tells_the_epoch_before,
+        "epochs-never-back",
+    ),
+    "a consumer commits what was before": (
+        reader,
+        "commit",
+        commits_what_was_before,
+        "offsets-never-back",
+    ),
+    "a consumer commits what is to come": (
+        reader,
+        "commit",
+        commits_what_is_to_come,
+        "all-is-read",
+    ),
+    "somebody stirs in the silence": (playing, "_converge", wishes_change_in_the_silence, "silent"),
+}
+
+
+@pytest.mark.parametrize("what", SABOTAGE)
+def test_a_law_says_what_was_broken_on_purpose(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, name, faulty, law = SABOTAGE[what]
+    scenario = draw_scenario(0, duration_ms=30_000)
+    assert play(scenario).broken is None
+    monkeypatch.setattr(target, name, faulty)
+    broken = play(scenario).broken
+    assert broken is not None, broken
+    assert broken.law == law, broken
+
+
+def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenario = draw_scenario(0, kinds=("broker-crash",), duration_ms=30_000)
+    assert play(scenario).broken is None
+    stored = coordinators.stored_records
+    monkeypatch.setattr(
+        coordinators, "stored_records", lambda partition: list(stored(partition))[:-2]
+    )
+    broken = play(scenario).broken
+    assert broken is not None, broken
+    assert (broken.law, broken.why) == (
+        "durable",
+        "reader0.1 was told epoch 3, and now it is at 2.",
+    ), broken
+
+
+def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As of a foreign client that has a partition of which the sink has nothing. The workers of
+    this seed begin with each log.
+    """
+    scenario = draw_scenario(1, kinds=(), duration_ms=30_000)
+    assert play(scenario).broken is None
+    commit = worker.commit  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        worker,
+        "commit",
+        lambda who, offsets, *facts: commit(
+            who, {partition: at or 1 for partition, at in offsets.items()}, *facts
+        ),
+    )
+    broken = play(scenario).broken
+    assert broken is not None, broken
+    assert broken.law == "one-sink", broken
+    assert "commit" in broken.why, broken
+    assert broken.why.endswith("the group's sink ends at 0.")
+
+
+def test_every_law_of_the_watch_is_seen_broken() -> None:
+    on_purpose = {law for *_, law in SABOTAGE.values()} | {
+        law for *_, law, _ in OF_CLASSIC.values()
+    }
+    seen = on_purpose | {row.law for row in FOUND.values()}
+    assert set(WATCHED_LAWS) - seen == set()
