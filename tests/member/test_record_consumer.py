@@ -158,7 +158,7 @@ def test_a_new_target_is_applied_in_the_order_that_hands_partitions_over(host: H
     ]
 
 
-def test_positions_of_revoked_partitions_are_committed_before_the_target_is_acknowledged(
+def test_revoked_positions_are_committed_before_the_target_is_acknowledged(
     host: Host,
 ) -> None:
     assert host.poll(limit=1) == [(0, 2)]
@@ -186,7 +186,7 @@ def test_a_target_that_is_withdrawn_before_it_was_adopted_starts_nothing(host: H
     assert host.named(CallListener) == []
 
 
-def test_a_partition_whose_committed_offset_could_not_be_fetched_is_started_by_a_later_poll(
+def test_a_partition_without_a_fetched_offset_is_started_by_a_later_poll(
     host: Host,
 ) -> None:
     def lose(query: Any) -> None:

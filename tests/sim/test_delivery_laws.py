@@ -99,7 +99,7 @@ def test_nobody_begins_before_what_was_committed(group: Group) -> None:
         group.delivers("b", 1)
 
 
-def test_what_a_cut_off_consumer_delivers_is_judged_by_what_was_committed_when_it_began() -> None:
+def test_a_cut_off_consumer_is_judged_by_the_commits_of_its_beginning() -> None:
     group = Group()
     group.uses("a", P)  # and hears of nothing any more
     group.uses("b", P)

@@ -29,7 +29,7 @@ class Tenure(NamedTuple):
 
 
 class DeliveryChecker:
-    """What the readers' group has delivered and committed of each partition."""
+    """The checks of the readers' group, and the end of each partition as it delivered it."""
 
     def __init__(self) -> None:
         """Know no delivery yet."""

@@ -271,7 +271,7 @@ class ScriptRunner:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the script has ended or was cancelled."""
+        """Return whether the script has ended or was cancelled."""
         return self._is_cancelled or (self._running is not None and self._running.is_finished)
 
     def resume(self, turn: int, answer: Any = None) -> None:
