@@ -12,137 +12,33 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink, metadata_of
-from apportion.member.membership import Failed, MembershipState, View, assignment
+from apportion.member.membership import Failed, MembershipState
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
-    ExistingTopics,
     FetchCommitted,
     ListOffsets,
     MembershipSnapshot,
-    ReadMembership,
-    ResolveTopicNames,
 )
 from apportion.member.records.fetches import PartitionFetch
 from apportion.member.records.queries import (
     AwaitMembershipChange,
     CallListener,
-    FetchRecords,
-    KnownTopics,
     PollMembership,
-    ReportFetch,
 )
-from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
-from apportion.rules import Rule, run_rule
+from apportion.rules import run_rule
 from apportion.topics import Topic, TopicIdPartition, Topics
-from apportion.wire.batch import encode_batch
-from apportion.wire.messages.list_offsets import EARLIEST
-
-ID = b"t" * 16
-P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
-QUIET = (ReadMembership, ResolveTopicNames, KnownTopics, ReportFetch)  # change nothing
-
-
-def owned(*partitions: TopicIdPartition) -> Any:
-    return assignment(partition.id_partition for partition in partitions)
-
-
-class Host:
-    """The membership, the cluster and the application of one consumer.
-
-    queries: those since the last `clear`, without the quiet ones. offsets: the group's. logs: the
-    number of records of each partition. before: called with each query, before it is answered; it
-    may raise.
-    """
-
-    def __init__(self, **settings: Any) -> None:
-        chosen: dict[str, Any] = {
-            "group_id": "g",
-            "reset": EARLIEST,
-            "auto_commit_ms": 1_000,
-            "max_poll_interval_ms": 100_000,
-            "request_timeout_ms": 5_000,
-        }
-        self.rule = RecordConsumer(RecordConsumerSettings(**(chosen | settings)))
-        self.rule.topics = ("t",)
-        self.view = View("m", 1, MembershipState.STABLE, 1, (), (), 1_000, None)
-        self.now_ms = 1_000
-        self.cached = self.topics = Topics([Topic("t", ID, 3)])
-        self.offsets: dict[TopicIdPartition, int] = {}
-        self.logs = {P0: 5, P1: 5, P2: 5}
-        self.queries: list[Any] = []
-        self.before: Any = lambda query: None
-
-    def receives(self, *partitions: TopicIdPartition, epoch: int = 2) -> None:
-        """Give the member a new target."""
-        self.view = replace(self.view, target=owned(*partitions), epoch=epoch)
-
-    def poll(self, limit: int = 100) -> list[tuple[int, int]]:
-        """Return partition and offset of each record that a poll delivers."""
-        return [(record.partition, record.offset) for record in self.run(self.rule.poll(0, limit))]
-
-    def run(self, rule: Rule[Any]) -> Any:
-        return run_rule(rule, self._answer)
-
-    def named(self, *kinds: type) -> list[Any]:
-        """Return the queries of these kinds."""
-        return [query for query in self.queries if isinstance(query, kinds)]
-
-    def _answer(self, query: Any) -> Any:
-        self.before(query)
-        if not isinstance(query, QUIET):
-            self.queries.append(query)
-        match query:
-            case ReadMembership():
-                return MembershipSnapshot(self.view, self.now_ms)
-            case ResolveTopicNames(partitions):
-                known = (
-                    (self.topics.with_id(each.topic_id), each.partition) for each in partitions
-                )
-                return tuple(TopicIdPartition(t.name, t.id, number) for t, number in known if t)
-            case AdoptAssignment(incarnation, target):
-                if incarnation == self.view.incarnation and target == self.view.target:
-                    self.view = replace(self.view, owned=target)
-                return self.view
-            case KnownTopics():
-                return self.cached
-            case ExistingTopics():
-                self.cached = self.topics
-                return self.topics
-            case FetchCommitted(partitions):
-                if any(self.topics.with_id(each.topic_id) is None for each in partitions):
-                    raise Refused(Code.UNKNOWN_TOPIC_ID)
-                return {each: OffsetAndMetadata(self.offsets.get(each)) for each in partitions}
-            case CommitOffsets(offsets):
-                self.offsets.update(offsets)
-            case ListOffsets(partitions):
-                return dict.fromkeys(partitions, 0)
-            case FetchRecords(positions):
-                return {each: self._fetched(each, offset) for each, offset in positions.items()}
-        return None
-
-    def _fetched(self, partition: TopicIdPartition, position: int) -> PartitionFetch:
-        count = self.logs[partition]
-        if position >= count:
-            return PartitionFetch((), position, 0, count, Code.NONE)
-        batch = encode_batch([(None, b"", ())] * count, timestamp_ms=0)
-        return PartitionFetch((memoryview(batch),), count, 0, count, Code.NONE)
+from tests.member.record_consumer_host import P0, P1, P2, RecordConsumerHost, reading_consumer
 
 
 @pytest.fixture
-def host() -> Host:
-    """A consumer that reads P0 and P1, and has delivered and committed two records of P0."""
-    host = Host()
-    host.receives(P0, P1)
-    host.poll(limit=0)
-    host.offsets[P1] = host.rule.buffer.positions[P1] = 5
-    assert host.poll(limit=2) == [(0, 0), (0, 1)]
-    host.run(host.rule.commit(host.rule.uncommitted()))
-    host.queries.clear()
-    return host
+def host() -> RecordConsumerHost:
+    return reading_consumer()
 
 
-def test_a_new_target_is_applied_in_the_order_that_hands_partitions_over(host: Host) -> None:
+def test_a_new_target_is_applied_in_the_order_that_hands_partitions_over(
+    host: RecordConsumerHost,
+) -> None:
     host.receives(P0, P2, epoch=3)
     host.poll()
     assert [type(query) for query in host.queries[:5]] == [
@@ -159,7 +55,7 @@ def test_a_new_target_is_applied_in_the_order_that_hands_partitions_over(host: H
 
 
 def test_revoked_positions_are_committed_before_the_target_is_acknowledged(
-    host: Host,
+    host: RecordConsumerHost,
 ) -> None:
     assert host.poll(limit=1) == [(0, 2)]
     host.receives(P1, epoch=3)
@@ -169,12 +65,14 @@ def test_revoked_positions_are_committed_before_the_target_is_acknowledged(
     assert host.queries.index(committed) < host.queries.index(adopted)
 
 
-def test_records_of_a_revoked_partition_are_not_delivered(host: Host) -> None:
+def test_records_of_a_revoked_partition_are_not_delivered(host: RecordConsumerHost) -> None:
     host.receives(P1, epoch=3)
     assert host.poll() == []
 
 
-def test_a_target_that_is_withdrawn_before_it_was_adopted_starts_nothing(host: Host) -> None:
+def test_a_target_that_is_withdrawn_before_it_was_adopted_starts_nothing(
+    host: RecordConsumerHost,
+) -> None:
     def withdraw(query: Any) -> None:
         if isinstance(query, AdoptAssignment):
             host.receives(P0, P1, epoch=4)
@@ -187,7 +85,7 @@ def test_a_target_that_is_withdrawn_before_it_was_adopted_starts_nothing(host: H
 
 
 def test_a_partition_without_a_fetched_offset_is_started_by_a_later_poll(
-    host: Host,
+    host: RecordConsumerHost,
 ) -> None:
     def lose(query: Any) -> None:
         if isinstance(query, FetchCommitted):
@@ -204,7 +102,7 @@ def test_a_partition_without_a_fetched_offset_is_started_by_a_later_poll(
     assert [call.name for call in host.named(CallListener)] == ["on_assigned"]
 
 
-def test_a_lost_membership_drops_its_partitions_without_a_commit(host: Host) -> None:
+def test_a_lost_membership_drops_its_partitions_without_a_commit(host: RecordConsumerHost) -> None:
     assert host.poll(limit=1) == [(0, 2)]
     host.view = replace(host.view, incarnation=2, target=None, owned=(), epoch=0)
     assert host.poll() == []
@@ -215,7 +113,9 @@ def test_a_lost_membership_drops_its_partitions_without_a_commit(host: Host) -> 
     assert host.rule.positions == {}
 
 
-def test_an_error_that_ends_the_membership_comes_after_the_partitions_are_lost(host: Host) -> None:
+def test_an_error_that_ends_the_membership_comes_after_the_partitions_are_lost(
+    host: RecordConsumerHost,
+) -> None:
     failed = Failed(Code.GROUP_AUTHORIZATION_FAILED, "no")
     host.view = replace(host.view, state=MembershipState.FATAL, error=failed)
     with pytest.raises(Refused, match="GROUP_AUTHORIZATION_FAILED"):
@@ -223,7 +123,9 @@ def test_an_error_that_ends_the_membership_comes_after_the_partitions_are_lost(h
     assert [call.name for call in host.named(CallListener)] == ["on_lost"]
 
 
-def test_a_topic_that_was_created_anew_keeps_nobody_from_committing(host: Host) -> None:
+def test_a_topic_that_was_created_anew_keeps_nobody_from_committing(
+    host: RecordConsumerHost,
+) -> None:
     """The cached topic has the old id, which the coordinator refuses for ever."""
     assert host.poll(limit=1) == [(0, 2)]
     host.rule.topics = ("t", "other")
@@ -234,7 +136,7 @@ def test_a_topic_that_was_created_anew_keeps_nobody_from_committing(host: Host) 
     assert host.offsets[P0] == 3
 
 
-def test_partitions_of_a_deleted_topic_are_not_started(host: Host) -> None:
+def test_partitions_of_a_deleted_topic_are_not_started(host: RecordConsumerHost) -> None:
     gone = TopicIdPartition("gone", b"g" * 16, 0)
     resolve = host.topics
     host.topics = Topics([*resolve, Topic("gone", gone.topic_id, 1)])
@@ -251,13 +153,13 @@ def test_partitions_of_a_deleted_topic_are_not_started(host: Host) -> None:
 
 
 def test_nothing_is_committed_before_the_first_join() -> None:
-    host = Host()
+    host = RecordConsumerHost()
     with pytest.raises(Refused, match="UNKNOWN_MEMBER_ID"):
         host.run(host.rule.commit({P0: 1}))
     assert host.queries == []
 
 
-def test_an_automatic_commit_that_fails_is_logged_and_made_again(host: Host) -> None:
+def test_an_automatic_commit_that_fails_is_logged_and_made_again(host: RecordConsumerHost) -> None:
     def lose(query: Any) -> None:
         if isinstance(query, CommitOffsets):
             raise Unanswerable("no broker")
@@ -271,19 +173,19 @@ def test_an_automatic_commit_that_fails_is_logged_and_made_again(host: Host) -> 
     assert host.offsets[P0] == 4
 
 
-def test_a_poll_shows_the_member_that_the_application_lives(host: Host) -> None:
+def test_a_poll_shows_the_member_that_the_application_lives(host: RecordConsumerHost) -> None:
     host.now_ms += 10_000
     host.poll()
     assert host.named(PollMembership) == [PollMembership()]
 
 
 def test_a_poll_without_records_waits_for_the_next_change() -> None:
-    host = Host()
+    host = RecordConsumerHost()
     assert host.poll() == []
     assert host.named(AwaitMembershipChange) == [AwaitMembershipChange(0)]
 
 
-def test_records_are_taken_at_once_while_nothing_has_changed(host: Host) -> None:
+def test_records_are_taken_at_once_while_nothing_has_changed(host: RecordConsumerHost) -> None:
     def at_once() -> list[int]:
         records = host.rule.take_at_once(MembershipSnapshot(host.view, host.now_ms), 1)
         return [record.offset for record in records]
@@ -298,7 +200,7 @@ def test_records_are_taken_at_once_while_nothing_has_changed(host: Host) -> None
 
 
 def test_a_group_that_a_sink_has_claimed_is_refused_before_the_join() -> None:
-    host = Host()
+    host = RecordConsumerHost()
 
     def claimed(query: Any) -> Any:
         if isinstance(query, FetchCommitted):
@@ -309,22 +211,22 @@ def test_a_group_that_a_sink_has_claimed_is_refused_before_the_join() -> None:
         run_rule(host.rule.check_before_join(), claimed)
 
 
-def test_a_position_that_is_out_of_range_is_reset_by_the_policy(host: Host) -> None:
+def test_a_position_that_is_out_of_range_is_reset_by_the_policy(host: RecordConsumerHost) -> None:
     host.rule.buffer.positions[P1] = 77
-    answer = host._fetched
+    answer = host.fetched
 
     def fetched(partition: TopicIdPartition, position: int) -> PartitionFetch:
         if partition == P1:
             return PartitionFetch((), 0, 0, 5, Code.OFFSET_OUT_OF_RANGE)
         return answer(partition, position)
 
-    host._fetched = fetched  # type: ignore[method-assign]
+    host.fetched = fetched  # type: ignore[method-assign]
     host.poll(limit=0)
     assert host.rule.positions[P1] == 0
 
 
 def test_an_offset_without_a_policy_is_an_error() -> None:
-    host = Host(reset=None)
+    host = RecordConsumerHost(reset=None)
     host.receives(P0)
     with pytest.raises(Refused, match="auto_offset_reset is 'error'"):
         host.poll()
