@@ -144,11 +144,17 @@ SparkOptions = TypedDict(
             str | None,
             Setting(
                 "The broker's assignor, uniform or range.", default_words="the broker's"
-            ).only_with("consumer"),
+            ).only_with("kafka.group.protocol=consumer"),
         ],
-        "kafka.session.timeout.ms": Annotated[int, SESSION_TIMEOUT_MS.only_with("classic")],
-        "kafka.heartbeat.interval.ms": Annotated[int, HEARTBEAT_INTERVAL_MS.only_with("classic")],
-        "kafka.metadata.max.age.ms": Annotated[int, METADATA_MAX_AGE_MS.only_with("classic")],
+        "kafka.session.timeout.ms": Annotated[
+            int, SESSION_TIMEOUT_MS.only_with("kafka.group.protocol=classic")
+        ],
+        "kafka.heartbeat.interval.ms": Annotated[
+            int, HEARTBEAT_INTERVAL_MS.only_with("kafka.group.protocol=classic")
+        ],
+        "kafka.metadata.max.age.ms": Annotated[
+            int, METADATA_MAX_AGE_MS.only_with("kafka.group.protocol=classic")
+        ],
         "kafka.max.poll.interval.ms": Annotated[
             int,
             replace(
