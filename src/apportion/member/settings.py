@@ -7,7 +7,7 @@ machines of members obey the same defaults.
 
 from dataclasses import KW_ONLY, dataclass
 
-from apportion.settings import MOST_INT32, Setting
+from apportion.settings import MAX_INT32, Setting
 
 CLIENT_ID = Setting("The name that brokers log.", "apportion")
 GROUP_PROTOCOL = Setting(
@@ -24,29 +24,29 @@ HEARTBEAT_INTERVAL_MS = Setting(
     "a rebalance.",
     3_000,
     at_least=1,
-    at_most=MOST_INT32,
+    at_most=MAX_INT32,
 )
 MAX_POLL_INTERVAL_MS = Setting(
     "The longest time between two polls, and for giving up a partition; after it the consumer "
     "leaves the group.",
     300_000,
     at_least=1,
-    at_most=MOST_INT32,
+    at_most=MAX_INT32,
 )
 METADATA_MAX_AGE_MS = Setting(
     "The longest time until the leader of a classic group notices new partitions.",
     300_000,
     at_least=1,
-    at_most=MOST_INT32,
+    at_most=MAX_INT32,
 )
 REQUEST_TIMEOUT_MS = Setting(
-    "How long one request may take.", 30_000, at_least=1, at_most=MOST_INT32
+    "How long one request may take.", 30_000, at_least=1, at_most=MAX_INT32
 )
 SESSION_TIMEOUT_MS = Setting(
     "How long a classic member may be silent, within the limits of the broker.",
     45_000,
     at_least=1,
-    at_most=MOST_INT32,
+    at_most=MAX_INT32,
 )
 
 
