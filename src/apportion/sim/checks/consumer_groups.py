@@ -12,10 +12,11 @@ from typing import Any
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.consumer.beat import AWAY, JOINING
 from apportion.coord.consumer.reconcile import MemberState
-from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.errors import Code
 from apportion.machine import Arrived
+from apportion.member.membership import SILENT, MembershipState
 from apportion.sim.checks.consumer_laws import GROUP_LAWS
 from apportion.sim.checks.member_snapshot import (
     MemberSnapshot,
@@ -23,15 +24,17 @@ from apportion.sim.checks.member_snapshot import (
     removes_member,
     snapshot_of,
 )
+from apportion.sim.checks.subscriptions import assigned_id_partitions, check_subscribed
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario
-from apportion.topics import Topics
+from apportion.topics import IdPartition, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FENCING_CODES = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
 # Of three answers the first may be to an older heartbeat and the second to one under way: only the
 # third shows that the coordinator has processed a heartbeat sent since.
+LEFT = (*SILENT, MembershipState.LEAVING)  # states of a member that has left, or is about to
 ANSWERS_TO_BE_SURE = 3
 
 
@@ -59,7 +62,7 @@ class ConsumerGroupChecker:
         # its incarnation, and the last epoch received in it
         self._epochs_received: dict[str, tuple[int, int]] = {}
         # upgraded classic members, with the assignment of their last generation
-        self._taken_over: dict[str, Any] = {}
+        self._taken_over: dict[str, dict[IdPartition, None]] = {}
         # members that were removed or replaced, and may not know it
         self._removed: dict[str, None] = {}
 
@@ -163,6 +166,7 @@ class ConsumerGroupChecker:
                 self._check_removal(group, name, before[name], event, now_ms)
                 self._removed[name] = None
                 self._acknowledged_epochs.pop(name, None)
+                self._taken_over.pop(name, None)
         for name, now in after.items():
             if name not in before and not saved.members[name].is_classic:
                 self._removed.pop(name, None)
@@ -170,9 +174,9 @@ class ConsumerGroupChecker:
             # A group that is upgraded in the middle of a rebalance takes the members' assignments
             # over as they are, also where a member has since joined with other topics.
             if name not in before and member.is_classic:
-                self._taken_over[name] = member.assigned
-            if before.get(name) is not now and self._taken_over.get(name) is not member.assigned:
-                _check_subscribed(group, member, topics)
+                self._taken_over[name] = assigned_id_partitions(group, member)
+            if before.get(name) is not now:
+                check_subscribed(group, member, topics, self._taken_over.get(name, {}))
         self._members[group_id] = after
         epochs = saved.epoch - self._epochs.get(group_id, 0)
         self._epochs[group_id] = saved.epoch
@@ -336,8 +340,8 @@ class ConsumerGroupChecker:
     ) -> bool:
         """Return whether the owner still uses a partition pending revocation.
 
-        Returns True if its process is dead, or on its way out of the group (max.poll.interval.ms):
-        then it will never report a release.
+        Returns True if its process is dead, or its member has left the group (as it does after
+        max.poll.interval.ms): then it will never report a release.
         """
         ids = group.saved.units.ids
         revoked = dict.fromkeys(
@@ -346,7 +350,7 @@ class ConsumerGroupChecker:
         )
         for owner in self._owners.values():
             view = owner.member.view() if owner.is_up and owner.group == group.group_id else None
-            if view is not None and view.member_id == member_id and view.epoch > 0:
+            if view is not None and view.member_id == member_id and view.state not in LEFT:
                 used = [
                     (partition.topic_id, partition.partition)
                     for partition in owner.in_use.partitions
@@ -376,16 +380,4 @@ class ConsumerGroupChecker:
             raise LawBroken(
                 "fenced-with-cause",
                 f"{member_id} at epoch {request.member_epoch} was answered {code.name}.",
-            )
-
-
-def _check_subscribed(group: ConsumerGroup, member: ConsumerGroupMember, topics: Topics) -> None:
-    """Check that the member is assigned no partition of a topic to which it does not subscribe."""
-    ids, subscribed = group.saved.units.ids, member.metadata.subscribed_topic_names
-    for number in dict.fromkeys((member.assigned.units >> SHIFT).tolist()):
-        topic = topics.with_id(ids[number])
-        if topic is not None and topic.name not in subscribed:
-            raise LawBroken(
-                "subscribed-only",
-                f"{member.member_id} wants {', '.join(subscribed)} and has {topic.name}.",
             )

@@ -1,9 +1,12 @@
-"""Decodes the subscription and the assignment of a classic member from the log."""
+"""The subscriptions and the assignments of members: what the law `subscribed-only` compares."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.errors import DecodeError
 from apportion.sim.kernel.outcome import LawBroken
+from apportion.topics import IdPartition, Topics
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -35,3 +38,34 @@ def decode_subscription(member: MemberMetadata) -> ConsumerProtocolSubscription:
         raise LawBroken(
             "no-defect", f"{member.member_id} sent a subscription that cannot be read: {error}"
         ) from error
+
+
+def check_subscribed(
+    group: ConsumerGroup,
+    member: ConsumerGroupMember,
+    topics: Topics,
+    taken_over: Mapping[IdPartition, None],
+) -> None:
+    """Check that the member is assigned no partition of a topic to which it does not subscribe.
+
+    taken_over: the partitions that it has had since before the group was upgraded.
+    """
+    subscribed = member.metadata.subscribed_topic_names
+    for partition in assigned_id_partitions(group, member):
+        topic = topics.with_id(partition.topic_id)
+        if topic is not None and topic.name not in subscribed and partition not in taken_over:
+            raise LawBroken(
+                "subscribed-only",
+                f"{member.member_id} wants {', '.join(subscribed)} and has {topic.name}.",
+            )
+
+
+def assigned_id_partitions(
+    group: ConsumerGroup, member: ConsumerGroupMember
+) -> dict[IdPartition, None]:
+    """Return the member's assigned partitions; unit numbers change when a log is loaded again."""
+    ids = group.saved.units.ids
+    return {
+        IdPartition(ids[unit >> SHIFT], unit & PARTITION): None
+        for unit in member.assigned.units.tolist()
+    }
