@@ -57,11 +57,10 @@ class Fetcher:
         self._rotation = 0
 
     def fetch(self, wait_ms: int) -> bool:
-        """Fetch records of the consumer's partitions; return False if that was impossible.
+        """Fetch the consumer's partitions for up to `wait_ms`; return False if that is impossible.
 
-        It waits up to `wait_ms`.
-        It is impossible while the consumer owns no partition, and while no broker answers. Raises
-        Refused for an error that no retry mends.
+        Fetching is impossible while the consumer owns no partition, and while no broker answers.
+        Raises Refused for an error that no retry mends.
         """
         if not self.positions:
             return False

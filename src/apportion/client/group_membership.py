@@ -293,9 +293,9 @@ class GroupMembership:
     ) -> V:
         """Commit or fetch offsets as the group member: call `call` with its id and epoch.
 
-        Its second argument is the time left, in ms. incarnation: that of the membership under which
-        the caller got its partitions; None: the present one. Raises Refused if the member has lost
-        that membership since.
+        The second argument of `call` is the time left, in ms. incarnation: that of the membership
+        under which the caller got its partitions; None: the present one. Raises Refused if the
+        member has lost that membership since.
 
         If the coordinator answers that the epoch is stale, wait for the next heartbeat to bring the
         new one, and call it again: the member still owns its partitions (KIP-848, commits).

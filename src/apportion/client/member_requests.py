@@ -1,6 +1,6 @@
 """The requests that a member's machine asks for, each sent once; its outcome is the next event.
 
-These calls block, so `GroupMembership` makes them on threads beside the machine's own. Retries are
+The requests block, so `GroupMembership` makes them on threads beside the machine's own. Retries are
 the machine's: it asks again when its backoff is over.
 """
 

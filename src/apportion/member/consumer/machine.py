@@ -1,10 +1,10 @@
 """A member of a KIP-848 consumer group: when it sends a heartbeat, and what a response changes.
 
-Its states are in `states.py`, the fields of its heartbeats in `requests.py`.
-The owner (a Consumer, a Spark source) does the work; the machine tells it what to stop using and
-what it may use (`Offer`). The coordinator learns that a partition is free only after the owner has
-reported so (`Adopted`). The machine knows no topic names of partitions, no positions or offsets,
-and no sockets.
+The member's states are in `states.py`, the fields of its heartbeats in `requests.py`. The owner (a
+Consumer, a Spark source) does the work; the machine tells it what to stop using and what it may use
+(`Offer`). The coordinator learns that a partition is free only after the owner has reported so
+(`Adopted`). The machine knows no topic names of partitions, no positions or offsets, and no
+sockets.
 """
 
 from apportion.errors import Code
