@@ -394,4 +394,4 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         # The coordinator holds both back until all members have joined or synced.
         is_held_back = isinstance(request, JoinGroupRequest | SyncGroupRequest)
         settings = self.settings
-        return request, settings.join_timeout_ms if is_held_back else settings.request_timeout_ms
+        return request, settings.join_timeout_ms if is_held_back else settings.response_timeout_ms
