@@ -104,11 +104,11 @@ def what_is_to_be_kept(
 def learn_at_any_time(
     self: ClassicMember,
     lookup: FetchMetadata,
-    found: tuple[TopicDescription, ...],
+    topics: tuple[TopicDescription, ...],
     actions: list[Action],
     now: Instant,
 ) -> None:
-    self._apply(lambda: self._incarnation.apply_metadata(lookup.names, found), actions, now)
+    self._apply(lambda: self._incarnation.apply_metadata(lookup.names, topics), actions, now)
 
 
 def never_forgotten(self: Incarnation, response: JoinGroupResponse, silent_ms: int) -> bool:

@@ -17,6 +17,7 @@ from apportion.client.streams_options import StreamsOptions, streams_options
 from apportion.errors import Refused
 from apportion.member.membership import MemberAssignment, ShutDownApplication, TaskOffsetSums, View
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
+from apportion.settings import MAX_INT32, MAX_INT64
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
@@ -133,7 +134,7 @@ class StreamsConsumer(Consumer):
         for task, offset_sum in offset_sums.items():
             if not self._has_task(task):
                 raise ValueError(f"{task!r} is no task of this topology")
-            if type(offset_sum) is not int or not 0 <= offset_sum < 2**63:
+            if type(offset_sum) is not int or not 0 <= offset_sum <= MAX_INT64:
                 raise ValueError(f"of task {task}: {offset_sum!r} is no sum of offsets")
         self._reported_sums = dict(offset_sums)
         self._send_offset_sums()
@@ -155,7 +156,7 @@ class StreamsConsumer(Consumer):
         # Named topologies are known to the metadata only; a `Topology` here has none.
         if not isinstance(task, TaskId) or task.topology is not None:
             return False
-        return task.subtopology in self.topology.subtopologies and 0 <= task.partition < 2**31
+        return task.subtopology in self.topology.subtopologies and 0 <= task.partition <= MAX_INT32
 
     def _read_membership(self) -> View:
         view, self._assigned_tasks = self._membership.snapshot()

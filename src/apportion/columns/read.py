@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from apportion.columns.row_buffer import HEADER_TYPE, TIME_TYPE, OffsetRange, RowBuffer
 from apportion.errors import DecodeError
+from apportion.settings import MAX_INT64
 from apportion.wire.batch import HEADER_BYTES, LIMIT_BYTES, decode_batch, read_header, split_batches
 from apportion.wire.codec import Buffer
 from apportion.wire.compression import DecompressionBuffer
@@ -94,7 +95,7 @@ class _Reader:
             header = read_header(batch)
             self.offset = header.base_offset
             # The kernels add deltas in int64; beyond this the sums would wrap around unnoticed.
-            if header.base_offset < 0 or header.last_offset >= 1 << 63:
+            if header.base_offset < 0 or header.last_offset > MAX_INT64:
                 raise DecodeError(
                     f"a record batch at the offsets {header.base_offset} to {header.last_offset}"
                 )

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from apportion.coord.config import GroupSettings, dotted
 from apportion.settings import (
-    MOST_INT32,
-    MOST_INT64,
+    MAX_INT32,
+    MAX_INT64,
     Setting,
     bounds_fault_or_none,
     declared,
@@ -83,7 +83,7 @@ class BrokerSettings:
     ] = "CreateTime"
     log_message_timestamp_before_max_ms: Annotated[
         int, Setting("How far a record's timestamp may lie before the broker's clock.", at_least=0)
-    ] = MOST_INT64
+    ] = MAX_INT64
     log_message_timestamp_after_max_ms: Annotated[
         int, Setting("How far a record's timestamp may lie after the broker's clock.", at_least=0)
     ] = 3_600_000
@@ -110,7 +110,7 @@ class BrokerSettings:
         104_857_600
     )
     max_connections: Annotated[int, Setting("The most connections at one time.", at_least=1)] = (
-        MOST_INT32
+        MAX_INT32
     )
     apportion_connection_max_inflight_requests: Annotated[
         int,

@@ -16,7 +16,7 @@ from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topic_settings import UNSUPPORTED, check_settings
-from apportion.settings import MOST_INT64
+from apportion.settings import MAX_INT64
 from apportion.store.metadata_log import MetadataLog
 from apportion.store.settings import LogSettings
 from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
@@ -51,8 +51,8 @@ TOPIC_SETTINGS = {
                 "compression.type": "producer",
                 "delete.retention.ms": "86400000",
                 "file.delete.delay.ms": "60000",
-                "flush.messages": str(MOST_INT64),
-                "flush.ms": str(MOST_INT64),
+                "flush.messages": str(MAX_INT64),
+                "flush.ms": str(MAX_INT64),
                 "index.interval.bytes": str(LogSettings().index_interval_bytes),
                 "min.cleanable.dirty.ratio": "0.5",
                 "min.compaction.lag.ms": "0",

@@ -1,6 +1,7 @@
 """The data directory that `apportion serve` is given: one of a broker, a new or an empty one.
 
-An embedded broker takes any directory, because tests give it one that holds files of their own.
+An embedded broker takes any directory: the program that starts it has chosen the directory, and may
+keep files of its own there.
 """
 
 from contextlib import suppress

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apportion.errors import Refused, Unanswerable
-from apportion.settings import MOST_INT64
+from apportion.settings import MAX_INT64
 from apportion.streams.consumer_assignments import (
     ConsumerAssignment,
     GroupTasks,
@@ -51,7 +51,7 @@ from apportion.streams.task_assignment.client_states import AssignmentConfigs, L
 from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
 from apportion.streams.topology import MissingSources, Topology, TopologyRefused
 
-MAX_OFFSET_SUM = MOST_INT64
+MAX_OFFSET_SUM = MAX_INT64
 """The greatest offset sum that an int64 holds."""
 UNREADABLE_SUBSCRIPTION = AssignmentInfo(LATEST, LATEST, error=AssignorError.ASSIGNMENT_ERROR)
 """The assignment of a member whose subscription cannot be decoded."""

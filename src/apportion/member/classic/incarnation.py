@@ -218,15 +218,15 @@ class Incarnation:
         return []
 
     def apply_metadata(
-        self, names: Iterable[str], found: Iterable[TopicDescription]
+        self, names: Iterable[str], topics: Iterable[TopicDescription]
     ) -> list[Offer]:
         """Apply a Metadata response: assign as the leader, accept an assignment, or find changes.
 
-        names: the requested topics, of which `found` exist. For an assignor that created topics,
+        names: the requested topics, of which `topics` exist. For an assignor that created topics,
         this is the answer that it waits for. Raises Refused as `assign_partitions` does.
         """
-        found = tuple(found)
-        self._metadata.replace_topics(names, found)
+        topics = tuple(topics)
+        self._metadata.replace_topics(names, topics)
         generation = self.generation
         # A rejoin that is due reads the metadata again anyway.
         if generation.is_settled:
@@ -234,7 +234,7 @@ class Incarnation:
         if self._pending_assignment is not None:
             self._resume_assignment(
                 lambda pending, shapes: pending.resume(
-                    {topic.name: topic.partitions for topic in found}, shapes
+                    {topic.name: topic.partitions for topic in topics}, shapes
                 )
             )
         elif generation.assignments is None:

@@ -86,10 +86,10 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         match event:
             case Rejoin(why):
                 self._incarnation.rejoin_reason = why
-            case MetadataFetched(request_id, found) if (
+            case MetadataFetched(request_id, topics) if (
                 lookup is not None and self._refresh.take_answer(request_id)
             ):
-                self._apply_metadata(lookup, found, actions, now)
+                self._apply_metadata(lookup, topics, actions, now)
             case QueryAnswered(request_id, answer) if self._refresh.take_answer(request_id):
                 self._apply(lambda: self._incarnation.apply_query_answer(answer), actions, now)
             case Unanswered(request_id, why, code) if self._refresh.take_answer(request_id):
@@ -273,7 +273,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     def _apply_metadata(
         self,
         lookup: FetchMetadata | QueryCluster,
-        found: tuple[TopicDescription, ...],
+        topics: tuple[TopicDescription, ...],
         actions: list[Action],
         now: Instant,
     ) -> None:
@@ -281,14 +281,14 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         names = (
             lookup.names
             if isinstance(lookup, FetchMetadata)
-            else tuple(topic.name for topic in found)
+            else tuple(topic.name for topic in topics)
         )
         # Asked in a generation that the member has left to join the next: only that one may
         # change what the owner uses.
         if self.state not in IN_A_GENERATION:
-            self._metadata.replace_topics(names, found)
+            self._metadata.replace_topics(names, topics)
             return
-        self._apply(lambda: self._incarnation.apply_metadata(names, found), actions, now)
+        self._apply(lambda: self._incarnation.apply_metadata(names, topics), actions, now)
 
     def _apply(
         self, change: Callable[[], Sequence[Action]], actions: list[Action], now: Instant
@@ -395,4 +395,4 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         # The coordinator holds both back until all members have joined or synced.
         is_held_back = isinstance(request, JoinGroupRequest | SyncGroupRequest)
         settings = self.settings
-        return request, settings.join_timeout_ms if is_held_back else settings.request_timeout_ms
+        return request, settings.join_timeout_ms if is_held_back else settings.response_timeout_ms

@@ -268,7 +268,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         return self._epoch < 0
 
     def _build_request(self) -> tuple[ConsumerGroupHeartbeatRequest, int]:
-        timeout_ms = self.settings.request_timeout_ms
+        timeout_ms = self.settings.response_timeout_ms
         if self.state is MembershipState.LEAVING:
             # Leaves first, whatever was to be acknowledged: the coordinator frees all partitions
             # with it.

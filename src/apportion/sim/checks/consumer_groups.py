@@ -217,7 +217,7 @@ class ConsumerGroupChecker:
                 and (member.epoch >= acknowledged or member.epoch in (AWAY, JOINING))
             ):
                 continue
-            status = "it is no member any more" if member is None else f"it is at {member.epoch}"
+            status = "it is no longer a member" if member is None else f"it is at {member.epoch}"
             raise LawBroken("durable", f"{name} was told epoch {acknowledged}, and now {status}.")
         self._members[group.group_id] = {
             name: snapshot_of(member, None, now_ms) for name, member in saved.members.items()

@@ -134,7 +134,7 @@ STREAMS_LAWS = {
     ),
     "few-warmups": "no more tasks warm up at once than max.warmup.replicas",
     "always-served": (
-        "where nothing else befalls a group, no task is without an owner for longer than a "
+        "where nothing else happens to a group, no task is without an owner for longer than a "
         "bounce or a death takes"
     ),
 }
