@@ -107,7 +107,7 @@ A = TypeVar("A")
 class Machine(Protocol[E, A]):
     """A state machine without I/O: the broker, a coordinator shard, a member.
 
-    One driver at a time calls it, so it has no lock; it has no clock of its own.
+    A machine is called by one driver at a time, so it has no lock; it has no clock of its own.
     """
 
     def step(self, event: E, now: Instant) -> list[A]:

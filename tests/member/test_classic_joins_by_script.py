@@ -63,7 +63,7 @@ def test_a_classic_member_has_kafkas_defaults() -> None:
         rebalance_timeout_ms=300_000,
         poll_limit_ms=None,
         metadata_interval_ms=300_000,
-        request_timeout_ms=5_000,
+        response_timeout_ms=5_000,
         backoff_ms=100,
         backoff_limit_ms=1_000,
         wait_limit_ms=120_000,

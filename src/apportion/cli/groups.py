@@ -1,6 +1,6 @@
 """The commands `apportion groups list` and `apportion groups describe`.
 
-They show a cluster's groups, their members and their lag, and change nothing.
+Both show a cluster's groups, their members and their lag, and change nothing.
 """
 
 import json
@@ -217,7 +217,7 @@ def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str
 def _describe_classic_group(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
     """Return the report of `groups describe` on a classic group.
 
-    Its members own nothing in the report if they are no consumers, or if their assignment cannot be
+    In the report, members own nothing if they are no consumers, or if their assignment cannot be
     decoded: only consumers' assignments have a known format.
     """
     group_id = listed["group"]

@@ -1,6 +1,6 @@
 """The command `apportion serve`: a broker in the foreground until SIGTERM or Ctrl-C.
 
-Its log goes to stderr; stdout gets one line, when clients can connect.
+The broker's log goes to stderr; stdout gets one line, when clients can connect.
 """
 
 import asyncio

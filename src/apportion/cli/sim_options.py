@@ -107,7 +107,8 @@ def _option(name: str, size: Any) -> str:
 def refuse_contradictions(options: SimOptions) -> None:
     """Raise ScenarioRefused for options of `apportion sim` that make no sense.
 
-    They exclude each other, need another, play nothing, or are no number in their bounds.
+    Options make no sense if they exclude each other, need another, play nothing, or are no number
+    in their bounds.
     """
     given = options.given
     if not given.keys() & {"--seed", "--runs", "--shrink"}:

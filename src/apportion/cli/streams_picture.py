@@ -1,6 +1,6 @@
 """The text that `apportion streams describe` prints: a title, the group, a block for each process.
 
-It prints the report of `cli/streams.py`; that module has the keys.
+The report comes from `cli/streams.py`, which has its keys.
 """
 
 import sys
@@ -201,7 +201,7 @@ def _consumer(process: dict[str, Any], consumer: dict[str, Any]) -> str:
 def _problems(process: dict[str, Any]) -> Iterator[str]:
     """Yield a sentence for each problem of a Streams process's consumers.
 
-    It begins with the client id if the process has several consumers.
+    Each sentence begins with the client id if the process has several consumers.
     """
     for consumer in process["consumers"]:
         whose = f"{consumer['client']}: " if len(process["consumers"]) > 1 else ""

@@ -41,10 +41,7 @@ class SinkClaimChecks:
         self._checked_epoch = self._epoch_checked_for_commit = (0, 0)
 
     def check_before_join(self, group_id: str, names: Iterable[str]) -> None:
-        """Check the claims without a member id, before the consumer joins its group.
-
-        It is `before_join` of its membership.
-        """
+        """Check the claims without a member id: the `before_join` of the group's membership."""
         # All partitions of the topics, not the assigned ones: before the join none is assigned.
         topics = self._cluster.topics(tuple(names))
         partitions = [partition for topic in topics for partition in partitions_of(topic)]

@@ -45,7 +45,7 @@ class Fetcher:
     ) -> None:
         """Own no partition yet. reset: `auto_offset_reset`."""
         self._cluster = cluster
-        self._outage = Outage(group_id)
+        self._outage = Outage(log, group_id)
         self._reset = reset
         self._request_timeout_ms = request_timeout_ms
         self.positions: dict[TopicIdPartition, int] = {}
@@ -57,11 +57,10 @@ class Fetcher:
         self._rotation = 0
 
     def fetch(self, wait_ms: int) -> bool:
-        """Fetch records of the consumer's partitions; return False if that was impossible.
+        """Fetch the consumer's partitions for up to `wait_ms`; return False if that is impossible.
 
-        It waits up to `wait_ms`.
-        It is impossible while the consumer owns no partition, and while no broker answers. Raises
-        Refused for an error that no retry mends.
+        Fetching is impossible while the consumer owns no partition, and while no broker answers.
+        Raises Refused for an error that no retry mends.
         """
         if not self.positions:
             return False
@@ -74,9 +73,9 @@ class Fetcher:
         except (Disconnected, Refused) as error:
             if isinstance(error, Refused) and not error.code.retriable:
                 raise
-            self._outage.record_failure(error)
+            self._outage.record_failure(f"cannot fetch now, and tries again until it can: {error}")
             return False
-        self._outage.record_success()
+        self._outage.record_success("fetches again")
         return True
 
     def take(self, limit: int) -> list[ConsumerRecord]:

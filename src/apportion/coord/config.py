@@ -165,7 +165,7 @@ class GroupSettings:
     def heartbeat_interval_ms(self, *, converged: bool) -> int:
         """Return how long a member waits until its next ConsumerGroupHeartbeat.
 
-        That is shorter while its group has not converged.
+        The interval is shorter while the member's group has not converged.
         """
         interval_ms = self.group_consumer_heartbeat_interval_ms
         return (

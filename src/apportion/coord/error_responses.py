@@ -177,9 +177,9 @@ def sync_group_error(
 def heartbeat_error(
     _request: GroupRequest[HeartbeatRequest], refusal: Refused
 ) -> HeartbeatResponse:
-    """Return the group coordinator's error response to Heartbeat.
+    """Return the group coordinator's error response to Heartbeat; NONE while it loads.
 
-    It is NONE while the coordinator loads: members go on with their assignment and do not rejoin.
+    So members go on with their assignment meanwhile, and do not rejoin.
     """
     # As in Kafka: an error would make a member of the group rejoin, though nothing is wrong with
     # it.

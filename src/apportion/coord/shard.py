@@ -1,7 +1,7 @@
 """One shard of the coordinator: a Machine for the groups whose id hashes to it.
 
-Its tables say what it can do. To add an API: its handler and a row in HANDLERS, or, where the
-handler depends on the kind of the group, in HANDLERS_BY_GROUP; and its error response in
+The tables here say what a shard can do. To add an API: its handler and a row in HANDLERS, or, where
+the handler depends on the kind of the group, in HANDLERS_BY_GROUP; and its error response in
 `error_responses.py`. To add a record: its `apply_*` and a row in APPLY. To add a kind of deadline:
 a function and a row in ON_DEADLINE. To add a kind of group: its rows in HANDLERS_BY_GROUP and
 ON_LOADED. The shard never waits for the disk: it emits `Append` before the replies that depend on
@@ -180,8 +180,8 @@ class Shard:
         """Return what follows from an event: records to append, and behind them the responses.
 
         The event is a request to the group coordinator, a closed connection, a due deadline or
-        changed topics. The broker calls it for the `__consumer_offsets` partition that has the
-        group.
+        changed topics. The broker steps the shard of the `__consumer_offsets` partition that has
+        the group.
         """
         turn = self._turn(now)
         match event:
@@ -244,7 +244,7 @@ class Shard:
     def _turn(self, now: Instant) -> Turn:
         """Return the context of one step of the group coordinator: `turn` for its handlers.
 
-        It gives them the groups and committed offsets (`ledger`), the deadlines, the parked
+        The turn gives them the groups and committed offsets (`ledger`), the deadlines, the parked
         requests (JoinGroup and SyncGroup that wait for other members) and `APPLY`, the functions by
         which a written record changes the saved state. If a consumer group loses its last member of
         the consumer protocol, it becomes a classic group.

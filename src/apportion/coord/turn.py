@@ -33,7 +33,7 @@ class GroupRequest(NamedTuple, Generic[B]):
 class Turn:
     """One step of one shard, as its handlers see it.
 
-    A reply stands behind every record that was emitted before it, so no response tells of a record
+    A reply stands behind every record that was emitted before it, so no response shows a record
     that is not in the log.
     """
 
@@ -103,8 +103,8 @@ class Turn:
     def park(self, request: GroupRequest[Any]) -> Ticket:
         """Keep a JoinGroup or SyncGroup request for a later step, and return its ticket.
 
-        It waits for other members of the classic group. The group must `unpark` it before it
-        replies.
+        The request waits for other members of the classic group. The group must `unpark` it before
+        it replies.
         """
         # The version is kept because the response is written in it, perhaps minutes later.
         self._parked[request.ticket] = request.version

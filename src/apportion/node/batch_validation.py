@@ -1,13 +1,13 @@
 """Validation of the record batches that producers send (Kafka's LogValidator).
 
-It decides what a topic accepts, and in which form it is stored. A batch is judged by its header and
-by the timestamps and keys of its records. No record becomes an object, and a batch that is stored
-in another compression is compressed again as a whole. Because every client waits for that, one
-request has a budget for it (`ValidationBudget`). A batch beyond the budget is refused where its
-topic demands keys, a lower bound of timestamps or another compression; elsewhere its header is
-believed.
-Source: Kafka's rules for `cleanup.policy`, `message.timestamp.*` and `compression.type`. It knows
-no log and no producer state.
+The validator decides what a topic accepts, and in which form it is stored. A batch is judged by its
+header and by the timestamps and keys of its records. No record becomes an object, and a batch that
+is stored in another compression is compressed again as a whole. Because every client waits for
+that, one request has a budget for it (`ValidationBudget`). A batch beyond the budget is refused
+where its topic demands keys, a lower bound of timestamps or another compression; elsewhere it is
+accepted by its header.
+Source: Kafka's rules for `cleanup.policy`, `message.timestamp.*` and `compression.type`. The
+validator knows no log and no producer state.
 """
 
 from collections.abc import Sequence
@@ -190,7 +190,7 @@ def validate_batch(
 def _needs_every_record(rules: TopicRules) -> bool:
     """Return whether only the records of a produced batch can tell if the batch is valid.
 
-    That is so where the topic demands keys (compaction), or has a lower bound of timestamps: the
+    Only they can where the topic demands keys (compaction), or has a lower bound of timestamps: the
     header has only the largest timestamp.
     """
     return rules.is_compacted or (

@@ -117,7 +117,7 @@ class Coordinators:
     def update_topics(self, index: int, now: Instant) -> None:
         """Give a coordinator shard the broker's present topics.
 
-        Its responses to group requests wait until those topics are durable.
+        The shard's responses wait until those topics are durable.
         """
         hosted = self._hosted.get(index)
         if hosted is not None and hosted.shard.topics is not self._broker.topic_service.topics:

@@ -2,7 +2,7 @@
 
 `step` hands a request to its handler, or to the coordinator shard of its group; then it announces
 new topics to the shards, retries the delayed fetches whose partitions have changed, and asks for a
-flush if anything was written. A reply leaves when everything it tells of is on the disk.
+flush if anything was written. A reply leaves when all writes that it shows are on the disk.
 `unit_of_work.py` explains what happens when a step fails. The node knows no sockets, clocks or
 threads.
 """

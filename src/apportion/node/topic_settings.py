@@ -1,7 +1,4 @@
-"""The settings that a topic may have, and the values that each may take.
-
-It does not know their effects.
-"""
+"""The settings that a topic may have, and the values that each may take; not their effects."""
 
 from collections.abc import Mapping
 from re import fullmatch

@@ -324,10 +324,7 @@ class TopicService:
         return entries
 
     def rules(self, topic: Topic) -> TopicRules:
-        """Return the topic's settings in the form that the broker uses.
-
-        They cannot be altered, so they are parsed once.
-        """
+        """Return the topic's settings as the broker uses them: parsed once, for none can change."""
         rules = self._rules.get(topic.id)
         if rules is None:
             values = {entry.name: entry.value for entry in self.config_entries(topic.name)}

@@ -149,8 +149,8 @@ def _converge(cluster: SimulatedCluster) -> None:
 def _is_waiting_for_metadata_change(cluster: SimulatedCluster) -> bool:
     """Return whether a classic group with static members is stable with an unassigned partition.
 
-    It stays so until its topics change. As in Kafka (KIP-814), changes while a static leader was
-    away are noticed by nobody, and a member that comes back as the instance of one that had to
+    The group stays so until its topics change. As in Kafka (KIP-814), nobody notices changes while
+    a static leader was away, and a member that comes back as the instance of one that had to
     release a partition does not know of it.
     """
     if cluster.broker.node is None:

@@ -239,10 +239,7 @@ class _SeedProcess:
 
 
 def _play_seeds_from(pipe: Connection, draw: Draw, play: PlayScenario) -> None:
-    """Play every seed that comes through the pipe, in a process of the pool.
-
-    It ends when the pipe is closed.
-    """
+    """Play every seed that comes through the pipe, in a process of the pool, until it is closed."""
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         pipe.send(None)
         while True:

@@ -131,7 +131,7 @@ class PartFileWriter(NamedTuple):
     def _rows_above_floor(self, partition: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that the Delta table does not have yet.
 
-        They are at or above the partition's floor: all rows below it are in the table.
+        Such rows are at or above the partition's floor: all rows below it are in the table.
         Raises ValueError for rows whose offsets the batch has not read.
         """
         offsets = rows.column("offset")

@@ -1,6 +1,6 @@
 """The real disk behind the port: a directory of this machine.
 
-This is the one module of the store that calls the operating system. Every failure is a `DiskError`.
+No other module of the store calls the operating system. Every failure is a `DiskError`.
 """
 
 import fcntl

@@ -1,7 +1,8 @@
 """The rebalance of a Streams group by its leader (Kafka's StreamsPartitionAssignor).
 
-It turns the subscriptions of a JoinGroup response into the assignments of a SyncGroup request, as a
-generator: it yields what it must ask the cluster (`queries.py`) and goes on with the answers.
+The leader turns the subscriptions of a JoinGroup response into the assignments of a SyncGroup
+request. The rebalance is a generator: it yields what it must ask the cluster (`queries.py`) and
+goes on with the answers.
 1. Decide the metadata versions (`metadata/probing.py`), and stop if a member requested a shutdown.
 2. Create internal topics and list the tasks of the topology.
 3. Fetch the end offsets of changelogs; without them the `fallback` assignor runs.

@@ -1,8 +1,9 @@
 """The topology of a Streams application: subtopologies, their topics, and the tasks that follow.
 
-It has the shape of KIP-1071's Topology. Topics have the names that the brokers know, so internal
-topics begin with the application's id. Only the partition counts of repartition topics may be left
-out: they follow from the topics that their writers read, and `partition_counts` computes them.
+The topology has the shape of KIP-1071's Topology. Topics have the names that the brokers know, so
+internal topics begin with the application's id. Only the partition counts of repartition topics may
+be omitted: they follow from the topics that their writers read, and `partition_counts` computes
+them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -219,9 +220,9 @@ class Topology:
                 counts.update(dict.fromkeys((name for name in group if name in internal), most))
 
     def internal_topics(self, counts: Mapping[str, int]) -> tuple[InternalTopic, ...]:
-        """Return the internal topics that the Streams group must create, in order of name.
+        """Return the repartition topics and changelogs that the group must create, ordered by name.
 
-        They are repartition topics and changelogs. counts: the result of `partition_counts`.
+        counts: the result of `partition_counts`.
         """
         topics = {}
         for part in self.subtopologies.values():

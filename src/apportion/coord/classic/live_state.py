@@ -120,15 +120,12 @@ class ClassicGroupLiveState:
         self.subscribed_topics: dict[str, None] | None = NOT_DECODED
 
     def transition_to(self, state: ClassicGroupState, wall_ms: int) -> None:
-        """Move the classic group to `state` at wall clock `wall_ms`.
-
-        NEXT says which moves there are.
-        """
+        """Move the group to `state`, which NEXT must allow, at wall clock `wall_ms`."""
         assert state in NEXT[self.state], f"a classic group cannot go from {self.state} to {state}"
         self.previous_state, self.state, self.state_since_ms = self.state, state, wall_ms
 
     def add(self, member: ClassicGroupMember) -> None:
-        """Add a member to the classic group. The first one sets the type, and leads."""
+        """Add a member to the group. The first one sets the protocol type, and leads."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader is None:
@@ -140,10 +137,7 @@ class ClassicGroupLiveState:
         self._count(member, 1)
 
     def remove(self, member: ClassicGroupMember) -> None:
-        """Remove a member without parked requests from the classic group.
-
-        If it led, the member that joined first leads.
-        """
+        """Remove a member without parked requests; if it led, the oldest remaining member leads."""
         assert not member.is_waiting, f"{member.member_id} has a parked request"
         del self.members[member.member_id]
         self._count(member, -1)
@@ -159,9 +153,9 @@ class ClassicGroupLiveState:
             self.leader = next(iter(self.members), None)
 
     def replace(self, old: ClassicGroupMember, new: ClassicGroupMember) -> None:
-        """Replace a static member of the classic group by its restarted successor.
+        """Replace a static member by its restarted successor.
 
-        The new one gets its leadership and its pending SyncGroup.
+        The successor gets the leadership and the pending SyncGroup.
         """
         was_leader, has_pending_sync = (
             self.leader == old.member_id,

@@ -38,7 +38,7 @@ def arm_session(
 def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
     """Start a classic group's rebalance, or complete the open one, after a change.
 
-    It is called when members join, leave or expire, or when their assignors change.
+    A change is a member that joins, leaves or expires, or that changes its assignors.
     """
     if group.live.state is ClassicGroupState.PREPARING_REBALANCE:
         complete_join_if_all_joined(turn, group)
@@ -103,11 +103,10 @@ def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
 def complete_join(turn: Turn, group: ClassicGroup) -> None:
     """Begin a classic group's new generation, and answer every parked JoinGroup.
 
-    It is called when all members have joined or when the time to join is over. Dynamic members that
-    have not joined are removed; static ones stay.
-    Without members the group becomes empty, which is saved. If only static members are left and
-    none has joined, nobody could lead: they get another rebalance timeout, of at least a second
-    because their own may be 0.
+    The phase is over when all members have joined, or with the time to join. Dynamic members that
+    have not joined are removed; static ones stay. Without members the group becomes empty, which is
+    saved. If only static members are left and none has joined, nobody could lead: they get another
+    rebalance timeout, of at least a second because their own may be 0.
     """
     live = group.live
     turn.deadlines.disarm((JOIN, group.group_id))

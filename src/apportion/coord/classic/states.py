@@ -15,9 +15,10 @@ The method is a barrier with two phases, as in Kafka's `ClassicGroup`; NEXT is i
   assignment. That is saved first and then given to all (`sync.py`).
 - Stable: members heartbeat, until the next change sends them back to JoinGroup.
 
-It ends because each phase has a deadline after which the missing members are removed: JOIN and
-SYNC, both the longest rebalance timeout of the members. A step costs the work of one request; only
-the ends of the phases look at every member, since counters answer the questions of a single join.
+The rebalance ends because each phase has a deadline after which the missing members are removed:
+JOIN and SYNC, both the longest rebalance timeout of the members. A step costs the work of one
+request; only the ends of the phases look at every member, since counters answer the questions of a
+single join.
 
 Example: a and b are Stable at generation 3, and c joins.
 

@@ -45,7 +45,7 @@ class Beat:
 def merge_metadata(
     metadata: ConsumerGroupMemberMetadataValue, beat: Beat
 ) -> ConsumerGroupMemberMetadataValue:
-    """Return a consumer group member's metadata after its heartbeat; the same if unchanged."""
+    """Return a member's metadata as its heartbeat changes it; the same object if it does not."""
     if (
         # A steady heartbeat sends none of these fields, and ends here without a new value.
         beat.topics is None

@@ -13,12 +13,12 @@ when its previous owner has confirmed that it stopped using it.
     UNREVOKED           must first give up `pending_revocation`; stays at its old epoch until then
     UNRELEASED          is at the new epoch, and waits for units that other members still have
 
-It ends: units only leave `assigned` while they are not in the target, so a member revokes once for
-each target; it confirms, or its rebalance timeout removes it. After that each of its units is free
-for the new owner, whose next heartbeat assigns it. No member waits for one that waits for it, since
-nobody holds a unit back until it receives another.
-One call costs one pass over the member's own units; no other member is looked at but through
-`is_blocked`, a look-up in the table of owners.
+Reconciliation ends: units only leave `assigned` while they are not in the target, so a member
+revokes once for each target; it confirms, or its rebalance timeout removes it. After that each of
+its units is free for the new owner, whose next heartbeat assigns it. No member waits for one that
+waits for it, since nobody holds a unit back until it receives another. One call costs one pass over
+the member's own units; no other member is looked at but through `is_blocked`, a look-up in the
+table of owners.
 
 Example: a has 0 and 1 at epoch 5; b joins, and the target of epoch 6 is a: 0, b: 1.
 
@@ -73,10 +73,7 @@ class CurrentAssignment(Generic[U]):
     def advance(
         self, epoch: int, state: MemberState, assigned: Mapping[U, int], revoking: Mapping[U, int]
     ) -> "CurrentAssignment[U]":
-        """Return the consumer group member's next assignment, at another epoch.
-
-        Its previous epoch is this assignment's epoch, even an equal one.
-        """
+        """Return the member's next assignment; this one's epoch becomes the previous epoch."""
         return CurrentAssignment(epoch, self.epoch, state, assigned, revoking)
 
 
@@ -127,10 +124,7 @@ def _advance(
     owned: Set[U] | None,
     is_blocked: Callable[[U], bool],
 ) -> CurrentAssignment[U]:
-    """Revoke partitions that a KIP-848 member's target lacks, or assign those that are free.
-
-    Partitions are assigned once the member has confirmed what it revoked.
-    """
+    """Revoke units that the target lacks; once that is confirmed, assign those that are free."""
     # UNKNOWN owns nothing (`fencing.is_state_known`), so nothing holds it at its old epoch. Any
     # other member that must revoke again stays where it is; Kafka 4.0 increased its epoch by one.
     epoch = target_epoch if current.state is MemberState.UNKNOWN else current.epoch
@@ -155,10 +149,7 @@ def _advance(
 def _without_unsubscribed(
     current: CurrentAssignment[U], owned: Set[U] | None, is_unsubscribed: Callable[[U], bool]
 ) -> CurrentAssignment[U]:
-    """Revoke a KIP-848 member's partitions of topics from which it unsubscribed.
-
-    Its epoch stays.
-    """
+    """Revoke the partitions of topics from which the member unsubscribed; keep its epoch."""
     kept = {unit: since for unit, since in current.assigned.items() if not is_unsubscribed(unit)}
     if len(kept) == len(current.assigned):
         return current

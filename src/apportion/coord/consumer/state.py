@@ -160,9 +160,9 @@ class ConsumerGroup:
         return saved.epoch <= saved.assignment_epoch and at_target == len(saved.members)
 
     def state_name(self) -> str:
-        """Return the consumer group's state: Empty, Assigning, Reconciling or Stable.
+        """Return the group's state, as Kafka's tools name it.
 
-        The names are those of Kafka's tools.
+        One of Empty, Assigning, Reconciling and Stable.
         """
         if self.is_empty():
             return "Empty"
@@ -177,9 +177,9 @@ class ConsumerGroup:
         return topic in self.saved.subscriber_counts
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
-        """Return since when an offset of `topic` may expire (wall ms): its commit.
+        """Return since when an offset of `topic` may expire (wall ms): since its commit.
 
-        Returns None while a member subscribes to the topic.
+        None means never, while a member subscribes to the topic.
         """
         return None if self.subscribes_to(topic) else committed_ms
 
@@ -254,11 +254,10 @@ class ConsumerGroup:
 
 
 def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) -> bool:
-    """Return whether a consumer group's member may commit offsets at the epoch `claimed`.
+    """Return whether the member may commit offsets of `units` at the epoch `claimed` (KIP-1251).
 
-    units: the topic partitions of the OffsetCommit, each as one number.
     It may at its own epoch, and at an older one if all of `units` were already assigned to it then.
-    Source: KIP-1251.
+    units: the topic partitions of the OffsetCommit, each as one number.
     """
     # A newer epoch than the member's own was never given to it, so it is refused like an old one.
     if claimed >= member.epoch:
@@ -269,10 +268,7 @@ def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) 
 
 
 def _stale_epoch_error(member: ConsumerGroupMember, claimed: int) -> Refused:
-    """Return the error for an OffsetCommit or OffsetFetch of another epoch.
-
-    It is STALE_MEMBER_EPOCH, and ILLEGAL_GENERATION for a classic member.
-    """
+    """Return STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a classic member."""
     # Clients of the classic protocol do not know STALE_MEMBER_EPOCH.
     code = Code.ILLEGAL_GENERATION if member.is_classic else Code.STALE_MEMBER_EPOCH
     return Refused(code, f"Member {member.member_id} is at epoch {member.epoch}, not {claimed}.")

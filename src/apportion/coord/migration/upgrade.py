@@ -1,10 +1,10 @@
 """The upgrade of a classic group to a consumer group (KIP-848).
 
-It happens when the first member of the consumer protocol joins. A group without members is upgraded
-at once, whatever the migration policy says. With members, each keeps what it may be using (decision
-33). The upgrade is one append: tombstones of the classic group, then the records of the consumer
-group, then those of the joining member. `downgrade.py` is the way back; only these two modules know
-both kinds.
+A group is upgraded when the first member of the consumer protocol joins. A group without members is
+upgraded at once, whatever the migration policy says. With members, each keeps what it may be using
+(decision 33). The upgrade is one append: tombstones of the classic group, then the records of the
+consumer group, then those of the joining member. `downgrade.py` is the way back; only these two
+modules know both kinds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -149,10 +149,10 @@ def refuse_upgrade(
 def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
     """Return every member of the classic group with all that it may be using.
 
-    That is its last assignment, and what it has not revoked yet. The protocol that all would choose
-    comes first, because it counts for a classic member. Errors: GROUP_ID_NOT_FOUND for bytes that
-    cannot be decoded, and for a custom assignor's user data, which would be lost; those of
-    `with_unrevoked`.
+    A member may be using its last assignment, and all that it has not revoked yet. The protocol
+    that all would choose comes first, because it counts for a classic member. Errors:
+    GROUP_ID_NOT_FOUND for bytes that cannot be decoded, and for a custom assignor's user data,
+    which would be lost; those of `with_unrevoked`.
     """
     name = group.live.select_protocol()
     assignments = last_assignments(group)

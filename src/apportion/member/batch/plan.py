@@ -107,7 +107,7 @@ class BatchPlan(NamedTuple):
 def plan_batch(previous: Span, inputs: PlanInput) -> BatchPlan:
     """Return the offset ranges of the next micro-batch: the fifth step of `BatchPlanner`.
 
-    The module tells how they are chosen.
+    The module's docstring says how they are chosen.
     """
     positions: dict[TopicIdPartition, int] = {}
     commit_first: dict[TopicIdPartition, int] = {}

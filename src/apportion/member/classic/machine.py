@@ -1,10 +1,11 @@
 """A member of a classic group: JoinGroup to LeaveGroup, eager or cooperative, leader or follower.
 
-It has the events, actions and `View` of the KIP-848 member, with the generation as the epoch.
-Before it rejoins it revokes what may not be kept meanwhile: everything under the eager protocol,
-unsubscribed topics under the cooperative one (KIP-429). A partition that the owner stopped using is
-free for others with the next JoinGroup, which claims the rest. The states are in `states.py`, what
-the responses change in `incarnation.py`. The machine knows no positions, offsets or sockets.
+A classic member has the events, actions and `View` of the KIP-848 member, with the generation as
+the epoch. Before it rejoins it revokes what may not be kept meanwhile: everything under the eager
+protocol, unsubscribed topics under the cooperative one (KIP-429). A partition that the owner
+stopped using is free for others with the next JoinGroup, which claims the rest. The states are in
+`states.py`, what the responses change in `incarnation.py`. The machine knows no positions, offsets
+or sockets.
 """
 
 from collections.abc import Callable, Sequence
@@ -394,4 +395,4 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         # The coordinator holds both back until all members have joined or synced.
         is_held_back = isinstance(request, JoinGroupRequest | SyncGroupRequest)
         settings = self.settings
-        return request, settings.join_timeout_ms if is_held_back else settings.request_timeout_ms
+        return request, settings.join_timeout_ms if is_held_back else settings.response_timeout_ms

@@ -67,7 +67,7 @@ class TopicMetadataCache:
     def is_missing_any(self, parts: Iterable[TopicParts]) -> bool:
         """Return whether one of these partitions is not in the metadata.
 
-        It does not exist, or the broker that was asked does not know it yet.
+        Such a partition does not exist, or the broker that was asked does not know it yet.
         """
         return any(
             not self._has_partition(topic, number) for topic, numbers in parts for number in numbers

@@ -1,10 +1,10 @@
 """The assignor named "stream": a Kafka Streams member's part in the classic protocol.
 
-It translates the group's bytes to the values of `streams/` and back, and keeps what the next
-JoinGroup has to carry: the metadata version that the group uses, the process's state of each task,
-and the last assignment. Streams groups of KIP-1071 have a protocol of their own and no such
-assignor.
-`streams/metadata/probing.py` decides the version (KIP-268), `streams/leader.py` the assignment.
+The assignor translates the group's bytes to the values of `streams/` and back, and keeps what the
+next JoinGroup has to carry: the metadata version that the group uses, the process's state of each
+task, and the last assignment. Streams groups of KIP-1071 have a protocol of their own and no such
+assignor. `streams/metadata/probing.py` decides the version (KIP-268), `streams/leader.py` the
+assignment.
 """
 
 from collections.abc import Callable, Generator, Mapping

@@ -1,8 +1,8 @@
 """An application as a simulated process: a real group member, and a script that reads partitions.
 
-This is the simulator's driver of a member of either protocol; the real one is `GroupMembership` of
-`client/group_membership.py`. `Reader` and `Worker` have the script. The observer sees which
-partitions the script uses.
+An application is the simulator's driver of a member of either protocol; the real one is
+`GroupMembership` of `client/group_membership.py`. `Reader` and `Worker` have the script. The
+observer sees which partitions the script uses.
 """
 
 from collections.abc import Callable, Mapping
@@ -162,7 +162,7 @@ class Application(Client):
     def subscribe(self, topics: tuple[str, ...]) -> None:
         """Change the topics to which the simulated application subscribes.
 
-        Its member learns them now if it runs, or else when the application starts again.
+        A running member learns the new topics now; else the next member starts with them.
         """
         self.topics = topics
         if self.is_up and self.is_working:

@@ -1,8 +1,8 @@
 """The broker as a simulated process: a real Node on a disk that loses what was not flushed.
 
-This is the simulator's driver of a Node: it performs actions and posts events, and contains no
-rule. A flush takes time. Its data reach the disk at its beginning or at its end, by chance, because
-a crash during a real flush may leave either.
+The process is the simulator's driver of a Node: it performs actions and posts events, and contains
+no rule. A flush takes time. The flushed data reach the disk at its beginning or at its end, by
+chance, because a crash during a real flush may leave either.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -135,9 +135,9 @@ class BrokerProcess(SimulatedProcess):
         version: int,
         channel: RequestChannel,
     ) -> None:
-        """Take a request that has arrived at the simulated broker's host.
+        """Step the node over a request that has arrived at the broker's host.
 
-        It steps the node, or resets the connection while the broker does not listen.
+        While the broker does not listen, reset the connection instead.
         """
         # A request sent before the close may still arrive at a real broker's host, but nobody
         # reads the requests of a closed socket.

@@ -1,7 +1,8 @@
 """An application that reads as a plain consumer does: positions in memory, commits now and then.
 
-It reads each record at least once. It commits the positions of revoked partitions before it reports
-to the coordinator that it released them, as a consumer with a rebalance listener does.
+The application reads each record at least once. It commits the positions of revoked partitions
+before it reports to the coordinator that it released them, as a consumer with a rebalance listener
+does.
 """
 
 from apportion.errors import Refused

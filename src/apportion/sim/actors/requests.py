@@ -45,10 +45,7 @@ EPOCH_WAIT_MS = 1_000  # how long to wait for the member's next epoch before com
 
 
 class AwaitMember(NamedTuple):
-    """Effect: wait until the condition holds of the member, or the timeout passes.
-
-    Its result is whether the condition holds.
-    """
+    """Effect: wait until the condition holds of the member, with False at the timeout."""
 
     timeout_ms: int
     condition: Callable[[Any], bool]
@@ -273,7 +270,7 @@ def fetch_topics(process: Clocked, names_or_ids: Iterable[str | TopicId]) -> Scr
 def describe_classic_group(application: PartitionOwner) -> Script:
     """Describe a simulated application's group with DescribeGroups.
 
-    Its state is DEAD where it does not exist or is a consumer group.
+    The state is DEAD where the group does not exist or is a consumer group.
     """
     request = SendRequest(
         DescribeGroupsRequest(groups=(application.group,)), DESCRIBE_GROUPS_VERSION

@@ -245,10 +245,7 @@ class Worker(Application):
 
 
 def start_position(scenario: Scenario) -> int:
-    """Return where workers begin a partition without a committed offset.
-
-    It depends on the seed alone.
-    """
+    """Return where workers begin a partition without a committed offset, by the seed alone."""
     return EARLIEST if scenario.seed % 4 else LATEST
 
 

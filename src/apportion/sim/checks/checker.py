@@ -1,10 +1,10 @@
 """The invariant checker: raises LawBroken at the first step after which a law does not hold.
 
-It implements `kernel.observer.Observer` and changes nothing. A law is a function of state that
-changes in few places, so it is checked where that state has changed: the laws of a group after a
-step that wrote to its log, exclusive use when an owner or a group changed, offsets after a commit.
-A law of a state that did not change still holds. `consumer_groups.py` and `classic_laws.py` check
-the groups of each protocol, `offset_laws.py` their offsets, `replay.py` the log.
+The checker implements `kernel.observer.Observer` and changes nothing. A law is a function of state
+that changes in few places, so it is checked where that state has changed: the laws of a group after
+a step that wrote to its log, exclusive use when an owner or a group changed, offsets after a
+commit. A law of a state that did not change still holds. `consumer_groups.py` and `classic_laws.py`
+check the groups of each protocol, `offset_laws.py` their offsets, `replay.py` the log.
 """
 
 from collections.abc import Iterable, Mapping

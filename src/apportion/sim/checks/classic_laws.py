@@ -1,8 +1,8 @@
 """Checks classic groups from step to step: generations, assignments, removals, exclusive use.
 
-They share no code with the checks of consumer groups. A generation that was joined but never synced
-is in no record, so after a crash its number may come again: only synced generations must have
-different numbers. All times are of the broker's monotonic clock.
+The checks share no code with the checks of consumer groups. A generation that was joined but never
+synced is in no record, so after a crash its number may come again: only synced generations must
+have different numbers. All times are of the broker's monotonic clock.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -354,8 +354,8 @@ def may_commit(
 ) -> bool:
     """Return whether the member may commit an offset of the partition.
 
-    It must be at the group's generation. While the leader assigns, nobody may; after that, nobody
-    may commit for a partition that is assigned to another member.
+    The member must be at the group's generation. While the leader assigns, nobody may; after that,
+    nobody may commit for a partition that is assigned to another member.
     """
     if (
         member_id not in group.live.members
@@ -377,9 +377,9 @@ def may_commit(
 
 
 def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
-    """Yield what keeps a simulated classic group from convergence.
+    """Yield what keeps a classic group from convergence.
 
-    It is not stable, or a subscribed partition is unassigned.
+    A group has converged if it is stable and every subscribed partition is assigned.
     """
     if (
         group.live.state is not ClassicGroupState.STABLE

@@ -185,7 +185,7 @@ class ConsumerGroupChecker:
     def check_downgrade(self, group: ClassicGroup, is_recovered: bool) -> bool:
         """Check a group that KIP-848's migration made classic; return whether it has members.
 
-        Its generations go on from the group epoch. is_recovered: the group was loaded from its log,
+        The generations go on from the group epoch. is_recovered: the group was loaded from its log,
         so an epoch that stood in no reply may be lost with the conversion.
         """
         name = group.group_id
@@ -207,7 +207,7 @@ class ConsumerGroupChecker:
     def check_recovered(self, group: ConsumerGroup, now_ms: int) -> None:
         """Check a consumer group that a simulated broker loaded from its log.
 
-        No member may be behind an epoch that it was told: the law `durable`.
+        No member may be behind an epoch of a response to it: the law `durable`.
         """
         saved, before = group.saved, self._members.get(group.group_id, {})
         for name in before:
@@ -361,8 +361,8 @@ class ConsumerGroupChecker:
     def _has_reported_release(self, member_id: str, last: MemberSnapshot) -> bool:
         """Return whether the member must have reported that it released the revoked partitions.
 
-        It has received so many answers since the revocation, and since its owner released them,
-        that one of the heartbeats they answered reported it.
+        The member must have if it has received so many answers since the revocation, and since its
+        owner released them, that one of the heartbeats they answered reported it.
         """
         times_ms = self._answer_times_ms.get(member_id)
         released_ms = max(last.since_ms, self._in_use_changed_ms.get(member_id, 0))

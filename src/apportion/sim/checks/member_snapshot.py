@@ -59,9 +59,8 @@ def snapshot_of(
 
 
 def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
-    """Return whether a request ends a simulated member's membership.
+    """Return whether a request ends a member's membership: it leaves, or another replaces it.
 
-    It may be a leave, or the replacement of a static member.
     A new process replaces a static member that is away, or one where either uses the classic
     protocol.
     """

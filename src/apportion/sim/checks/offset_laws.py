@@ -105,10 +105,9 @@ class OffsetChecker:
         return any(group == group_id for group, _, _ in self._shown)
 
     def reply_sent(self, topics: Topics, request: Any, body: Any) -> None:
-        """Note what a reply of the simulated broker shows or acknowledges.
+        """Note the offsets and records that a reply of the broker shows or acknowledges.
 
-        These are fetched offsets, committed offsets and produced records: a later crash must not
-        lose them.
+        Fetched offsets, committed offsets and produced records must survive a later crash.
         """
         if type(request) is OffsetFetchRequest:
             for group in body.groups:
@@ -209,7 +208,7 @@ def _may_commit(
     epoch: int,
     topic_partition: TopicIdPartition,
 ) -> bool:
-    """Return whether a simulated member may commit with the epoch that it claims.
+    """Return whether a member may commit with the epoch that it claims.
 
     It may at its own epoch, and for a partition that it still has at any epoch since it was
     assigned (KIP-1251).

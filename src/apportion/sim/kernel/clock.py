@@ -172,10 +172,7 @@ class SimulatedProcess:
         self._deferred.clear()
 
     def deliver(self, incarnation: int, callback: Callback, *args: Any) -> None:
-        """Run `callback(*args)` now, or when the simulated process resumes.
-
-        It never runs if that incarnation has ended.
-        """
+        """Run `callback(*args)` now, or when the process resumes; never after that incarnation."""
         if incarnation != self.incarnation or not self.is_up:
             return
         if self.is_paused:
@@ -197,10 +194,7 @@ class SimulatedProcess:
             self.simulation.call_later(duration_us, self.resume, self.incarnation)
 
     def resume(self, incarnation: int) -> None:
-        """Resume a paused simulated process, and run the calls that waited.
-
-        It resumes only if it is paused in that incarnation.
-        """
+        """Resume a paused process and run the calls that waited; ignore another incarnation."""
         if incarnation == self.incarnation and self.is_paused:
             self.is_paused = False
             deferred, self._deferred = self._deferred, []
@@ -213,10 +207,7 @@ class SimulatedProcess:
         self._wall_ms += by_ms
 
     def microseconds_until(self, mono_ms: int) -> int:
-        """Return the simulated time until this process's monotonic clock reads `mono_ms`.
-
-        It is at least 1.
-        """
+        """Return the simulated time until the process's clock reads `mono_ms`, at least 1 µs."""
         return max(1, (mono_ms - self.mono_ms()) * 1_000_000_000 // self._speed)
 
 
@@ -272,10 +263,7 @@ class ScriptRunner:
         return self._script is None
 
     def resume(self, turn: int, answer: Any = None) -> None:
-        """Send the result of that turn's effect to the script.
-
-        It is ignored if the turn is over or the script cancelled.
-        """
+        """Send the result of that turn's effect to the script; ignore it if the turn is over."""
         if turn == self._turn and self._script is not None:
             self._next(self._script.send, answer)
 

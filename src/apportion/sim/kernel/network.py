@@ -79,8 +79,8 @@ class Link:
     ) -> None:
         """Send a message over the simulated network: call `callback(*args)` when it arrives.
 
-        It arrives after the connection's earlier messages in the same direction, and not while the
-        link is cut. way: index of the direction in `is_cut` and `due_us`.
+        The message arrives after the connection's earlier messages in the same direction, and not
+        while the link is cut. way: index of the direction in `is_cut` and `due_us`.
         """
         delay_us = LEAST_DELAY_US + int(self._rng.expovariate(1.0) * self._mean_us)
         # TCP keeps the order of one connection; only messages of different connections overtake
@@ -92,10 +92,7 @@ class Link:
         )
 
     def set_cut(self, way: int, is_cut: bool) -> None:
-        """Cut one direction of a simulated link, or heal it and deliver what was held back.
-
-        It is delivered in order.
-        """
+        """Cut one direction of a link, or heal it and deliver in order what was held back."""
         self.is_cut[way] = is_cut
         if not is_cut:
             # Copied and cleared first: a delivery may send, or cut the link again.

@@ -227,7 +227,7 @@ class _Player:
     def _crash(self, bounced: Instance[StreamThread]) -> str:
         """Kill the victim of `crash_at` while `bounced` is away; return its name, or "".
 
-        It comes back after `away_ms`, like the bounced instance.
+        The victim comes back after `away_ms`, like the bounced instance.
         """
         cluster, away_ms = self.cluster, self.rehearsal.away_ms
         self.simulation.run(self.simulation.now_us + away_ms * 500)

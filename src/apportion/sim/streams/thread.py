@@ -277,11 +277,11 @@ class StreamThread(Application):
             self.instance.write_checkpoint()
 
     def _adopt_target(self) -> Script:
-        """Let the simulated thread take over a new assignment of its member.
+        """Adopt a new assignment of the thread's member.
 
-        It closes the tasks of revoked partitions, reports that, and runs the new ones. incarnation:
-        of the membership, not of the process. The member may receive another target at every
-        `yield`, so the target is read again after each.
+        Close the tasks of revoked partitions, report that, and run the new ones. The member may
+        receive another target at every `yield`, so the target is read again after each.
+        incarnation: of the membership, not of the process.
         """
         before = self.member.view()
         # Closing a task takes time (flush, commit), in which the target may change.

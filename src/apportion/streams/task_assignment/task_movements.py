@@ -132,7 +132,7 @@ def unassigned_candidates(
 ) -> dict[int, list[tuple[int, int]]]:
     """Return the clients with state of a Streams task but no role in it, for tasks of `has_late`.
 
-    They are pairs (rank, process), the best first.
+    The clients are pairs (rank, process), the best first.
     """
     busy = (plan.active[ranked.task] == ranked.process) | (
         plan.standby[ranked.task] == ranked.process[:, None]
