@@ -94,10 +94,14 @@ class Flush:
 
 @dataclass(slots=True, frozen=True)
 class Note:
-    """One line for the log of the process. `level` is 'info', 'warning' or 'error'."""
+    """One line for the log of the process. `level` is 'info', 'warning' or 'error'.
+
+    hint: the end of the line for people; simulated histories, which are compared, leave it out.
+    """
 
     level: str
     text: str
+    hint: str = ""
 
 
 E = TypeVar("E", contravariant=True)

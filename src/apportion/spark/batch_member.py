@@ -309,7 +309,7 @@ class BatchMember:
             logging.getLevelName(note.level.upper()),
             "group %s: %s",
             readable(self.options.group),
-            readable(note.text),
+            readable(note.text + note.hint),
         )
 
     def _raise_if_hopeless(self, error: Exception) -> None:

@@ -121,6 +121,7 @@ class BatchMembership:
                 yield Note(
                     "warning",
                     f"topic {name} does not exist yet; it is read from its beginning once it does",
+                    ": is its name right?",
                 )
 
     def adopt_target(self, view: View) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
