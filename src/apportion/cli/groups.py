@@ -114,10 +114,7 @@ def group_names(
 def _print_report(
     bootstrap: str, timeout_ms: int, read: Callable[[Cluster], tuple[Any, Parts]], as_json: bool
 ) -> int:
-    """Print what `read` returns of the cluster, as JSON or as tables, for `apportion groups`.
-
-    Returns the exit code.
-    """
+    """Print what `read` returns of the cluster, as JSON or as tables; return the exit code."""
     try:
         cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
     except ValueError as error:
@@ -334,7 +331,7 @@ def _owned(owns: dict[str, list[int]]) -> str:
 
 
 def _members(group: dict[str, Any]) -> Table:
-    """Return the table of the group's members that `groups describe` prints.
+    """Return the table of the group's members, for `groups describe`.
 
     Instance, protocol and epoch have a column only if some member's value is worth one.
     """

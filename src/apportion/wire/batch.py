@@ -1,8 +1,7 @@
 """Record batches of format 2 (magic 2, KIP-98): their header alone, or with the records.
 
 Produce and Fetch need the header only; ListOffsets by time, replay and compaction decode records.
-Both refuse bytes that are not exactly one batch. Aborted transactions are not known
-here.
+Both refuse bytes that are not exactly one batch. Aborted transactions are not known here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

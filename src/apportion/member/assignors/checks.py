@@ -65,8 +65,7 @@ def check_given(
     """Raise Refused, naming partition and member, for an assignor's answer that is no assignment.
 
     Every partition exists, is assigned once, and to a member of the group that is subscribed to its
-    topic.
-    An answer that is no mapping of member ids to `Given` is refused as well.
+    topic. An answer that is no mapping of member ids to `Given` is refused as well.
     only_subscribed: False allows topics that the member is not subscribed to, as some foreign
     assignors assign them, even topics that are not in `cluster`.
     """

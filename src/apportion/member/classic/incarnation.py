@@ -375,8 +375,8 @@ class Incarnation:
         """Revoke what may not be kept while rejoining; return the offer to the owner.
 
         Under the eager protocol that is everything, under the cooperative one the topics that are
-        no longer subscribed (KIP-429). Raises Refused with the fatal error, if there
-        is one, once the owner uses no partition.
+        no longer subscribed (KIP-429). Raises Refused with the fatal error, if there is one, once
+        the owner uses no partition.
         """
         if self.fatal is not None and not self.ownership.owned:
             raise Refused(*self.fatal)

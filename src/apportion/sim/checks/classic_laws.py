@@ -264,7 +264,7 @@ class ClassicGroupChecker:
                 owner[topic, partition] = member.member_id
 
     def _check_moves(self, group: ClassicGroup) -> None:
-        """Check that a sticky leader of a simulated group moved no partition without need."""
+        """Check that a sticky leader moved no partition without need."""
         assert group.saved is not None
         for why in needless_moves(group.saved):
             raise LawBroken(

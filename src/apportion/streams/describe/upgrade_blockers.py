@@ -32,8 +32,8 @@ def find_upgrade_blocker(
 ) -> UpgradeBlocker | None:
     """Return the processes that hold a Streams group at a metadata version, and advice.
 
-    None without processes.
-    For `apportion streams describe`. The processes are given by name.
+    None if there are no processes. For `apportion streams describe`. The processes are given by
+    name.
     """
     if not versions_by_process:
         return None
