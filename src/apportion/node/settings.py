@@ -158,12 +158,16 @@ class BrokerSettings:
 
         Errors: SettingRefused.
         """
-        values = {}
+        values: dict[str, str] = {}
         for pair in pairs:
             name, equals, value = pair.partition("=")
             if not equals:
                 raise SettingRefused(f"{pair!r} is not a setting: write name=value.")
-            values[name.strip()] = value.strip()
+            # Both spellings are one setting.
+            key = name.strip()
+            if dotted(key) in map(dotted, values):
+                raise SettingRefused(f"{dotted(key)} is given twice.")
+            values[key] = value.strip()
         return cls.of(values)
 
     def named(self) -> dict[str, str]:
@@ -241,6 +245,8 @@ def _unknown(name: str, known: list[str]) -> str:
     """Return the sentence for an unknown broker setting, with the nearest name in its form."""
     if dotted(name) in ("log.dir", "log.dirs"):
         return f"{dotted(name)} is given as --data-dir."
+    if dotted(name).startswith(("ssl.", "sasl.", "security.")):
+        return f"{name!r} cannot be set: only plain connections are supported yet."
     near = nearest_or_none(name.replace(".", "_"), known)
     if near is None:
         return f"there is no setting {name!r}."
@@ -261,11 +267,17 @@ def _parsed(name: str, value: Any, default: Any) -> Any:
         return None
     if default is None or isinstance(default, int):
         try:
-            return int(value)
-        except (TypeError, ValueError):
+            # int() would cut off a fraction, and make 1 of True.
+            return value if type(value) is int else int(str(value))
+        except ValueError:
             raise SettingRefused(f"{dotted(name)} must be a whole number, not {value!r}.") from None
-    if isinstance(default, tuple) and isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if isinstance(default, str) and not isinstance(value, str):
+        raise SettingRefused(f"{dotted(name)} must be a text, not {value!r}.")
+    if isinstance(default, tuple):
+        if not isinstance(value, str | tuple | list):
+            raise SettingRefused(f"{dotted(name)} must be a list, not {value!r}.")
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
     return value
 
 
