@@ -61,10 +61,7 @@ def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
 
 
 def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = False) -> int:
-    """Print the group's members with their partitions, and its offsets with their lag.
-
-    Return the exit code.
-    """
+    """Print the group's members with partitions, its offsets and lag; return the exit code."""
 
     def read(cluster: Cluster) -> tuple[Any, Parts]:
         """Read the group; return it for --json and as tables of members and offsets."""
@@ -87,7 +84,7 @@ def group_names(
 ) -> list[str]:
     """Return the names of groups that begin with `prefix`, in order, for Tab's completions.
 
-    None where the cluster does not answer at once.
+    The answer is None if the cluster does not reply at once.
     """
     try:
         cluster = Cluster(bootstrap, timeout_ms=COMPLETION_TIMEOUT_MS)
@@ -165,7 +162,7 @@ def _list_groups(cluster: Cluster) -> list[dict[str, str]]:
 def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
     """Return the report of `groups describe` on a group of any type.
 
-    Of share and Streams groups it has the offsets alone.
+    The report on a share or Streams group has the offsets alone.
     """
     try:
         # KIP-848's description first: it alone has epochs, and the error for other types says which

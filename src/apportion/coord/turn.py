@@ -113,7 +113,7 @@ class Turn:
     def unpark(self, ticket: Ticket | None) -> int | None:
         """Return the version of a parked JoinGroup or SyncGroup that may be answered now.
 
-        Returns None if its connection has closed.
+        The result is None if the connection of the request has closed.
         """
         return None if ticket is None else self._parked.pop(ticket, None)
 

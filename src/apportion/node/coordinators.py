@@ -176,7 +176,7 @@ class Coordinators:
     def rearm(self, from_ms: int) -> None:
         """Arm the next deadline of every coordinator shard, at `from_ms` at the earliest.
 
-        After a failed step of the node, which may have lost one.
+        A failed step of the node may have lost one.
         """
         for hosted in self._hosted.values():
             self._arm(hosted, from_ms)

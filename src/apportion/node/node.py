@@ -248,7 +248,7 @@ class Node:
             self._broker.deadlines.arm(FAILURES, now.mono_ms + COUNTED_EACH_MS)
 
     def _run_all(self, now: Instant) -> None:
-        """Run the queued units of work of the broker's node."""
+        """Run the queued units of work."""
         while self._units:
             self._run(self._units.popleft(), now)
 

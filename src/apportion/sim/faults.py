@@ -20,10 +20,7 @@ def inject(cluster: SimulatedCluster, fault: Fault) -> None:
 
 
 def _broker_crash(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    """Crash the broker now, or in the middle of its next flush.
-
-    Requests go on arriving meanwhile.
-    """
+    """Crash the broker now, or in the middle of its next flush; requests go on arriving."""
     tear_bytes, resets_connections = rng.choice((None, 0, 1, 17, 300, 100_000)), rng.random() < 0.7
 
     def crash() -> None:

@@ -78,10 +78,7 @@ class TableAttempt:
     def on_existing_or_none(
         cls, path: str, storage_options: Mapping[str, str] | None
     ) -> "TableAttempt | None":
-        """Return a fresh snapshot of the table at `path`, to read its fences.
-
-        None if there is no table yet.
-        """
+        """Return a snapshot of the table at `path`, to read its fences; None if there is none."""
         try:
             return cls(DeltaTable(path, storage_options=dict(storage_options or {})))
         except TableNotFoundError:

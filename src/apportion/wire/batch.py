@@ -131,9 +131,9 @@ def check_producer_batch(view: Buffer) -> BatchHeader:
 
 
 def split_batches(view: Buffer) -> Iterator[memoryview]:
-    """Yield the whole batches of a Fetch response's records; read the lengths only.
+    """Yield the whole batches of a Fetch response's records, without one that is cut off.
 
-    A batch that is cut off at the end is left out.
+    Only the lengths are read.
     """
     rest = memoryview(view)
     while len(rest) >= HEADER_BYTES:

@@ -337,10 +337,7 @@ def park_join(
     member: ClassicGroupMember,
     request: GroupRequest[JoinGroupRequest],
 ) -> None:
-    """Park a classic member's JoinGroup until the rebalance completes.
-
-    An earlier one of the same member gets REBALANCE_IN_PROGRESS.
-    """
+    """Park a member's JoinGroup; answer an earlier one of the member with REBALANCE_IN_PROGRESS."""
     before = group.live.park_join(member, turn.park(request))
     fail_pending_join(turn, before, Code.REBALANCE_IN_PROGRESS, member.member_id)
 

@@ -195,10 +195,7 @@ def expire_join(turn: Turn, key: Key) -> None:
 
 
 def expire_sync(turn: Turn, key: Key) -> None:
-    """Remove the classic members without a SyncGroup in time, and start a rebalance.
-
-    The coordinator calls it when the deadline SYNC is due.
-    """
+    """Remove the members without a SyncGroup in time (deadline SYNC), and start a rebalance."""
     group = turn.ledger.classic_group_or_none(key[1])
     if group is None or group.live.state not in (
         # Stable, too: the leader has synced, others may not have. A rebalance that has begun since

@@ -268,10 +268,7 @@ class ClassicGroup:
         live.capture_metadata()
 
     def _topics_or_none(self) -> dict[str, None] | None:
-        """Return the topics to which the group's generation subscribes.
-
-        Returns None if one of them is missing or cannot be decoded.
-        """
+        """Return the topics of the generation's subscriptions; None if one is lost or malformed."""
         if self.live.generation_metadata is None:
             return None
         try:

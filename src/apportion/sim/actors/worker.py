@@ -166,10 +166,7 @@ class Worker(Application):
                 )
 
     def _run_rule(self, generator: QueryGenerator[Any]) -> Script:
-        """Run a part of the batch planner: answer each query it yields.
-
-        Return the part's result.
-        """
+        """Run a part of the batch planner, answer each query it yields, and return its result."""
         try:
             query = next(generator)
             while True:

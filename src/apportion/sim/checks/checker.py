@@ -77,10 +77,7 @@ class InvariantChecker:
             self.offsets.before_commit(self._shards(), event.request)
 
     def after_step(self, event: Any) -> None:
-        """Check the laws after a step of the broker over `event`.
-
-        None stands for the broker's start.
-        """
+        """Check the laws after a step of the broker over `event`, or after its start (None)."""
         # After a start there is no event, and everything that was checked before belongs to the
         # lost process.
         if event is None:

@@ -222,10 +222,7 @@ class Timer:
         self._at_ms: int | None = None
 
     def set(self, mono_ms: int | None) -> None:
-        """Fire at `mono_ms` of the process's clock, unless the timer is set earlier.
-
-        None changes nothing.
-        """
+        """Fire at `mono_ms` of the process's clock, unless set earlier; None changes nothing."""
         if mono_ms is not None and (self._at_ms is None or mono_ms < self._at_ms):
             self._at_ms = mono_ms
             self._process.call_later(

@@ -184,7 +184,7 @@ class RequestChannel:
             self._link.send(UP, connection, self._broker.connection_closed, connection)
 
     def forget(self) -> None:
-        """Forget the connection on this side only, as a host that lost its power.
+        """Forget the connection on this side only, as a host that lost its power does.
 
         The broker sees no close.
         """

@@ -31,10 +31,7 @@ RETRY_MS = 100
 
 
 def answer_query(process: Clocked, action: QueryCluster) -> Script:
-    """Answer one query of the Streams leader to the broker.
-
-    Return MetadataFetched, QueryAnswered or Unanswered.
-    """
+    """Answer a Streams leader's query: MetadataFetched, QueryAnswered or Unanswered."""
     query = action.query
     try:
         if isinstance(query, CreateInternalTopics):

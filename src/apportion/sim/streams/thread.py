@@ -188,7 +188,7 @@ class StreamThread(Application):
     def _give_up(self, code: Code, why: str) -> None:
         """End the whole process, as Kafka Streams does when a thread fails for good.
 
-        Where waiting helps, the thread is started again instead.
+        If a new attempt can help, start the thread again instead.
         """
         if reaction("JoinGroup", code) is Reaction.RETRY_FOR_A_TIME:
             super()._give_up(code, why)

@@ -45,7 +45,7 @@ class TaskPlan(NamedTuple):
 def assign_with_warmups(problem: AssignmentProblem, plan: TaskPlan) -> TaskAssignment:
     """Assign planned Streams tasks to caught-up clients, with warm-ups for the rest (KIP-441).
 
-    For `HighAvailabilityTaskAssignor`.
+    Called by `HighAvailabilityTaskAssignor`.
     """
     active, postponed = replace_lagging_actives(problem, plan)
     standby = plan.standby.copy()
