@@ -205,7 +205,7 @@ def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
-    """Yield a consumer group's counters that differ from a recount; members without metadata."""
+    """Yield a group's counters that differ from a recount, and members without metadata."""
     saved = group.saved
     subscribers: dict[str, int] = {}
     votes: dict[str, int] = {}
