@@ -330,7 +330,7 @@ def _owned(owns: dict[str, list[int]]) -> str:
 def _members(group: dict[str, Any]) -> Table:
     """Return the table of the group's members, for `groups describe`.
 
-    Instance, protocol and epoch have a column only if some member's value is worth one.
+    Columns in which no member has anything to show are left out: instance, protocol, epoch.
     """
     members = group["members"]
     is_shown = {

@@ -160,10 +160,7 @@ class ConsumerGroup:
         return saved.epoch <= saved.assignment_epoch and at_target == len(saved.members)
 
     def state_name(self) -> str:
-        """Return the group's state, as Kafka's tools name it.
-
-        One of Empty, Assigning, Reconciling and Stable.
-        """
+        """Return the state in Kafka's words: Empty, Assigning, Reconciling or Stable."""
         if self.is_empty():
             return "Empty"
         if self.saved.epoch > self.saved.assignment_epoch:

@@ -215,11 +215,11 @@ def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
 def with_unrevoked(
     turn: Turn, group: ClassicGroup, members: list[UpgradedMember]
 ) -> list[UpgradedMember]:
-    """Return classic members with what they own by their subscription and nobody is assigned.
+    """Return the members, each also with the partitions that it claims and nobody is assigned.
 
-    An assignment took it away, but the member may not know that yet. Of two that claim a partition,
-    the one of the later generation has it. Errors: UNKNOWN_SERVER_ERROR for a partition that is
-    assigned twice, as in Kafka.
+    An assignment took such a partition away, but the member may not know that yet. Of two members
+    that claim a partition, the one of the later generation has it.
+    Errors: UNKNOWN_SERVER_ERROR for a partition that is assigned twice, as in Kafka.
     """
     owners: dict[IdPartition, str] = {}
     for upgraded in members:

@@ -20,9 +20,9 @@ class Overlap(NamedTuple):
 
     @property
     def rightful_or_none(self) -> str | None:
-        """The one member with the highest generation.
+        """The one member with the highest generation; None if several members share it.
 
-        None if several members claim in that generation: then no member may keep the partition.
+        In that case no member may keep the partition.
         """
         (member, highest), (_, next_highest) = self.claims[:2]
         return member if highest > next_highest else None

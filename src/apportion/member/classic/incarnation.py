@@ -100,7 +100,7 @@ class Incarnation:
     def metadata_delay_ms(self) -> int:
         """Return a classic member's wait before its next Metadata request; 0 while syncing.
 
-        Else metadata.max.age.ms at the most, and less where a change is expected.
+        Otherwise the wait is metadata.max.age.ms at the most, less where a change is expected.
         """
         settings = self._settings
         if self.state is MembershipState.SYNCING:

@@ -212,8 +212,8 @@ class Application(Client):
     def work_ms(self, mean_ms: int) -> int:
         """Draw how long a piece of work takes; ten times as long while the application is slow.
 
-        Otherwise at most four times the mean and a third of the rebalance timeout: a healthy
-        application gives up partitions in time.
+        Otherwise it takes at most four times the mean and a third of the rebalance timeout: a
+        healthy application gives up partitions in time.
         """
         duration_ms = 1 + min(
             int(self.rng.expovariate(1.0) * mean_ms),

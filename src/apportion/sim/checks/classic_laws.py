@@ -314,8 +314,8 @@ class ClassicGroupChecker:
         """Check that no two members of the newest synced generation use one partition.
 
         A member of an older generation (a static member that did not rejoin, or one that was
-        removed) may not know it yet. The sink's fences and the coordinator refuse its owner's
-        writes and commits.
+        removed) may not have learned of the newest one. The sink's fences and the coordinator
+        refuse its owner's writes and commits.
         """
         newest = 0 if group.saved is None else group.saved.generation
         owner: dict[TopicIdPartition, str] = {}

@@ -1,8 +1,8 @@
 """Checks consumer groups (KIP-848) from step to step: epochs, removals, fencing, exclusive use.
 
 `consumer_laws.py` has the laws of one group at one moment. Here are those that need its history:
-what the group was, what its members were told, and which heartbeats were processed. All times are
-of the broker's monotonic clock.
+what the group was, which responses its members got, and which heartbeats were processed. All times
+are of the broker's monotonic clock.
 """
 
 from collections import deque
@@ -246,8 +246,8 @@ class ConsumerGroupChecker:
     def check_in_use(self, group: ConsumerGroup, owner: PartitionOwner, topics: Topics) -> None:
         """Check that an application uses only what its member has: no other can have it.
 
-        A member that was removed may not know it yet. The sink's fences and the coordinator refuse
-        its owner's writes and commits.
+        A removed member may not have learned of its removal. The sink's fences and the coordinator
+        refuse its owner's writes and commits.
         """
         incarnation, partitions = owner.in_use
         if not partitions or not owner.is_up:

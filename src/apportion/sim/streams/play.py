@@ -214,7 +214,7 @@ class _Player:
     def _check_served(self, step: UpgradeStep) -> None:
         """Check the law `always-served`: no task was without an owner for longer than allowed.
 
-        With faults, or with instances that failed by themselves, nothing is promised.
+        The law is not checked with faults, or when an instance failed by itself.
         """
         rehearsal = self.rehearsal
         if not step.died and not rehearsal.faults and step.unowned_ms > rehearsal.max_unowned_ms:
