@@ -177,7 +177,7 @@ class Shard:
         return self._deadlines.next_at()
 
     def step(self, event: ShardEvent, now: Instant) -> list[ShardAction]:
-        """Return what follows from an event: records to append, and behind them the responses.
+        """Return the actions that follow from an event: records to append, then responses.
 
         The event is a request to the group coordinator, a closed connection, a due deadline or
         changed topics. The broker steps the shard of the `__consumer_offsets` partition that has

@@ -182,7 +182,7 @@ class Coordinators:
             self._arm(hosted, from_ms)
 
     def confirm(self) -> None:
-        """Keep what the coordinator shards have done, because the node's unit of work succeeded.
+        """Keep the changes of the coordinator shards, because the node's unit of work succeeded.
 
         A unit of work is a part of a step that is done as a whole or undone.
         """

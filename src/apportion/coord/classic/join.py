@@ -343,7 +343,7 @@ def park_join(
 
 
 def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
-    """Return a classic group's member with what its JoinGroup says; it is in no group yet."""
+    """Return a new member with the metadata of its JoinGroup, not in the group yet."""
     member = ClassicGroupMember(
         member_id, request.body.group_instance_id, request.caller, request.body.protocol_type
     )

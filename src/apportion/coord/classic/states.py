@@ -1,4 +1,4 @@
-"""The states of a classic group, and which may follow which.
+"""The states of a classic group, and the transitions between them.
 
 The problem: the classic protocol moves a group from one generation to the next as a whole. No
 member may use the assignment of a new generation before all know it, and a member that has died may

@@ -47,7 +47,7 @@ class Reader(Application):
             )
 
     def _poll(self) -> Script:
-        """Adopt the newest target assignment, then read; what one poll of a consumer does."""
+        """Adopt the newest target assignment, then read, as one poll of a consumer does."""
         view = self.member.view()
         if view.incarnation != self._incarnation:
             self._positions, self._committed, self._incarnation = {}, {}, view.incarnation

@@ -227,7 +227,7 @@ class InvariantChecker:
         self._check_rebuilt(self._shards())
 
     def _check_rebuilt(self, shards: list[Shard]) -> None:
-        """Check shards that a broker loaded: what replies have shown must be there."""
+        """Check that the shards of a restarted broker have all that replies have shown."""
         now_ms = self._mono_ms()
         self.shard_rebuilds += 1
         for shard in shards:

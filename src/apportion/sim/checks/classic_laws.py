@@ -377,7 +377,7 @@ def may_commit(
 
 
 def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
-    """Yield what keeps a classic group from convergence.
+    """Yield a sentence for each reason why a classic group has not converged.
 
     A group has converged if it is stable and every subscribed partition is assigned.
     """

@@ -136,7 +136,7 @@ class OffsetChecker:
             self._note_written(topics, body)
 
     def check_recovered(self, shards: Iterable[Shard], node: Node) -> None:
-        """Check a broker that loaded its logs: what stood in a reply is there.
+        """Check the offsets of a restarted broker: all that was in a reply is still there.
 
         Anything else may be lost.
         """
