@@ -119,8 +119,5 @@ class Machine(Protocol[E, A]):
         ...
 
     def wake_at(self) -> int | None:
-        """Return the monotonic millisecond at which the machine needs a `Tick`.
-
-        None while it waits for nothing.
-        """
+        """Return the monotonic millisecond at which the machine needs a `Tick`; None for never."""
         ...

@@ -1,7 +1,7 @@
 """Rule of sticky assignors: an owner with a quota keeps its first partitions.
 
-An owner is a member for `uniform.py`, and a pair (member, topic) for
-`heterogeneous.py`; -1 means none.
+An owner is a member for `uniform.py`, and a pair (member, topic) for `heterogeneous.py`; -1 means
+none.
 """
 
 from collections.abc import Iterator

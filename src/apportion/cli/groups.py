@@ -61,10 +61,7 @@ def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
 
 
 def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = False) -> int:
-    """Print the group's members with their partitions, and its offsets with their lag.
-
-    Return the exit code.
-    """
+    """Print the group's members with partitions, its offsets and lag; return the exit code."""
 
     def read(cluster: Cluster) -> tuple[Any, Parts]:
         """Read the group; return it for --json and as tables of members and offsets."""
@@ -87,7 +84,7 @@ def group_names(
 ) -> list[str]:
     """Return the names of groups that begin with `prefix`, in order, for Tab's completions.
 
-    None where the cluster does not answer at once.
+    The answer is None if the cluster does not reply at once.
     """
     try:
         cluster = Cluster(bootstrap, timeout_ms=COMPLETION_TIMEOUT_MS)
@@ -114,10 +111,7 @@ def group_names(
 def _print_report(
     bootstrap: str, timeout_ms: int, read: Callable[[Cluster], tuple[Any, Parts]], as_json: bool
 ) -> int:
-    """Print what `read` returns of the cluster, as JSON or as tables, for `apportion groups`.
-
-    Returns the exit code.
-    """
+    """Print what `read` returns of the cluster, as JSON or as tables; return the exit code."""
     try:
         cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
     except ValueError as error:
@@ -168,7 +162,7 @@ def _list_groups(cluster: Cluster) -> list[dict[str, str]]:
 def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
     """Return the report of `groups describe` on a group of any type.
 
-    Of share and Streams groups it has the offsets alone.
+    The report on a share or Streams group has the offsets alone.
     """
     try:
         # KIP-848's description first: it alone has epochs, and the error for other types says which
@@ -334,9 +328,9 @@ def _owned(owns: dict[str, list[int]]) -> str:
 
 
 def _members(group: dict[str, Any]) -> Table:
-    """Return the table of the group's members that `groups describe` prints.
+    """Return the table of the group's members, for `groups describe`.
 
-    Instance, protocol and epoch have a column only if some member's value is worth one.
+    Columns in which no member has anything to show are left out: instance, protocol, epoch.
     """
     members = group["members"]
     is_shown = {

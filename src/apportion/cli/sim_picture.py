@@ -57,7 +57,7 @@ class Axis(NamedTuple):
 def picture(
     scenario: Scenario, outcome: Outcome, changes: Sequence[OwnershipChange], width: int
 ) -> list[Text]:
-    """Return the lines of the picture of owners over time that `apportion sim --seed` prints.
+    """Return the lines of the picture of owners over time.
 
     Each line is at most `width` wide if that leaves LEAST_COLUMNS.
     """

@@ -98,7 +98,7 @@ def _may_be_streams(group: ListedGroup) -> bool:
 
 
 def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
-    """Return the report on a Streams group now, for `apportion streams describe`.
+    """Return the report on a Streams group as it is now.
 
     bootstrap: for the error's text. Raises NoSuchGroup if there is no such group, NoStreamsGroup if
     it is not one of Kafka Streams on the classic protocol.

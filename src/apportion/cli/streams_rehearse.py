@@ -307,7 +307,7 @@ def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
 
 
 def _step_json(step: UpgradeStep) -> dict[str, Any]:
-    """Return one step of a rehearsed rolling bounce, for `streams rehearse --json`."""
+    """Return one step of the rehearsed upgrade, for `--json`."""
     fields_of_step = step._asdict()
     bounce = fields_of_step.pop("runs_as")
     return {

@@ -182,7 +182,7 @@ class PartitionLogs(NetworkClient):
         max_wait_ms: int,
         max_bytes: int = FETCH_BYTES,
     ) -> dict[TopicIdPartition, Fetch]:
-        """Fetch what can be read at these positions; wait up to `max_wait_ms` if nothing.
+        """Fetch records from these positions on; wait up to `max_wait_ms` while there are none.
 
         A partition whose leader did not answer is left out. For `Consumer.poll`.
         """

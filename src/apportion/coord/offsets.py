@@ -209,10 +209,7 @@ def _metadata_fits(turn: Turn, requested: OffsetCommitRequestPartition) -> bool:
 
 
 def fetch_offsets(turn: Turn, request: GroupRequest[OffsetFetchRequest]) -> None:
-    """Answer OffsetFetch with the committed offsets; -1 where there is none.
-
-    A group that does not exist has none.
-    """
+    """Answer OffsetFetch with the committed offsets; -1 where there is none, or no such group."""
     if request.version >= 8:
         groups = tuple(_fetch_group(turn, group, request.version) for group in request.body.groups)
         turn.reply(request.ticket, OffsetFetchResponse(groups=groups))

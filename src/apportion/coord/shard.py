@@ -177,7 +177,7 @@ class Shard:
         return self._deadlines.next_at()
 
     def step(self, event: ShardEvent, now: Instant) -> list[ShardAction]:
-        """Return what follows from an event: records to append, and behind them the responses.
+        """Return the actions that follow from an event: records to append, then responses.
 
         The event is a request to the group coordinator, a closed connection, a due deadline or
         changed topics. The broker steps the shard of the `__consumer_offsets` partition that has
@@ -200,7 +200,7 @@ class Shard:
         return turn.close()
 
     def _answer(self, turn: Turn, event: Arrived) -> None:
-        """Call the handler of a request to the group coordinator; answer a refusal with its error.
+        """Call the handler of a group request; answer a refusal with its error.
 
         The handler depends on the API, and for JoinGroup, ConsumerGroupHeartbeat and others on the
         type of the group.
@@ -230,8 +230,7 @@ class Shard:
     def _change_topics(self, turn: Turn, topics: Topics) -> None:
         """Use the cluster's new topics; delete committed offsets of the deleted ones.
 
-        The broker's group coordinator does so when topics change. Groups notice at their next
-        heartbeat.
+        A group sees the change at its next heartbeat.
         """
         before, self.topics = self.topics, topics
         turn.topics = topics
@@ -242,7 +241,7 @@ class Shard:
                 offsets.delete_topic_offsets(turn, name)
 
     def _turn(self, now: Instant) -> Turn:
-        """Return the context of one step of the group coordinator: `turn` for its handlers.
+        """Return the context of one step of the shard: `turn` for its handlers.
 
         The turn gives them the groups and committed offsets (`ledger`), the deadlines, the parked
         requests (JoinGroup and SyncGroup that wait for other members) and `APPLY`, the functions by

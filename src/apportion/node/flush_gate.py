@@ -49,7 +49,7 @@ class FlushedFiles(Protocol):
         ...
 
     def on_flushed(self) -> None:
-        """Note that what was written before the last `unsynced_paths` is on the disk."""
+        """Note that all writes before the last `unsynced_paths` are on the disk."""
         ...
 
     def savepoint(self) -> Any:
@@ -57,7 +57,7 @@ class FlushedFiles(Protocol):
         ...
 
     def roll_back(self, savepoint: Any) -> None:
-        """Cut off what came after `savepoint`, and read the rest again from the files."""
+        """Cut off all writes after `savepoint`, and read the rest again from the files."""
         ...
 
 

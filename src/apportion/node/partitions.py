@@ -125,7 +125,7 @@ class Partition:
     def read(self, offset: int, max_bytes: int) -> memoryview:
         """Return whole batches of the partition from `offset` up to the high watermark, for Fetch.
 
-        None at its end. max_bytes: the first batch may exceed it.
+        The result is empty at the partition's end. max_bytes: the first batch may exceed it.
         Errors: OFFSET_OUT_OF_RANGE.
         """
         # Up to the log's end: between the high watermark and the end there are records, they are

@@ -173,7 +173,7 @@ class BrokerSettings:
     def named(self) -> dict[str, str]:
         """Return every setting by Kafka's name, its value as Kafka writes it, for DescribeConfigs.
 
-        "" stands for one that leaves the value to another setting.
+        The value "" leaves the setting to another one.
         """
         values = {
             each.name: getattr(self, each.name) for each in fields(self) if each.name != "group"

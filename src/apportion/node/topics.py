@@ -224,10 +224,7 @@ class TopicService:
         self._wrote()
 
     def auto_create_or_none(self, name: str, fresh: bytes) -> Topic | None:
-        """Create a topic that a Metadata request names, with default settings.
-
-        Returns None if the name is not allowed.
-        """
+        """Create a topic that Metadata names, with defaults; None if the name is not allowed."""
         if name == OFFSETS_TOPIC:
             return self.ensure_offsets_topic(fresh)
         # There are no transactions and no share groups that would use them.

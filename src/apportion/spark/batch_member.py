@@ -225,7 +225,7 @@ class BatchMember:
             return cast("T", end.value)
 
     def _read_writer_report(self, previous: Span) -> WriterReport:
-        """Return what the writers reported about the batch of this span."""
+        """Return the writers' report about the batch of this span."""
         report = handover.read_reports(previous)
         self._has_stale_reports = self._has_stale_reports or report != NO_REPORT
         self._last_report = report

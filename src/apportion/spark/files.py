@@ -285,8 +285,8 @@ def remove_part_files(files: PartFileWriter, paths: Iterable[str]) -> None:
 def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
     """Delete files of a Delta table that no commit refers to; return the paths that were deleted.
 
-    Called where a batch is not committed, and by `delta.clean`, which finds later what the
-    storage refuses to delete now.
+    Called where a batch is not committed, and by `delta.clean`, which finds later what the storage
+    refuses to delete now.
     """
     deleted = []
     for path in paths:

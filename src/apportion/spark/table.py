@@ -78,9 +78,9 @@ class TableAttempt:
     def on_existing_or_none(
         cls, path: str, storage_options: Mapping[str, str] | None
     ) -> "TableAttempt | None":
-        """Return a fresh snapshot of the table at `path`, to read its fences.
+        """Return a snapshot of the table at `path`, to read its fences; None if there is none.
 
-        None if there is no table yet. Raises OSError or ValueError where there can be none.
+        Raises OSError or ValueError where there can be none.
         """
         options = dict(storage_options or {})
         if isfile(_local_or_none(path) or ""):

@@ -337,16 +337,13 @@ def park_join(
     member: ClassicGroupMember,
     request: GroupRequest[JoinGroupRequest],
 ) -> None:
-    """Park a classic member's JoinGroup until the rebalance completes.
-
-    An earlier one of the same member gets REBALANCE_IN_PROGRESS.
-    """
+    """Park a member's JoinGroup; answer an earlier one of the member with REBALANCE_IN_PROGRESS."""
     before = group.live.park_join(member, turn.park(request))
     fail_pending_join(turn, before, Code.REBALANCE_IN_PROGRESS, member.member_id)
 
 
 def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
-    """Return a classic group's member with what its JoinGroup says; it is in no group yet."""
+    """Return a new member with the metadata of its JoinGroup, not in the group yet."""
     member = ClassicGroupMember(
         member_id, request.body.group_instance_id, request.caller, request.body.protocol_type
     )

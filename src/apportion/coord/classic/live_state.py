@@ -43,7 +43,7 @@ class ClassicGroupMember:
     def __init__(
         self, member_id: str, instance_id: str | None, caller: Caller, protocol_type: str
     ) -> None:
-        """Create a classic group's member from the sender of its JoinGroup."""
+        """Create a member from the sender of its JoinGroup."""
         self.member_id = member_id
         self.instance_id = instance_id
         self.client_id = caller.client_id
@@ -171,7 +171,7 @@ class ClassicGroupLiveState:
             self.pending_syncs[new.member_id] = None
 
     def update_protocols(self, member: ClassicGroupMember, protocols: Protocols) -> None:
-        """Set the assignors that a classic group's member supports."""
+        """Set the assignors that a member supports."""
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)
@@ -189,13 +189,13 @@ class ClassicGroupLiveState:
         return ticket
 
     def start_generation(self) -> None:
-        """Begin the classic group's next generation, with its assignor chosen."""
+        """Begin the group's next generation, with its assignor chosen."""
         self.generation += 1
         self.is_restored = False
         self.capture_metadata()
 
     def capture_metadata(self) -> None:
-        """Keep the subscriptions with which a classic group's generation began."""
+        """Keep the subscriptions with which the generation began."""
         # OffsetDelete and the expiry of offsets ask for the topics of the generation, not for those
         # of a member that has sent its next JoinGroup already. They are decoded on the first such
         # question.
@@ -209,7 +209,7 @@ class ClassicGroupLiveState:
         return self.waiting_join_count == len(self.members) and not self.pending_joins
 
     def select_protocol(self) -> str:
-        """Return the assignor that the classic group's members would choose now."""
+        """Return the assignor that the group's members would choose now."""
         return select_protocol(
             [name for name, _ in member.protocols] for member in self.members.values()
         )

@@ -19,7 +19,7 @@ class Beat:
     """One heartbeat. None (-1 for the timeout) means: unchanged.
 
     `epoch` is a member epoch, JOINING, LEAVING or AWAY.
-    classic: what only JoinGroup says; None in a heartbeat of the consumer protocol.
+    classic: the metadata that only JoinGroup has; None in a heartbeat of the consumer protocol.
     """
 
     group_id: str

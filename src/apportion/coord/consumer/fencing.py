@@ -89,9 +89,9 @@ def is_epoch_valid(member: ConsumerGroupMember, epoch: int, owned: frozenset[int
 
 
 def is_state_known(member: ConsumerGroupMember, owned: frozenset[int] | None) -> bool:
-    """Return whether this coordinator understands a consumer group member's saved state.
+    """Return whether the member's state is known here, or the member owns nothing.
 
-    If a newer coordinator wrote it, the member must own nothing.
+    A newer coordinator may have written a state that this one does not know.
     """
     # A state that is not understood may mean that the member is giving units up. If it owns
     # nothing, nothing can be used twice.

@@ -132,7 +132,7 @@ def is_blank(text: str) -> bool:
 def new_member_id(fresh: bytes) -> str:
     """Return a random member id in Kafka's form, for requests that may come without an id.
 
-    These are ConsumerGroupHeartbeat version 0 and JoinGroup. The id is 16 random bytes in URL-safe
+    ConsumerGroupHeartbeat version 0 and JoinGroup may. The id is 16 random bytes in URL-safe
     base64, without a leading dash, which command-line tools would take for an option.
     """
     text = urlsafe_b64encode(fresh).decode().rstrip("=")

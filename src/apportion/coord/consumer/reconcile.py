@@ -113,7 +113,7 @@ def reconcile(
 
 
 def is_still_using(owned: Set[U] | None, units: Mapping[U, int]) -> bool:
-    """Return whether the member may still use one of `units`, by what it says it owns."""
+    """Return whether the member may still use one of `units`, by the units it says it owns."""
     return bool(units) and (owned is None or any(unit in owned for unit in units))
 
 

@@ -56,7 +56,7 @@ class ConsumerGroupMember:
     )
 
     def __init__(self, member_id: str) -> None:
-        """Create a consumer group's member without metadata or an assignment."""
+        """Create a member without metadata or an assignment."""
         self.member_id = member_id
         self.metadata: ConsumerGroupMemberMetadataValue = NO_METADATA
         self.epoch = 0
@@ -160,10 +160,7 @@ class ConsumerGroup:
         return saved.epoch <= saved.assignment_epoch and at_target == len(saved.members)
 
     def state_name(self) -> str:
-        """Return the group's state, as Kafka's tools name it.
-
-        One of Empty, Assigning, Reconciling and Stable.
-        """
+        """Return the state in Kafka's words: Empty, Assigning, Reconciling or Stable."""
         if self.is_empty():
             return "Empty"
         if self.saved.epoch > self.saved.assignment_epoch:
@@ -184,7 +181,7 @@ class ConsumerGroup:
         return None if self.subscribes_to(topic) else committed_ms
 
     def assignor(self, configured: tuple[str, ...]) -> str:
-        """Return the server-side assignor that most of the consumer group's members ask for.
+        """Return the server-side assignor that most members ask for.
 
         The first configured one (`group.consumer.assignors`) wins a tie, and is used if nobody
         asks.
@@ -194,7 +191,7 @@ class ConsumerGroup:
         return max(configured, key=lambda name: (votes.get(name, 0), -configured.index(name)))
 
     def static_member_or_none(self, instance_id: str) -> ConsumerGroupMember | None:
-        """Return the consumer group's member that has the group instance id."""
+        """Return the static member that has the group instance id; None if there is none."""
         member_id = self.saved.instances.get(instance_id)
         return None if member_id is None else self.saved.members.get(member_id)
 

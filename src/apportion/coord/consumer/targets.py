@@ -86,7 +86,7 @@ class TopicLayout(NamedTuple):
 
 
 def retarget(turn: Turn, group: ConsumerGroup) -> None:
-    """Compute a consumer group's target assignment for its epoch by its assignor; save it.
+    """Compute the target assignment for the group's epoch by its assignor, and save it.
 
     Only members whose target changed get a record; a new member gets one even if it is empty.
     """

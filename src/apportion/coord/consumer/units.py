@@ -142,7 +142,7 @@ class UnitNumbering:
 def _epochs_of(part: PartitionsWithEpochs, epoch: int) -> Iterable[int]:
     """Return the epoch at which each partition was assigned, as an assignment record says.
 
-    A list of another length is ignored, and all have `epoch`.
+    If the record's list has another length, every partition has `epoch`.
     """
     epochs = part.assignment_epochs
     return (

@@ -136,10 +136,7 @@ def plan_batch(previous: Span, inputs: PlanInput) -> BatchPlan:
 
 
 def known_position(previous: Span, inputs: PlanInput, partition: TopicIdPartition) -> int | None:
-    """Return the next offset of a partition, by the last micro-batch or the group's commits.
-
-    None if neither has one.
-    """
+    """Return a partition's next offset, by the last micro-batch or the group's commits, or None."""
     last_end = previous.end_or_none(partition)
     if last_end is not None and partition in inputs.kept:
         return last_end

@@ -100,7 +100,7 @@ class Incarnation:
     def metadata_delay_ms(self) -> int:
         """Return a classic member's wait before its next Metadata request; 0 while syncing.
 
-        Else metadata.max.age.ms at the most, and less where a change is expected.
+        Otherwise the wait is metadata.max.age.ms at the most, less where a change is expected.
         """
         settings = self._settings
         if self.state is MembershipState.SYNCING:
@@ -375,8 +375,8 @@ class Incarnation:
         """Revoke what may not be kept while rejoining; return the offer to the owner.
 
         Under the eager protocol that is everything, under the cooperative one the topics that are
-        no longer subscribed (KIP-429). Raises Refused with the fatal error, if there
-        is one, once the owner uses no partition.
+        no longer subscribed (KIP-429). Raises Refused with the fatal error, if there is one, once
+        the owner uses no partition.
         """
         if self.fatal is not None and not self.ownership.owned:
             raise Refused(*self.fatal)

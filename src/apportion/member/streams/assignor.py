@@ -201,8 +201,8 @@ class StreamsAssignor:
     def _offset_sums_to_report(self) -> Mapping[TaskId, int]:
         """Return the task offset sums for JoinGroup.
 
-        Tasks that ran in an earlier incarnation no longer run.
-        Cooperative members of 2.4 and 2.5 report running tasks by their owned partitions alone.
+        Tasks that ran in an earlier incarnation no longer run. Cooperative members of 2.4 and 2.5
+        report running tasks by their owned partitions alone.
         """
         has_sums = (
             self.settings.release.newest_version >= OFFSET_SUMS_SINCE

@@ -31,7 +31,7 @@ class Reader(Application):
     group = "readers"
 
     def script(self) -> Script:
-        """Poll as a plain consumer does, until the simulated process ends."""
+        """Poll as a plain consumer does, until the process ends."""
         self._names: dict[TopicId, str] = {}
         self._positions: dict[TopicIdPartition, int] = {}
         self._committed: dict[TopicIdPartition, int] = {}
@@ -47,7 +47,7 @@ class Reader(Application):
             )
 
     def _poll(self) -> Script:
-        """Adopt the newest target assignment, then read; what one poll of a consumer does."""
+        """Adopt the newest target assignment, then read, as one poll of a consumer does."""
         view = self.member.view()
         if view.incarnation != self._incarnation:
             self._positions, self._committed, self._incarnation = {}, {}, view.incarnation
@@ -59,7 +59,7 @@ class Reader(Application):
         yield from self._advance()
 
     def _adopt_target(self) -> Script:
-        """Adopt the target assignment of the simulated consumer's member.
+        """Adopt the target assignment of the consumer's member.
 
         Commit and release the revoked partitions, then read the new ones from their committed
         offsets.
@@ -104,7 +104,7 @@ class Reader(Application):
                 )
 
     def _advance(self) -> Script:
-        """Read to the end of every log, and commit now and then, as a simulated consumer."""
+        """Read to the end of every log, and commit now and then."""
         for partition in [
             partition for partition in self.in_use.partitions if partition not in self._positions
         ]:
@@ -123,7 +123,7 @@ class Reader(Application):
             yield from self._try_to_commit()
 
     def _try_to_commit(self) -> Script:
-        """Commit the simulated consumer's positions that have changed.
+        """Commit the consumer's positions that have changed.
 
         A refused commit means that the member lost the partitions, so it is not tried again.
         """

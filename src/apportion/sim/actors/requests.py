@@ -70,7 +70,7 @@ def send_until_accepted(
     read: Callable[[Any], tuple[Code, Any]],
     until_ms: int,
 ) -> Script:
-    """Send a simulated process's request until it is accepted; return the answer's value.
+    """Send a process's request until it is accepted; return the answer's value.
 
     Accepted is an answer with the error code NONE.
     read: returns the error code of an answer, and its value. `member.reactions` says which codes
@@ -103,7 +103,7 @@ def send_until_accepted(
 def as_member(
     application: PartitionOwner, incarnation: int, send: Callable[[Membership, int], Script]
 ) -> Script:
-    """Send a simulated member's request with its id and epoch; again if the epoch changes.
+    """Send a member's request with its id and epoch; again if the epoch changes.
 
     incarnation: of the member that may send it. 0 sends it without a member, as tools do.
     """

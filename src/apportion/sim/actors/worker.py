@@ -76,7 +76,7 @@ class Worker(Application):
         self._sink, self._first = sink, first
 
     def script(self) -> Script:
-        """Run the simulated query, batch by batch, until the process ends."""
+        """Run the query, batch by batch, until the process ends."""
         if self.is_replaced:
             self.is_replaced = False
             self._checkpoints += 1
@@ -123,7 +123,7 @@ class Worker(Application):
         return max(IDLE_MS, self.simulation.scenario.batch_ms)
 
     def _write(self, batch: Span, incarnation: int) -> Script:
-        """Write the simulated query's batch to its sink and mark it done.
+        """Write the query's batch to its sink and mark it done.
 
         A batch without rows that asks for the sinks is answered with the sink's name.
         """
@@ -152,7 +152,7 @@ class Worker(Application):
         self.checkpoint.done = batch
 
     def _check_continuity(self, previous: Span, following: Span) -> None:
-        """Check that the simulated query reads no offset again that its previous batch has read.
+        """Check that the query reads no offset again that its previous batch has read.
 
         A span has the offset ranges of one micro-batch. It may start later than the previous one
         ended, where another query of the group has read a partition in between.
@@ -166,10 +166,7 @@ class Worker(Application):
                 )
 
     def _run_rule(self, generator: QueryGenerator[Any]) -> Script:
-        """Run a part of the batch planner for the simulated query: answer each query it yields.
-
-        Return the part's result.
-        """
+        """Run a part of the batch planner, answer each query it yields, and return its result."""
         try:
             query = next(generator)
             while True:
@@ -215,7 +212,7 @@ class Worker(Application):
         return {topic.name: topic for topic in topics}
 
     def _describe_share(self) -> Script:
-        """Describe the assignment of the simulated query's group, as the Spark source does.
+        """Describe the assignment of the query's group, as the Spark source does.
 
         During a migration (KIP-848) a classic member may be in a consumer group, where
         DescribeGroups finds nothing.

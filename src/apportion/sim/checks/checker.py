@@ -77,10 +77,7 @@ class InvariantChecker:
             self.offsets.before_commit(self._shards(), event.request)
 
     def after_step(self, event: Any) -> None:
-        """Check the laws after a step of the simulated broker over `event`.
-
-        None stands for the broker's start.
-        """
+        """Check the laws after a step of the broker over `event`, or after its start (None)."""
         # After a start there is no event, and everything that was checked before belongs to the
         # lost process.
         if event is None:
@@ -125,7 +122,7 @@ class InvariantChecker:
         )
 
     def reply_sent(self, request: Any, body: Any, since_ms: int) -> None:
-        """Note a reply of the simulated broker: later crashes must not undo what it says."""
+        """Note a reply of the broker: later crashes must not undo what it says."""
         if body.__class__ in CLASSIC_RESPONSES:
             self.classic_groups.reply_sent(request, body, since_ms)
             if body.error_code in (Code.NONE, Code.REBALANCE_IN_PROGRESS):
@@ -230,7 +227,7 @@ class InvariantChecker:
         self._check_rebuilt(self._shards())
 
     def _check_rebuilt(self, shards: list[Shard]) -> None:
-        """Check shards that a simulated broker loaded: what replies have shown must be there."""
+        """Check that the shards of a restarted broker have all that replies have shown."""
         now_ms = self._mono_ms()
         self.shard_rebuilds += 1
         for shard in shards:

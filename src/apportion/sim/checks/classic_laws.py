@@ -264,7 +264,7 @@ class ClassicGroupChecker:
                 owner[topic, partition] = member.member_id
 
     def _check_moves(self, group: ClassicGroup) -> None:
-        """Check that a sticky leader of a simulated group moved no partition without need."""
+        """Check that a sticky leader moved no partition without need."""
         assert group.saved is not None
         for why in needless_moves(group.saved):
             raise LawBroken(
@@ -314,8 +314,8 @@ class ClassicGroupChecker:
         """Check that no two members of the newest synced generation use one partition.
 
         A member of an older generation (a static member that did not rejoin, or one that was
-        removed) may not know it yet. The sink's fences and the coordinator refuse its owner's
-        writes and commits.
+        removed) may not have learned of the newest one. The sink's fences and the coordinator
+        refuse its owner's writes and commits.
         """
         newest = 0 if group.saved is None else group.saved.generation
         owner: dict[TopicIdPartition, str] = {}
@@ -377,7 +377,7 @@ def may_commit(
 
 
 def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
-    """Yield what keeps a classic group from convergence.
+    """Yield a sentence for each reason why a classic group has not converged.
 
     A group has converged if it is stable and every subscribed partition is assigned.
     """

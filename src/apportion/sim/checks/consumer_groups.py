@@ -1,8 +1,8 @@
 """Checks consumer groups (KIP-848) from step to step: epochs, removals, fencing, exclusive use.
 
 `consumer_laws.py` has the laws of one group at one moment. Here are those that need its history:
-what the group was, what its members were told, and which heartbeats were processed. All times are
-of the broker's monotonic clock.
+what the group was, which responses its members got, and which heartbeats were processed. All times
+are of the broker's monotonic clock.
 """
 
 from collections import deque
@@ -92,7 +92,7 @@ class ConsumerGroupChecker:
             self._max_shown_epoch[group_id] = max(self._max_shown_epoch.get(group_id, 0), epoch)
 
     def reply_sent(self, request: ConsumerGroupHeartbeatRequest, body: Any, since_ms: int) -> None:
-        """Note the reply to a simulated heartbeat; check that a fenced member deserved it."""
+        """Note the reply to a heartbeat; check that a fenced member deserved it."""
         member_id, code = request.member_id, Code.of(body.error_code)
         if code is Code.NONE:
             self.epoch_shown(request.group_id, body.member_epoch)
@@ -134,7 +134,7 @@ class ConsumerGroupChecker:
     def check_change(
         self, group: ConsumerGroup, topics: Topics, event: Any, now_ms: int
     ) -> int | None:
-        """Check a simulated consumer group after a step; return how far its epoch went up.
+        """Check a consumer group after a step; return how far its epoch went up.
 
         topics: of the coordinator now. A target assignment is checked against the topics from which
         it was computed: those of the step that changed it. Returns None without a change.
@@ -205,7 +205,7 @@ class ConsumerGroupChecker:
         return has_members
 
     def check_recovered(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Check a consumer group that a simulated broker loaded from its log.
+        """Check a consumer group that a broker loaded from its log.
 
         No member may be behind an epoch of a response to it: the law `durable`.
         """
@@ -246,7 +246,7 @@ class ConsumerGroupChecker:
     def check_in_use(self, group: ConsumerGroup, owner: PartitionOwner, topics: Topics) -> None:
         """Check that an application uses only what its member has: no other can have it.
 
-        A member that was removed may not know it yet. The sink's fences and the coordinator
+        A removed member may not have learned of its removal. The sink's fences and the coordinator
         refuse its owner's writes and commits.
         """
         incarnation, partitions = owner.in_use
@@ -303,7 +303,7 @@ class ConsumerGroupChecker:
     def _check_removal(
         self, group: ConsumerGroup, member_id: str, last: MemberSnapshot, event: Any, now_ms: int
     ) -> None:
-        """Check that a member vanished from a simulated consumer group for a reason, after a step.
+        """Check that a member vanished from a consumer group for a reason, after a step.
 
         last: its snapshot before the step. Reasons: it left, another process took its place, its
         session timed out, or it did not give up partitions within the rebalance timeout, counted
@@ -373,7 +373,7 @@ class ConsumerGroupChecker:
         )
 
     def _check_fenced(self, request: ConsumerGroupHeartbeatRequest, code: Code) -> None:
-        """Check that a fenced simulated member was removed, or lost more than one answer."""
+        """Check that a fenced member was removed, or lost more than one answer."""
         member_id = request.member_id
         lost = self._heartbeats_since_answer.get(member_id, 0) - 1
         if member_id not in self._removed and lost <= 1 and member_id in self._epochs_received:

@@ -205,10 +205,7 @@ def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
-    """Yield counters of a simulated consumer group that differ from a recount.
-
-    Yield the members without metadata as well.
-    """
+    """Yield a group's counters that differ from a recount, and members without metadata."""
     saved = group.saved
     subscribers: dict[str, int] = {}
     votes: dict[str, int] = {}

@@ -43,7 +43,7 @@ class OffsetChecker:
         self._before = {topic: dict(partitions) for topic, partitions in known.items()}
 
     def after_commit(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
-        """Check each offset that a simulated OffsetCommit has changed."""
+        """Check each offset that an OffsetCommit has changed."""
         for topic, partitions in committed_offsets(shards, request.group_id).items():
             old = self._before.get(topic, {})
             for partition, value in partitions.items():
@@ -136,7 +136,7 @@ class OffsetChecker:
             self._note_written(topics, body)
 
     def check_recovered(self, shards: Iterable[Shard], node: Node) -> None:
-        """Check a simulated broker that loaded its logs: what stood in a reply is there.
+        """Check the offsets of a restarted broker: all that was in a reply is still there.
 
         Anything else may be lost.
         """

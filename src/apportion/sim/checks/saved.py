@@ -111,7 +111,7 @@ def compact(
 def read_during_compaction(
     records: Sequence[CoordinatorRecord], read: int, cleaned: int
 ) -> list[CoordinatorRecord]:
-    """Return what a reader sees that had read `read` records when the first `cleaned` were cleaned.
+    """Return the records of a reader that had read `read` when the first `cleaned` were cleaned.
 
     A reader may see a record and miss the one that took it back before the next of that key
     (KAFKA-19862). Tombstones stay longer than any reader needs.

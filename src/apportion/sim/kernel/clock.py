@@ -133,9 +133,9 @@ class SimulatedProcess:
     """
 
     def __init__(self, simulation: Simulation, name: str) -> None:
-        """Create a simulated process that does not run yet, with clocks of its own.
+        """Create a process that does not run yet, with clocks of its own.
 
-        Their speed and their origin are drawn from its random stream.
+        The speed and the origin of the clocks are drawn from the process's random stream.
         """
         self.simulation = simulation
         self.name = name
@@ -160,7 +160,7 @@ class SimulatedProcess:
         return self._origin_ms + self.simulation.now_us * self._speed // 1_000_000_000
 
     def start_incarnation(self) -> None:
-        """Start the simulated process: begin an incarnation of it, not of a group membership."""
+        """Start the process: begin an incarnation of it, not of a group membership."""
         self.incarnation += 1
         self.is_up = True
         self.is_paused = False
@@ -187,7 +187,7 @@ class SimulatedProcess:
         return self.simulation.call_later(delay_us, self.deliver, self.incarnation, callback, *args)
 
     def pause(self, duration_us: int) -> None:
-        """Stop the simulated process for `duration_us`, as SIGSTOP or a long garbage collection."""
+        """Stop the process for `duration_us`, as SIGSTOP or a long garbage collection."""
         if self.is_up and not self.is_paused:
             self.is_paused = True
             self.simulation.write_trace(self.name, f"stands still for {duration_us // 1000} ms")
@@ -203,7 +203,7 @@ class SimulatedProcess:
                 self.deliver(of_incarnation, callback, *args)
 
     def shift_wall_clock(self, by_ms: int) -> None:
-        """Set the simulated process's wall clock forward; backward where `by_ms` is negative."""
+        """Set the process's wall clock forward; backward where `by_ms` is negative."""
         self._wall_ms += by_ms
 
     def microseconds_until(self, mono_ms: int) -> int:
@@ -222,10 +222,7 @@ class Timer:
         self._at_ms: int | None = None
 
     def set(self, mono_ms: int | None) -> None:
-        """Fire at `mono_ms` of the simulated process's clock, unless the timer is set earlier.
-
-        None changes nothing.
-        """
+        """Fire at `mono_ms` of the process's clock, unless set earlier; None changes nothing."""
         if mono_ms is not None and (self._at_ms is None or mono_ms < self._at_ms):
             self._at_ms = mono_ms
             self._process.call_later(

@@ -211,7 +211,7 @@ class StreamsCluster(SimulatedCluster):
             )
 
     def _record_change(self, thread: StreamThread) -> None:
-        """Record what a simulated stream thread runs now; check the laws of all times.
+        """Record the tasks that a stream thread runs now; check the laws of ALWAYS.
 
         The thread calls it whenever its tasks may have changed.
         """

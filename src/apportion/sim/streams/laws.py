@@ -32,7 +32,7 @@ StreamsGroupLaw = Callable[[StreamsGroup], Iterator[str]]
 def one_active(group: StreamsGroup) -> Iterator[str]:
     """Yield Streams tasks that are active in two threads at once, both of which are members.
 
-    A thread that was removed from the group may not know it yet, so it does not count.
+    A thread that was removed from the group may still run tasks, so it does not count.
     """
     owner: dict[TaskId, str] = {}
     for thread in group.threads:

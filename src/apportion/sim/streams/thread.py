@@ -77,7 +77,7 @@ class StreamThread(Application):
         on_change: Callable[["StreamThread"], None],
         **settings: Any,
     ) -> None:
-        """Make this simulated stream thread one of `instance`.
+        """Make this stream thread one of `instance`.
 
         on_change: called when its tasks may have changed. settings: fields of StreamsSettings.
         """
@@ -188,7 +188,7 @@ class StreamThread(Application):
     def _give_up(self, code: Code, why: str) -> None:
         """End the whole process, as Kafka Streams does when a thread fails for good.
 
-        Where waiting helps, the thread is started again instead.
+        If a new attempt can help, start the thread again instead.
         """
         if reaction("JoinGroup", code) is Reaction.RETRY_FOR_A_TIME:
             super()._give_up(code, why)
@@ -249,7 +249,7 @@ class StreamThread(Application):
     # the work of the tasks
 
     def script(self) -> Script:
-        """Poll as a simulated stream thread, until the process ends."""
+        """Poll as a stream thread, until the process ends."""
         self._names: dict[TopicId, str] = {}
         self._incarnation = 0
         while True:
