@@ -111,7 +111,9 @@ def learn_at_any_time(
     self._apply(lambda: self._incarnation.apply_metadata(lookup.names, topics), actions, now)
 
 
-def never_forgotten(self: Incarnation, response: JoinGroupResponse, silent_ms: int) -> bool:
+def never_forgotten(
+    self: Incarnation, response: JoinGroupResponse, silent_ms: int, unsettled_ms: int
+) -> bool:
     return False
 
 

@@ -56,8 +56,10 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         self._incarnation = Incarnation(settings, self._metadata, 0, ())
         self._refresh = MetadataRefresh()
         self._follow_up_at_ms = 0
-        # when the last request was sent that the coordinator has accepted
+        # when the last request was sent that showed the coordinator that the member is alive
         self._confirmed_at_ms = 0
+        # when the last request was sent whose response asked for no rebalance
+        self._settled_at_ms = 0
 
     def view(self) -> View:
         """Return a snapshot of the member; its epoch is the generation, -1 without one."""
@@ -187,11 +189,13 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     def _accept(self, response: MembershipResponse, actions: list[Action], now: Instant) -> None:
         """Apply the response to a classic member's request, which has no error."""
         silent_ms = now.mono_ms - self._confirmed_at_ms
+        unsettled_ms = now.mono_ms - self._settled_at_ms
         self._record_contact(now)
+        self._settled_at_ms = self._sent_at_ms
         if isinstance(response, JoinGroupResponse):
             # Checked before the response is applied, or the owner would be offered partitions
             # beside those that others may have taken over.
-            if self._incarnation.may_have_been_removed(response, silent_ms):
+            if self._incarnation.may_have_been_removed(response, silent_ms, unsettled_ms):
                 self._lose_membership(Code.UNKNOWN_MEMBER_ID, True, actions, now)
             else:
                 self._apply_join(response, actions, now)

@@ -21,6 +21,7 @@ from apportion.sim.actors.sink import Sink
 from apportion.sim.checks.classic_laws import ClassicGroupChecker, parked_tickets
 from apportion.sim.checks.consumer_groups import ConsumerGroupChecker
 from apportion.sim.checks.counters import RunCounters
+from apportion.sim.checks.member_snapshot import restarts_classic_session
 from apportion.sim.checks.offset_laws import OffsetChecker
 from apportion.sim.checks.replay import ReplayChecker
 from apportion.sim.kernel.clock import Simulation
@@ -125,13 +126,15 @@ class InvariantChecker:
         """Note a reply of the broker: later crashes must not undo what it says."""
         if body.__class__ in CLASSIC_RESPONSES:
             self.classic_groups.reply_sent(request, body, since_ms)
-            if body.error_code in (Code.NONE, Code.REBALANCE_IN_PROGRESS):
+            if restarts_classic_session(request, body.error_code):
                 self.consumer_groups.session_restarted(request.member_id, since_ms)
         self.offsets.reply_sent(self._topics(), request, body)
         if type(request) is ConsumerGroupDescribeRequest:
             for described in body.groups:
                 if described.error_code == Code.NONE:
-                    self.consumer_groups.epoch_shown(described.group_id, described.group_epoch)
+                    self.consumer_groups.epoch_described(
+                        described.group_id, described.group_epoch, since_ms
+                    )
         elif type(request) is ConsumerGroupHeartbeatRequest:
             self.consumer_groups.reply_sent(request, body, since_ms)
 

@@ -12,6 +12,7 @@ from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.errors import Code
 from apportion.machine import Arrived, Ticket
+from apportion.sim.checks.member_snapshot import restarts_classic_session
 from apportion.sim.checks.stickiness import needless_moves
 from apportion.sim.checks.subscriptions import (
     NamePartition,
@@ -80,9 +81,7 @@ class ClassicGroupChecker:
         """
         if type(request) is JoinGroupRequest:
             return
-        if body.error_code == Code.NONE or (
-            body.error_code == Code.REBALANCE_IN_PROGRESS and type(request) is HeartbeatRequest
-        ):
+        if restarts_classic_session(request, body.error_code):
             self._last_answer_ms[request.member_id] = max(
                 self._last_answer_ms.get(request.member_id, 0), received_ms
             )
