@@ -155,21 +155,6 @@ class Incarnation:
             self._settings, member_id, self.topics, owned, self._assigned_generation, reason
         )
 
-    def may_have_been_removed(
-        self, response: JoinGroupResponse, silent_ms: int, unsettled_ms: int
-    ) -> bool:
-        """Return whether others may own this member's partitions although the join was accepted.
-
-        A group under the consumer protocol (KIP-848) names no leader, and admits a member that it
-        has removed as a new member with the same id. So the claim cannot be trusted after more than
-        a session timeout without contact, or more than a rebalance timeout without a response that
-        asked for no rebalance. silent_ms, unsettled_ms: how long those responses are past.
-        """
-        had_generation = self.generation.number != NO_GENERATION
-        is_expired = silent_ms > self._settings.session_timeout_ms
-        is_late = unsettled_ms > self._settings.rebalance_timeout_ms
-        return had_generation and not response.leader and (is_expired or is_late)
-
     def apply_join(self, response: JoinGroupResponse) -> list[Note]:
         """Enter the generation of a JoinGroup response.
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from apportion.errors import Code, Refused
 from apportion.machine import Instant, Note, Tick
+from apportion.member.classic.contact import CoordinatorContact
 from apportion.member.classic.generation import NO_GENERATION
 from apportion.member.classic.incarnation import Incarnation
 from apportion.member.classic.metadata import MetadataRefresh, TopicMetadataCache
@@ -56,10 +57,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         self._incarnation = Incarnation(settings, self._metadata, 0, ())
         self._refresh = MetadataRefresh()
         self._follow_up_at_ms = 0
-        # when the last request was sent that showed the coordinator that the member is alive
-        self._confirmed_at_ms = 0
-        # when the last request was sent whose response asked for no rebalance
-        self._settled_at_ms = 0
+        self._contact = CoordinatorContact(settings)
 
     def view(self) -> View:
         """Return a snapshot of the member; its epoch is the generation, -1 without one."""
@@ -71,7 +69,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             incarnation.number,
             incarnation.ownership.target,
             incarnation.ownership.owned,
-            self._last_accepted_ms,
+            self._contact.accepted_ms,
             self._error,
         )
 
@@ -188,14 +186,15 @@ class ClassicMember(MemberMachine[ClassicSettings]):
 
     def _accept(self, response: MembershipResponse, actions: list[Action], now: Instant) -> None:
         """Apply the response to a classic member's request, which has no error."""
-        silent_ms = now.mono_ms - self._confirmed_at_ms
-        unsettled_ms = now.mono_ms - self._settled_at_ms
-        self._record_contact(now)
-        self._settled_at_ms = self._sent_at_ms
+        may_have_been_removed = self._contact.may_have_been_removed(now.mono_ms)
+        self._contact.record(now.mono_ms, self._sent_at_ms, is_settled=True)
         if isinstance(response, JoinGroupResponse):
-            # Checked before the response is applied, or the owner would be offered partitions
-            # beside those that others may have taken over.
-            if self._incarnation.may_have_been_removed(response, silent_ms, unsettled_ms):
+            # A group under the consumer protocol (KIP-848) names no leader, and admits a member
+            # that it has removed as a new member with the same id. Checked before the response is
+            # applied, or the owner would be offered partitions beside those that others may have
+            # taken over.
+            had_generation = self._incarnation.generation.number != NO_GENERATION
+            if had_generation and not response.leader and may_have_been_removed:
                 self._lose_membership(Code.UNKNOWN_MEMBER_ID, True, actions, now)
             else:
                 self._apply_join(response, actions, now)
@@ -205,12 +204,9 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         if isinstance(response, SyncGroupResponse) and self.state is MembershipState.SYNCING:
             self._apply_sync(response, actions, now)
 
-    def _record_contact(self, now: Instant) -> None:
-        self._last_accepted_ms, self._confirmed_at_ms = now.mono_ms, self._sent_at_ms
-
     def _rejoin_next_generation(self, request: MembershipRequest, now: Instant) -> None:
         """Rejoin after REBALANCE_IN_PROGRESS, keeping what is owned (KIP-429)."""
-        self._record_contact(now)
+        self._contact.record(now.mono_ms, self._sent_at_ms, is_settled=False)
         # Kafka acts on this code in a heartbeat only while the member is stable: the join that is
         # due anyway carries the reason.
         if isinstance(request, HeartbeatRequest):

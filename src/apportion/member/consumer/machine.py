@@ -56,6 +56,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._owned: MemberAssignment = ()
         self._heartbeats = HeartbeatBuilder(settings)
         self._interval_ms = 0
+        self._last_accepted_ms: int | None = None
         self._leaves_for_good = settings.instance_id is None
 
     def view(self) -> View:

@@ -18,7 +18,7 @@ from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscriptio
 from apportion.wire.records.consumer_serde import decode
 
 
-class UpgradedMember(NamedTuple):
+class UpgradeSnapshot(NamedTuple):
     """The epoch and the assignment with which a classic member came into its consumer group.
 
     contested: the partitions that it and other members said they owned.
@@ -33,7 +33,7 @@ class UpgradedMembers:
     """The classic members of all consumer groups, as they were when they came into them."""
 
     def __init__(self) -> None:
-        self._members: dict[str, UpgradedMember] = {}
+        self._members: dict[str, UpgradeSnapshot] = {}
 
     def add(self, group: ConsumerGroup, members: Iterable[str], topics: Topics) -> None:
         """Remember the members that have just come into the group, those that are classic.
@@ -48,7 +48,7 @@ class UpgradedMembers:
             contested = [
                 partition for partition in claims[member.member_id] if claimants[partition] > 1
             ]
-            self._members[member.member_id] = UpgradedMember(
+            self._members[member.member_id] = UpgradeSnapshot(
                 member.epoch, assigned_id_partitions(group, member), dict.fromkeys(contested)
             )
 
