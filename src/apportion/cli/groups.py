@@ -295,8 +295,8 @@ def _describe_consumer_group(cluster: Cluster, group_id: str) -> DescribedGroup:
         "ConsumerGroupDescribe",
         ConsumerGroupDescribeRequest(group_ids=(group_id,)),
         group_id,
-        read,
-        cluster.timeout_ms,
+        read=read,
+        timeout_ms=cluster.timeout_ms,
     )
 
 

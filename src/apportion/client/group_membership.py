@@ -98,9 +98,9 @@ class GroupMembership:
         self._last_logged, self._log_again_s = "", 0.0
         self._driver: ThreadDriver[Event, Action] = ThreadDriver(
             self._member,
-            self._perform,
-            self._publish,
-            self._record_crash,
+            perform=self._perform,
+            after_step=self._publish,
+            on_crash=self._record_crash,
             concurrent_calls=1 if protocol == "consumer" else CLASSIC_CONCURRENT_CALLS,
         )
 
@@ -344,7 +344,7 @@ class GroupMembership:
             case Lost(incarnation, lost):
                 self._record("lost", incarnation, lost, ())
             case Failed(code, why):
-                self._record("failed", self._status.incarnation, (), (), f"{code.name}: {why}")
+                self._record("failed", self._status.incarnation, (), (), why=f"{code.name}: {why}")
                 log.error("group %s: %s: %s", readable(self._group), code.name, readable(why))
             case Left():
                 self._record("left", self._status.incarnation, (), ())
@@ -366,6 +366,7 @@ class GroupMembership:
         incarnation: int,
         revoked: MemberAssignment,
         added: MemberAssignment,
+        *,
         why: str = "",
     ) -> None:
         epoch = self._member.view().epoch

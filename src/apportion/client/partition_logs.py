@@ -72,7 +72,7 @@ class PartitionLogs(NetworkClient):
             failure = self._for_each_leader(
                 missing,
                 lambda node, leaders: self._list_offsets(
-                    node, leaders, timestamp, offsets, retry_timer.left_ms()
+                    node, leaders, timestamp, offsets=offsets, timeout_ms=retry_timer.left_ms()
                 ),
             )
             missing = dict.fromkeys(each for each in missing if each not in offsets)
@@ -91,6 +91,7 @@ class PartitionLogs(NetworkClient):
         node: int,
         leaders: dict[TopicIdPartition, Leader],
         timestamp: int,
+        *,
         offsets: dict[TopicIdPartition, int],
         timeout_ms: int,
     ) -> Refused | None:
@@ -204,8 +205,8 @@ class PartitionLogs(NetworkClient):
                         partition: (positions[partition], each)
                         for partition, each in leaders.items()
                     },
-                    wait_ms,
-                    max_bytes,
+                    wait_ms=wait_ms,
+                    max_bytes=max_bytes,
                 )
             )
 
@@ -220,6 +221,7 @@ class PartitionLogs(NetworkClient):
         self,
         node: int,
         positions: dict[TopicIdPartition, tuple[int, Leader]],
+        *,
         wait_ms: int,
         max_bytes: int,
         end: int | None = None,
@@ -307,9 +309,9 @@ class PartitionLogs(NetworkClient):
                 fetch = self._fetch(
                     leader.node_id,
                     {partition: (position, leader)},
-                    RANGE_FETCH_WAIT_MS,
-                    fetch_bytes,
-                    end,
+                    wait_ms=RANGE_FETCH_WAIT_MS,
+                    max_bytes=fetch_bytes,
+                    end=end,
                 )[partition]
             except Disconnected as error:
                 self.forget_leader(partition)

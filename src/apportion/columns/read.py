@@ -50,7 +50,11 @@ def to_arrow(
     DecodeError with the topic, the partition and the offset.
     """
     reader = _Reader(
-        topic, partition, OffsetRange(from_offset, before_offset), include_headers, rows_per_batch
+        topic,
+        partition,
+        OffsetRange(from_offset, before_offset),
+        include_headers=include_headers,
+        max_rows=rows_per_batch,
     )
     try:
         for buffer in (
@@ -73,6 +77,7 @@ class _Reader:
         topic: str,
         partition: int,
         offset_range: OffsetRange,
+        *,
         include_headers: bool,
         max_rows: int,
     ) -> None:

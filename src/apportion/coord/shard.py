@@ -249,12 +249,12 @@ class Shard:
         the consumer protocol, it becomes a classic group.
         """
         return Turn(
-            self.ledger,
-            self._deadlines,
-            self.settings,
-            self.topics,
-            now,
-            APPLY,
-            self._parked,
-            downgrade.downgrade_if_last_consumer_left,
+            ledger=self.ledger,
+            deadlines=self._deadlines,
+            settings=self.settings,
+            topics=self.topics,
+            now=now,
+            apply=APPLY,
+            parked=self._parked,
+            on_members_leaving=downgrade.downgrade_if_last_consumer_left,
         )

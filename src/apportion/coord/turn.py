@@ -52,6 +52,7 @@ class Turn:
 
     def __init__(
         self,
+        *,
         ledger: Ledger,
         deadlines: Deadlines,
         settings: GroupSettings,

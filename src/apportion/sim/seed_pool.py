@@ -119,6 +119,7 @@ def outcomes(
     jobs: int,
     draw: Draw,
     play: PlayScenario = play,
+    *,
     seed_timeout_s: float = SEED_TIMEOUT_S,
 ) -> Generator[Outcome, None, None]:
     """Yield the outcome of each seed, as soon as it is known.

@@ -274,7 +274,9 @@ class Writer:
             ):
                 return Rewind(rewind_offset)
             if self.fail_on_data_loss:
-                raise explain_lost_offsets(lost, reading, self.sink, committed, log_start) from None
+                raise explain_lost_offsets(
+                    lost, reading, self.sink, committed=committed, log_start=log_start
+                ) from None
             return admit_range(partition, bounds, fence, fail_on_data_loss=False)
 
     def _adopts_batch(self, reading: SourceReading) -> bool:

@@ -80,7 +80,7 @@ def assign_consumers(
         versions.used, versions.supported, active_hosts=active_hosts, standby_hosts=standby_hosts
     )
     return {
-        member: _consumer_assignment(group, number, member, tasks, template)
+        member: _consumer_assignment(group, number, member, tasks, template=template)
         for number, process in enumerate(group.processes)
         for member, tasks in assign_tasks_to_threads(
             process.consumers, _process_tasks(group, number, assignment)
@@ -144,7 +144,7 @@ def _process_tasks(group: GroupTasks, number: int, assignment: TaskAssignment) -
 
 
 def _consumer_assignment(
-    group: GroupTasks, process: int, member: str, assigned: ThreadTasks, template: AssignmentInfo
+    group: GroupTasks, process: int, member: str, assigned: ThreadTasks, *, template: AssignmentInfo
 ) -> ConsumerAssignment:
     """Return the assignment of one Streams consumer, for the leader's SyncGroup request.
 

@@ -197,7 +197,11 @@ def join_as_static_member(
     """
     member_id = request.body.member_id or new_member_id(member_id_prefix(request), request.fresh)
     replace_static_member(
-        turn, group, group.live.members[replaced_id], new_member(request, member_id), request
+        turn,
+        group,
+        old=group.live.members[replaced_id],
+        new=new_member(request, member_id),
+        request=request,
     )
 
 
@@ -285,6 +289,7 @@ def may_answer_at_once(state: ClassicGroupState, is_leader: bool, has_same_proto
 def replace_static_member(
     turn: Turn,
     group: ClassicGroup,
+    *,
     old: ClassicGroupMember,
     new: ClassicGroupMember,
     request: GroupRequest[JoinGroupRequest],
@@ -299,7 +304,7 @@ def replace_static_member(
     live = group.live
     led_by = live.leader
     # Now, because no later event would answer them: the old id is in no generation any more.
-    fail_pending_requests(turn, group, old, Code.FENCED_INSTANCE_ID, old.member_id)
+    fail_pending_requests(turn, group, old, Code.FENCED_INSTANCE_ID, member_id=old.member_id)
     turn.deadlines.disarm((SESSION, group.group_id, old.member_id))
     new.assignment = old.assignment
     live.replace(old, new)

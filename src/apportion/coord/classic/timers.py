@@ -75,7 +75,7 @@ def release_members(turn: Turn, group: ClassicGroup, code: Code) -> None:
     """
     # No deadline may stay behind: it would fire for the next group with this id.
     for member in group.live.members.values():
-        fail_pending_requests(turn, group, member, code, member.member_id)
+        fail_pending_requests(turn, group, member, code, member_id=member.member_id)
         turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
     for member_id in group.live.pending_joins:
         turn.deadlines.disarm((SESSION, group.group_id, member_id))

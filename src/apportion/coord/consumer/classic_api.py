@@ -204,7 +204,11 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
             "SyncGroup of version 5 must name the protocol and its type.",
         )
     caller = _checked_classic_member(
-        turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id
+        turn,
+        body.group_id,
+        body.member_id,
+        instance_id=body.group_instance_id,
+        generation=body.generation_id,
     )
     group, member, classic = caller
     protocol = classic.supported_protocols[0].name
@@ -258,7 +262,11 @@ def classic_heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> No
     """
     body = request.body
     group, member, _ = _checked_classic_member(
-        turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id
+        turn,
+        body.group_id,
+        body.member_id,
+        instance_id=body.group_instance_id,
+        generation=body.generation_id,
     )
     # Kafka notices new partitions at the next join. Until then no member would read them.
     bump_epoch_if_changed(turn, group, has_changed_subscription=False)
@@ -339,7 +347,7 @@ def _leave_response(
 
 
 def _checked_classic_member(
-    turn: Turn, group_id: str, member_id: str, instance_id: str | None, generation: int
+    turn: Turn, group_id: str, member_id: str, *, instance_id: str | None, generation: int
 ) -> ClassicCaller:
     """Return the classic member that sent SyncGroup or Heartbeat at its own epoch, or refuse it.
 

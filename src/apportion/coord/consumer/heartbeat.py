@@ -64,7 +64,9 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     if group.saved.epoch > group.saved.assignment_epoch:
         retarget(turn, group)
     member = group.saved.members[beat.member_id]
-    has_moved = reconcile_member(turn, group, member, owned, has_changed_subscription)
+    has_moved = reconcile_member(
+        turn, group, member, owned, has_changed_subscription=has_changed_subscription
+    )
     # Only here, after every check: a fenced member that goes on sending must not keep its place.
     timers.arm_session(turn, group, member)
     # A full heartbeat gets the assignment again even if it is unchanged: the member may have missed
@@ -152,6 +154,7 @@ def reconcile_member(
     group: ConsumerGroup,
     member: ConsumerGroupMember,
     owned: frozenset[int] | None,
+    *,
     has_changed_subscription: bool,
 ) -> bool:
     """Reconcile the member after its heartbeat; return whether its assigned partitions changed."""
@@ -164,16 +167,16 @@ def reconcile_member(
     is_subscribed = subscribed_units(turn, group, member)
     current = reconcile(
         _as_rejoining(before),
-        saved.assignment_epoch,
-        []
+        target_epoch=saved.assignment_epoch,
+        target=[]
         if member.target is None
         # The target may name a topic that was deleted, or that the member no longer subscribes to
         # (KAFKA-19431): it must not be assigned.
         else [unit for unit in member.target.tolist() if is_subscribed(unit)],
-        owned,
+        owned=owned,
         # Through the module: the simulator replaces the guard by a faulty one (docs/guards.md).
-        lambda unit: fencing.is_blocked(group, member.member_id, unit),
-        lambda unit: has_changed_subscription and not is_subscribed(unit),
+        is_blocked=lambda unit: fencing.is_blocked(group, member.member_id, unit),
+        is_unsubscribed=lambda unit: has_changed_subscription and not is_subscribed(unit),
     )
     if current == before:
         return False

@@ -84,6 +84,7 @@ def is_at_target(current: CurrentAssignment[U], target_epoch: int) -> bool:
 
 def reconcile(
     current: CurrentAssignment[U],
+    *,
     target_epoch: int,
     target: Collection[U],
     owned: Set[U] | None,
@@ -109,7 +110,13 @@ def reconcile(
         current.state is MemberState.UNREVOKED and is_still_using(owned, current.pending_revocation)
     ):
         return _without_unsubscribed(current, owned, is_unsubscribed)
-    return _advance(current, target_epoch, dict.fromkeys(target), owned, is_blocked)
+    return _advance(
+        current,
+        target_epoch=target_epoch,
+        target=dict.fromkeys(target),
+        owned=owned,
+        is_blocked=is_blocked,
+    )
 
 
 def is_still_using(owned: Set[U] | None, units: Mapping[U, int]) -> bool:
@@ -119,6 +126,7 @@ def is_still_using(owned: Set[U] | None, units: Mapping[U, int]) -> bool:
 
 def _advance(
     current: CurrentAssignment[U],
+    *,
     target_epoch: int,
     target: Mapping[U, None],
     owned: Set[U] | None,

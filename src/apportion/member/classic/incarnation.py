@@ -152,7 +152,12 @@ class Incarnation:
         self._joined_topics, reason = self.topics, self.rejoin_reason
         self.rejoin_reason = self._pending_assignment = None
         return join_request(
-            self._settings, member_id, self.topics, owned, self._assigned_generation, reason
+            self._settings,
+            member_id,
+            self.topics,
+            owned=owned,
+            owned_generation=self._assigned_generation,
+            reason=reason,
         )
 
     def apply_join(self, response: JoinGroupResponse) -> list[Note]:

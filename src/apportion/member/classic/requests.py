@@ -61,6 +61,7 @@ def join_request(
     settings: ClassicSettings,
     member_id: str,
     topics: tuple[str, ...],
+    *,
     owned: tuple[TopicParts, ...],
     owned_generation: int,
     reason: str | None,

@@ -67,6 +67,7 @@ def send_until_accepted(
     process: Clocked,
     api: str,
     request: SendRequest,
+    *,
     read: Callable[[Any], tuple[Code, Any]],
     until_ms: int,
 ) -> Script:
@@ -155,8 +156,8 @@ def commit(
             application,
             "OffsetCommit",
             request,
-            lambda answer: (first_error(commit_errors(answer, offsets).values()), None),
-            until_ms,
+            read=lambda answer: (first_error(commit_errors(answer, offsets).values()), None),
+            until_ms=until_ms,
         )
 
     if offsets:
@@ -189,8 +190,8 @@ def committed_with_metadata(
             SendRequest(
                 fetch_request(application.group, requested, membership), OFFSET_FETCH_VERSION
             ),
-            read,
-            until_ms,
+            read=read,
+            until_ms=until_ms,
         )
 
     return (yield from as_member(application, incarnation, send)) if requested else {}
@@ -232,7 +233,7 @@ def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when:
     )
     return (
         yield from send_until_accepted(
-            process, "ListOffsets", request, read, process.mono_ms() + TIMEOUT_MS
+            process, "ListOffsets", request, read=read, until_ms=process.mono_ms() + TIMEOUT_MS
         )
     )
 
@@ -259,7 +260,7 @@ def fetch_topics(process: Clocked, names_or_ids: Iterable[str | TopicId]) -> Scr
     return (
         (
             yield from send_until_accepted(
-                process, "Metadata", request, read, process.mono_ms() + TIMEOUT_MS
+                process, "Metadata", request, read=read, until_ms=process.mono_ms() + TIMEOUT_MS
             )
         )
         if requested
@@ -282,7 +283,11 @@ def describe_classic_group(application: PartitionOwner) -> Script:
 
     return (
         yield from send_until_accepted(
-            application, "DescribeGroups", request, read, application.mono_ms() + TIMEOUT_MS
+            application,
+            "DescribeGroups",
+            request,
+            read=read,
+            until_ms=application.mono_ms() + TIMEOUT_MS,
         )
     )
 
@@ -299,7 +304,7 @@ def describe_consumer_group(application: PartitionOwner) -> Script:
             application,
             "ConsumerGroupDescribe",
             request,
-            lambda answer: (Code.of(answer.groups[0].error_code), answer.groups[0]),
-            until_ms,
+            read=lambda answer: (Code.of(answer.groups[0].error_code), answer.groups[0]),
+            until_ms=until_ms,
         )
     )

@@ -160,7 +160,7 @@ class ClassicGroupChecker:
         ):
             self._check_moves(group)
         if before is not None and now.members != before.members:
-            self._check_removal(group, before, now, now_ms, unanswered)
+            self._check_removal(group, before, now, now_ms=now_ms, unanswered=unanswered)
         return 0 if before is None else now.generation - before.generation
 
     def check_silence(self, group: ClassicGroup, now_ms: int, due_ms: int | None) -> None:
@@ -276,6 +276,7 @@ class ClassicGroupChecker:
         group: ClassicGroup,
         before: ClassicGroupSnapshot,
         now: ClassicGroupSnapshot,
+        *,
         now_ms: int,
         unanswered: Container[Ticket],
     ) -> None:

@@ -169,7 +169,7 @@ class ConsumerGroupChecker:
         self._check_epochs(group, before, after)
         for name in before:
             if name not in after:
-                self._check_removal(group, name, before[name], event, now_ms)
+                self._check_removal(group, name, before[name], event=event, now_ms=now_ms)
                 self._removed[name] = None
                 self._acknowledged_epochs.pop(name, None)
                 self._upgraded.remove(name)
@@ -305,7 +305,7 @@ class ConsumerGroupChecker:
                 )
 
     def _check_removal(
-        self, group: ConsumerGroup, member_id: str, last: MemberSnapshot, event: Any, now_ms: int
+        self, group: ConsumerGroup, member_id: str, last: MemberSnapshot, *, event: Any, now_ms: int
     ) -> None:
         """Check that a member vanished from a consumer group for a reason, after a step.
 

@@ -52,8 +52,8 @@ class OffsetChecker:
                         shards,
                         request,
                         TopicIdPartition(topic, value.topic_id, partition),
-                        old.get(partition),
-                        value.offset,
+                        old=old.get(partition),
+                        offset=value.offset,
                     )
 
     def _check(
@@ -61,6 +61,7 @@ class OffsetChecker:
         shards: Iterable[Shard],
         request: OffsetCommitRequest,
         topic_partition: TopicIdPartition,
+        *,
         old: OffsetCommitValue | None,
         offset: int,
     ) -> None:
@@ -72,7 +73,13 @@ class OffsetChecker:
         self.commits += 1
         member_id, epoch = request.member_id, request.generation_id_or_member_epoch
         # Checked on the state after the request: a commit changes neither members nor epochs.
-        if not _may_commit(shards, request.group_id, member_id, epoch, topic_partition):
+        if not _may_commit(
+            shards,
+            request.group_id,
+            member_id=member_id,
+            epoch=epoch,
+            topic_partition=topic_partition,
+        ):
             raise LawBroken(
                 "commit-is-fenced",
                 f"{member_id} committed {topic_partition} as of epoch {epoch}, which it may not.",
@@ -204,6 +211,7 @@ def committed_offsets(shards: Iterable[Shard], group_id: str) -> ByTopic:
 def _may_commit(
     shards: Iterable[Shard],
     group_id: str,
+    *,
     member_id: str,
     epoch: int,
     topic_partition: TopicIdPartition,
