@@ -109,8 +109,8 @@ class Observer(threading.Thread):
             "ConsumerGroupDescribe",
             ConsumerGroupDescribeRequest(group_ids=(self._group,)),
             self._group,
-            lambda response: _described(response.groups[0]),
-            TIMEOUT_MS,
+            read=lambda response: _described(response.groups[0]),
+            timeout_ms=TIMEOUT_MS,
         )
         at_ms = int((monotonic() - self._started_s) * 1000)
         self._holders = partition_users(self._holders, group, self._topic.id)

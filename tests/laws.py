@@ -261,6 +261,20 @@ def summary_faults(path: str, tree: ast.Module) -> Iterator[str]:
                 yield f"{path}: no summary: {summary}"
 
 
+def stray_string_faults(path: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the strings inside functions that are statements, but not the first of a body."""
+    definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    first = {id(node.body[0]) for node in ast.walk(tree) if isinstance(node, definition)}
+    lines: dict[int, None] = {}  # a string of a function within another is seen twice
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                match node:
+                    case ast.Expr(value=ast.Constant(value=str())) if id(node) not in first:
+                        lines[node.lineno] = None
+    yield from (f"{path}:{line}: a string that is no docstring" for line in lines)
+
+
 def function_lengths(path: str, tree: ast.Module) -> dict[str, int]:
     """Functions over the wall, `path::name` -> lines, docstring and decorators not counted."""
     long: dict[str, int] = {}

@@ -86,5 +86,5 @@ def test_a_value_of_the_wrong_kind_is_answered_with_what_it_must_be(
 
 def test_a_note_on_another_setting_stands_in_the_sentence() -> None:
     assert Setting("The time.").only_with("auto_commit").sentence == (
-        "The time; with auto_commit alone."
+        "The time; only with auto_commit."
     )

@@ -28,6 +28,7 @@ from tests.laws import (
     ratchet_faults,
     room_of,
     sources,
+    stray_string_faults,
     summary_faults,
     world_faults,
 )
@@ -65,11 +66,12 @@ LAWS = [
     name_faults,
     docstring_faults,
     summary_faults,
+    stray_string_faults,
 ]
 
 
 def test_no_public_type_name_stands_twice() -> None:
-    defined = {name: len(partitions) for name, partitions in type_names(sources()).items()}
+    defined = {name: len(paths) for name, paths in type_names(sources()).items()}
     assert ratchet_faults(defined, NAMES_TWICE, 1) == []
 
 
@@ -188,6 +190,12 @@ BITES = [
     (summary_faults, "coord/x.py", 'class C:\n    """Who leads."""'),
     (summary_faults, "coord/x.py", 'def f():\n    """Whether it leads."""'),
     (summary_faults, "coord/x.py", 'def f(a_ms):\n    """a_ms: how long."""'),
+    (
+        stray_string_faults,
+        "coord/x.py",
+        'def f(a):\n    b = a\n    """Double."""\n    return 2 * b',
+    ),
+    (stray_string_faults, "coord/x.py", 'def f():\n    """A."""\n    if f():\n        """B."""'),
 ]
 
 
@@ -226,6 +234,11 @@ PASSES = [
         summary_faults,
         "coord/x.py",
         '"""Whole sizes."""\ndef f(a):\n    """Begin.\n\n    a: where."""',
+    ),
+    (
+        stray_string_faults,
+        "coord/x.py",
+        'x = 1\n"""One."""\ndef f():\n    """F."""\n    def g():\n        """G."""',
     ),
 ]
 

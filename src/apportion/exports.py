@@ -9,20 +9,31 @@ from typing import Any
 
 
 def lazily(
-    package: str, modules: Mapping[str, str]
+    package: str, modules: Mapping[str, str], *, extra: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return a package's `__getattr__` and `__dir__` for public names that stand in other modules.
 
+    extra: the extra of the distribution that brings the libraries which these modules need.
     modules: public name -> the module that holds it, or the module itself where it is named
     `<package>.<name>`. The package repeats its names under `if TYPE_CHECKING`, for checkers and
     editors; a test compares the two.
     """
 
     def load(name: str) -> Any:
-        """Import and return the public object of that name. Raises AttributeError."""
+        """Import and return the public object of that name.
+
+        Raises AttributeError for another name, ModuleNotFoundError where a library is missing.
+        """
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(modules[name])
+        try:
+            module = import_module(modules[name])
+        except ModuleNotFoundError as error:
+            if not extra or (error.name or "").startswith("apportion"):
+                raise
+            raise ModuleNotFoundError(
+                f"No module named {error.name!r}: pip install 'apportion[{extra}]'", name=error.name
+            ) from error
         return module if modules[name] == f"{package}.{name}" else getattr(module, name)
 
     def names() -> list[str]:

@@ -94,10 +94,14 @@ class Flush:
 
 @dataclass(slots=True, frozen=True)
 class Note:
-    """One line for the log of the process. `level` is 'info', 'warning' or 'error'."""
+    """One line for the log of the process. `level` is 'info', 'warning' or 'error'.
+
+    hint: the end of the line for people; simulated histories, which are compared, leave it out.
+    """
 
     level: str
     text: str
+    hint: str = ""
 
 
 E = TypeVar("E", contravariant=True)
@@ -107,7 +111,7 @@ A = TypeVar("A")
 class Machine(Protocol[E, A]):
     """A state machine without I/O: the broker, a coordinator shard, a member.
 
-    One driver at a time calls it, so it has no lock; it has no clock of its own.
+    A machine is called by one driver at a time, so it has no lock; it has no clock of its own.
     """
 
     def step(self, event: E, now: Instant) -> list[A]:
@@ -115,8 +119,5 @@ class Machine(Protocol[E, A]):
         ...
 
     def wake_at(self) -> int | None:
-        """Return the monotonic millisecond at which the machine needs a `Tick`.
-
-        None while it waits for nothing.
-        """
+        """Return the monotonic millisecond at which the machine needs a `Tick`; None for never."""
         ...

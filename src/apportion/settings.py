@@ -13,7 +13,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-MOST_INT32, MOST_INT64 = 2**31 - 1, 2**63 - 1
+MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1
 """The greatest numbers that fields of Kafka's requests and records can carry."""
 
 
@@ -38,7 +38,7 @@ class Setting:
 
     def only_with(self, other: str) -> "Setting":
         """Return the setting with a note in its sentence that it has no effect without `other`."""
-        return replace(self, sentence=f"{self.sentence.removesuffix('.')}; with {other} alone.")
+        return replace(self, sentence=f"{self.sentence.removesuffix('.')}; only with {other}.")
 
 
 @cache

@@ -39,8 +39,8 @@ class IdPartition(NamedTuple):
 class TopicIdPartition(NamedTuple):
     """One partition, by its topic's name and id.
 
-    A topic that is deleted and created again under its old name has a new id, so its partitions
-    are different values.
+    A topic that is deleted and created again under its old name has a new id, so its partitions are
+    different values.
     """
 
     topic: str

@@ -59,13 +59,18 @@ def test_the_version_is_said() -> None:
             ["--listen", "here:99999"],
             "--listen has port 99999, which is out of range: a port is a number up to 65535.",
         ),
+        (["--set", "listeners=here:9092"], "listeners is given as --listen."),
         (
-            ["--set", "listeners=here:99999"],
-            "listeners has port 99999, which is out of range: a port is a number up to 65535.",
+            ["--set", "num.partitions=2", "--set", "num_partitions=3"],
+            "num.partitions is given twice.",
         ),
         (
-            ["--set", "listeners=here"],
-            "listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'here'.",
+            ["--set", "ssl.keystore.location=x"],
+            "'ssl.keystore.location' cannot be set: only plain connections are supported yet.",
+        ),
+        (
+            ["--set", "sasl.enabled.mechanisms=PLAIN"],
+            "'sasl.enabled.mechanisms' cannot be set: only plain connections are supported yet.",
         ),
         (
             ["--set", "advertised.listeners=here"],

@@ -1,6 +1,7 @@
 """`apportion sim` tells a history, counts many, and says in one sentence what cannot be."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from apportion.cli.main import app
 from apportion.cli.sim import run
 from apportion.cli.sim_options import SimOptions
 from apportion.sim.kernel.outcome import Outcome, Violation
-from apportion.sim.kernel.scenario import SETTABLE, Scenario
+from apportion.sim.kernel.scenario import FAULTS, SETTABLE, Scenario
 from apportion.sim.seed_pool import Draw, RunTotals
 from tests.sim import stand_in
 
@@ -86,6 +87,12 @@ def test_what_cannot_be_meant_is_one_sentence(arguments: str, sentence: str) -> 
         "",
         f"apportion sim: {sentence}\n",
     )
+
+
+def test_the_help_names_every_kind_of_fault() -> None:
+    result = CliRunner().invoke(app, ["sim", "--help"], env={"COLUMNS": "200"})
+    words = set(re.findall(r"[a-z-]+", result.output))
+    assert words >= FAULTS.keys()
 
 
 def test_an_unknown_fault_is_named_with_those_there_are() -> None:

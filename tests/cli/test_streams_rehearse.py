@@ -187,10 +187,7 @@ ALONE = "with one instance, which is away, there is nobody else to die; but vict
             "--matrix --threads 2",
             "--matrix plays every upgrade, in worlds of its own: --threads is for one",
         ),
-        (
-            "--from 2.4 --to 4.0 --victim leader",
-            "--victim says who dies: say when, with --crash-at",
-        ),
+        ("--from 2.4 --to 4.0 --victim leader", "--victim needs --crash-at"),
         ("--from 2.4 --to 4.0 --instances 1 --crash-at 1", ALONE),
         (
             "--from 2.4 --to 4.0 --trace t.svg --picture t.svg",

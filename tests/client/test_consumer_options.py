@@ -221,7 +221,7 @@ def test_an_outage_is_said_once_and_not_with_every_attempt(
         member = consumer.session.status().member_id
     assert caplog.messages == [
         f"group g: no answer for member {member}: no connection to the broker at 127.0.0.1:2: "
-        "Connection refused; it tries again until a broker answers: see that one of "
-        "127.0.0.1:1,127.0.0.1:2 listens and can be reached from this host, or give other "
-        "bootstrap servers"
+        "Connection refused; the member tries again until a broker answers or it is closed: see "
+        "that one of 127.0.0.1:1,127.0.0.1:2 listens and can be reached from this host, or give "
+        "other bootstrap servers"
     ]

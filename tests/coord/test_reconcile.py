@@ -43,11 +43,11 @@ def step(
 ) -> CurrentAssignment[Any]:
     return reconcile(
         hold,
-        target_epoch,
-        sorted(target),
-        owned,
-        lambda unit: unit in blocked,
-        lambda unit: unit in dropped,
+        target_epoch=target_epoch,
+        target=sorted(target),
+        owned=owned,
+        is_blocked=lambda unit: unit in blocked,
+        is_unsubscribed=lambda unit: unit in dropped,
     )
 
 

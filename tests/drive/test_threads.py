@@ -43,7 +43,12 @@ def driven(
         crashes.append(error)
         crashed.set()
 
-    return ThreadDriver(machine, perform, steps.release, crash), steps, crashes, crashed
+    return (
+        ThreadDriver(machine, perform=perform, after_step=steps.release, on_crash=crash),
+        steps,
+        crashes,
+        crashed,
+    )
 
 
 def test_events_are_stepped_in_the_order_in_which_they_were_posted() -> None:

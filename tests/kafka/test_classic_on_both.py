@@ -71,10 +71,10 @@ def both(sides: tuple[Side, Side], step: Step) -> Plain:
     return ours
 
 
-def joining(group: str, letter: str, *names: str, **result: Any) -> Join:
+def joining(group: str, letter: str, *names: str, **fields: Any) -> Join:
     """The first words of a member, in a version in which one step is enough."""
     return Join(
-        group, letter, tuple((name, b"") for name in names or (RANGE,)), version=3, **result
+        group, letter, tuple((name, b"") for name in names or (RANGE,)), version=3, **fields
     )
 
 

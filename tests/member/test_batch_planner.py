@@ -338,7 +338,11 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
         ReadMembership(),
         SessionTimeout(),
         SubscribedTopics(),
-        Note("warning", "topic t does not exist yet; it is read from its beginning once it does"),
+        Note(
+            "warning",
+            "topic t does not exist yet; it is read from its beginning once it does",
+            ": is its name right?",
+        ),
         ResolveTopicNames(()),
         ListOffsets((), EARLIEST),
         ListOffsets((), LATEST),

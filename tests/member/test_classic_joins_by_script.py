@@ -46,8 +46,13 @@ def test_a_static_member_that_leaves_for_good_gives_up_its_place() -> None:
 
 def test_a_long_reason_for_joining_is_cut() -> None:
     mine, owned = ClassicSettings("g"), (TopicParts("t", (0,)),)
-    assert join_request(mine, "m", ("t",), owned, 1, "x" * 256).reason == "x" * 255
-    assert join_request(mine, "m", ("t",), owned, 1, None).reason is None
+    assert (
+        join_request(mine, "m", ("t",), owned=owned, owned_generation=1, reason="x" * 256).reason
+        == "x" * 255
+    )
+    assert (
+        join_request(mine, "m", ("t",), owned=owned, owned_generation=1, reason=None).reason is None
+    )
 
 
 def test_a_classic_member_has_kafkas_defaults() -> None:
@@ -63,7 +68,7 @@ def test_a_classic_member_has_kafkas_defaults() -> None:
         rebalance_timeout_ms=300_000,
         poll_limit_ms=None,
         metadata_interval_ms=300_000,
-        request_timeout_ms=5_000,
+        response_timeout_ms=5_000,
         backoff_ms=100,
         backoff_limit_ms=1_000,
         wait_limit_ms=120_000,

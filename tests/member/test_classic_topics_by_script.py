@@ -206,6 +206,17 @@ def test_a_member_that_a_kip_848_group_may_have_removed_and_readmitted_owns_noth
         assert actions[-1] == SendToCoordinator(10, again, PARKED_MS)
 
 
+@pytest.mark.parametrize(("answered_ms", "lives"), [(30_000, 1), (30_001, 2)])
+def test_a_member_that_rejoins_a_kip_848_group_too_late_owns_nothing(
+    answered_ms: int, lives: int
+) -> None:
+    member = in_group(cooperative(rebalance_timeout_ms=30_000), 0, name="cooperative-sticky")
+    # REBALANCE_IN_PROGRESS keeps the session alive, but not the deadline for the JoinGroup.
+    hears_of_a_rebalance(member)
+    member.step(Answered(7, joined(2, name="cooperative-sticky", leader="")), at(answered_ms))
+    assert member.view().incarnation == lives
+
+
 def test_a_classic_group_may_take_longer_than_a_session_to_answer_a_join() -> None:
     member = in_group(cooperative(), 0, name="cooperative-sticky")
     hears_of_a_rebalance(member)

@@ -37,7 +37,7 @@ def test_a_member_is_patient_by_default() -> None:
         server_assignor=None,
         rebalance_timeout_ms=300_000,
         poll_limit_ms=None,
-        request_timeout_ms=5_000,
+        response_timeout_ms=5_000,
         backoff_ms=100,
         backoff_limit_ms=1_000,
         wait_limit_ms=120_000,

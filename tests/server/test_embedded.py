@@ -1,5 +1,6 @@
 """What an EmbeddedBroker says of itself, and of settings that it does not have."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +58,28 @@ def test_a_misspelt_setting_is_refused_with_the_nearest_name_in_the_form_used(
     with pytest.raises(SettingRefused) as refusal:
         EmbeddedBroker(**settings)
     assert str(refusal.value) == f"there is no setting {misspelt!r}; did you mean {nearest}?"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "sentence"),
+    [
+        ("num_partitions", 2.5, "num.partitions must be a whole number, not 2.5."),
+        ("num_partitions", True, "num.partitions must be a whole number, not True."),
+        ("log_retention_ms", 2.5, "log.retention.ms must be a whole number, not 2.5."),
+        ("advertised_listeners", 5, "advertised.listeners must be a text, not 5."),
+        ("group_consumer_assignors", 5, "group.consumer.assignors must be a list, not 5."),
+        ("data_dir", 5, "data_dir must be a path, not 5."),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(
+    setting: str, value: float, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings: dict[str, Any] = {setting: value}
+    with pytest.raises(SettingRefused) as refusal:
+        EmbeddedBroker(**settings)
+    assert str(refusal.value) == sentence
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_broker_shows_its_address_and_whether_it_has_ended() -> None:

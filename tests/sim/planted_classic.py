@@ -31,6 +31,7 @@ from apportion.member.assignors import builtin
 from apportion.member.assignors.interface import Subscription, TopicParts, from_wire
 from apportion.member.assignors.numbering import OwnershipClaim
 from apportion.member.classic import leader, ownership
+from apportion.member.classic.contact import CoordinatorContact
 from apportion.member.classic.generation import NO_GENERATION
 from apportion.member.classic.incarnation import Incarnation
 from apportion.member.classic.machine import ClassicMember
@@ -44,7 +45,7 @@ from apportion.member.membership import (
     minus,
 )
 from apportion.topics import TopicId, Topics
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.records.consumer_serde import decode_sticky
 from tests.sim.bug import Planted
@@ -104,14 +105,14 @@ def what_is_to_be_kept(
 def learn_at_any_time(
     self: ClassicMember,
     lookup: FetchMetadata,
-    found: tuple[TopicDescription, ...],
+    topics: tuple[TopicDescription, ...],
     actions: list[Action],
     now: Instant,
 ) -> None:
-    self._apply(lambda: self._incarnation.apply_metadata(lookup.names, found), actions, now)
+    self._apply(lambda: self._incarnation.apply_metadata(lookup.names, topics), actions, now)
 
 
-def never_forgotten(self: Incarnation, response: JoinGroupResponse, silent_ms: int) -> bool:
+def never_forgotten(self: CoordinatorContact, now_ms: int) -> bool:
     return False
 
 
@@ -240,7 +241,7 @@ CLASSIC = (
     Planted(
         "taken-back",
         "Who is taken in under its id was a member all the time.",
-        ((Incarnation, "may_have_been_removed", never_forgotten),),
+        ((CoordinatorContact, "may_have_been_removed", never_forgotten),),
         BOTH | {"session_ms": 4_000, "statics": 0, "workers": 4},
         ("half-open-up", "cut", "half-open-down", "switch", "restart", "lost-reply"),
     ),

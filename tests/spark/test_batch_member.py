@@ -41,10 +41,14 @@ def join_silent_member(cluster: Cluster, protocol: GroupProtocol) -> Callable[[s
 def join_as_silent_classic_member(cluster: Cluster, group: str, topic: str) -> None:
     ghost = ClassicSettings(group, strategy("cooperative-sticky"), session_timeout_ms=4_000)
     named = cluster.call(
-        join_request(ghost, "", (topic,), (), NO_GENERATION, None), coordinator=group
+        join_request(ghost, "", (topic,), owned=(), owned_generation=NO_GENERATION, reason=None),
+        coordinator=group,
     )
     joined = cluster.call(
-        join_request(ghost, named.member_id, (topic,), (), NO_GENERATION, None), coordinator=group
+        join_request(
+            ghost, named.member_id, (topic,), owned=(), owned_generation=NO_GENERATION, reason=None
+        ),
+        coordinator=group,
     )
     everything = encode_assignment(Given((TopicParts(topic, (0, 1)),)))
     plan = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=everything),)

@@ -32,6 +32,21 @@ def test_a_span_that_asks_is_answered_by_every_writer_and_makes_no_table(
     assert (handover.read_reports(question), list(tmp_path.iterdir())) == (NO_REPORT, [])
 
 
+def test_a_path_that_can_be_no_table_is_refused_before_the_source_hears_of_it(
+    path: str, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    file = foreign / "notes.txt"
+    file.write_text("x")
+    question = asking((0, 5))
+    with pytest.raises(ValueError, match=r"is not a Delta table and not empty, it holds notes"):
+        nothing_read(Writer(str(foreign)), question)
+    with pytest.raises(OSError, match="it is a file"):
+        nothing_read(Writer(str(file)), question)
+    assert handover.read_reports(question) == NO_REPORT
+
+
 def test_a_table_that_has_records_of_the_group_says_so(path: str) -> None:
     batch(Writer(path), (0, 0, 5))
     question = asking((0, 5), (1, 0))

@@ -97,3 +97,13 @@ def test_a_release_is_found_by_its_patch_level_too() -> None:
         match=r"there is no release '5\.0' of Kafka Streams known here; there are 0\.10\.0, ",
     ):
         known_release("5.0")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("4", "did you mean 4.0?"), ("3", "did you mean 3.0?"), ("5.0", "there are")],
+)
+def test_a_major_version_alone_gets_its_first_release_suggested(typed: str, meant: str) -> None:
+    with pytest.raises(ValueError) as refusal:
+        known_release(typed)
+    assert meant in str(refusal.value)

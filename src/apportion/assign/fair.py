@@ -1,8 +1,8 @@
 """Min-max fair shares of members with different subscriptions, with the fewest moves.
 
-Problem. Members subscribe to different topics. Loads shall be min-max fair: the largest load is as
+Problem. Members subscribe to different topics. Loads are to be min-max fair: the largest load is as
 small as it can be, then the second largest, and so on. Among all fair answers, as few partitions as
-possible shall move from a member that owns them and still subscribes to their topic. For whole
+possible are to move from a member that owns them and still subscribes to their topic. For whole
 partitions an answer is fair exactly when no chain of exchanges (a gives one partition of topic t to
 b, b one of topic u to c, ...) leads from a member to one with at least two partitions less.
 
@@ -119,7 +119,7 @@ class FairBlock:
     def run_flow(self) -> None:
         """Solve the block's min-cost flow: level it as far as chains lead from surplus to room.
 
-        It ends, since each round lowers the surplus.
+        The flow ends, since each round lowers the surplus.
         """
         self.fill_least_loaded()
         while self.augment():
@@ -128,8 +128,8 @@ class FairBlock:
     def fill_least_loaded(self) -> None:
         """Give unowned partitions to subscribers of their topic with room, least loaded first.
 
-        These are cheapest chains already, one move each. Doing them first, topic by topic, spreads
-        each topic over its members and saves most rounds of `augment`.
+        Such moves are cheapest chains already, of one move each. Doing them first, topic by topic,
+        spreads each topic over its members and saves most rounds of `augment`.
         """
         bounds = np.append(np.flatnonzero(np.diff(self.topic, prepend=-1)), len(self.topic))
         unowned = self.balance[: self.topics]
@@ -145,8 +145,8 @@ class FairBlock:
     def augment(self) -> bool:
         """Send surplus along cheapest chains to members with room; return False if there is none.
 
-        One round of successive shortest paths. It leaves `distances`, each node's distance to room,
-        for `split_at_cut`.
+        This is one round of successive shortest paths. It leaves `distances`, each node's distance
+        to room, for `split_at_cut`.
         """
         # The residual graph, arcs in this order: topic -> member (give the pair one more), member
         # -> topic (take one back), member -> hub (take the larger share), hub -> member (take that

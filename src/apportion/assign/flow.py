@@ -29,9 +29,9 @@ def shortest_distances(
 ) -> Int64Vector:
     """Return each node's distance over open arcs to the nearest node with room, or UNREACHED.
 
-    For the fair shares of the assignors (`fair.py`).
-    Distances compare by cost first and by the number of arcs second: a length of cost * 2n + 1 for
-    each arc. So no cycle has length 0, and the arcs on shortest paths form no cycle.
+    For the fair shares of the assignors (`fair.py`). Distances compare by cost first and by the
+    number of arcs second: a length of cost * 2n + 1 for each arc. So no cycle has length 0, and the
+    arcs on shortest paths form no cycle.
     cost: of each arc, small, possibly negative, but no cycle of open arcs may have a negative sum.
     """
     nodes = len(has_room)

@@ -99,7 +99,7 @@ def range_by_rack(starts: Vector, subscriptions: Subscriptions, racks: Racks) ->
 def _is_rack_aware(topic: int, starts: Vector, subscribers: Subscribers, racks: Racks) -> bool:
     """Return True if racks can make a difference for this topic, for `range` (KIP-881).
 
-    They do if a subscriber's rack has a replica, and not all partitions are in the same racks.
+    Racks can if a subscriber's rack has a replica, and not all partitions are in the same racks.
     """
     near = racks.replicas[starts[topic] : starts[topic + 1]]
     member_racks = racks.members[

@@ -27,8 +27,8 @@ def cooperative_sticky(
 ) -> Vector:
     """Return the owners of `sticky`, with -1 for partitions that must be revoked first (KIP-429).
 
-    These are the partitions that another member still claims. Once it has revoked them, it rejoins,
-    and the next rebalance assigns them.
+    Partitions that another member still claims must be revoked. Once that member has done so, it
+    rejoins, and the next rebalance assigns them.
     """
     resolved = resolve_claims(claims, int(starts[-1]))
     owner = _assign_fairly(resolved, starts, subscriptions)

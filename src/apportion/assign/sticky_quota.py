@@ -1,7 +1,7 @@
 """Rule of sticky assignors: an owner with a quota keeps its first partitions.
 
-An owner is a member for `uniform.py`, and a pair (member, topic) for
-`heterogeneous.py`; -1 means none.
+An owner is a member for `uniform.py`, and a pair (member, topic) for `heterogeneous.py`; -1 means
+none.
 """
 
 from collections.abc import Iterator
@@ -29,10 +29,11 @@ def partition_counts(owner: Vector, owners: int) -> NDArray[np.int64]:
 def free_above_quota(
     quota: NDArray[np.int64], owner: Vector, counts: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return True for each partition that a sticky assignor may give to another owner.
+    """Return True for each partition without an owner or above its owner's quota, for `sticky`.
 
-    It has no owner, or is above its owner's quota.
-    An owner keeps its first `quota` partitions. counts: how many each owner has.
+    A sticky assignor may give such a partition to another owner. An owner keeps its first `quota`
+    partitions.
+    counts: how many each owner has.
     """
     free = owner < 0
     over = counts > quota

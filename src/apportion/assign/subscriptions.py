@@ -51,8 +51,8 @@ class Subscriptions(NamedTuple):
 class Subscribers(NamedTuple):
     """The members that subscribe to each topic.
 
-    Topic t: `members[topic_starts[t]:topic_starts[t + 1]]`, ascending.
-    A pair is one member with one topic it subscribes to; its number is its index in `members`.
+    Topic t: `members[topic_starts[t]:topic_starts[t + 1]]`, ascending. A pair is one member with
+    one topic it subscribes to; its number is its index in `members`.
     """
 
     topic_starts: Vector

@@ -1,6 +1,6 @@
 """The commands `apportion groups list` and `apportion groups describe`.
 
-They show a cluster's groups, their members and their lag, and change nothing.
+Both show a cluster's groups, their members and their lag, and change nothing.
 """
 
 import json
@@ -62,10 +62,7 @@ def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
 
 
 def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = False) -> int:
-    """Print the group's members with their partitions, and its offsets with their lag.
-
-    Return the exit code.
-    """
+    """Print the group's members with partitions, its offsets and lag; return the exit code."""
 
     def read(cluster: Cluster) -> tuple[Any, Parts]:
         """Read the group; return it for --json and as tables of members and offsets."""
@@ -88,7 +85,7 @@ def group_names(
 ) -> list[str]:
     """Return the names of groups that begin with `prefix`, in order, for Tab's completions.
 
-    None where the cluster does not answer at once.
+    The answer is None if the cluster does not reply at once.
     """
     try:
         cluster = Cluster(bootstrap, timeout_ms=COMPLETION_TIMEOUT_MS)
@@ -115,10 +112,7 @@ def group_names(
 def _print_report(
     bootstrap: str, timeout_ms: int, read: Callable[[Cluster], tuple[Any, Parts]], as_json: bool
 ) -> int:
-    """Print what `read` returns of the cluster, as JSON or as tables, for `apportion groups`.
-
-    Returns the exit code.
-    """
+    """Print what `read` returns of the cluster, as JSON or as tables; return the exit code."""
     try:
         cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
     except ValueError as error:
@@ -169,7 +163,7 @@ def _list_groups(cluster: Cluster) -> list[dict[str, str]]:
 def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
     """Return the report of `groups describe` on a group of any type.
 
-    Of share and Streams groups it has the offsets alone.
+    The report on a share or Streams group has the offsets alone.
     """
     try:
         # KIP-848's description first: it alone has epochs, and the error for other types says which
@@ -218,7 +212,7 @@ def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str
 def _describe_classic_group(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
     """Return the report of `groups describe` on a classic group.
 
-    Its members own nothing in the report if they are no consumers, or if their assignment cannot be
+    In the report, members own nothing if they are no consumers, or if their assignment cannot be
     decoded: only consumers' assignments have a known format.
     """
     group_id = listed["group"]
@@ -302,8 +296,8 @@ def _describe_consumer_group(cluster: Cluster, group_id: str) -> DescribedGroup:
         "ConsumerGroupDescribe",
         ConsumerGroupDescribeRequest(group_ids=(group_id,)),
         group_id,
-        read,
-        cluster.timeout_ms,
+        read=read,
+        timeout_ms=cluster.timeout_ms,
     )
 
 
@@ -335,9 +329,9 @@ def _owned(owns: dict[str, list[int]]) -> str:
 
 
 def _members(group: dict[str, Any]) -> Table:
-    """Return the table of the group's members that `groups describe` prints.
+    """Return the table of the group's members, for `groups describe`.
 
-    Instance, protocol and epoch have a column only if some member's value is worth one.
+    Columns in which no member has anything to show are left out: instance, protocol, epoch.
     """
     members = group["members"]
     is_shown = {

@@ -1,6 +1,6 @@
 """The command `apportion streams rehearse --matrix`: every upgrade of KIP-268's test matrix.
 
-It plays them in processes here or on Spark, and prints one table.
+The upgrades are played in processes here or on Spark; the output is one table.
 """
 
 import json

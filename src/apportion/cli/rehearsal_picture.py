@@ -1,8 +1,8 @@
 """The picture of `apportion streams rehearse --picture`: the instances over time, as SVG.
 
-One row for each instance, time from left to right; the colour is the release that it runs as, the
-height the number of its tasks. Below the rows is the metadata version of the group, above them the
-steps.
+Each instance is a row, with time from left to right; the colour is the release that the instance
+runs as, the height the number of its tasks. Below the rows is the metadata version of the group,
+above them the steps.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """The command `apportion serve`: a broker in the foreground until SIGTERM or Ctrl-C.
 
-Its log goes to stderr; stdout gets one line, when clients can connect.
+The broker's log goes to stderr; stdout gets one line, when clients can connect.
 """
 
 import asyncio
@@ -36,6 +36,9 @@ def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
         # Checked by its own name first: as the setting `listeners` the error would name what the
         # user did not type.
         host_and_port(listen, "--listen")
+        for pair in pairs:
+            if pair.partition("=")[0].strip() == "listeners":
+                raise SettingRefused("listeners is given as --listen.")
         settings = BrokerSettings.of_pairs([f"listeners={listen}", *pairs])
         refuse_foreign_directory(data_dir)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:

@@ -63,10 +63,7 @@ def _drop_stdout() -> None:
 
 
 def _run(options: SimOptions, play: PlayScenario) -> int:
-    """Play one seed, shrink one, or play many, as the options of `apportion sim` say.
-
-    Returns the exit code.
-    """
+    """Play one seed, shrink one, or play many, as the options say; return the exit code."""
     refuse_contradictions(options)
     # refuse an impossible world first
     options.draw.scenario(options.seed or options.shrink or options.first or 0)
@@ -78,7 +75,7 @@ def _run(options: SimOptions, play: PlayScenario) -> int:
 
 
 def _console() -> Console:
-    """Return a console for `apportion sim`, as wide as the terminal, or as COLUMNS says."""
+    """Return a console as wide as the terminal, or as COLUMNS says."""
     return Console(
         highlight=False,
         markup=False,
@@ -231,7 +228,7 @@ def _figures_table(outcome: Outcome) -> Table:
 
 
 def _verdict(outcome: Outcome) -> Text:
-    """Return the last line of `apportion sim --seed`: the seed holds, or the law that it breaks."""
+    """Return the last line for one seed: the seed holds, or the law that it breaks."""
     if outcome.broken is None:
         return Text(f"seed {outcome.seed} holds", style="bold green")
     return Text(f"seed {outcome.seed} breaks {outcome.broken}", style="bold red")
@@ -243,7 +240,7 @@ def _verdict(outcome: Outcome) -> Text:
 def _shrink(options: SimOptions, seed: int, play: PlayScenario) -> int:
     """Find the fewest faults with which the seed still breaks a law, and print them.
 
-    For `apportion sim --shrink`. Returns the exit code: 0 where the seed holds.
+    Return the exit code: 0 where the seed holds.
     """
     scenario = options.draw.scenario(seed)
     with (

@@ -34,7 +34,7 @@ class SimOptions(NamedTuple):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options of `apportion sim` that were given, by their names on the command line."""
+        """The options that were given, by their names on the command line."""
         names = {"whole": "--all", "as_json": "--json"}
         given = {
             names.get(field, "--" + field.replace("_", "-")): value
@@ -46,7 +46,7 @@ class SimOptions(NamedTuple):
 
     @property
     def draw(self) -> Draw:
-        """The way in which `apportion sim` draws scenarios.
+        """The way in which the simulator draws scenarios.
 
         Raises ScenarioRefused where the options contradict each other.
         """
@@ -105,9 +105,9 @@ def _option(name: str, size: Any) -> str:
 
 
 def refuse_contradictions(options: SimOptions) -> None:
-    """Raise ScenarioRefused for options of `apportion sim` that make no sense.
+    """Raise ScenarioRefused for options that make no sense.
 
-    They exclude each other, need another, play nothing, or are no number in their bounds.
+    Such options exclude each other, need another, play nothing, or are no number in their bounds.
     """
     given = options.given
     if not given.keys() & {"--seed", "--runs", "--shrink"}:

@@ -1,6 +1,6 @@
 """A picture of who owned which partition over time, as lines of a terminal, for `apportion sim`.
 
-One row for each partition, time from left to right, faults above.
+Each partition is a row, with time from left to right and the faults above.
 """
 
 import re
@@ -57,9 +57,9 @@ class Axis(NamedTuple):
 def picture(
     scenario: Scenario, outcome: Outcome, changes: Sequence[OwnershipChange], width: int
 ) -> list[Text]:
-    """Return the lines of the picture of owners over time that `apportion sim --seed` prints.
+    """Return the lines of the picture of owners over time.
 
-    They are at most `width` wide if that leaves LEAST_COLUMNS.
+    Each line is at most `width` wide if that leaves LEAST_COLUMNS.
     """
     end_us = max(1, outcome.simulated_ms * 1_000, changes[-1].at_us if changes else 0)
     rows = _ownership_spans(changes, end_us)
@@ -91,9 +91,9 @@ ABSENT = "\0"  # in the place of a name: the partition is not there yet
 def _ownership_spans(
     changes: Iterable[OwnershipChange], end_us: int
 ) -> dict[tuple[str, str], list[OwnershipSpan]]:
-    """Return the ownership spans of each (group, partition) for the picture, in order of names.
+    """Return the ownership spans of each (group, partition), in order of names.
 
-    They follow each other without a gap from the first change of owner to the end.
+    The spans follow each other without a gap from the first change of owner to the end.
     """
     changes_by_partition: dict[tuple[str, str], list[OwnershipChange]] = {}
     for change in changes:

@@ -193,7 +193,7 @@ def _print_verdict(options: SimOptions, figures: RunTotals, failures: list[Failu
 
 
 def verdict_line(figures: RunTotals, failed: int, runs: int) -> str:
-    """Return the result of all simulated seeds in one line, for `apportion sim --runs`."""
+    """Return the result of all seeds in one line."""
     played = f"{figures.seeds:,} seed{'s' * (figures.seeds != 1)}"
     counted = (
         f"{failed:,} of {played} fail{'s' * (failed == 1)}"

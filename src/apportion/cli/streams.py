@@ -1,7 +1,7 @@
 """The command `apportion streams describe`: metadata, tasks and lag of a Kafka Streams group.
 
-It only reads. The report is one value, printed as JSON or as text; its keys are documented in
-docs/streams.md, and stay.
+The command only reads. Its report is one value, printed as JSON or as text; the keys are documented
+in docs/streams.md, and stay.
 """
 
 import json
@@ -98,7 +98,7 @@ def _may_be_streams(group: ListedGroup) -> bool:
 
 
 def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
-    """Return the report on a Streams group now, for `apportion streams describe`.
+    """Return the report on a Streams group as it is now.
 
     bootstrap: for the error's text. Raises NoSuchGroup if there is no such group, NoStreamsGroup if
     it is not one of Kafka Streams on the classic protocol.
@@ -161,7 +161,7 @@ def report(
     description: GroupDescription,
     positions_by_partition: Mapping[TopicPartition, GroupPosition],
 ) -> dict[str, Any]:
-    """Return all that `streams describe` tells of a group, with the keys of docs/streams.md."""
+    """Return the report of `streams describe` on a group, with the keys of docs/streams.md."""
     blocker = find_upgrade_blocker(
         {
             process.label: process.versions

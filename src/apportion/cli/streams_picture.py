@@ -1,6 +1,6 @@
 """The text that `apportion streams describe` prints: a title, the group, a block for each process.
 
-It prints the report of `cli/streams.py`; that module has the keys.
+The report comes from `cli/streams.py`, which has its keys.
 """
 
 import sys
@@ -53,7 +53,7 @@ def show(report: dict[str, Any]) -> None:
 
 
 def _show_rows(console: Console, rows: list[tuple[str, str]]) -> None:
-    """Print labels and values of `streams describe` in two columns.
+    """Print labels and values in two columns.
 
     A long value is folded in its own column.
     """
@@ -68,7 +68,7 @@ def _show_rows(console: Console, rows: list[tuple[str, str]]) -> None:
 
 
 def _title(report: dict[str, Any]) -> str:
-    """Return the first line of `streams describe`: group, state, counts and the total lag."""
+    """Return the first line: group, state, counts and the total lag."""
     processes = report["processes"]
     counts = [_count(sum(len(process["consumers"]) for process in processes), "consumer")]
     if report["told"]:
@@ -85,7 +85,7 @@ def _title(report: dict[str, Any]) -> str:
 
 
 def _group_lines(report: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of `streams describe` about the group as a whole."""
+    """Yield the lines about the Streams group as a whole."""
     processes = report["processes"]
     if not processes:
         yield (
@@ -149,7 +149,7 @@ def _name(process: dict[str, Any]) -> str:
 
 
 def _rows(process: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield label and value of each row of `streams describe` about one process."""
+    """Yield label and value of each row about one Streams process."""
     if process["used"] is not None:
         yield "metadata", _versions(process)
     if process["endpoint"]:
@@ -201,7 +201,7 @@ def _consumer(process: dict[str, Any], consumer: dict[str, Any]) -> str:
 def _problems(process: dict[str, Any]) -> Iterator[str]:
     """Yield a sentence for each problem of a Streams process's consumers.
 
-    It begins with the client id if the process has several consumers.
+    Each sentence begins with the client id if the process has several consumers.
     """
     for consumer in process["consumers"]:
         whose = f"{consumer['client']}: " if len(process["consumers"]) > 1 else ""

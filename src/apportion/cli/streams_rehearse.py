@@ -77,6 +77,11 @@ def parse_leader(text: str) -> str | int:
 
 
 def _run(options: RehearseOptions) -> int:
+    """Rehearse one upgrade or, with --matrix, all of them, as the options say.
+
+    Returns the exit code. Raises RehearsalRefused for a number out of its bounds, and for options
+    that exclude each other.
+    """
     for owner, values in (
         (UpgradeSettings, options.sizes),
         (BounceSettings, options.sizes),
@@ -84,10 +89,6 @@ def _run(options: RehearseOptions) -> int:
     ):
         if (fault := number_fault_or_none(owner, values)) is not None:
             raise RehearsalRefused(fault)
-    """Rehearse one upgrade or, with --matrix, all of them, as the options say.
-
-    Returns the exit code. Raises RehearsalRefused for options that exclude each other.
-    """
     if options.matrix:
         _refuse_beside_matrix(options)
         from apportion.cli.rehearsal_matrix import run_matrix
@@ -136,7 +137,7 @@ def _rehearse_one(options: RehearseOptions) -> int:
     if options.trace is not None and options.trace == options.picture:
         raise RehearsalRefused(f"--trace and --picture cannot both be written to {options.trace}")
     if sizes["crash_at"] is None and sizes["victim"] != "instance":
-        raise RehearsalRefused("--victim says who dies: say when, with --crash-at")
+        raise RehearsalRefused("--victim needs --crash-at")
     rehearsal = Rehearsal(**sizes)
     trace = Trace() if options.trace else None
     console = Console(stderr=True)
@@ -306,7 +307,7 @@ def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:
 
 
 def _step_json(step: UpgradeStep) -> dict[str, Any]:
-    """Return one step of a rehearsed rolling bounce, for `streams rehearse --json`."""
+    """Return one step of the rehearsed upgrade, for `--json`."""
     fields_of_step = step._asdict()
     bounce = fields_of_step.pop("runs_as")
     return {

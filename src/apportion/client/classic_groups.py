@@ -44,8 +44,8 @@ def describe_classic_group(cluster: Cluster, group_id: str) -> DescribedGroup | 
             "DescribeGroups",
             DescribeGroupsRequest(groups=(group_id,)),
             group_id,
-            read,
-            cluster.timeout_ms,
+            read=read,
+            timeout_ms=cluster.timeout_ms,
         )
     except Refused as error:
         # DescribeGroups 6 has an error for a group that does not exist; older ones call it Dead.
@@ -64,7 +64,7 @@ def list_group(cluster: Cluster, group_id: str) -> ListedGroup | None:
         ]
 
     groups = cluster.ask_coordinator(
-        "ListGroups", ListGroupsRequest(), group_id, read, cluster.timeout_ms
+        "ListGroups", ListGroupsRequest(), group_id, read=read, timeout_ms=cluster.timeout_ms
     )
     return groups[0] if groups else None
 
@@ -97,7 +97,9 @@ def group_positions(
     request = OffsetFetchRequest(
         groups=fetch_request(group_id, with_ids.values()).groups, require_stable=False
     )
-    committed = cluster.ask_coordinator("OffsetFetch", request, group_id, read, cluster.timeout_ms)
+    committed = cluster.ask_coordinator(
+        "OffsetFetch", request, group_id, read=read, timeout_ms=cluster.timeout_ms
+    )
     ends = cluster.list_offsets(with_ids.values(), LATEST)
     return {
         each: GroupPosition(committed.get(partition), ends[partition])

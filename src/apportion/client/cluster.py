@@ -45,6 +45,7 @@ class Cluster(PartitionLogs):
         api: str,
         request: Any,
         group_id: str,
+        *,
         read: Callable[[Any], tuple[Code, V]],
         timeout_ms: int,
     ) -> V:
@@ -96,8 +97,8 @@ class Cluster(PartitionLogs):
             "OffsetCommit",
             request,
             group_id,
-            read,
-            self.timeout_ms if timeout_ms is None else timeout_ms,
+            read=read,
+            timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms,
         )
 
     def committed(
@@ -139,8 +140,8 @@ class Cluster(PartitionLogs):
             "OffsetFetch",
             request,
             group_id,
-            read,
-            self.timeout_ms if timeout_ms is None else timeout_ms,
+            read=read,
+            timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms,
         )
 
     # topics and settings

@@ -1,7 +1,8 @@
 """One blocking connection to one broker: ApiVersions, then one request and its response at a time.
 
-It knows frames, correlation ids and timeouts, but no topics, groups or retries. Every failure on
-the way is `Disconnected` and closes the connection: a half-read response cannot be skipped.
+The connection knows frames, correlation ids and timeouts, but no topics, groups or retries. Every
+failure on the way is `Disconnected` and closes the connection: a half-read response cannot be
+skipped.
 """
 
 import socket

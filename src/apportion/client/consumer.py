@@ -92,7 +92,7 @@ class Consumer:
             **self._membership_settings(chosen),
         )
         self._missing_topics = MissingTopics(self._cluster, group_id)
-        self._outage = Outage(group_id)
+        self._outage = Outage(log, group_id)
         self._request_timeout_ms = min(
             POLL_REQUEST_TIMEOUT_MS, max(1, chosen["max_poll_interval_ms"] // 4)
         )
@@ -300,9 +300,11 @@ class Consumer:
 
     def _report_fetch(self, query: ReportFetch) -> None:
         if query.error is None:
-            self._outage.record_success()
+            self._outage.record_success("fetches again")
         else:
-            self._outage.record_failure(query.error)
+            self._outage.record_failure(
+                f"cannot fetch now, and tries again until it can: {query.error}"
+            )
 
     def _check_missing_topics(self) -> None:
         # Before the first join no coordinator may answer yet, and that is logged elsewhere.

@@ -18,6 +18,7 @@ from apportion.client.cluster import Cluster
 from apportion.client.member_requests import MemberRequests
 from apportion.client.members import MembershipEvent, make_member
 from apportion.client.network_client import RetryTimer
+from apportion.client.outage import LOG_INTERVAL_S
 from apportion.drive.clocks import now
 from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.errors import Code, Refused
@@ -54,7 +55,6 @@ from apportion.topics import IdPartition, TopicIdPartition
 
 V = TypeVar("V")
 log = logging.getLogger("apportion.session")
-SAME_LINE_AFTER_S = 60.0
 # A classic member may wait for its JoinGroup response, fetch metadata and send LeaveGroup at the
 # same time.
 CLASSIC_CONCURRENT_CALLS = 3
@@ -93,14 +93,14 @@ class GroupMembership:
         self._crash: BaseException | None = None
         self._left: Left | None = None
         self._requests = MemberRequests(
-            cluster, group_id, self.settings.request_timeout_ms, before_join
+            cluster, group_id, self.settings.response_timeout_ms, before_join
         )
         self._last_logged, self._log_again_s = "", 0.0
         self._driver: ThreadDriver[Event, Action] = ThreadDriver(
             self._member,
-            self._perform,
-            self._publish,
-            self._record_crash,
+            perform=self._perform,
+            after_step=self._publish,
+            on_crash=self._record_crash,
             concurrent_calls=1 if protocol == "consumer" else CLASSIC_CONCURRENT_CALLS,
         )
 
@@ -293,9 +293,9 @@ class GroupMembership:
     ) -> V:
         """Commit or fetch offsets as the group member: call `call` with its id and epoch.
 
-        Its second argument is the time left, in ms. incarnation: that of the membership under which
-        the caller got its partitions; None: the present one. Raises Refused if the member has lost
-        that membership since.
+        The second argument of `call` is the time left, in ms. incarnation: that of the membership
+        under which the caller got its partitions; None: the present one. Raises Refused if the
+        member has lost that membership since.
 
         If the coordinator answers that the epoch is stale, wait for the next heartbeat to bring the
         new one, and call it again: the member still owns its partitions (KIP-848, commits).
@@ -344,7 +344,7 @@ class GroupMembership:
             case Lost(incarnation, lost):
                 self._record("lost", incarnation, lost, ())
             case Failed(code, why):
-                self._record("failed", self._status.incarnation, (), (), f"{code.name}: {why}")
+                self._record("failed", self._status.incarnation, (), (), why=f"{code.name}: {why}")
                 log.error("group %s: %s: %s", readable(self._group), code.name, readable(why))
             case Left():
                 self._record("left", self._status.incarnation, (), ())
@@ -357,7 +357,7 @@ class GroupMembership:
     def _log(self, level: str, text: str) -> None:
         """Log a line unless the last one was the same: an outage must not fill the log."""
         if text != self._last_logged or time.monotonic() >= self._log_again_s:
-            self._last_logged, self._log_again_s = text, time.monotonic() + SAME_LINE_AFTER_S
+            self._last_logged, self._log_again_s = text, time.monotonic() + LOG_INTERVAL_S
             log.log(logging.getLevelName(level.upper()), "%s", readable(text))
 
     def _record(
@@ -366,6 +366,7 @@ class GroupMembership:
         incarnation: int,
         revoked: MemberAssignment,
         added: MemberAssignment,
+        *,
         why: str = "",
     ) -> None:
         epoch = self._member.view().epoch

@@ -1,16 +1,16 @@
 """The requests that a member's machine asks for, each sent once; its outcome is the next event.
 
-These calls block, so `GroupMembership` makes them on threads beside the machine's own. Retries are
+The requests block, so `GroupMembership` makes them on threads beside the machine's own. Retries are
 the machine's: it asks again when its backoff is over.
 """
 
 import logging
-import time
 from collections.abc import Callable
 
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.leader_queries import answer_query
+from apportion.client.outage import Outage
 from apportion.errors import Refused
 from apportion.member.batch.sinks import AnotherSink
 from apportion.member.membership import (
@@ -25,7 +25,6 @@ from apportion.member.membership import (
     SendToCoordinator,
     Unanswered,
 )
-from apportion.readable import readable
 
 log = logging.getLogger("apportion.session")
 Request = FindCoordinator | SendToCoordinator | FetchMetadata | QueryCluster
@@ -38,7 +37,7 @@ class MemberRequests:
         self,
         cluster: Cluster,
         group_id: str,
-        request_timeout_ms: int,
+        response_timeout_ms: int,
         before_join: Callable[[], None] | None,
     ) -> None:
         """Keep the group and the client's cluster; send nothing yet.
@@ -47,9 +46,9 @@ class MemberRequests:
         """
         self._cluster = cluster
         self._group_id = group_id
-        self._request_timeout_ms = request_timeout_ms
+        self._response_timeout_ms = response_timeout_ms
         self._before_join = before_join
-        self._unreachable_since_s: float | None = None
+        self._outage = Outage(log, group_id)
         self.refusal: AnotherSink | None = None
 
     def send(self, request: Request) -> Event:
@@ -77,37 +76,26 @@ class MemberRequests:
         # The machine asks because the coordinator it knew has moved or does not answer.
         self._cluster.forget_coordinator(request.group_id)
         try:
-            self._cluster.find_coordinator(request.group_id, timeout_ms=self._request_timeout_ms)
+            self._cluster.find_coordinator(request.group_id, timeout_ms=self._response_timeout_ms)
         except Disconnected as error:
             return self._report_unreachable(request, error)
-        self._log_end_of_outage()
+        self._outage.record_success("a broker answers again")
         if self._before_join is not None:
             return self._check_before_join(self._before_join, request)
         return CoordinatorFound(request.request_id)
 
     def _report_unreachable(self, request: FindCoordinator, error: Disconnected) -> Event:
         """Return the event that no broker answers; the machine logs its text, with the remedy."""
-        if self._unreachable_since_s is None:
-            self._unreachable_since_s = time.monotonic()
+        self._outage.begin()
         servers = self._cluster.bootstrap_servers
         listens = (
             f"one of {servers} listens" if "," in servers else f"a broker listens at {servers}"
         )
         return Unanswered(
             request.request_id,
-            f"{error}; it tries again until a broker answers: see that {listens} and can be "
-            "reached from this host, or give other bootstrap servers",
+            f"{error}; the member tries again until a broker answers or it is closed: see that "
+            f"{listens} and can be reached from this host, or give other bootstrap servers",
         )
-
-    def _log_end_of_outage(self) -> None:
-        """Log that a broker answers again, if none did."""
-        if self._unreachable_since_s is not None:
-            log.warning(
-                "group %s: a broker answers again after %.0f s",
-                readable(self._group_id),
-                time.monotonic() - self._unreachable_since_s,
-            )
-            self._unreachable_since_s = None
 
     def _check_before_join(self, check: Callable[[], None], request: FindCoordinator) -> Event:
         """Call `before_join` until it has had an answer; the member joins only after that."""

@@ -19,7 +19,7 @@ from apportion.member.settings import (
     METADATA_MAX_AGE_MS,
     SESSION_TIMEOUT_MS,
 )
-from apportion.settings import MOST_INT32, Setting, declared, fault_or_none, nearest_or_none
+from apportion.settings import MAX_INT32, Setting, declared, fault_or_none, nearest_or_none
 from apportion.topics import TopicPartition, is_topic_name
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -57,17 +57,14 @@ class MemberOptions(TypedDict, total=False):
     ]
     auto_commit_interval_ms: Annotated[
         int,
-        Setting("The time between two commits.", 5_000, at_least=1, at_most=MOST_INT32).only_with(
+        Setting("The time between two commits.", 5_000, at_least=1, at_most=MAX_INT32).only_with(
             "auto_commit"
         ),
     ]
     max_poll_interval_ms: Annotated[int, MAX_POLL_INTERVAL_MS]
     max_poll_records: Annotated[
-        int, Setting("The most records that one poll returns.", 500, at_least=1, at_most=MOST_INT32)
+        int, Setting("The most records that one poll returns.", 500, at_least=1, at_most=MAX_INT32)
     ]
-    session_timeout_ms: Annotated[int, SESSION_TIMEOUT_MS.only_with(CLASSIC)]
-    heartbeat_interval_ms: Annotated[int, HEARTBEAT_INTERVAL_MS.only_with(CLASSIC)]
-    metadata_max_age_ms: Annotated[int, METADATA_MAX_AGE_MS.only_with(CLASSIC)]
     on_assigned: Annotated[
         RebalanceCallback | None,
         Setting("Called in poll with the partitions that were assigned.", default_words="none"),
@@ -109,6 +106,9 @@ class ConsumerOptions(MemberOptions, total=False):
             DEFAULT,
         ).only_with(CLASSIC),
     ]
+    session_timeout_ms: Annotated[int, SESSION_TIMEOUT_MS.only_with(CLASSIC)]
+    heartbeat_interval_ms: Annotated[int, HEARTBEAT_INTERVAL_MS.only_with(CLASSIC)]
+    metadata_max_age_ms: Annotated[int, METADATA_MAX_AGE_MS.only_with(CLASSIC)]
 
 
 OPTIONS: dict[str, Any] = {

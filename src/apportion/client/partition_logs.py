@@ -59,7 +59,7 @@ class PartitionLogs(NetworkClient):
             failure = self._for_each_leader(
                 missing,
                 lambda node, leaders: self._list_offsets(
-                    node, leaders, timestamp, offsets, retry_timer.left_ms()
+                    node, leaders, timestamp, offsets=offsets, timeout_ms=retry_timer.left_ms()
                 ),
             )
             missing = dict.fromkeys(each for each in missing if each not in offsets)
@@ -78,6 +78,7 @@ class PartitionLogs(NetworkClient):
         node: int,
         leaders: dict[TopicIdPartition, Leader],
         timestamp: int,
+        *,
         offsets: dict[TopicIdPartition, int],
         timeout_ms: int,
     ) -> Refused | None:
@@ -169,7 +170,7 @@ class PartitionLogs(NetworkClient):
         max_wait_ms: int,
         max_bytes: int = FETCH_BYTES,
     ) -> dict[TopicIdPartition, PartitionFetch]:
-        """Fetch what can be read at these positions; wait up to `max_wait_ms` if nothing.
+        """Fetch records from these positions on; wait up to `max_wait_ms` while there are none.
 
         A partition whose leader did not answer is left out. For `Consumer.poll`.
         """
@@ -191,8 +192,8 @@ class PartitionLogs(NetworkClient):
                         partition: FetchPosition(positions[partition], each.epoch)
                         for partition, each in leaders.items()
                     },
-                    wait_ms,
-                    max_bytes,
+                    wait_ms=wait_ms,
+                    max_bytes=max_bytes,
                 )
             )
 
@@ -207,6 +208,7 @@ class PartitionLogs(NetworkClient):
         self,
         node: int,
         positions: dict[TopicIdPartition, FetchPosition],
+        *,
         wait_ms: int,
         max_bytes: int,
         end: int | None = None,
@@ -260,9 +262,9 @@ class PartitionLogs(NetworkClient):
                 fetch = self._fetch(
                     leader.node_id,
                     {partition: FetchPosition(position, leader.epoch)},
-                    RANGE_FETCH_WAIT_MS,
-                    fetch_bytes,
-                    end,
+                    wait_ms=RANGE_FETCH_WAIT_MS,
+                    max_bytes=fetch_bytes,
+                    end=end,
                 )[partition]
             except Disconnected as error:
                 self.forget_leader(partition)

@@ -22,6 +22,7 @@ from apportion.member.records.streams_consumer import (
     StreamsRecordConsumer,
 )
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
+from apportion.settings import MAX_INT32, MAX_INT64
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
@@ -128,7 +129,7 @@ class StreamsConsumer(Consumer):
         for task, offset_sum in offset_sums.items():
             if not self._has_task(task):
                 raise ValueError(f"{task!r} is no task of this topology")
-            if type(offset_sum) is not int or not 0 <= offset_sum < 2**63:
+            if type(offset_sum) is not int or not 0 <= offset_sum <= MAX_INT64:
                 raise ValueError(f"of task {task}: {offset_sum!r} is no sum of offsets")
         self._run(self._tasks.report(offset_sums))
 
@@ -149,7 +150,7 @@ class StreamsConsumer(Consumer):
         # Named topologies are known to the metadata only; a `Topology` here has none.
         if not isinstance(task, TaskId) or task.topology is not None:
             return False
-        return task.subtopology in self.topology.subtopologies and 0 <= task.partition < 2**31
+        return task.subtopology in self.topology.subtopologies and 0 <= task.partition <= MAX_INT32
 
     def _new_rule(self, settings: RecordConsumerSettings) -> StreamsRecordConsumer:
         self._tasks = StreamsRecordConsumer(settings)

@@ -6,6 +6,11 @@ from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from apportion.client.options import AUTO_OFFSET_RESET, MemberOptions, Reset, check_names
+from apportion.member.settings import (
+    HEARTBEAT_INTERVAL_MS,
+    METADATA_MAX_AGE_MS,
+    SESSION_TIMEOUT_MS,
+)
 from apportion.member.streams.assignor import NEWEST_RELEASE, TaskShare
 from apportion.settings import Setting, declared, fault_or_none
 from apportion.streams.settings import (
@@ -19,8 +24,16 @@ from apportion.streams.settings import (
 MOST_TAGS, LONGEST_TAG_NAME, LONGEST_TAG = 5, 20, 30
 
 
-class StreamsOptions(MemberOptions, total=False):
-    """The options of `apportion.StreamsConsumer`: every member's, and those of Kafka Streams."""
+class StreamsMemberOptions(MemberOptions, total=False):
+    """The options of every member, and of a classic group's: a Streams group is a classic group."""
+
+    session_timeout_ms: Annotated[int, SESSION_TIMEOUT_MS]
+    heartbeat_interval_ms: Annotated[int, HEARTBEAT_INTERVAL_MS]
+    metadata_max_age_ms: Annotated[int, METADATA_MAX_AGE_MS]
+
+
+class StreamsOptions(StreamsMemberOptions, total=False):
+    """The options of `apportion.StreamsConsumer`: its member's, and those of Kafka Streams."""
 
     # Kafka Streams' default: its tasks read their topics from the beginning.
     auto_offset_reset: Annotated[Reset, replace(AUTO_OFFSET_RESET, default="earliest")]
@@ -74,7 +87,7 @@ class StreamsOptions(MemberOptions, total=False):
     ]
 
 
-SHARED = tuple(declared(MemberOptions))
+SHARED = tuple(declared(StreamsMemberOptions))
 """Options that a StreamsConsumer has in common with a Consumer."""
 STREAMS: dict[str, Any] = {
     name: setting.default

@@ -189,7 +189,7 @@ def decode_records(
     HEADER_VALUE_NULLS. After False the columns have no more rows, as the counters are unchanged.
     Records outside of the offsets to append are checked all the same.
 
-    One long loop on purpose: a call per field costs a tenth of the speed.
+    The loop is one long function on purpose: a call per field costs a tenth of the speed.
     """
     count, base_offset, last_delta, base_ms, time_type, from_offset, before_offset = header
     offsets, timestamps, key_bits, value_bits = int64s[0], int64s[1], valid_bits[0], valid_bits[1]

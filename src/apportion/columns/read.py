@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from apportion.columns.row_buffer import HEADER_TYPE, TIME_TYPE, OffsetRange, RowBuffer
 from apportion.errors import DecodeError
+from apportion.settings import MAX_INT64
 from apportion.wire.batch import HEADER_BYTES, LIMIT_BYTES, decode_batch, read_header, split_batches
 from apportion.wire.codec import Buffer
 from apportion.wire.compression import DecompressionBuffer
@@ -49,7 +50,11 @@ def to_arrow(
     DecodeError with the topic, the partition and the offset.
     """
     reader = _Reader(
-        topic, partition, OffsetRange(from_offset, before_offset), include_headers, rows_per_batch
+        topic,
+        partition,
+        OffsetRange(from_offset, before_offset),
+        include_headers=include_headers,
+        max_rows=rows_per_batch,
     )
     try:
         for buffer in (
@@ -72,6 +77,7 @@ class _Reader:
         topic: str,
         partition: int,
         offset_range: OffsetRange,
+        *,
         include_headers: bool,
         max_rows: int,
     ) -> None:
@@ -94,7 +100,7 @@ class _Reader:
             header = read_header(batch)
             self.offset = header.base_offset
             # The kernels add deltas in int64; beyond this the sums would wrap around unnoticed.
-            if header.base_offset < 0 or header.last_offset >= 1 << 63:
+            if header.base_offset < 0 or header.last_offset > MAX_INT64:
                 raise DecodeError(
                     f"a record batch at the offsets {header.base_offset} to {header.last_offset}"
                 )

@@ -124,7 +124,7 @@ class RowBuffer:
     def arrays(self) -> list[pa.Array]:
         """Return the rows as Arrow arrays, in the order of `read.SCHEMA`.
 
-        They are key, value, offset, timestamp, timestampType, and headers if kept.
+        The arrays are key, value, offset, timestamp, timestampType, and headers if kept.
 
         Raises pyarrow.ArrowInvalid if the name of a header is not UTF-8.
         """

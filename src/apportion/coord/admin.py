@@ -153,10 +153,7 @@ def delete_groups(turn: Turn, request: GroupRequest[DeleteGroupsRequest]) -> Non
 
 
 def _delete_group(turn: Turn, group_id: str) -> Code:
-    """Delete a group without members and its committed offsets; return NONE or the error.
-
-    For DeleteGroups.
-    """
+    """Delete a group without members, and its offsets (DeleteGroups); return NONE or the error."""
     group = turn.ledger.groups.get(group_id)
     if group is None and group_id not in turn.ledger.offsets:
         return Code.GROUP_ID_NOT_FOUND

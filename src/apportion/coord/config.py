@@ -7,7 +7,7 @@ heartbeat interval and both consumer minima.
 from dataclasses import dataclass
 from typing import Annotated
 
-from apportion.settings import MOST_INT32, Setting, bounds_fault_or_none, declared
+from apportion.settings import MAX_INT32, Setting, bounds_fault_or_none, declared
 
 ASSIGNORS = {  # every name that may stand in group.consumer.assignors -> the assignor's short name
     "uniform": "uniform",
@@ -57,7 +57,7 @@ class GroupSettings:
         ),
     ] = 0
     group_max_size: Annotated[int, Setting("The most members of a classic group.", at_least=1)] = (
-        MOST_INT32
+        MAX_INT32
     )
     # Kafka's minimum is 45,000. Here a lost host can be noticed within seconds if the user wants
     # that.
@@ -84,7 +84,7 @@ class GroupSettings:
     ] = 15_000
     group_consumer_max_size: Annotated[
         int, Setting("The most members of a consumer group.", at_least=1)
-    ] = MOST_INT32
+    ] = MAX_INT32
     group_consumer_assignors: Annotated[
         tuple[str, ...], Setting("The server-side assignors; the first is the default.")
     ] = (
@@ -165,7 +165,7 @@ class GroupSettings:
     def heartbeat_interval_ms(self, *, converged: bool) -> int:
         """Return how long a member waits until its next ConsumerGroupHeartbeat.
 
-        That is shorter while its group has not converged.
+        The interval is shorter while the member's group has not converged.
         """
         interval_ms = self.group_consumer_heartbeat_interval_ms
         return (

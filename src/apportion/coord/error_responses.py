@@ -54,14 +54,14 @@ class RefusedWithoutMemberId(Refused):
 def consumer_group_heartbeat_error(
     _request: GroupRequest[ConsumerGroupHeartbeatRequest], refusal: Refused
 ) -> ConsumerGroupHeartbeatResponse:
-    """Return the group coordinator's error response to ConsumerGroupHeartbeat."""
+    """Return the error response to ConsumerGroupHeartbeat."""
     return ConsumerGroupHeartbeatResponse(error_code=int(refusal.code), error_message=refusal.why)
 
 
 def consumer_group_describe_error(
     request: GroupRequest[ConsumerGroupDescribeRequest], refusal: Refused
 ) -> ConsumerGroupDescribeResponse:
-    """Return the group coordinator's error response to ConsumerGroupDescribe, at every group."""
+    """Return the error response to ConsumerGroupDescribe, at every group."""
     code, why = int(refusal.code), refusal.why
     groups = (
         DescribedGroup(group_id=group_id, error_code=code, error_message=why)
@@ -73,14 +73,14 @@ def consumer_group_describe_error(
 def list_groups_error(
     _request: GroupRequest[ListGroupsRequest], refusal: Refused
 ) -> ListGroupsResponse:
-    """Return the group coordinator's error response to ListGroups."""
+    """Return the error response to ListGroups."""
     return ListGroupsResponse(error_code=int(refusal.code))
 
 
 def delete_groups_error(
     request: GroupRequest[DeleteGroupsRequest], refusal: Refused
 ) -> DeleteGroupsResponse:
-    """Return the group coordinator's error response to DeleteGroups, at every group."""
+    """Return the error response to DeleteGroups, at every group."""
     code = int(refusal.code)
     results = (
         DeletableGroupResult(group_id=group_id, error_code=code)
@@ -92,7 +92,7 @@ def delete_groups_error(
 def offset_commit_error(
     request: GroupRequest[OffsetCommitRequest], refusal: Refused
 ) -> OffsetCommitResponse:
-    """Return the group coordinator's error response to OffsetCommit.
+    """Return the error response to OffsetCommit.
 
     The error stands at every partition: the response has no error field of its own.
     """
@@ -117,7 +117,7 @@ def offset_commit_error(
 def offset_fetch_error(
     request: GroupRequest[OffsetFetchRequest], refusal: Refused
 ) -> OffsetFetchResponse:
-    """Return the group coordinator's error response to OffsetFetch.
+    """Return the error response to OffsetFetch.
 
     Before version 2 the error stands at every partition, from version 8 on at every group.
     """
@@ -149,14 +149,14 @@ def offset_fetch_error(
 def offset_delete_error(
     _request: GroupRequest[OffsetDeleteRequest], refusal: Refused
 ) -> OffsetDeleteResponse:
-    """Return the group coordinator's error response to OffsetDelete."""
+    """Return the error response to OffsetDelete."""
     return OffsetDeleteResponse(error_code=int(refusal.code))
 
 
 def join_group_error(
     request: GroupRequest[JoinGroupRequest], refusal: Refused
 ) -> JoinGroupResponse:
-    """Return the group coordinator's error response to JoinGroup.
+    """Return the error response to JoinGroup.
 
     As in Kafka, it has no member id where a consumer group refuses (RefusedWithoutMemberId), and
     with UNKNOWN_SERVER_ERROR.
@@ -170,16 +170,16 @@ def join_group_error(
 def sync_group_error(
     _request: GroupRequest[SyncGroupRequest], refusal: Refused
 ) -> SyncGroupResponse:
-    """Return the group coordinator's error response to SyncGroup."""
+    """Return the error response to SyncGroup."""
     return SyncGroupResponse(error_code=int(refusal.code))
 
 
 def heartbeat_error(
     _request: GroupRequest[HeartbeatRequest], refusal: Refused
 ) -> HeartbeatResponse:
-    """Return the group coordinator's error response to Heartbeat.
+    """Return the error response to Heartbeat; NONE while the coordinator loads.
 
-    It is NONE while the coordinator loads: members go on with their assignment and do not rejoin.
+    So members go on with their assignment meanwhile, and do not rejoin.
     """
     # As in Kafka: an error would make a member of the group rejoin, though nothing is wrong with
     # it.
@@ -190,14 +190,14 @@ def heartbeat_error(
 def leave_group_error(
     _request: GroupRequest[LeaveGroupRequest], refusal: Refused
 ) -> LeaveGroupResponse:
-    """Return the group coordinator's error response to LeaveGroup."""
+    """Return the error response to LeaveGroup."""
     return LeaveGroupResponse(error_code=int(refusal.code))
 
 
 def describe_groups_error(
     request: GroupRequest[DescribeGroupsRequest], refusal: Refused
 ) -> DescribeGroupsResponse:
-    """Return the group coordinator's error response to DescribeGroups, at every group."""
+    """Return the error response to DescribeGroups, at every group."""
     code, why = int(refusal.code), refusal.why if request.version >= 6 else None
     groups = (
         DescribedClassicGroup(group_id=group_id, error_code=code, error_message=why)

@@ -82,9 +82,9 @@ class Group(Protocol):
         ...
 
     def session_or_none(self, member_id: str, /) -> tuple[Key, int] | None:
-        """Return the deadline that a commit of the member restarts, and its timeout (ms).
+        """Return the deadline that a member's commit restarts, and its timeout (ms), or None.
 
-        Returns None if a commit restarts none.
+        A commit restarts a session in classic groups alone.
         """
         ...
 

@@ -15,6 +15,7 @@ from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
+from apportion.settings import MAX_INT64
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, Topics
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -43,7 +44,7 @@ from apportion.wire.messages.offset_fetch import (
 )
 from apportion.wire.records.groups import OffsetCommitValue
 
-MAX_TIMESTAMP_MS = (1 << 63) - 1
+MAX_TIMESTAMP_MS = MAX_INT64
 """The latest timestamp that a record can have."""
 NO_OFFSET = OffsetCommitValue(offset=-1)
 """The answer for a partition without a committed offset."""
@@ -208,10 +209,7 @@ def _metadata_fits(turn: Turn, requested: OffsetCommitRequestPartition) -> bool:
 
 
 def fetch_offsets(turn: Turn, request: GroupRequest[OffsetFetchRequest]) -> None:
-    """Answer OffsetFetch with the committed offsets; -1 where there is none.
-
-    A group that does not exist has none.
-    """
+    """Answer OffsetFetch with the committed offsets; -1 where there is none, or no such group."""
     if request.version >= 8:
         groups = tuple(_fetch_group(turn, group, request.version) for group in request.body.groups)
         turn.reply(request.ticket, OffsetFetchResponse(groups=groups))

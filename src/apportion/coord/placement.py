@@ -10,8 +10,8 @@ from functools import lru_cache
 def shard_of(group_id: str, shards: int) -> int:
     """Return the index of the partition of `__consumer_offsets` that has the group.
 
-    It is the absolute value of Java's string hash, modulo `shards`. The hash runs over UTF-16
-    units. The one value without an absolute value in 32 bits counts as 0.
+    The index is the absolute value of Java's string hash, modulo `shards`. The hash runs over
+    UTF-16 units. The one value without an absolute value in 32 bits counts as 0.
     """
     value = 0
     units = group_id.encode("utf-16-be", "surrogatepass")

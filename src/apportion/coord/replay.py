@@ -98,8 +98,8 @@ def apply_classic_group(
 ) -> None:
     """Apply a GroupMetadata record: set or delete the saved state of a classic group.
 
-    It takes a consumer group's place.
-    The live state is left alone: `Shard.loaded` makes it for a group that was read from the log.
+    A consumer group of that id is replaced. The live state is left alone: `Shard.loaded` makes it
+    for a group that was read from the log.
     """
     group = ledger.classic_group_or_none(key.group)
     if value is None:
@@ -164,10 +164,7 @@ def apply_member_metadata(
     key: ConsumerGroupMemberMetadataKey,
     value: ConsumerGroupMemberMetadataValue | None,
 ) -> None:
-    """Apply a consumer group member's metadata record; a tombstone deletes the member.
-
-    Its assignment is deleted, too.
-    """
+    """Apply a member's metadata record; a tombstone deletes the member with its assignment."""
     if value is not None:
         saved = _consumer_group(ledger, key.group_id).saved
         member = _member(saved, key.member_id)
@@ -200,7 +197,7 @@ def apply_assignment_epoch(
 ) -> None:
     """Apply a consumer group's record of its target assignment's epoch.
 
-    A tombstone resets it as in a new group: it may be the end of an older group of that id.
+    A tombstone resets the epoch as in a new group: it may be the end of an older group of that id.
     """
     if value is not None:
         _consumer_group(ledger, key.group_id).saved.assignment_epoch = value.assignment_epoch
@@ -228,7 +225,7 @@ def apply_current_assignment(
 ) -> None:
     """Apply a consumer group member's current assignment record.
 
-    A tombstone leaves it with none, and at no epoch.
+    After a tombstone the member has no assignment, and no epoch.
     """
     # The member may be gone already: its tombstone must not create it again.
     if value is None and _member_or_none(ledger, key.group_id, key.member_id) is None:
@@ -263,7 +260,7 @@ def ignore_record(ledger: Ledger, key: Any, value: Any) -> None:
 def _consumer_group(ledger: Ledger, group_id: str) -> ConsumerGroup:
     """Return the consumer group that a record names; create it if there is none.
 
-    It takes the place of a classic group of that id.
+    A classic group of that id is replaced.
     """
     group = ledger.groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
@@ -286,10 +283,7 @@ def _member_or_none(ledger: Ledger, group_id: str, member_id: str) -> ConsumerGr
 
 
 def _count_metadata(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, step: int) -> None:
-    """Count a consumer group member's metadata in (`step` 1) or out (-1).
-
-    It is counted by subscription, assignor and protocols.
-    """
+    """Count a member's subscription, assignor and protocols in (`step` 1) or out (-1)."""
     for topic in member.metadata.subscribed_topic_names:
         _count(saved.subscriber_counts, topic, step)
     if member.metadata.server_assignor is not None:

@@ -1,7 +1,7 @@
 """One shard of the coordinator: a Machine for the groups whose id hashes to it.
 
-Its tables say what it can do. To add an API: its handler and a row in HANDLERS, or, where the
-handler depends on the kind of the group, in HANDLERS_BY_GROUP; and its error response in
+The tables here say what a shard can do. To add an API: its handler and a row in HANDLERS, or, where
+the handler depends on the kind of the group, in HANDLERS_BY_GROUP; and its error response in
 `error_responses.py`. To add a record: its `apply_*` and a row in APPLY. To add a kind of deadline:
 a function and a row in ON_DEADLINE. To add a kind of group: its rows in HANDLERS_BY_GROUP and
 ON_LOADED. The shard never waits for the disk: it emits `Append` before the replies that depend on
@@ -177,11 +177,11 @@ class Shard:
         return self._deadlines.next_at()
 
     def step(self, event: ShardEvent, now: Instant) -> list[ShardAction]:
-        """Return what follows from an event: records to append, and behind them the responses.
+        """Return the actions that follow from an event: records to append, then responses.
 
         The event is a request to the group coordinator, a closed connection, a due deadline or
-        changed topics. The broker calls it for the `__consumer_offsets` partition that has the
-        group.
+        changed topics. The broker steps the shard of the `__consumer_offsets` partition that has
+        the group.
         """
         turn = self._turn(now)
         match event:
@@ -200,7 +200,7 @@ class Shard:
         return turn.close()
 
     def _answer(self, turn: Turn, event: Arrived) -> None:
-        """Call the handler of a request to the group coordinator; answer a refusal with its error.
+        """Call the handler of a group request; answer a refusal with its error.
 
         The handler depends on the API, and for JoinGroup, ConsumerGroupHeartbeat and others on the
         type of the group.
@@ -230,8 +230,7 @@ class Shard:
     def _change_topics(self, turn: Turn, topics: Topics) -> None:
         """Use the cluster's new topics; delete committed offsets of the deleted ones.
 
-        The broker's group coordinator does so when topics change. Groups notice at their next
-        heartbeat.
+        A group sees the change at its next heartbeat.
         """
         before, self.topics = self.topics, topics
         turn.topics = topics
@@ -242,20 +241,20 @@ class Shard:
                 offsets.delete_topic_offsets(turn, name)
 
     def _turn(self, now: Instant) -> Turn:
-        """Return the context of one step of the group coordinator: `turn` for its handlers.
+        """Return the context of one step of the shard: `turn` for its handlers.
 
-        It gives them the groups and committed offsets (`ledger`), the deadlines, the parked
+        The turn gives them the groups and committed offsets (`ledger`), the deadlines, the parked
         requests (JoinGroup and SyncGroup that wait for other members) and `APPLY`, the functions by
         which a written record changes the saved state. If a consumer group loses its last member of
         the consumer protocol, it becomes a classic group.
         """
         return Turn(
-            self.ledger,
-            self._deadlines,
-            self.settings,
-            self.topics,
-            now,
-            APPLY,
-            self._parked,
-            downgrade.downgrade_if_last_consumer_left,
+            ledger=self.ledger,
+            deadlines=self._deadlines,
+            settings=self.settings,
+            topics=self.topics,
+            now=now,
+            apply=APPLY,
+            parked=self._parked,
+            on_members_leaving=downgrade.downgrade_if_last_consumer_left,
         )

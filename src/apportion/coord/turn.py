@@ -33,7 +33,7 @@ class GroupRequest(NamedTuple, Generic[B]):
 class Turn:
     """One step of one shard, as its handlers see it.
 
-    A reply stands behind every record that was emitted before it, so no response tells of a record
+    A reply stands behind every record that was emitted before it, so no response shows a record
     that is not in the log.
     """
 
@@ -52,6 +52,7 @@ class Turn:
 
     def __init__(
         self,
+        *,
         ledger: Ledger,
         deadlines: Deadlines,
         settings: GroupSettings,
@@ -61,7 +62,7 @@ class Turn:
         parked: dict[Ticket, int],
         on_members_leaving: Callable[["Turn", Any, tuple[Any, ...]], bool],
     ) -> None:
-        """Begin one step of the group coordinator, for a request or due deadlines.
+        """Begin one step of a shard, for a request or due deadlines.
 
         parked: the version of each request that waits for other members. apply: the function that
         applies a record to the saved state, by the class of its key.
@@ -84,27 +85,27 @@ class Turn:
         return bool(self._unappended) or any(isinstance(action, Append) for action in self._actions)
 
     def emit(self, record: CoordinatorRecord) -> None:
-        """Apply a record to the coordinator's saved state; append it before any later reply."""
+        """Apply a record to the saved state; append it before any later reply."""
         self._apply[record.key.__class__](self.ledger, record.key, record.value)
         # Not yet an action: records of one step with no reply between them make one append, so one
         # batch.
         self._unappended.append(record)
 
     def emit_all(self, records: Iterable[CoordinatorRecord]) -> None:
-        """Emit the group coordinator's records in their order."""
+        """Emit the records in their order."""
         for record in records:
             self.emit(record)
 
     def reply(self, ticket: Ticket, body: Any) -> None:
-        """Answer the group coordinator's request of `ticket` with the response `body`."""
+        """Answer the request of `ticket` with the response `body`."""
         self._append_records()
         self._actions.append(Reply(ticket, body))
 
     def park(self, request: GroupRequest[Any]) -> Ticket:
         """Keep a JoinGroup or SyncGroup request for a later step, and return its ticket.
 
-        It waits for other members of the classic group. The group must `unpark` it before it
-        replies.
+        The request waits for other members of the classic group. The group must `unpark` it before
+        it replies.
         """
         # The version is kept because the response is written in it, perhaps minutes later.
         self._parked[request.ticket] = request.version
@@ -113,7 +114,7 @@ class Turn:
     def unpark(self, ticket: Ticket | None) -> int | None:
         """Return the version of a parked JoinGroup or SyncGroup that may be answered now.
 
-        Returns None if its connection has closed.
+        The result is None if the connection of the request has closed.
         """
         return None if ticket is None else self._parked.pop(ticket, None)
 
@@ -122,7 +123,7 @@ class Turn:
         self._actions.append(Note(level, text))
 
     def close(self) -> list[ShardAction]:
-        """Return the actions of this step of the group coordinator, to be carried out in order."""
+        """Return the actions of this step, to be carried out in order."""
         self._append_records()
         return self._actions
 

@@ -35,6 +35,7 @@ class ThreadDriver(Generic[E, A]):
     def __init__(
         self,
         machine: Machine[E | Tick, A],
+        *,
         perform: Callable[[A], BlockingCall[E] | None],
         after_step: Callable[[], None],
         on_crash: Callable[[BaseException], None],

@@ -62,7 +62,6 @@ class MemberMachine(ABC, Generic[S]):
         self._poll_deadline_ms: int | None = None
         self._becomes_stale = False
         self._sent_at_ms = 0  # when the last request was sent
-        self._last_accepted_ms: int | None = None
 
     def wake_at(self) -> int | None:
         """Return when the member next needs a Tick (monotonic ms).

@@ -277,8 +277,8 @@ class FetchMetadata:
 class QueryCluster:
     """Ask the cluster an assignor's query, then answer `QueryAnswered` or `Unanswered`.
 
-    A query that creates topics is answered with `MetadataFetched` of these topics instead.
-    A `SendToCoordinator` may be in flight at the same time.
+    A query that creates topics is answered with `MetadataFetched` of these topics instead. A
+    `SendToCoordinator` may be in flight at the same time.
     """
 
     request_id: int

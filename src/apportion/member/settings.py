@@ -1,15 +1,15 @@
 """The settings of a group member: those of Kafka's consumer, and the fields of every member.
 
-A setting is declared here if a Consumer, a StreamsConsumer and a Spark query have it: the three
-take type, default and bounds from the declaration, and the sentence too where it suits them. The
-machines of members obey the same defaults.
+A setting is declared here if at least two of Consumer, StreamsConsumer and the Spark source have it
+as an option or obey its default. They take bounds and choices from the declaration, and the default
+and the sentence too where these suit them.
 """
 
 from dataclasses import KW_ONLY, dataclass
 
-from apportion.settings import MOST_INT32, Setting
+from apportion.settings import MAX_INT32, Setting
 
-CLIENT_ID = Setting("The name that brokers log.", "apportion")
+CLIENT_ID = Setting("The name that brokers log and tools show.", "apportion")
 GROUP_PROTOCOL = Setting(
     "consumer (KIP-848: the broker assigns) or classic (a member assigns).",
     "consumer",
@@ -24,29 +24,33 @@ HEARTBEAT_INTERVAL_MS = Setting(
     "a rebalance.",
     3_000,
     at_least=1,
-    at_most=MOST_INT32,
+    at_most=MAX_INT32,
 )
 MAX_POLL_INTERVAL_MS = Setting(
     "The longest time between two polls, and for giving up a partition; after it the consumer "
     "leaves the group.",
     300_000,
     at_least=1,
-    at_most=MOST_INT32,
+    at_most=MAX_INT32,
 )
 METADATA_MAX_AGE_MS = Setting(
     "The longest time until the leader of a classic group notices new partitions.",
     300_000,
     at_least=1,
-    at_most=MOST_INT32,
+    at_most=MAX_INT32,
 )
 REQUEST_TIMEOUT_MS = Setting(
-    "How long one request may take.", 30_000, at_least=1, at_most=MOST_INT32
+    "How long a request may take with its retries; a member's heartbeats and joins have limits of "
+    "their own.",
+    30_000,
+    at_least=1,
+    at_most=MAX_INT32,
 )
 SESSION_TIMEOUT_MS = Setting(
     "How long a classic member may be silent, within the limits of the broker.",
     45_000,
     at_least=1,
-    at_most=MOST_INT32,
+    at_most=MAX_INT32,
 )
 
 
@@ -58,8 +62,9 @@ class MemberSettings:
     removes the member.
     poll_limit_ms: how long the owner may go without polling before the member leaves
     (max.poll.interval.ms); None: for ever.
-    request_timeout_ms: how long to wait for a response before the member asks again; shorter than a
-    client's `request.timeout.ms`, since a session goes on meanwhile.
+    response_timeout_ms: how long to wait for one response before the member asks again; shorter
+    than `REQUEST_TIMEOUT_MS`, which limits the other requests of a client with their retries, since
+    a session goes on meanwhile.
     wait_limit_ms: how long to retry where only time can help: an unreleased instance id, a failed
     coordinator.
     """
@@ -71,7 +76,7 @@ class MemberSettings:
     # As in Kafka's consumer, max.poll.interval.ms is the rebalance timeout as well.
     rebalance_timeout_ms: int = MAX_POLL_INTERVAL_MS.default
     poll_limit_ms: int | None = None
-    request_timeout_ms: int = 5_000
+    response_timeout_ms: int = 5_000
     backoff_ms: int = 100
     backoff_limit_ms: int = 1_000
     wait_limit_ms: int = 120_000

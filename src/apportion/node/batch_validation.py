@@ -1,13 +1,13 @@
 """Validation of the record batches that producers send (Kafka's LogValidator).
 
-It decides what a topic accepts, and in which form it is stored. A batch is judged by its header and
-by the timestamps and keys of its records. No record becomes an object, and a batch that is stored
-in another compression is compressed again as a whole. Because every client waits for that, one
-request has a budget for it (`ValidationBudget`). A batch beyond the budget is refused where its
-topic demands keys, a lower bound of timestamps or another compression; elsewhere its header is
-believed.
-Source: Kafka's rules for `cleanup.policy`, `message.timestamp.*` and `compression.type`. It knows
-no log and no producer state.
+The validator decides what a topic accepts, and in which form it is stored. A batch is judged by its
+header and by the timestamps and keys of its records. No record becomes an object, and a batch that
+is stored in another compression is compressed again as a whole. Because every client waits for
+that, one request has a budget for it (`ValidationBudget`). A batch beyond the budget is refused
+where its topic demands keys, a lower bound of timestamps or another compression; elsewhere it is
+accepted by its header.
+Source: Kafka's rules for `cleanup.policy`, `message.timestamp.*` and `compression.type`. The
+validator knows no log and no producer state.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ import numpy as np
 
 from apportion.errors import Code, DecodeError, Refused
 from apportion.node.topic_rules import TopicRules
-from apportion.settings import MOST_INT64
+from apportion.settings import MAX_INT64
 from apportion.wire.batch import HEADER_BYTES, BatchHeader, read_header
 from apportion.wire.batch_rewrite import recompress, stamp_append_time, stamp_create_time
 from apportion.wire.compression import GZIP, NONE, DecompressionLimitExceeded, decompress
@@ -32,7 +32,7 @@ GZIP_COST = 8
 """The cost of compressing a byte with gzip, where any other work on a byte costs 1: it takes a
 second for 5 MB of some data.
 """
-NEVER_TOO_OLD_MS = NEVER_TOO_LATE_MS = MOST_INT64
+NEVER_TOO_OLD_MS = NEVER_TOO_LATE_MS = MAX_INT64
 """The default of `message.timestamp.before.max.ms`, and the value by which nothing comes from the
 future.
 """
@@ -190,7 +190,7 @@ def validate_batch(
 def _needs_every_record(rules: TopicRules) -> bool:
     """Return whether only the records of a produced batch can tell if the batch is valid.
 
-    That is so where the topic demands keys (compaction), or has a lower bound of timestamps: the
+    Only they can where the topic demands keys (compaction), or has a lower bound of timestamps: the
     header has only the largest timestamp.
     """
     return rules.is_compacted or (
@@ -227,8 +227,8 @@ def _check_records(
     if not rules.is_append_time:
         # both bounds within int64, since the defaults of the settings are as large as that
         min_ms, max_ms = (
-            max(now_ms - rules.before_max_ms, -(1 << 63)),
-            min(now_ms + rules.after_max_ms, (1 << 63) - 1),
+            max(now_ms - rules.before_max_ms, -MAX_INT64 - 1),
+            min(now_ms + rules.after_max_ms, MAX_INT64),
         )
         times_ms = scan.timestamps_ms
         outside = ((times_ms < min_ms) | (times_ms > max_ms)) & (times_ms != NO_TIMESTAMP)

@@ -43,7 +43,7 @@ class BrokerContext:
     deadlines: Deadlines
 
     def partition_or_none(self, name: str, index: int) -> Partition | None:
-        """Return the broker's partition of that topic name and index; None if there is none."""
+        """Return the partition of that topic name and index; None if there is none."""
         topic = self.topic_service.topics.named(name)
         return (
             None
@@ -52,7 +52,7 @@ class BrokerContext:
         )
 
     def partition_by_id_or_none(self, topic_id: bytes, index: int) -> Partition | None:
-        """Return the broker's partition of that topic id and index; None if there is none.
+        """Return the partition of that topic id and index; None if there is none.
 
         For Produce and Fetch from version 13 on.
         """

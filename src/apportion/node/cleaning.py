@@ -1,8 +1,8 @@
 """The log cleaner of `__consumer_offsets`: which log is compacted when.
 
-One log at a time, in short steps between which requests are served. A log is considered when
-something of it has become durable, so idle logs cost nothing. Compaction itself, and why a power
-loss cannot hurt it, is explained in `store/compact.py`.
+The cleaner compacts one log at a time, in short steps between which requests are served. A log is
+considered when something of it has become durable, so idle logs cost nothing. Compaction itself,
+and why a power loss cannot hurt it, is explained in `store/compact.py`.
 """
 
 from contextlib import suppress
@@ -122,7 +122,7 @@ class Cleaner:
     def flush_failed(self) -> None:
         """Give up a log cleaning that waited for the flush which the disk refused.
 
-        Its log was cut back with everything that was not durable.
+        The cleaned log was cut back with everything that was not durable.
         """
         if self._job is not None and self._job.flush_seq:
             self._job = None

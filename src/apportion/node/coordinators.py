@@ -117,7 +117,7 @@ class Coordinators:
     def update_topics(self, index: int, now: Instant) -> None:
         """Give a coordinator shard the broker's present topics.
 
-        Its responses to group requests wait until those topics are durable.
+        The shard's responses wait until those topics are durable.
         """
         hosted = self._hosted.get(index)
         if hosted is not None and hosted.shard.topics is not self._broker.topic_service.topics:
@@ -176,13 +176,13 @@ class Coordinators:
     def rearm(self, from_ms: int) -> None:
         """Arm the next deadline of every coordinator shard, at `from_ms` at the earliest.
 
-        After a failed step of the node, which may have lost one.
+        A failed step of the node may have lost one.
         """
         for hosted in self._hosted.values():
             self._arm(hosted, from_ms)
 
     def confirm(self) -> None:
-        """Keep what the coordinator shards have done, because the node's unit of work succeeded.
+        """Keep the changes of the coordinator shards, because the node's unit of work succeeded.
 
         A unit of work is a part of a step that is done as a whole or undone.
         """

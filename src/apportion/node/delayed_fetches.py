@@ -49,7 +49,7 @@ class DelayedFetches:
     def remove(self, ticket: Ticket) -> Arrived | None:
         """Forget the delayed Fetch of that ticket and return it; None if there is none.
 
-        It also removes what a `park` that failed halfway has left.
+        The rest of a `park` that failed halfway is removed as well.
         """
         for partition in self._partitions.pop(ticket, ()):
             tickets = self._by_partition.get(partition, {})

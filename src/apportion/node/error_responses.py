@@ -1,6 +1,6 @@
 """One error code in the shape of each response, for a request that failed as a whole.
 
-That is when the disk has failed, or this broker has (`Node.give_up`).
+A request fails as a whole when the disk has failed, or this broker has (`Node.give_up`).
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""The flush gate: group commit, and the replies that wait until what they tell of is on the disk.
+"""The flush gate: group commit; replies wait until the writes that they show are on the disk.
 
-The problem: a reply may leave only when everything it tells of is durable, but a disk syncs far
+The problem: a reply may leave only when all writes that it shows are durable, but a disk syncs far
 fewer times a second than a broker answers requests.
 
 The method is group commit. Writes are not synced one by one: each belongs to the flush that is open
@@ -10,9 +10,9 @@ flush's number becomes `durable_seq`, and every reply whose number is not above 
 `may_send` is the whole rule. Under load a flush covers as many writes as came in during the one
 before, so the cost of a sync is shared and no timer is needed.
 
-It ends because a reply waits at most for the flush under way and the one behind it, and each flush
-ends with `Flushed` or `FlushFailed`. After a failure nothing that was written since `durable_seq`
-may be trusted; so all of it is cut back, and each waiting request gets an error.
+The wait ends because a reply waits at most for the flush under way and the one behind it, and each
+flush ends with `Flushed` or `FlushFailed`. After a failure nothing that was written since
+`durable_seq` may be trusted; so all of it is cut back, and each waiting request gets an error.
 
 Example, with `durable_seq` 0 and `open_seq` 1:
 
@@ -34,7 +34,7 @@ from apportion.machine import Arrived, Flush, Ticket
 
 
 def may_send(flush_seq: int, durable_seq: int) -> bool:
-    """Return whether a reply may leave: all that it tells of is on the disk."""
+    """Return whether a reply may leave: all writes that it shows are on the disk."""
     return flush_seq <= durable_seq
 
 
@@ -42,14 +42,14 @@ class FlushedFiles(Protocol):
     """A writer with files of its own, a partition or the metadata log, that the gate flushes."""
 
     def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files written since the last call, for the flush gate's next flush.
+        """Return the files written since the last call, for the next flush.
 
-        Their present ends are remembered for `on_flushed`.
+        The present ends of the files are remembered for `on_flushed`.
         """
         ...
 
     def on_flushed(self) -> None:
-        """Note that what was written before the last `unsynced_paths` is on the disk."""
+        """Note that all writes before the last `unsynced_paths` are on the disk."""
         ...
 
     def savepoint(self) -> Any:
@@ -57,7 +57,7 @@ class FlushedFiles(Protocol):
         ...
 
     def roll_back(self, savepoint: Any) -> None:
-        """Cut off what came after `savepoint`, and read the rest again from the files."""
+        """Cut off all writes after `savepoint`, and read the rest again from the files."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 `step` hands a request to its handler, or to the coordinator shard of its group; then it announces
 new topics to the shards, retries the delayed fetches whose partitions have changed, and asks for a
-flush if anything was written. A reply leaves when everything it tells of is on the disk.
+flush if anything was written. A reply leaves when all writes that it shows are on the disk.
 `unit_of_work.py` explains what happens when a step fails. The node knows no sockets, clocks or
 threads.
 """
@@ -248,7 +248,7 @@ class Node:
             self._broker.deadlines.arm(FAILURES, now.mono_ms + COUNTED_EACH_MS)
 
     def _run_all(self, now: Instant) -> None:
-        """Run the queued units of work of the broker's node."""
+        """Run the queued units of work."""
         while self._units:
             self._run(self._units.popleft(), now)
 
@@ -338,7 +338,7 @@ class Node:
         self._broker.delayed_fetches.remove(ticket)
 
     def _serve(self, key: Key, now: Instant) -> None:
-        """Serve a due deadline of the broker's node; at its max_wait a Fetch gets what there is."""
+        """Serve a due deadline; at its max_wait a Fetch gets the batches there are."""
         broker = self._broker
         if key[0] == "shard":
             self._coordinators.tick(key[1], now)
@@ -365,7 +365,7 @@ class Node:
             self._stop_waiting(ticket)
 
     def _flushed(self, flush_seq: int) -> None:
-        """Queue what follows a successful flush: consumers see the writes, then replies leave.
+        """Queue the effects of a successful flush: consumers see the writes, then replies leave.
 
         Each is a unit of work of its own, so that a failure in one undoes nothing of the others.
         """

@@ -88,7 +88,7 @@ class Partition:
     def delete_before(self, offset: int) -> int:
         """Delete the records below `offset` for DeleteRecords, and return the new log start offset.
 
-        It is durable at `flush_seq`.
+        The deletion is durable at `flush_seq`.
         Errors: OFFSET_OUT_OF_RANGE.
         """
         if not 0 <= offset <= self.high_watermark:
@@ -125,7 +125,7 @@ class Partition:
     def read(self, offset: int, max_bytes: int) -> memoryview:
         """Return whole batches of the partition from `offset` up to the high watermark, for Fetch.
 
-        None at its end. max_bytes: the first batch may exceed it.
+        The result is empty at the partition's end. max_bytes: the first batch may exceed it.
         Errors: OFFSET_OUT_OF_RANGE.
         """
         # Up to the log's end: between the high watermark and the end there are records, they are
@@ -151,7 +151,7 @@ class Partition:
     def on_flushed(self) -> None:
         """Show consumers what the flush has covered of the partition; hide what was deleted.
 
-        It covers what was written before the last `unsynced_paths`.
+        A flush covers what was written before the last `unsynced_paths`.
         """
         self.start_offset, self.high_watermark = self._flushing_from, self._flushing_to
         # Files go only when the new start is durable (decision 35): a crash could otherwise bring
@@ -293,7 +293,7 @@ class Partitions:
 def topic_directory(id_hex: str) -> str:
     """Return the path of the directory of a topic's partition logs, in the data directory.
 
-    It is named by id, so a recreated topic never meets old files.
+    The directory is named by topic id, so a recreated topic never meets old files.
     """
     return f"{TOPICS}/{id_hex}"
 

@@ -1,7 +1,7 @@
-"""The idempotent producers of one partition (KIP-98), by sequence numbers.
+"""The idempotent producers of one partition (KIP-98), by sequence numbers, without transactions.
 
-They detect duplicates and gaps. The state is rebuilt at start from the batch headers of the log. It
-knows no transactions.
+Sequence numbers show duplicates and gaps. The state is rebuilt at start from the batch headers of
+the log.
 """
 
 from collections import deque

@@ -28,8 +28,8 @@ def recover(broker: BrokerContext, now: Instant, fresh: bytes) -> list[Note]:
 def delete_unknown_logs(broker: BrokerContext) -> list[Note]:
     """Delete the logs of topics that the metadata log does not name, at a start of the broker.
 
-    They are logs of deleted topics. If the metadata log has lost its end, which may have named
-    them, they stay until the next start, and a log line says so.
+    Such topics were deleted. If the metadata log has lost its end, which may have named them, the
+    logs stay until the next start, and a log line says so.
     Errors: Damaged where there are logs but no metadata log that names them.
     """
     topic_service, partitions = broker.topic_service, broker.partitions

@@ -1,7 +1,7 @@
 """The way of a reply out of the node: at once, or held until its flush; joined if it was split.
 
-It also knows which replies belong to the current unit of work (`node/unit_of_work.py`), so that
-they can be taken back if the unit fails.
+This module also knows which replies belong to the current unit of work (`node/unit_of_work.py`), so
+that they can be taken back if the unit fails.
 """
 
 from collections.abc import Container
@@ -38,7 +38,7 @@ class ReplySender:
     def send(self, reply: PendingReply) -> None:
         """Send the broker's reply in this step.
 
-        That of a part of a split request is sent only if it completes the whole response.
+        The reply to a part of a split request is sent only if it completes the whole response.
         """
         # The tickets of parts are negative (`SplitRequests.add`).
         if reply.ticket >= 0:
@@ -60,10 +60,7 @@ class ReplySender:
         return [reply.request for reply in self._of_unit if reply.request is not None]
 
     def retract(self, tickets: Container[Ticket]) -> None:
-        """Take back the broker's replies with one of these tickets, sent in this step or held.
-
-        Their unit of work has failed.
-        """
+        """Take back the replies with these tickets, sent in this step or held, of a failed unit."""
         self._flush_gate.retract_replies(tickets)
         self.actions = [
             action

@@ -66,7 +66,7 @@ class Rollback:
     def undo_unflushed(self, now: Instant) -> None:
         """Undo every write since the broker's last flush, and fail the replies that waited.
 
-        The replies go first: an error response tells of nothing that is in doubt.
+        The replies are retracted first: an error response shows no write that is in doubt.
         """
         self.is_running = True
         lost, replies = self._broker.flush_gate.flush_failed()

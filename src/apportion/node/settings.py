@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from apportion.coord.config import GroupSettings, dotted
 from apportion.settings import (
-    MOST_INT32,
-    MOST_INT64,
+    MAX_INT32,
+    MAX_INT64,
     Setting,
     bounds_fault_or_none,
     declared,
@@ -83,7 +83,7 @@ class BrokerSettings:
     ] = "CreateTime"
     log_message_timestamp_before_max_ms: Annotated[
         int, Setting("How far a record's timestamp may lie before the broker's clock.", at_least=0)
-    ] = MOST_INT64
+    ] = MAX_INT64
     log_message_timestamp_after_max_ms: Annotated[
         int, Setting("How far a record's timestamp may lie after the broker's clock.", at_least=0)
     ] = 3_600_000
@@ -110,7 +110,7 @@ class BrokerSettings:
         104_857_600
     )
     max_connections: Annotated[int, Setting("The most connections at one time.", at_least=1)] = (
-        MOST_INT32
+        MAX_INT32
     )
     apportion_connection_max_inflight_requests: Annotated[
         int,
@@ -158,18 +158,22 @@ class BrokerSettings:
 
         Errors: SettingRefused.
         """
-        values = {}
+        values: dict[str, str] = {}
         for pair in pairs:
             name, equals, value = pair.partition("=")
             if not equals:
                 raise SettingRefused(f"{pair!r} is not a setting: write name=value.")
-            values[name.strip()] = value.strip()
+            # Both spellings are one setting.
+            key = name.strip()
+            if dotted(key) in map(dotted, values):
+                raise SettingRefused(f"{dotted(key)} is given twice.")
+            values[key] = value.strip()
         return cls.of(values)
 
     def named(self) -> dict[str, str]:
         """Return every setting by Kafka's name, its value as Kafka writes it, for DescribeConfigs.
 
-        "" stands for one that leaves the value to another setting.
+        The value "" leaves the setting to another one.
         """
         values = {
             each.name: getattr(self, each.name) for each in fields(self) if each.name != "group"
@@ -241,6 +245,8 @@ def _unknown(name: str, known: list[str]) -> str:
     """Return the sentence for an unknown broker setting, with the nearest name in its form."""
     if dotted(name) in ("log.dir", "log.dirs"):
         return f"{dotted(name)} is given as --data-dir."
+    if dotted(name).startswith(("ssl.", "sasl.", "security.")):
+        return f"{name!r} cannot be set: only plain connections are supported yet."
     near = nearest_or_none(name.replace(".", "_"), known)
     if near is None:
         return f"there is no setting {name!r}."
@@ -261,11 +267,17 @@ def _parsed(name: str, value: Any, default: Any) -> Any:
         return None
     if default is None or isinstance(default, int):
         try:
-            return int(value)
-        except (TypeError, ValueError):
+            # int() would cut off a fraction, and make 1 of True.
+            return value if type(value) is int else int(str(value))
+        except ValueError:
             raise SettingRefused(f"{dotted(name)} must be a whole number, not {value!r}.") from None
-    if isinstance(default, tuple) and isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if isinstance(default, str) and not isinstance(value, str):
+        raise SettingRefused(f"{dotted(name)} must be a text, not {value!r}.")
+    if isinstance(default, tuple):
+        if not isinstance(value, str | tuple | list):
+            raise SettingRefused(f"{dotted(name)} must be a list, not {value!r}.")
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
     return value
 
 

@@ -154,10 +154,7 @@ class SplitRequests:
         self._last_ticket = 0
 
     def add(self, request: Arrived, part_count: int) -> list[Ticket]:
-        """Keep a request that is split by group until all parts are answered; return tickets.
-
-        There is one ticket for each part.
-        """
+        """Keep a request split by group until all parts are answered; return a ticket for each."""
         # Negative, so a ticket of a part is never one of a connection.
         tickets = [Ticket(self._last_ticket - number) for number in range(1, part_count + 1)]
         self._last_ticket -= part_count

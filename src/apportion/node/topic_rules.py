@@ -1,7 +1,7 @@
 """The settings of one topic in the form that the broker uses, parsed once.
 
-It decides nothing: `node/batch_validation.py` accepts batches by these rules, `node/retention.py`
-deletes by them, and a log is laid out by them.
+The rules decide nothing: `node/batch_validation.py` accepts batches by these rules,
+`node/retention.py` deletes by them, and a log is laid out by them.
 """
 
 from collections.abc import Mapping

@@ -1,14 +1,11 @@
-"""The settings that a topic may have, and the values that each may take.
-
-It does not know their effects.
-"""
+"""The settings that a topic may have, and the values that each may take; not their effects."""
 
 from collections.abc import Mapping
 from re import fullmatch
 
 from apportion.errors import Code, Refused
 from apportion.node.settings import TIMESTAMP_TYPES
-from apportion.settings import MOST_INT64, nearest_or_none
+from apportion.settings import MAX_INT32, MAX_INT64, nearest_or_none
 
 # Kafka's bounds, so that a program that creates its topics here is able to do so there.
 MINIMUMS = {  # settings that are whole numbers -> Kafka's minimum
@@ -55,7 +52,7 @@ UNSUPPORTED = {
     "leader.replication.throttled.replicas": ("", 7, "replication, for there is one broker"),
     "local.retention.bytes": ("-2", 5, "tiered storage"),
     "local.retention.ms": ("-2", 5, "tiered storage"),
-    "max.compaction.lag.ms": (str(MOST_INT64), 5, "compaction of topics"),
+    "max.compaction.lag.ms": (str(MAX_INT64), 5, "compaction of topics"),
     "remote.log.copy.disable": ("false", 1, "tiered storage"),
     "remote.log.delete.on.disable": ("false", 1, "tiered storage"),
     "remote.storage.enable": ("false", 1, "tiered storage"),
@@ -106,7 +103,7 @@ def _check_unsupported(name: str, value: str) -> None:
 def _expected_or_none(name: str, value: str) -> str | None:
     """Return in words what the values of a topic's setting are; None if `value` is one of them."""
     if name in MINIMUMS:
-        maximum = (1 << 31) - 1 if name in INT32 else (1 << 63) - 1
+        maximum = MAX_INT32 if name in INT32 else MAX_INT64
         is_valid = (
             fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", value) is not None
             and MINIMUMS[name] <= int(value) <= maximum

@@ -16,7 +16,7 @@ from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topic_settings import UNSUPPORTED, check_settings
-from apportion.settings import MOST_INT64
+from apportion.settings import MAX_INT64
 from apportion.store.metadata_log import MetadataLog
 from apportion.store.settings import LogSettings
 from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
@@ -51,8 +51,8 @@ TOPIC_SETTINGS = {
                 "compression.type": "producer",
                 "delete.retention.ms": "86400000",
                 "file.delete.delay.ms": "60000",
-                "flush.messages": str(MOST_INT64),
-                "flush.ms": str(MOST_INT64),
+                "flush.messages": str(MAX_INT64),
+                "flush.ms": str(MAX_INT64),
                 "index.interval.bytes": str(LogSettings().index_interval_bytes),
                 "min.cleanable.dirty.ratio": "0.5",
                 "min.compaction.lag.ms": "0",
@@ -224,10 +224,7 @@ class TopicService:
         self._wrote()
 
     def auto_create_or_none(self, name: str, fresh: bytes) -> Topic | None:
-        """Create a topic that a Metadata request names, with default settings.
-
-        Returns None if the name is not allowed.
-        """
+        """Create a topic that Metadata names, with defaults; None if the name is not allowed."""
         if name == OFFSETS_TOPIC:
             return self.ensure_offsets_topic(fresh)
         # There are no transactions and no share groups that would use them.
@@ -324,10 +321,7 @@ class TopicService:
         return entries
 
     def rules(self, topic: Topic) -> TopicRules:
-        """Return the topic's settings in the form that the broker uses.
-
-        They cannot be altered, so they are parsed once.
-        """
+        """Return the topic's settings as the broker uses them: parsed once, for none can change."""
         rules = self._rules.get(topic.id)
         if rules is None:
             values = {entry.name: entry.value for entry in self.config_entries(topic.name)}

@@ -1,6 +1,7 @@
 """The data directory that `apportion serve` is given: one of a broker, a new or an empty one.
 
-An embedded broker takes any directory, because tests give it one that holds files of their own.
+An embedded broker takes any directory: the program that starts it has chosen the directory, and may
+keep files of its own there.
 """
 
 from contextlib import suppress
@@ -19,9 +20,9 @@ def refuse_foreign_directory(directory: Path) -> None:
     """Raise SettingRefused if the directory holds somebody's files and no data of a broker.
 
     For `apportion serve`, before the broker makes anything in the directory. A first start locks
-    the directory (`.lock`), then makes `topics`, then `catalog.log`. So whatever a crash left of
-    it holds one of the latter two, or nothing but the lock. `.lock` alone proves nothing: Apache
-    Kafka has one in its log directories.
+    the directory (`.lock`), then makes `topics`, then `catalog.log`. So whatever a crash left of it
+    holds one of the latter two, or nothing but the lock. `.lock` alone proves nothing: Apache Kafka
+    has one in its log directories.
     """
     names: list[str] = []
     # The broker refuses a path that is no directory, or may not be read, when it opens it.

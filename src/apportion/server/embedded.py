@@ -1,6 +1,7 @@
 """A broker inside this process, on a thread of its own: for tests, notebooks and demos."""
 
 import asyncio
+import os
 import tempfile
 import threading
 from contextlib import suppress
@@ -54,6 +55,8 @@ class EmbeddedBroker:
                 raise SettingRefused(
                     f"there is no setting {name!r} of an EmbeddedBroker: {remedy}."
                 )
+        if data_dir is not None and not isinstance(data_dir, str | os.PathLike):
+            raise SettingRefused(f"data_dir must be a path, not {data_dir!r}.")
         self._settings = BrokerSettings.of({"listeners": "127.0.0.1:0"} | settings)
         self._temporary_directory = (
             tempfile.TemporaryDirectory(prefix="apportion-") if data_dir is None else None

@@ -153,7 +153,7 @@ class Server:
     def connection_closed(
         self, connection: ServerConnection, tickets: tuple[Ticket, ...], reason: str | None
     ) -> None:
-        """Forget a closed connection, and tell the node which of its requests wait for nothing."""
+        """Forget a closed connection, and tell the node which of its requests need no answer."""
         self._connections.pop(connection, None)
         if not self._connections:
             self._all_closed.set()
@@ -235,7 +235,8 @@ class Server:
     def _send_response(self, connection: ServerConnection, slot: ResponseSlot, body: Any) -> None:
         """Send a response; if it cannot be encoded, close that connection alone.
 
-        Such a response is a bug of ours, and other connections must not suffer from it.
+        A response that cannot be encoded is a bug of ours, and other connections must not suffer
+        from it.
         """
         try:
             connection.send_response(slot, body)
@@ -288,9 +289,9 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 def advertised_address(settings: BrokerSettings, host: str, port: int) -> Address:
-    """Return the address that Metadata gives to clients.
+    """Return the address that Metadata gives to clients: advertised.listeners, if set.
 
-    It is advertised.listeners, else the bound address; where that is a wildcard, this host's name.
+    Else it is the bound address; where that is a wildcard, this host's name.
     """
     if settings.advertised_listeners:
         return Address(*host_and_port(settings.advertised_listeners))

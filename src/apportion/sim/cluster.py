@@ -36,7 +36,7 @@ class SimulatedCluster:
             self._add_application(index)
 
     def _add_application(self, index: int) -> None:
-        """Add the simulated application of that number: workers first, then readers."""
+        """Add the application of that number: workers first, then readers."""
         scenario, is_static = self.simulation.scenario, index < self.simulation.scenario.statics
         topics, protocols = tuple(self.names), self._protocols[index]
         if index < scenario.workers:
@@ -66,7 +66,7 @@ class SimulatedCluster:
         self.checker.owners[self.applications[-1].name] = self.applications[-1]
 
     def start(self) -> None:
-        """Start the simulated broker, create the topics, and start the applications in turn."""
+        """Start the broker, create the topics, and start the applications in turn."""
         self.broker.start()
         for name in self.names:
             self.topic_admin.create(name, self.simulation.scenario.partitions)
@@ -120,13 +120,13 @@ class SimulatedCluster:
             self.broker.start()
 
     def restart(self, application: Application, away_ms: int) -> None:
-        """Stop the simulated application in order, and start it again after `away_ms`."""
+        """Stop the application in order, and start it again after `away_ms`."""
         if application.is_up:
             application.deliver(application.incarnation, application.stop)
             self.start_later(application, away_ms)
 
     def switch(self, application: Application, away_ms: int) -> None:
-        """Restart the simulated application with its other protocol."""
+        """Restart the application with its other protocol."""
         application.next_protocol_choice = application.protocols.other_than(
             application.protocol_choice
         )

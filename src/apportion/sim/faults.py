@@ -20,10 +20,7 @@ def inject(cluster: SimulatedCluster, fault: Fault) -> None:
 
 
 def _broker_crash(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
-    """Crash the simulated broker now, or in the middle of its next flush.
-
-    Requests go on arriving meanwhile.
-    """
+    """Crash the broker now, or in the middle of its next flush; requests go on arriving."""
     tear_bytes, resets_connections = rng.choice((None, 0, 1, 17, 300, 100_000)), rng.random() < 0.7
 
     def crash() -> None:
@@ -132,10 +129,10 @@ def _subscribe(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
 
 
 def _stray(cluster: SimulatedCluster, _fault: Fault, _rng: Random) -> None:
-    """Fault "stray": start a query with another sink in the simulated workers' group.
+    """Fault "stray": start a query with another sink in the workers' group.
 
-    Not where topics are recreated.
-    A group whose topics are all new has no committed offset, so any sink may claim it.
+    Nothing happens in scenarios that recreate topics: a group whose topics are all new has no
+    committed offset, so any sink may claim it.
     """
     if all(each.kind != "topic-again" for each in cluster.simulation.scenario.faults):
         cluster.start_stray_query()

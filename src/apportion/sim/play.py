@@ -26,7 +26,7 @@ SLICE_US = 500_000  # how often convergence is checked
 
 
 def play(scenario: Scenario, trace: Trace | None = None) -> Outcome:
-    """Play the simulated scenario; return its outcome.
+    """Play the scenario; return its outcome.
 
     The first law that breaks ends it; a machine that raises breaks the law no-defect. trace: gets a
     line for each thing that happens.
@@ -60,7 +60,7 @@ def play(scenario: Scenario, trace: Trace | None = None) -> Outcome:
 
 
 def _violation_or_none(cluster: SimulatedCluster) -> Violation | None:
-    """Play the simulated scenario; return the first law that broke, or None."""
+    """Play the scenario; return the first law that broke, or None."""
     try:
         _play(cluster)
     except LawBroken as law:
@@ -75,7 +75,7 @@ def _violation_or_none(cluster: SimulatedCluster) -> Violation | None:
 
 
 def _play(cluster: SimulatedCluster) -> None:
-    """Play the simulated scenario to its end. Raises LawBroken."""
+    """Play the scenario to its end. Raises LawBroken."""
     simulation, scenario = cluster.simulation, cluster.simulation.scenario
     cluster.start()
     for fault in scenario.faults:
@@ -149,8 +149,8 @@ def _converge(cluster: SimulatedCluster) -> None:
 def _is_waiting_for_metadata_change(cluster: SimulatedCluster) -> bool:
     """Return whether a classic group with static members is stable with an unassigned partition.
 
-    It stays so until its topics change. As in Kafka (KIP-814), changes while a static leader was
-    away are noticed by nobody, and a member that comes back as the instance of one that had to
+    The group stays so until its topics change. As in Kafka (KIP-814), nobody notices changes while
+    a static leader was away, and a member that comes back as the instance of one that had to
     release a partition does not know of it.
     """
     if cluster.broker.node is None:
@@ -166,7 +166,7 @@ def _is_waiting_for_metadata_change(cluster: SimulatedCluster) -> bool:
 
 
 def _check_silence(cluster: SimulatedCluster) -> None:
-    """Check that the simulated groups' logs do not grow while nothing happens."""
+    """Check that the groups' logs do not grow while nothing happens."""
     before = _log_ends(cluster)
     cluster.simulation.run(
         cluster.simulation.now_us
@@ -190,7 +190,7 @@ def _log_ends(cluster: SimulatedCluster) -> list[int]:
 
 
 def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
-    """Yield what has not converged yet in the simulated cluster."""
+    """Yield a sentence for each process, topic or group that has not converged yet."""
     if not cluster.broker.is_listening or cluster.broker.node is None:
         yield "the broker is not up"
         return
@@ -236,7 +236,7 @@ def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
 
 
 def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:
-    """Yield what the simulated sink lacks of the records of existing topics."""
+    """Yield a sentence for each partition of which the workers' sink lacks records."""
     if not any(isinstance(each, Worker) for each in cluster.applications):
         return
     assert cluster.broker.node is not None
@@ -259,7 +259,7 @@ def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:
 
 
 def _uncommitted(cluster: SimulatedCluster) -> Iterator[str]:
-    """Yield what is in the simulated sink and not committed by the workers' group."""
+    """Yield a sentence for each partition whose rows in the sink the workers have not committed."""
     assert cluster.broker.node is not None
     offsets = _committed(cluster, Worker.group)
     for topic_partition, fence in cluster.sink.fences.items():
@@ -278,7 +278,7 @@ def _committed(cluster: SimulatedCluster, group_id: str) -> ByTopic:
 
 
 def _unread(cluster: SimulatedCluster) -> Iterator[str]:
-    """Yield the partitions whose end the simulated readers' group has not committed."""
+    """Yield a sentence for each partition that the readers' group has not committed to its end."""
     if not any(isinstance(each, Reader) for each in cluster.applications):
         return
     if cluster.broker.node is None:

@@ -68,7 +68,7 @@ class RunTotals(NamedTuple):
     crashes: int = 0
 
     def plus(self, outcome: Outcome) -> "RunTotals":
-        """Return the totals with the history of one more simulated seed."""
+        """Return the totals with the history of one more seed."""
         return RunTotals(
             self.seeds + 1,
             self.steps + outcome.steps,
@@ -98,7 +98,7 @@ def unplayed_outcome(seed: int, law: str, why: str) -> Outcome:
 
 
 def play_seed(seed: int, draw: Draw, play: PlayScenario = play) -> Outcome:
-    """Play the simulated scenario that is drawn from one seed, and return its outcome.
+    """Play the scenario that is drawn from one seed, and return its outcome.
 
     Called in a process of the pool, and by tasks of a Spark job (`spark/seeds.py`). An exception of
     the code under test or of the simulator itself breaks LAW_NO_DEFECT, so that other seeds go on.
@@ -119,15 +119,15 @@ def outcomes(
     jobs: int,
     draw: Draw,
     play: PlayScenario = play,
+    *,
     seed_timeout_s: float = SEED_TIMEOUT_S,
 ) -> Generator[Outcome, None, None]:
-    """Yield the outcome of each simulated seed, as soon as it is known.
+    """Yield the outcome of each seed, as soon as it is known.
 
-    Seeds begin in the order given.
-    When the generator is closed, the processes are ended. A process that dies costs the one seed
-    that it played, which breaks LAW_PROCESS_LIVES; one that plays a seed for longer than
-    `seed_timeout_s` is ended, and the seed breaks LAW_ENDS. play: must be importable by name in
-    another process. Raises NoProcess where none can start.
+    Seeds begin in the order given. When the generator is closed, the processes are ended. A process
+    that dies costs the one seed that it played, which breaks LAW_PROCESS_LIVES; one that plays a
+    seed for longer than `seed_timeout_s` is ended, and the seed breaks LAW_ENDS. play: must be
+    importable by name in another process. Raises NoProcess where none can start.
     """
     waiting = iter(seeds)
     processes: dict[Connection, _SeedProcess] = {}
@@ -192,7 +192,7 @@ class _SeedProcess:
             self.pipe.send(seed)
 
     def outcome_or_none(self) -> Outcome | None:
-        """Wait for the simulated seed's outcome, or the process's death, and return it.
+        """Wait for the seed's outcome, or the process's death, and return it.
 
         Returns None for the first message, which says that the process has started.
         """
@@ -239,10 +239,7 @@ class _SeedProcess:
 
 
 def _play_seeds_from(pipe: Connection, draw: Draw, play: PlayScenario) -> None:
-    """Play every seed that comes through the pipe, in a process of the pool.
-
-    It ends when the pipe is closed.
-    """
+    """Play every seed that comes through the pipe, in a process of the pool, until it is closed."""
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         pipe.send(None)
         while True:

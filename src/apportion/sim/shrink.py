@@ -56,8 +56,8 @@ def shrink_faults(scenario: Scenario, play: PlayScenario = play) -> Shrunk | Non
 def minimal_subset(kept: FaultIndexes, breaks: Callable[[FaultIndexes], bool]) -> FaultIndexes:
     """Return a part of `kept` that breaks, of which no element can be left out.
 
-    Delta debugging, for `apportion sim --shrink`.
-    `kept` itself must break. Ever smaller pieces are left out, from all down to one at a time.
+    Delta debugging, for `apportion sim --shrink`. `kept` itself must break. Ever smaller pieces are
+    left out, from all down to one at a time.
     """
     size = len(kept)
     while size:

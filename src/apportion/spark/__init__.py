@@ -24,6 +24,7 @@ else:
             "guard": "apportion.spark.stateless",
             "seeds": "apportion.spark.seeds",
         },
+        extra="spark",
     )
 
 __all__ = ["LostOffsets", "OptionError", "StatefulQuery", "delta", "guard", "seeds"]

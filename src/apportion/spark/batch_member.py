@@ -6,8 +6,8 @@ reported. The heartbeat thread of the membership receives a new target assignmen
 `next_span` adopts it, between two micro-batches. Spark asks for a batch after it has committed the
 one before, so the span that comes back as `previous` is in the sink: the planner builds on that.
 
-This module decides when an error ends the query; `retry_limits.py` has the times. No record is
-read here.
+The driver decides when an error ends the query; `retry_limits.py` has the times. No record is read
+here.
 """
 
 import logging
@@ -78,8 +78,9 @@ log = logging.getLogger("apportion.spark")
 class BatchMember:
     """A member of the query's group, which plans one offset range for each micro-batch.
 
-    It joins when the batch planner asks for it: once the group belongs to this query's sink.
-    Every method runs on the thread on which Spark plans micro-batches; heartbeats have their own.
+    The member joins when the batch planner asks for it: once the group belongs to this query's
+    sink. Every method runs on the thread on which Spark plans micro-batches; heartbeats have their
+    own.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -211,7 +212,7 @@ class BatchMember:
         return run_rule(rule, lambda query: ANSWERS[type(query)](self, query))
 
     def _read_writer_report(self, previous: Span) -> WriterReport:
-        """Return what the writers reported about the batch of this span."""
+        """Return the writers' report about the batch of this span."""
         report = handover.read_reports(previous)
         self._has_stale_reports = self._has_stale_reports or report != NO_REPORT
         self._last_report = report
@@ -295,7 +296,7 @@ class BatchMember:
             logging.getLevelName(note.level.upper()),
             "group %s: %s",
             readable(self.options.group),
-            readable(note.text),
+            readable(note.text + note.hint),
         )
 
     def _raise_if_hopeless(self, error: Exception) -> None:

@@ -18,6 +18,7 @@ knowing it, find the fences moved and write nothing.
 """
 
 import logging
+import os
 import threading
 from collections.abc import Mapping
 from time import monotonic
@@ -49,6 +50,7 @@ from apportion.spark.query_introspection import SourceReading, execution_of, rea
 from apportion.spark.stateless import refuse_state
 from apportion.spark.table import CommitConflict, TableAttempt
 from apportion.spark.uncommitted_files import UncommittedFiles
+from apportion.spark.writer_options import refuse_wrong_arguments
 from apportion.topics import TopicIdPartition, TopicPartition
 
 CLEAN_EVERY_S = 24 * 3600
@@ -104,7 +106,7 @@ class Writer:
 
     def __init__(
         self,
-        table: str,
+        table: str | os.PathLike[str],
         *,
         storage_options: Mapping[str, str] | None = None,
         fail_on_data_loss: bool = True,
@@ -112,7 +114,9 @@ class Writer:
         rewind: bool = False,
         attempts: int = 30,
     ) -> None:
-        self.table = table_location(table)  # executors may run in other directories
+        flags = {"fail_on_data_loss": fail_on_data_loss, "adopt": adopt, "rewind": rewind}
+        refuse_wrong_arguments(table, storage_options, flags, attempts)
+        self.table = table_location(os.fspath(table))  # executors may run in other directories
         self.storage_options = storage_options
         self.fail_on_data_loss = fail_on_data_loss
         self.adopt, self.rewind = adopt, rewind
@@ -270,7 +274,9 @@ class Writer:
             ):
                 return Rewind(rewind_offset)
             if self.fail_on_data_loss:
-                raise explain_lost_offsets(lost, reading, self.sink, committed, log_start) from None
+                raise explain_lost_offsets(
+                    lost, reading, self.sink, committed=committed, log_start=log_start
+                ) from None
             return admit_range(partition, bounds, fence, fail_on_data_loss=False)
 
     def _adopts_batch(self, reading: SourceReading) -> bool:

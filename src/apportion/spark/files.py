@@ -131,7 +131,7 @@ class PartFileWriter(NamedTuple):
     def _rows_above_floor(self, partition: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that the Delta table does not have yet.
 
-        They are at or above the partition's floor: all rows below it are in the table.
+        Such rows are at or above the partition's floor: all rows below it are in the table.
         Raises ValueError for rows whose offsets the batch has not read.
         """
         offsets = rows.column("offset")
@@ -285,8 +285,8 @@ def remove_part_files(files: PartFileWriter, paths: Iterable[str]) -> None:
 def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
     """Delete files of a Delta table that no commit refers to; return the paths that were deleted.
 
-    Called where a batch is not committed, and by `delta.clean`, which finds later what the
-    storage refuses to delete now.
+    Called where a batch is not committed, and by `delta.clean`, which finds later what the storage
+    refuses to delete now.
     """
     deleted = []
     for path in paths:

@@ -89,7 +89,7 @@ def _describe_consumer_group(cluster: Cluster, group_id: str) -> DescribedGroup:
         return Code.of(response.groups[0].error_code), response.groups[0]
 
     return cluster.ask_coordinator(
-        "ConsumerGroupDescribe", request, group_id, read, CALL_TIMEOUT_MS
+        "ConsumerGroupDescribe", request, group_id, read=read, timeout_ms=CALL_TIMEOUT_MS
     )
 
 
@@ -102,4 +102,6 @@ def _describe_classic_group(cluster: Cluster, group_id: str) -> ClassicGroup:
         # From version 6 on a group that does not exist is an error (KIP-1043); before, it is Dead.
         return Code.NONE if code is Code.GROUP_ID_NOT_FOUND else code, group
 
-    return cluster.ask_coordinator("DescribeGroups", request, group_id, read, CALL_TIMEOUT_MS)
+    return cluster.ask_coordinator(
+        "DescribeGroups", request, group_id, read=read, timeout_ms=CALL_TIMEOUT_MS
+    )

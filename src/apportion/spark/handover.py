@@ -32,7 +32,7 @@ log = logging.getLogger("apportion.spark")
 class NoPrivateDirectory(RuntimeError):
     """The directory through which Spark queries hand over reports is not this user's alone.
 
-    It is another user's, other users may write there, or this user may not.
+    The directory is another user's, other users may write there, or this user may not.
     """
 
 
@@ -46,7 +46,7 @@ def write_report(
 ) -> None:
     """Write the report of a query's writer to `sink` about one micro-batch, for the query's source.
 
-    It replaces the writer's earlier one. span: the offset ranges of the micro-batch.
+    The report replaces the writer's earlier one. span: the offset ranges of the micro-batch.
     adopt: the writer takes over the group. has_records: the table has fences of the group.
     rewind: by partition, the offset where the source is to go on instead of at the end of `span`.
     """

@@ -1,6 +1,6 @@
 """Log lines in Spark's layout, for the Python process that plans micro-batches.
 
-Its stderr is the driver's, so the lines stand among Spark's own.
+The process's stderr is the driver's, so the lines stand among Spark's own.
 """
 
 import logging

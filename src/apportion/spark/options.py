@@ -12,8 +12,10 @@ from typing import Annotated, Any, Literal, NoReturn, TypedDict
 from apportion.member.assignors.strategy import strategy
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.settings import (
+    CLIENT_ID,
     GROUP_PROTOCOL,
     HEARTBEAT_INTERVAL_MS,
+    INSTANCE_ID,
     MAX_POLL_INTERVAL_MS,
     METADATA_MAX_AGE_MS,
     REQUEST_TIMEOUT_MS,
@@ -129,10 +131,7 @@ SparkOptions = TypedDict(
         "includeHeaders": Annotated[bool, Setting("Whether rows have the column headers.", False)],
         "kafka.group.instance.id": Annotated[
             str | None,
-            Setting(
-                "Static membership: a restart within the session keeps its partitions (KIP-345).",
-                default_words="none",
-            ),
+            INSTANCE_ID,
         ],
         "kafka.group.protocol": Annotated[
             Literal["consumer", "classic"],
@@ -145,11 +144,17 @@ SparkOptions = TypedDict(
             str | None,
             Setting(
                 "The broker's assignor, uniform or range.", default_words="the broker's"
-            ).only_with("consumer"),
+            ).only_with("kafka.group.protocol=consumer"),
         ],
-        "kafka.session.timeout.ms": Annotated[int, SESSION_TIMEOUT_MS.only_with("classic")],
-        "kafka.heartbeat.interval.ms": Annotated[int, HEARTBEAT_INTERVAL_MS.only_with("classic")],
-        "kafka.metadata.max.age.ms": Annotated[int, METADATA_MAX_AGE_MS.only_with("classic")],
+        "kafka.session.timeout.ms": Annotated[
+            int, SESSION_TIMEOUT_MS.only_with("kafka.group.protocol=classic")
+        ],
+        "kafka.heartbeat.interval.ms": Annotated[
+            int, HEARTBEAT_INTERVAL_MS.only_with("kafka.group.protocol=classic")
+        ],
+        "kafka.metadata.max.age.ms": Annotated[
+            int, METADATA_MAX_AGE_MS.only_with("kafka.group.protocol=classic")
+        ],
         "kafka.max.poll.interval.ms": Annotated[
             int,
             replace(
@@ -160,10 +165,7 @@ SparkOptions = TypedDict(
         ],
         "kafka.client.id": Annotated[
             str,
-            Setting(
-                "The name that brokers log and tools show.",
-                default_words=CLIENT_ID_PREFIX + "<group>",
-            ),
+            replace(CLIENT_ID, default=None, default_words=CLIENT_ID_PREFIX + "<group>"),
         ],
         "kafka.request.timeout.ms": Annotated[int, REQUEST_TIMEOUT_MS],
     },

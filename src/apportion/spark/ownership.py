@@ -106,6 +106,7 @@ def explain_lost_offsets(
     lost: LostOffsets,
     reading: SourceReading,
     sink: str,
+    *,
     committed: OffsetAndMetadata,
     log_start: int | None,
 ) -> LostOffsets:

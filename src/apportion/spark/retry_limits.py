@@ -4,9 +4,12 @@ from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 from apportion.member.batch.membership import AssignmentIncomplete
 
-# A query that has never had an assignment fails after this time.
+# A query that has never had an assignment fails after this time; with an error that no retry mends,
+# after a quarter of it.
 FIRST_ASSIGNMENT_TIMEOUT_S = 60.0
-# A query that has had an assignment fails after this time, where waiting longer cannot help.
+# A query that has had an assignment fails after this time, where waiting longer cannot help. With
+# trigger(availableNow=True) a query also fails after it, before any assignment, if it cannot read
+# the present ends of its topics.
 NO_PROGRESS_TIMEOUT_S = 120.0
 NO_CONNECTION_REMEDY = (
     "; see that a broker listens there and can be reached from this host, or give another "

@@ -131,9 +131,9 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if following == previous else following.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the end offsets of the owned partitions, for StreamingQueryProgress.
+        """Return the end offsets of the owned partitions; None until a batch was planned.
 
-        None until a batch was planned.
+        Spark shows them in StreamingQueryProgress.
         """
         ends = self._member().ends()
         return (

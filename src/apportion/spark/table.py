@@ -78,13 +78,17 @@ class TableAttempt:
     def on_existing_or_none(
         cls, path: str, storage_options: Mapping[str, str] | None
     ) -> "TableAttempt | None":
-        """Return a fresh snapshot of the table at `path`, to read its fences.
+        """Return a snapshot of the table at `path`, to read its fences; None if there is none.
 
-        None if there is no table yet.
+        Raises OSError or ValueError where there can be none.
         """
+        options = dict(storage_options or {})
+        if isfile(_local_or_none(path) or ""):
+            raise _unusable_path(path, "it is a file")
         try:
-            return cls(DeltaTable(path, storage_options=dict(storage_options or {})))
+            return cls(DeltaTable(path, storage_options=options))
         except TableNotFoundError:
+            _refuse_foreign_files(path, options)
             return None
 
     def fence_or_none(self, app_id: str) -> int | None:
@@ -125,29 +129,34 @@ class TableAttempt:
             raise CommitConflict(str(error)) from error
 
 
-def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None:
-    """Create the Delta table of a writer that has none yet; another writer may do so meanwhile.
+def _refuse_foreign_files(path: str, options: dict[str, str]) -> None:
+    """Raise ValueError where the directory of a new Delta table has other files.
 
-    Raises ValueError where the directory has other files: they could be taken for the table's.
+    They could be taken for the table's.
     """
     try:
-        foreign = [
-            entry.base_name for entry in directory(path, options).get_file_info(FileSelector(""))
-        ]
+        entries = directory(path, options).get_file_info(FileSelector(""))
     except TableNotFoundError:
-        foreign = []
-    foreign = [name for name in foreign if name[0] not in "_."]
+        return
+    foreign = [entry.base_name for entry in entries if entry.base_name[0] not in "_."]
     if foreign:
         try:
             # another writer made it meanwhile, with files already
             DeltaTable(path, storage_options=options)
-            return
         except TableNotFoundError:
             raise ValueError(
                 f"{path} is not a Delta table and not empty, it holds {min(foreign)}: give "
                 "the Delta writer the path of a table or "
                 "of a directory that is new"
             ) from None
+
+
+def _create_table(path: str, options: dict[str, str], schema: pa.Schema) -> None:
+    """Create the Delta table of a writer that has none yet; another writer may do so meanwhile.
+
+    Raises ValueError where the directory has other files.
+    """
+    _refuse_foreign_files(path, options)
     _make_directory(path)
     try:
         DeltaTable.create(path, Schema.from_arrow(schema), mode="error", storage_options=options)

@@ -59,10 +59,9 @@ class CleanerPause(Enum):
 
 
 def is_dirty_enough(log: Log, before_offset: int) -> bool:
-    """Return whether a log is dirty enough to be compacted.
+    """Return whether more than DIRTY_RATIO of a log's bytes are dirty, so that it is compacted.
 
-    That is so if more than DIRTY_RATIO of its closed segments, by bytes, was never cleaned. Only
-    segments that end before `before_offset` count.
+    Only closed segments that end before `before_offset` count; the dirty ones were never cleaned.
     """
     closed = log.closed_segments(before_offset)
     dirty_bytes = sum(segment.size_bytes for segment in closed if not segment.is_clean)

@@ -38,21 +38,21 @@ class Disk(Protocol):
     """
 
     def append(self, path: str, at: int, data: Buffer) -> None:
-        """Write `data` at byte `at` of a file of the broker's disk, created if need be.
+        """Write `data` at byte `at` of a file, created if need be.
 
         Bytes before `at` do not change.
         """
         ...
 
     def resize(self, path: str, size_bytes: int) -> None:
-        """Give a file of the broker's disk this size, created if need be; new bytes are zero.
+        """Give a file this size, created if need be; new bytes are zero.
 
         No view may reach beyond it.
         """
         ...
 
     def view(self, path: str, start: int, end: int) -> memoryview:
-        """Return bytes `start` to `end` of a file of the broker's disk without a copy.
+        """Return bytes `start` to `end` of a file without a copy.
 
         The view stays valid through appends, resizes beyond it and deletes.
         """
@@ -79,7 +79,7 @@ class Disk(Protocol):
         ...
 
     def write_new(self, path: str, data: Buffer) -> None:
-        """Create or replace a file of the broker's disk as a whole.
+        """Create or replace a file as a whole.
 
         Readers see all of `data` or none, but a crash may still tear it.
         """

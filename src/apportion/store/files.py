@@ -1,6 +1,6 @@
 """The real disk behind the port: a directory of this machine.
 
-This is the one module of the store that calls the operating system. Every failure is a `DiskError`.
+No other module of the store calls the operating system. Every failure is a `DiskError`.
 """
 
 import fcntl
@@ -84,7 +84,7 @@ class RealDisk:
             raise DiskError("make the directory", self.root, error) from error
 
     def lock(self) -> None:
-        """Lock the broker's data directory against other brokers until `close`.
+        """Lock the data directory against other brokers until `close`.
 
         Errors: DiskError if another broker has it.
         """
@@ -104,7 +104,7 @@ class RealDisk:
         self._lock_fd = fd
 
     def close(self) -> None:
-        """Close all files of the broker's data directory and release its lock.
+        """Close all files of the data directory and release its lock.
 
         Views of the files stay valid. Nothing is synced.
         """
@@ -118,7 +118,7 @@ class RealDisk:
                 self._lock_fd = None
 
     def append(self, path: str, at: int, data: Buffer) -> None:
-        """Write bytes at a position of a file in the broker's data directory."""
+        """Write bytes at a position of a file."""
         with self._lock:
             file = self._file(path, create=True)
             self._mark_changed(path)
@@ -136,7 +136,7 @@ class RealDisk:
                 file.size_bytes = max(file.size_bytes, at)
 
     def resize(self, path: str, size_bytes: int) -> None:
-        """Set the size of a file in the broker's data directory."""
+        """Set the size of a file."""
         with self._lock:
             file = self._file(path, create=True)
             self._mark_changed(path)
@@ -152,7 +152,7 @@ class RealDisk:
                 file.map = memoryview(b"")
 
     def view(self, path: str, start: int, end: int) -> memoryview:
-        """Return bytes of a file in the broker's data directory without a copy, by a memory map."""
+        """Return bytes of a file without a copy, by a memory map."""
         with self._lock:
             file = self._file(path)
             if end > len(file.map):
@@ -170,7 +170,7 @@ class RealDisk:
             return file.map[start:end]
 
     def size(self, path: str) -> int:
-        """Return the size of a file in the broker's data directory; 0 if there is none."""
+        """Return the size of a file; 0 if there is none."""
         with self._lock:
             if path in self._open:
                 return self._open[path].size_bytes
@@ -182,7 +182,7 @@ class RealDisk:
             raise DiskError("look at", self._absolute_path(path), error) from error
 
     def list_dir(self, path: str) -> tuple[str, ...]:
-        """Return the sorted names in a directory of the broker's data directory."""
+        """Return the sorted names in a directory."""
         try:
             return tuple(sorted(os.listdir(self._absolute_path(path))))
         except FileNotFoundError:
@@ -191,7 +191,7 @@ class RealDisk:
             raise DiskError("list the directory", self._absolute_path(path), error) from error
 
     def make_dir(self, path: str) -> None:
-        """Create a directory in the broker's data directory if it is missing."""
+        """Create a directory if it is missing."""
         try:
             os.mkdir(self._absolute_path(path))
         except FileExistsError:
@@ -200,7 +200,7 @@ class RealDisk:
             raise DiskError("make the directory", self._absolute_path(path), error) from error
 
     def delete(self, path: str) -> None:
-        """Delete a file or an empty directory of the broker's data directory, if it exists."""
+        """Delete a file or an empty directory, if it exists."""
         absolute_path = self._absolute_path(path)
         self._forget(path)
         try:
@@ -214,7 +214,7 @@ class RealDisk:
             raise DiskError("delete", absolute_path, error) from error
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file of the broker's data directory atomically."""
+        """Rename a file atomically."""
         self._forget(old)
         self._forget(new)
         try:
@@ -225,7 +225,7 @@ class RealDisk:
             ) from error
 
     def write_new(self, path: str, data: Buffer) -> None:
-        """Create or replace a file of the broker's data directory as a whole."""
+        """Create or replace a file as a whole."""
         temporary = path + ".new"
         try:
             self.resize(temporary, 0)
@@ -237,7 +237,7 @@ class RealDisk:
             raise
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Make files and directories of the broker's data directory durable, for a flush."""
+        """Make files and directories durable, for a flush."""
         # In parallel: the file system then commits its journal once for all of them.
         waiting = list(paths)
         # For one file a thread would cost more than it saves.
@@ -254,7 +254,7 @@ class RealDisk:
             sync.result()
 
     def is_synced(self, path: str) -> bool:
-        """Return whether a file of the broker's data directory was synced since its last change."""
+        """Return whether a file was synced since its last change."""
         with self._lock:
             return self._synced.get(path) == self._changed.get(path, 0)
 
@@ -262,7 +262,7 @@ class RealDisk:
         return os.path.join(self.root, path)
 
     def _sync(self, path: str) -> None:
-        """Sync one file or directory of the broker's disk for a flush, in a thread of the pool."""
+        """Sync one file or directory for a flush, in a thread of the pool."""
         with self._lock:
             # Before the sync: a change that comes while it runs is not covered.
             change = self._changed.get(path, 0)
@@ -290,14 +290,14 @@ class RealDisk:
         self._changed[path] = self._changes
 
     def _forget(self, path: str) -> None:
-        """Close the file of the broker's disk: it is being deleted or replaced."""
+        """Close the file: it is being deleted or replaced."""
         with self._lock:
             self._open.pop(path, None)
             self._changed.pop(path, None)
             self._synced.pop(path, None)
 
     def _file(self, path: str, create: bool = False) -> _OpenFile:
-        """Return the open file of the broker's disk, opened if needed.
+        """Return the open file of that path, opened if needed.
 
         Above the limit of open files idle ones are closed.
         """

@@ -96,7 +96,7 @@ class Seal(NamedTuple):
 def encode_seal(seal: Seal, index: Index) -> bytes:
     """Encode the seal of a finished log segment and its index, as a side file with a CRC.
 
-    It is in the byte order of this machine.
+    The file is in the byte order of this machine.
     """
     words = array("q", (CLEAN_MAGIC if seal.is_clean else MAGIC, *seal[:3], len(index.offsets)))
     words.extend(index.offsets)

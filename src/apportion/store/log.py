@@ -1,7 +1,7 @@
-"""The log of one partition: segments of record batches, appended at the end.
+"""The log of one partition: segments of record batches, appended at the end, read anywhere.
 
-It can be read from any offset. A log knows offsets and bytes. The node decides which of them
-are durable, who may see them and which offsets a batch gets.
+A log knows offsets and bytes. The node decides which of them are durable, who may see them and
+which offsets a batch gets.
 """
 
 from bisect import bisect_right
@@ -76,7 +76,7 @@ class Log:
     def open(cls, disk: Disk, directory: str, settings: LogSettings | None = None) -> "Log":
         """Return the log in `directory`, or an empty one, without what a crash left half written.
 
-        Its records are readable then but not yet known to be durable, nor is a cut-off tail gone
+        The records are readable then but not yet known to be durable, nor is a cut-off tail gone
         for ever: sync `unsynced_paths` before the first append, and before anything is shown.
         Errors: Damaged, DiskError.
         """
@@ -103,7 +103,7 @@ class Log:
     def append(self, batch: Buffer, *, last_offset: int, max_timestamp_ms: int) -> None:
         """Append a whole batch to the partition's log: readable, not yet durable.
 
-        Its base offset must be `next_offset`. After a DiskError nothing has changed.
+        The batch's base offset must be `next_offset`. After a DiskError nothing has changed.
         """
         base_offset = int.from_bytes(batch[:8], "big", signed=True)
         assert base_offset == self.next_offset, (
@@ -250,10 +250,10 @@ class Log:
     def truncated(self, next_offset: int, start_offset: int) -> "Log":
         """Return the log as its files are after everything from `next_offset` on was cut off.
 
-        This object must not be used again. The new log begins at `start_offset`.
-        For a disk that refused a sync: what was written since the last one is visible to nobody and
-        may never reach the disk. Also after an append that failed halfway: then the files hold more
-        than this log knows.
+        The old object must not be used again. The new log begins at `start_offset`. Called after a
+        refused sync: what was written since the last one is visible to nobody and may never reach
+        the disk. Also called after an append that failed halfway: then the files hold more than the
+        old log knows.
         """
         on_disk = Log(self._disk, self._directory, self._settings)
         for segment in on_disk._segments:
@@ -296,7 +296,7 @@ class Log:
     def new_cleaned_segment(self, base_offset: int) -> Segment:
         """Return an empty segment for the log cleaner to write retained records to.
 
-        It is no part of the log yet, and recovery would delete it.
+        The segment is no part of the log yet, and recovery would delete it.
         """
         cleaned = Segment(self._disk, self._directory, base_offset, self._settings, suffix=CLEANED)
         self._disk.delete(cleaned.path)
@@ -305,7 +305,7 @@ class Log:
     def prepare_replacement(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """Finish the compacted segment, so that the log cleaner may replace `old` by it.
 
-        It may do so once the files of `unsynced_paths` are durable.
+        The cleaner may do so once the files of `unsynced_paths` are durable.
         """
         cleaned.finish()
         old[0].unseal()

@@ -80,10 +80,7 @@ class MetadataLog:
         return self._cluster_id
 
     def config_of(self, name: str) -> dict[str, str]:
-        """Return the topic's own configuration by Kafka's names, from the metadata log.
-
-        {} if it has defaults alone, or does not exist.
-        """
+        """Return the topic's own configuration by Kafka's names; {} if there is none."""
         return dict(self._configs.get(name, {}))
 
     def create_topic(self, topic: Topic, config: Mapping[str, str] | None = None) -> None:

@@ -94,7 +94,8 @@ class Segment:
     def index(self) -> Index:
         """The index from offset and time to byte position of the log segment.
 
-        It is read from the segment's seal (the side file of a finished segment) if there is one.
+        The index is read from the segment's seal (the side file of a finished segment) if there is
+        one.
         """
         if self._index_or_none is not None:
             return self._index_or_none

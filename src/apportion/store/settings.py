@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from apportion.settings import MOST_INT64
+from apportion.settings import MAX_INT64
 
 
 class LogSettings(NamedTuple):
@@ -17,4 +17,4 @@ class LogSettings(NamedTuple):
     segment_bytes: int = 1_073_741_824
     index_interval_bytes: int = 4096
     growth_bytes: int = 1 << 18
-    segment_ms: int = MOST_INT64
+    segment_ms: int = MAX_INT64

@@ -5,7 +5,7 @@ an active task that another consumer still owns is withheld for one generation, 
 that waits for it rejoins at once. The tasks of each client are decided before and do not depend on
 that, so the group ends in what the task assignor wants.
 
-Example. a owns 0_0 and 0_1, b joins, and 0_1 shall go to b. Now a gets 0_0 and b gets nothing, with
+Example. a owns 0_0 and 0_1, b joins, and 0_1 is to go to b. Now a gets 0_0 and b gets nothing, with
 a rebalance at once. In that rebalance a no longer owns 0_1, and b gets it.
 """
 
@@ -80,7 +80,7 @@ def assign_consumers(
         versions.used, versions.supported, active_hosts=active_hosts, standby_hosts=standby_hosts
     )
     return {
-        member: _consumer_assignment(group, number, member, tasks, template)
+        member: _consumer_assignment(group, number, member, tasks, template=template)
         for number, process in enumerate(group.processes)
         for member, tasks in assign_tasks_to_threads(
             process.consumers, _process_tasks(group, number, assignment)
@@ -144,7 +144,7 @@ def _process_tasks(group: GroupTasks, number: int, assignment: TaskAssignment) -
 
 
 def _consumer_assignment(
-    group: GroupTasks, process: int, member: str, assigned: ThreadTasks, template: AssignmentInfo
+    group: GroupTasks, process: int, member: str, assigned: ThreadTasks, *, template: AssignmentInfo
 ) -> ConsumerAssignment:
     """Return the assignment of one Streams consumer, for the leader's SyncGroup request.
 
@@ -187,8 +187,9 @@ def _consumer_assignment(
 def _may_be_released_soon(group: GroupTasks, task: int) -> bool:
     """Return whether a Streams task withheld from its new owner may be free at the next rebalance.
 
-    It may if this rebalance tells the previous owner that it lost the task; then the new owner
-    rejoins at once (KIP-429). At least one of SEVERAL_OWNERS is assigned tasks and so is told.
+    The task may be if the previous owner learns from this rebalance that it lost the task; then the
+    new owner rejoins at once (KIP-429). At least one of SEVERAL_OWNERS is assigned tasks and so
+    learns of the loss.
     task: its number in the leader's index. An owner that is assigned nothing, because its
     subscription cannot be read, rejoins by itself once it has released the task. If it never does,
     the others must not rebalance for ever.

@@ -1,7 +1,8 @@
 """The rebalance of a Streams group by its leader (Kafka's StreamsPartitionAssignor).
 
-It turns the subscriptions of a JoinGroup response into the assignments of a SyncGroup request, as a
-generator: it yields what it must ask the cluster (`queries.py`) and goes on with the answers.
+The leader turns the subscriptions of a JoinGroup response into the assignments of a SyncGroup
+request. The rebalance is a generator: it yields what it must ask the cluster (`queries.py`) and
+goes on with the answers.
 1. Decide the metadata versions (`metadata/probing.py`), and stop if a member requested a shutdown.
 2. Create internal topics and list the tasks of the topology.
 3. Fetch the end offsets of changelogs; without them the `fallback` assignor runs.
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from apportion.errors import Refused, Unanswerable
-from apportion.settings import MOST_INT64
+from apportion.settings import MAX_INT64
 from apportion.streams.consumer_assignments import (
     ConsumerAssignment,
     GroupTasks,
@@ -50,7 +51,7 @@ from apportion.streams.task_assignment.client_states import AssignmentConfigs, L
 from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
 from apportion.streams.topology import MissingSources, Topology, TopologyRefused
 
-MAX_OFFSET_SUM = MOST_INT64
+MAX_OFFSET_SUM = MAX_INT64
 """The greatest offset sum that an int64 holds."""
 UNREADABLE_SUBSCRIPTION = AssignmentInfo(LATEST, LATEST, error=AssignorError.ASSIGNMENT_ERROR)
 """The assignment of a member whose subscription cannot be decoded."""

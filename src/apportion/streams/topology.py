@@ -1,8 +1,9 @@
 """The topology of a Streams application: subtopologies, their topics, and the tasks that follow.
 
-It has the shape of KIP-1071's Topology. Topics have the names that the brokers know, so internal
-topics begin with the application's id. Only the partition counts of repartition topics may be left
-out: they follow from the topics that their writers read, and `partition_counts` computes them.
+The topology has the shape of KIP-1071's Topology. Topics have the names that the brokers know, so
+internal topics begin with the application's id. Only the partition counts of repartition topics may
+be omitted: they follow from the topics that their writers read, and `partition_counts` computes
+them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from apportion.errors import Code, Refused
+from apportion.settings import MAX_INT32
 from apportion.streams.metadata.model import TaskId
 from apportion.topics import TopicPartition, is_topic_name
 
@@ -218,9 +220,9 @@ class Topology:
                 counts.update(dict.fromkeys((name for name in group if name in internal), most))
 
     def internal_topics(self, counts: Mapping[str, int]) -> tuple[InternalTopic, ...]:
-        """Return the internal topics that the Streams group must create, in order of name.
+        """Return the repartition topics and changelogs that the group must create, ordered by name.
 
-        They are repartition topics and changelogs. counts: the result of `partition_counts`.
+        counts: the result of `partition_counts`.
         """
         topics = {}
         for part in self.subtopologies.values():
@@ -315,9 +317,9 @@ def _check(parts: Mapping[int, Subtopology]) -> None:
 
 def _check_part(number: object, part: Subtopology) -> None:
     """Raise TopologyRefused if a Streams subtopology's number, topic, count or group is invalid."""
-    if type(number) is not int or not 0 <= number < 2**31:
+    if type(number) is not int or not 0 <= number <= MAX_INT32:
         raise TopologyRefused(
-            f"a subtopology's number must be from 0 to {2**31 - 1}, not {number!r}"
+            f"a subtopology's number must be from 0 to {MAX_INT32}, not {number!r}"
         )
     internal = (*part.repartition_sources, *part.changelogs)
     for name in (*part.sources, *part.repartition_sinks, *(topic.name for topic in internal)):
@@ -326,7 +328,7 @@ def _check_part(number: object, part: Subtopology) -> None:
     if not part.source_topics:
         raise TopologyRefused(f"subtopology {number} reads no topic")
     for topic in internal:
-        if type(topic.partitions) is not int or not 0 <= topic.partitions < 2**31:
+        if type(topic.partitions) is not int or not 0 <= topic.partitions <= MAX_INT32:
             raise TopologyRefused(
                 f"{topic.name} must have a number of partitions, or 0 for what follows, "
                 f"not {topic.partitions!r}"

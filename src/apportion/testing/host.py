@@ -16,7 +16,7 @@ import psutil
 def processes(pid: int) -> list[psutil.Process]:
     """Return the live processes of the host that process `pid` stands for.
 
-    They are the process, its descendants, and the members of the session that it leads.
+    The host's processes are `pid`, its descendants, and the members of the session that it leads.
     """
     by_pid = {
         process.pid: process
@@ -49,8 +49,8 @@ def resume(suspended: list[psutil.Process]) -> None:
 def kill_host(pid: int) -> int:
     """Kill a lost host for a test: all processes under `pid`, at one instant; return their number.
 
-    They are suspended first: a process that outlives the others for a moment could notice that they
-    are gone, and leave its consumer group in order. A lost host sends no LeaveGroup.
+    All processes are suspended first: a process that outlives the others for a moment could notice
+    that they are gone, and leave its consumer group in order. A lost host sends no LeaveGroup.
     """
     suspended = suspend(pid)
     _signal_all(suspended, signal.SIGKILL)

@@ -54,4 +54,4 @@ ABSENT_APIS = {
     91: "AlterShareGroupOffsets",
     92: "DeleteShareGroupOffsets",
 }
-"""By API key. Those that only brokers and controllers send to each other are not among them."""
+"""The APIs that Apache Kafka 4.3.1 advertises and this broker does not, by API key."""

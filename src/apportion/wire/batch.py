@@ -1,8 +1,7 @@
 """Record batches of format 2 (magic 2, KIP-98): their header alone, or with the records.
 
 Produce and Fetch need the header only; ListOffsets by time, replay and compaction decode records.
-Both refuse bytes that are not exactly one batch. Aborted transactions are not known
-here.
+Both refuse bytes that are not exactly one batch. Aborted transactions are not known here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -132,9 +131,9 @@ def check_producer_batch(view: Buffer) -> BatchHeader:
 
 
 def split_batches(view: Buffer) -> Iterator[memoryview]:
-    """Yield the whole batches of a Fetch response's records; read the lengths only.
+    """Yield the whole batches of a Fetch response's records, without one that is cut off.
 
-    A batch that is cut off at the end is left out.
+    Only the lengths are read.
     """
     rest = memoryview(view)
     while len(rest) >= HEADER_BYTES:

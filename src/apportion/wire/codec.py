@@ -1,7 +1,7 @@
 """Encode and decode messages by functions that are generated for each class and version.
 
-They are generated on first use (decision 7). Malformed bytes raise `DecodeError` alone; a value
-that the version cannot express raises `EncodeError`.
+The functions are generated on first use (decision 7). Malformed bytes raise `DecodeError` alone; a
+value that the version cannot express raises `EncodeError`.
 """
 
 import struct

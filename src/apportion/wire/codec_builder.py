@@ -202,9 +202,9 @@ def all_null_layout(
 ) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Return the struct layout of an array element of a message in which every text is null.
 
-    That is its struct codes, and (index, length that stands for null) of each text. The codes are
-    empty if a field can be neither null nor of known size. All fields are in that version, which is
-    not flexible. For arrays that are declared as columns.
+    The layout is the element's struct codes, and (index, length that stands for null) of each text.
+    The codes are empty if a field can be neither null nor of known size. All fields are in that
+    version, which is not flexible. For arrays that are declared as columns.
     """
     if not all(field.kind in STRUCT_CODES or field.is_nullable(version) for field in fields):
         return "", ()

@@ -125,7 +125,7 @@ def struct(
 ) -> Any:
     """Declare a field of a message that is a value of another message class.
 
-    Its default is a value of that class with all defaults, or None where given.
+    The default is a value of that class with all defaults, or None where given.
     """
     return Field("struct", default, since, until, nullable, tag, ignorable, element)
 

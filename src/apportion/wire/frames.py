@@ -103,7 +103,13 @@ def skip_header_tags(frame: Buffer, position: int) -> int:
 
 
 def frame_request(
-    key: int, version: int, correlation_id: int, client_id: str | None, flexible: bool, body: bytes
+    key: int,
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    *,
+    flexible: bool,
+    body: bytes,
 ) -> bytes:
     """Return a client's request frame: length, header and encoded body."""
     client_bytes = b"" if client_id is None else client_id.encode()

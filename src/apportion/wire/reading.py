@@ -1,9 +1,9 @@
 """Generates the reader of one message class in one version, a Python function without loops.
 
-It has no loop over fields, because it is made for these fields. A reader is called with (buffer,
-position, end of buffer) and returns (value, position after it). It never trusts a length: a length
-is compared with what is left before anything is allocated. It fails with IndexError, struct.error,
-UnicodeDecodeError or Malformed, which `codec` turns into one sentence.
+Each reader is made for the fields of its message, so it needs no loop over them. A reader is called
+with (buffer, position, end of buffer) and returns (value, position after it). It never trusts a
+length: a length is compared with what is left before anything is allocated. It fails with
+IndexError, struct.error, UnicodeDecodeError or Malformed, which `codec` turns into one sentence.
 """
 
 from contextlib import nullcontext

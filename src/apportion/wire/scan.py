@@ -43,8 +43,8 @@ class RecordColumns(NamedTuple):
 def scan_records(plain: bytes, header: BatchHeader) -> RecordColumns:
     """Return offsets, timestamps and null keys of the records in a batch's decompressed body.
 
-    Called to validate batches of Produce, and by the log for ListOffsets by time.
-    The timestamps are those of the producer, even if the header has LogAppendTime.
+    Called to validate batches of Produce, and by the log for ListOffsets by time. The timestamps
+    are those of the producer, even if the header has LogAppendTime.
     Errors: DecodeError for malformed records.
     """
     try:

@@ -169,7 +169,12 @@ def encode_request(body: Any, version: int, correlation_id: int, client_id: str 
     """Encode a client's request frame with its length, for a connection to a broker."""
     api = api_of(body.__class__)
     return frame_request(
-        api.key, version, correlation_id, client_id, version >= api.flexible, write(body, version)
+        api.key,
+        version,
+        correlation_id,
+        client_id,
+        flexible=version >= api.flexible,
+        body=write(body, version),
     )
 
 

@@ -1,9 +1,9 @@
 """Generates the writer of one message class in one version, a Python function without loops.
 
-It has no loop over fields, because it is made for these fields. A writer is called with (value,
-append) and hands its parts, in order, to `append`. It refuses a value that the version cannot
-express: null where there is none, or anything but the default in a field that the version does not
-have and that may not be ignored.
+Each writer is made for the fields of its message, so it needs no loop over them. A writer is called
+with (value, append) and hands its parts, in order, to `append`. A writer refuses a value that the
+version cannot express: null where there is none, or anything but the default in a field that the
+version does not have and that may not be ignored.
 """
 
 from itertools import repeat
@@ -260,7 +260,7 @@ class _Writer(CodecFunctionBuilder):
     def tagged(self, cls: Any, source: str) -> None:
         """Generate the code that writes a struct's tagged fields which are not at their defaults.
 
-        They are written in the order of their tags (KIP-482).
+        The fields are written in the order of their tags (KIP-482).
         """
         known = [
             field for field in cls.__fields__ if field.tag is not None and field.is_in(self.version)

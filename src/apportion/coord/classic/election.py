@@ -7,9 +7,8 @@ def select_protocol(ballots: Iterable[Sequence[str]]) -> str:
     """Return the assignor that most members of a classic group prefer of those all support.
 
     The coordinator calls it when all members have joined. Kafka calls the assignor the group's
-    protocol.
-    Each member votes for its first protocol that all support. Of several with equally many votes
-    the first by name wins.
+    protocol. Each member votes for its first protocol that all support. Of several with equally
+    many votes the first by name wins.
     ballots: for each member the names of its protocols, best first, none twice. At least one name
         must be on every ballot.
     """

@@ -1,4 +1,4 @@
-"""Heartbeat of the classic protocol: it restarts the session, and tells the member to rejoin.
+"""Heartbeat of the classic protocol: it restarts the session, and asks the member to rejoin.
 
 Versions 0-4.
 """

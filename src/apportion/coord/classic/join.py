@@ -41,8 +41,7 @@ UUID_CHARS = 37  # with the dash before it
 def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
     """Handle JoinGroup for a classic group: park it for the next generation, or answer it at once.
 
-    It is answered at once with a new member id (MEMBER_ID_REQUIRED, KIP-394), or with the current
-    generation.
+    An answer at once has a new member id (MEMBER_ID_REQUIRED, KIP-394), or the current generation.
     Errors, in this order: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST,
     GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
@@ -192,14 +191,17 @@ def join_without_id(
 def join_as_static_member(
     turn: Turn, group: ClassicGroup, replaced_id: str, request: GroupRequest[JoinGroupRequest]
 ) -> None:
-    """Replace a classic group's static member by the sender of JoinGroup.
+    """Replace a classic group's static member by the sender of JoinGroup, even in a full group.
 
-    That happens however full the group is.
     The joiner has a new id, or the same one where it comes back from the consumer protocol.
     """
     member_id = request.body.member_id or new_member_id(member_id_prefix(request), request.fresh)
     replace_static_member(
-        turn, group, group.live.members[replaced_id], new_member(request, member_id), request
+        turn,
+        group,
+        old=group.live.members[replaced_id],
+        new=new_member(request, member_id),
+        request=request,
     )
 
 
@@ -208,8 +210,8 @@ def require_member_id(
 ) -> None:
     """Answer JoinGroup with MEMBER_ID_REQUIRED and a new id (KIP-394).
 
-    The id is valid for one session timeout.
-    The oldest pending ids are dropped when there are too many.
+    The id is valid for one session timeout. The oldest pending ids are dropped when there are too
+    many.
     """
     pending = group.live.pending_joins
     while len(pending) >= max(
@@ -276,11 +278,10 @@ def rejoin(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupReque
 
 
 def may_answer_at_once(state: ClassicGroupState, is_leader: bool, has_same_protocols: bool) -> bool:
-    """Return whether JoinGroup of a member between two rebalances is answered at once.
+    """Return whether JoinGroup between two rebalances is answered at once.
 
-    The response is the current generation.
-    It may have missed its response. A stable group's leader, however, rejoins because it wants a
-    rebalance.
+    The answer would be the current generation, whose response the member may have missed. A stable
+    group's leader, however, rejoins because it wants a rebalance.
     """
     return has_same_protocols and (state is ClassicGroupState.COMPLETING_REBALANCE or not is_leader)
 
@@ -288,6 +289,7 @@ def may_answer_at_once(state: ClassicGroupState, is_leader: bool, has_same_proto
 def replace_static_member(
     turn: Turn,
     group: ClassicGroup,
+    *,
     old: ClassicGroupMember,
     new: ClassicGroupMember,
     request: GroupRequest[JoinGroupRequest],
@@ -295,14 +297,14 @@ def replace_static_member(
     """Give a restarted static member its predecessor's membership, and fence the old id (KIP-345).
 
     A stable group whose protocol stays the same goes on without a rebalance. From version 9 on, the
-    new member is told that it leads and shall skip the assignment (KIP-814). Before that it is told
-    its predecessor's id as the leader, so that it does not assign; where the id is the same it is
-    told no leader.
+    response names the new member as the leader and sets SkipAssignment (KIP-814). Before that it
+    names the predecessor's id as the leader, so that the new member does not assign; where the id
+    is the same, it names no leader.
     """
     live = group.live
     led_by = live.leader
     # Now, because no later event would answer them: the old id is in no generation any more.
-    fail_pending_requests(turn, group, old, Code.FENCED_INSTANCE_ID, old.member_id)
+    fail_pending_requests(turn, group, old, Code.FENCED_INSTANCE_ID, member_id=old.member_id)
     turn.deadlines.disarm((SESSION, group.group_id, old.member_id))
     new.assignment = old.assignment
     live.replace(old, new)
@@ -340,16 +342,13 @@ def park_join(
     member: ClassicGroupMember,
     request: GroupRequest[JoinGroupRequest],
 ) -> None:
-    """Park a classic member's JoinGroup until the rebalance completes.
-
-    An earlier one of the same member gets REBALANCE_IN_PROGRESS.
-    """
+    """Park a member's JoinGroup; answer an earlier one of the member with REBALANCE_IN_PROGRESS."""
     before = group.live.park_join(member, turn.park(request))
     fail_pending_join(turn, before, Code.REBALANCE_IN_PROGRESS, member.member_id)
 
 
 def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
-    """Return a classic group's member with what its JoinGroup says; it is in no group yet."""
+    """Return a new member with the metadata of its JoinGroup, not in the group yet."""
     member = ClassicGroupMember(
         member_id, request.body.group_instance_id, request.caller, request.body.protocol_type
     )
@@ -380,7 +379,7 @@ def supported_protocols(body: JoinGroupRequest) -> Protocols:
 
 
 def member_id_prefix(request: GroupRequest[JoinGroupRequest]) -> str:
-    """Return what a new classic member's id begins with: group instance id or client id."""
+    """Return the beginning of a new classic member's id: its group instance id or client id."""
     instance_id = request.body.group_instance_id
     return request.caller.client_id if instance_id is None else instance_id
 

@@ -43,7 +43,7 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
 def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity) -> Code:
     """Remove one member that LeaveGroup names from a classic group; return NONE or the error.
 
-    It may be named by member id, by group instance id or by both.
+    LeaveGroup names a member by member id, by group instance id or by both.
     """
     member_id, instance_id = identity.member_id, identity.group_instance_id
     # KIP-345: an administrator removes an instance without knowing its member id.

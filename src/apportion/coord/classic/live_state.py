@@ -43,7 +43,7 @@ class ClassicGroupMember:
     def __init__(
         self, member_id: str, instance_id: str | None, caller: Caller, protocol_type: str
     ) -> None:
-        """Create a classic group's member from the sender of its JoinGroup."""
+        """Create a member from the sender of its JoinGroup."""
         self.member_id = member_id
         self.instance_id = instance_id
         self.client_id = caller.client_id
@@ -120,15 +120,12 @@ class ClassicGroupLiveState:
         self.subscribed_topics: dict[str, None] | None = NOT_DECODED
 
     def transition_to(self, state: ClassicGroupState, wall_ms: int) -> None:
-        """Move the classic group to `state` at wall clock `wall_ms`.
-
-        NEXT says which moves there are.
-        """
+        """Move the group to `state`, which NEXT must allow, at wall clock `wall_ms`."""
         assert state in NEXT[self.state], f"a classic group cannot go from {self.state} to {state}"
         self.previous_state, self.state, self.state_since_ms = self.state, state, wall_ms
 
     def add(self, member: ClassicGroupMember) -> None:
-        """Add a member to the classic group. The first one sets the type, and leads."""
+        """Add a member to the group. The first one sets the protocol type, and leads."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader is None:
@@ -140,10 +137,7 @@ class ClassicGroupLiveState:
         self._count(member, 1)
 
     def remove(self, member: ClassicGroupMember) -> None:
-        """Remove a member without parked requests from the classic group.
-
-        If it led, the member that joined first leads.
-        """
+        """Remove a member without parked requests; if it led, the oldest remaining member leads."""
         assert not member.is_waiting, f"{member.member_id} has a parked request"
         del self.members[member.member_id]
         self._count(member, -1)
@@ -159,9 +153,9 @@ class ClassicGroupLiveState:
             self.leader = next(iter(self.members), None)
 
     def replace(self, old: ClassicGroupMember, new: ClassicGroupMember) -> None:
-        """Replace a static member of the classic group by its restarted successor.
+        """Replace a static member by its restarted successor.
 
-        The new one gets its leadership and its pending SyncGroup.
+        The successor gets the leadership and the pending SyncGroup.
         """
         was_leader, has_pending_sync = (
             self.leader == old.member_id,
@@ -177,7 +171,7 @@ class ClassicGroupLiveState:
             self.pending_syncs[new.member_id] = None
 
     def update_protocols(self, member: ClassicGroupMember, protocols: Protocols) -> None:
-        """Set the assignors that a classic group's member supports."""
+        """Set the assignors that a member supports."""
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)
@@ -195,13 +189,13 @@ class ClassicGroupLiveState:
         return ticket
 
     def start_generation(self) -> None:
-        """Begin the classic group's next generation, with its assignor chosen."""
+        """Begin the group's next generation, with its assignor chosen."""
         self.generation += 1
         self.is_restored = False
         self.capture_metadata()
 
     def capture_metadata(self) -> None:
-        """Keep the subscriptions with which a classic group's generation began."""
+        """Keep the subscriptions with which the generation began."""
         # OffsetDelete and the expiry of offsets ask for the topics of the generation, not for those
         # of a member that has sent its next JoinGroup already. They are decoded on the first such
         # question.
@@ -215,7 +209,7 @@ class ClassicGroupLiveState:
         return self.waiting_join_count == len(self.members) and not self.pending_joins
 
     def select_protocol(self) -> str:
-        """Return the assignor that the classic group's members would choose now."""
+        """Return the assignor that the group's members would choose now."""
         return select_protocol(
             [name for name, _ in member.protocols] for member in self.members.values()
         )

@@ -1,7 +1,7 @@
 """The removal of members from a classic group, whatever the reason: leaving, silence, lateness.
 
-It forgets the member, its deadlines and its parked requests. The caller decides
-on a rebalance, because several members may go at once.
+Removal forgets the member, its deadlines and its parked requests. The caller decides on a
+rebalance, because several members may go at once.
 """
 
 from apportion.coord.classic.live_state import ClassicGroupMember
@@ -12,10 +12,7 @@ from apportion.errors import Code
 
 
 def remove_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """Remove a classic group's member; answer its JoinGroup or SyncGroup, if it waits.
-
-    The response is UNKNOWN_MEMBER_ID.
-    """
+    """Remove a member; answer its parked JoinGroup or SyncGroup with UNKNOWN_MEMBER_ID."""
     fail_pending_requests(turn, group, member, Code.UNKNOWN_MEMBER_ID)
     turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
     group.live.remove(member)

@@ -30,15 +30,15 @@ MIN_REJOIN_WAIT_MS = 1_000  # for static members that are away
 def arm_session(
     turn: Turn, group: ClassicGroup, member: ClassicGroupMember, timeout_ms: int | None = None
 ) -> None:
-    """Restart the session timeout of a classic group's member, or give it `timeout_ms`."""
+    """Restart a member's session timeout, or give it `timeout_ms`."""
     wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + wait_ms)
 
 
 def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
-    """Start a classic group's rebalance, or complete the open one, after a change.
+    """Start a rebalance, or complete the open one, after a change of the group's members.
 
-    It is called when members join, leave or expire, or when their assignors change.
+    Members change when one joins, leaves or expires, or has other assignors than before.
     """
     if group.live.state is ClassicGroupState.PREPARING_REBALANCE:
         complete_join_if_all_joined(turn, group)
@@ -86,7 +86,7 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
 
 
 def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
-    """Complete a classic group's open rebalance if every member has joined.
+    """Complete the group's open rebalance if every member has joined.
 
     The first rebalance of an empty group always waits for its deadline.
     """
@@ -101,13 +101,12 @@ def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
 
 
 def complete_join(turn: Turn, group: ClassicGroup) -> None:
-    """Begin a classic group's new generation, and answer every parked JoinGroup.
+    """Begin the group's new generation, and answer every parked JoinGroup.
 
-    It is called when all members have joined or when the time to join is over. Dynamic members that
-    have not joined are removed; static ones stay.
-    Without members the group becomes empty, which is saved. If only static members are left and
-    none has joined, nobody could lead: they get another rebalance timeout, of at least a second
-    because their own may be 0.
+    The phase is over when all members have joined, or with the time to join. Dynamic members that
+    have not joined are removed; static ones stay. Without members the group becomes empty, which is
+    saved. If only static members are left and none has joined, nobody could lead: they get another
+    rebalance timeout, of at least a second because their own may be 0.
     """
     live = group.live
     turn.deadlines.disarm((JOIN, group.group_id))
@@ -170,8 +169,8 @@ def remove_pending_sync(turn: Turn, group: ClassicGroup, member: ClassicGroupMem
 def expire_join(turn: Turn, key: Key) -> None:
     """Complete a classic group's rebalance without the members that have not joined in time.
 
-    The coordinator calls it when the deadline JOIN is due.
-    The first rebalance of a group instead waits again if members have joined since it last waited.
+    The coordinator calls it when the deadline JOIN is due. The first rebalance of a group instead
+    waits again if members have joined since it last waited.
     """
     group = turn.ledger.classic_group_or_none(key[1])
     # A deadline tests its precondition again: an event of the same moment may have ended the
@@ -196,10 +195,7 @@ def expire_join(turn: Turn, key: Key) -> None:
 
 
 def expire_sync(turn: Turn, key: Key) -> None:
-    """Remove the classic members without a SyncGroup in time, and start a rebalance.
-
-    The coordinator calls it when the deadline SYNC is due.
-    """
+    """Remove the members without a SyncGroup in time (deadline SYNC), and start a rebalance."""
     group = turn.ledger.classic_group_or_none(key[1])
     if group is None or group.live.state not in (
         # Stable, too: the leader has synced, others may not have. A rebalance that has begun since

@@ -86,7 +86,7 @@ def complete_pending_sync(
 
 
 def fail_pending_requests(
-    turn: Turn, group: ClassicGroup, member: ClassicGroupMember, code: Code, member_id: str = ""
+    turn: Turn, group: ClassicGroup, member: ClassicGroupMember, code: Code, *, member_id: str = ""
 ) -> None:
     """Answer a classic member's parked JoinGroup and SyncGroup, if any, with an error.
 

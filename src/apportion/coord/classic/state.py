@@ -68,7 +68,7 @@ class ClassicGroup:
         return self.live.state.value
 
     def subscribes_to(self, topic: str) -> bool:
-        """Return whether the classic group's generation began with the topic subscribed.
+        """Return whether the group's generation began with the topic subscribed.
 
         Asked before committed offsets of the topic are deleted, by OffsetDelete or by retention.
         True as well if a subscription cannot be decoded, since it may name the topic.
@@ -82,12 +82,11 @@ class ClassicGroup:
         return live.subscribed_topics is None or topic in live.subscribed_topics
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
-        """Return since when a committed offset may expire (wall ms), or None.
+        """Return since when an offset of `topic` may expire (wall ms); None while it may not.
 
-        For `offsets.retention.minutes`. None while the classic group needs the offset.
-        Without members that is since the group became empty, or since the commit (`committed_ms`)
-        where that time is unknown. With members it is the commit, if they are consumers, the group
-        is stable and nobody subscribes to the topic.
+        In a group without members it may since the group became empty, or since the commit
+        (`committed_ms`) where that time is unknown. In a stable group of consumers it may since the
+        commit, if nobody subscribes to the topic. In any other group it may not.
         """
         live = self.live
         if live.state is ClassicGroupState.EMPTY:
@@ -268,10 +267,7 @@ class ClassicGroup:
         live.capture_metadata()
 
     def _topics_or_none(self) -> dict[str, None] | None:
-        """Return the topics to which the classic group's generation subscribes.
-
-        Returns None if one of them is missing or cannot be decoded.
-        """
+        """Return the topics of the generation's subscriptions; None if one is lost or malformed."""
         if self.live.generation_metadata is None:
             return None
         try:

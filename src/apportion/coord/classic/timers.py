@@ -71,11 +71,11 @@ def restore_group(turn: Turn, group: ClassicGroup) -> None:
 def release_members(turn: Turn, group: ClassicGroup, code: Code) -> None:
     """Answer every parked request of a classic group with `code`; disarm its deadlines.
 
-    For a group that is about to be replaced or deleted.
+    The group is about to be replaced or deleted.
     """
     # No deadline may stay behind: it would fire for the next group with this id.
     for member in group.live.members.values():
-        fail_pending_requests(turn, group, member, code, member.member_id)
+        fail_pending_requests(turn, group, member, code, member_id=member.member_id)
         turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
     for member_id in group.live.pending_joins:
         turn.deadlines.disarm((SESSION, group.group_id, member_id))

@@ -19,7 +19,7 @@ class Beat:
     """One heartbeat. None (-1 for the timeout) means: unchanged.
 
     `epoch` is a member epoch, JOINING, LEAVING or AWAY.
-    classic: what only JoinGroup says; None in a heartbeat of the consumer protocol.
+    classic: the metadata that only JoinGroup has; None in a heartbeat of the consumer protocol.
     """
 
     group_id: str
@@ -45,7 +45,7 @@ class Beat:
 def merge_metadata(
     metadata: ConsumerGroupMemberMetadataValue, beat: Beat
 ) -> ConsumerGroupMemberMetadataValue:
-    """Return a consumer group member's metadata after its heartbeat; the same if unchanged."""
+    """Return a member's metadata as its heartbeat changes it; the same object if it does not."""
     if (
         # A steady heartbeat sends none of these fields, and ends here without a new value.
         beat.topics is None

@@ -153,10 +153,7 @@ def rebalance_timeout_ms(request: GroupRequest[JoinGroupRequest]) -> int:
 
 
 def classic_metadata(body: JoinGroupRequest) -> ClassicMemberMetadata:
-    """Return the metadata that only classic members of a consumer group send in JoinGroup.
-
-    It has each protocol once, copied out of the frame.
-    """
+    """Return the metadata that JoinGroup alone has, copied out of the frame, each protocol once."""
     protocols: dict[str, ClassicProtocol] = {}
     for protocol in body.protocols:
         protocols.setdefault(
@@ -182,7 +179,7 @@ def to_topic_partitions(
 
 
 def join_response(member: ConsumerGroupMember, protocol: str) -> JoinGroupResponse:
-    """Return a consumer group's JoinGroup response: the epoch is the generation, none leads."""
+    """Return the JoinGroup response: the member's epoch is the generation, and nobody leads."""
     return JoinGroupResponse(
         generation_id=member.epoch,
         protocol_type=CONSUMER_PROTOCOL_TYPE,
@@ -193,9 +190,8 @@ def join_response(member: ConsumerGroupMember, protocol: str) -> JoinGroupRespon
 
 
 def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
-    """Answer a consumer group's SyncGroup with the classic member's assignment.
+    """Answer a classic member's SyncGroup with its assignment, and restart its session.
 
-    It restarts the member's session.
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for version 5 without a protocol,
     UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
     REBALANCE_IN_PROGRESS for an epoch that has passed, unless the member still has revocations to
@@ -208,7 +204,11 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
             "SyncGroup of version 5 must name the protocol and its type.",
         )
     caller = _checked_classic_member(
-        turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id
+        turn,
+        body.group_id,
+        body.member_id,
+        instance_id=body.group_instance_id,
+        generation=body.generation_id,
     )
     group, member, classic = caller
     protocol = classic.supported_protocols[0].name
@@ -236,11 +236,10 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
 def encode_assignment(
     group: ConsumerGroup, classic: ClassicMemberMetadata, units: list[int], topics: Topics
 ) -> bytes:
-    """Encode the assignment that a consumer group's SyncGroup response gives a classic member.
+    """Encode a classic member's assignment for SyncGroup, as a ConsumerProtocolAssignment.
 
+    The version is that of the member's subscription. Deleted topics are left out.
     units: topic partitions, each as one number.
-    It is a ConsumerProtocolAssignment in the version of the member's subscription, without deleted
-    topics.
     """
     assigned = [
         ConsumerProtocolTopicPartition(topic=topic.name, partitions=partitions)
@@ -256,14 +255,18 @@ def encode_assignment(
 
 
 def classic_heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> None:
-    """Answer a classic member's Heartbeat in a consumer group; restart its session.
+    """Answer a classic member's Heartbeat, and restart its session.
 
     Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS.
     """
     body = request.body
     group, member, _ = _checked_classic_member(
-        turn, body.group_id, body.member_id, body.group_instance_id, body.generation_id
+        turn,
+        body.group_id,
+        body.member_id,
+        instance_id=body.group_instance_id,
+        generation=body.generation_id,
     )
     # Kafka notices new partitions at the next join. Until then no member would read them.
     bump_epoch_if_changed(turn, group, has_changed_subscription=False)
@@ -278,10 +281,10 @@ def classic_heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> No
 
 
 def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Return whether a classic member of a consumer group has to send JoinGroup again.
+    """Return whether a classic member must send JoinGroup again, for the answer to its Heartbeat.
 
-    For the response to its Heartbeat. It has to if the group has a newer epoch, if
-    the member has to revoke, or if every unit (a topic partition) that it waits for is free now.
+    It must if the group has a newer epoch, if the member has to revoke, or if every unit (a topic
+    partition) that the member waits for is free now.
     """
     if member.epoch < group.saved.epoch or member.state is MemberState.UNREVOKED:
         return True
@@ -297,8 +300,9 @@ def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -
 def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     """Remove the members that LeaveGroup names from a consumer group, with one new epoch.
 
-    They may use the classic or the consumer protocol. Errors for one member: UNKNOWN_MEMBER_ID,
-    FENCED_INSTANCE_ID; up to version 2 the error of the whole response.
+    The named members may be of either protocol.
+    Errors for one member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; up to version 2 the error of the
+    whole response.
     """
     body = request.body
     group = turn.ledger.consumer_group(body.group_id)
@@ -325,7 +329,7 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
 def _leave_response(
     version: int, identities: tuple[MemberIdentity, ...], codes: list[Code]
 ) -> LeaveGroupResponse:
-    """Return a consumer group's LeaveGroup response with a code for each member.
+    """Return the LeaveGroup response with a code for each member.
 
     Up to version 2 the request names one member, and its code is that of the response.
     """
@@ -343,11 +347,10 @@ def _leave_response(
 
 
 def _checked_classic_member(
-    turn: Turn, group_id: str, member_id: str, instance_id: str | None, generation: int
+    turn: Turn, group_id: str, member_id: str, *, instance_id: str | None, generation: int
 ) -> ClassicCaller:
-    """Return the sender of a consumer group's SyncGroup or Heartbeat.
+    """Return the classic member that sent SyncGroup or Heartbeat at its own epoch, or refuse it.
 
-    It is a classic member, which must name its own epoch as its generation.
     Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
     group = turn.ledger.consumer_group(group_id)
@@ -373,7 +376,7 @@ def _checked_member(
     *,
     names_instance_alone: bool = False,
 ) -> ConsumerGroupMember:
-    """Return a consumer group's member that a classic request names, by id or instance id.
+    """Return the member that a classic request names by member id or group instance id.
 
     names_instance_alone: the instance id may come without a member id, as in LeaveGroup.
     Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.

@@ -39,36 +39,33 @@ def has_room(group: ConsumerGroup, member_id: str, limit: int) -> bool:
 def is_same_member(member: ConsumerGroupMember, member_id: str) -> bool:
     """Return whether a request comes from the member that has its group instance id now.
 
-    For ConsumerGroupHeartbeat and the classic requests to a consumer group.
-    A sender with another member id was replaced, and is fenced.
+    A sender with another member id was replaced, and is fenced. The rule is the same for
+    ConsumerGroupHeartbeat and for the classic requests to a consumer group.
     """
     return member.member_id == member_id
 
 
 def uses_classic_protocol(member: ConsumerGroupMember, beat: Beat) -> bool:
-    """Return whether a consumer group's static member or its successor is classic.
+    """Return whether a static member or its successor is classic: then the last to join wins.
 
-    In that case the last to join wins, as in KIP-345.
+    Source: KIP-345, whose rule it is.
     """
     # The classic client has no way to leave temporarily, so nobody could ever release the instance.
     return member.is_classic or beat.classic is not None
 
 
 def has_released_instance(member: ConsumerGroupMember) -> bool:
-    """Return whether a consumer group's static member has left for now (epoch -2).
-
-    Only then may another member take its group instance id.
-    """
+    """Return whether a static member has left for now (epoch -2), so another may take its place."""
     return member.epoch == AWAY
 
 
 def may_use_previous_epoch(
     member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None
 ) -> bool:
-    """Return whether a heartbeat may name the member's previous epoch.
+    """Return whether a heartbeat may name the member's previous epoch, after a missed response.
 
-    It does so if its sender missed one response.
-    It may if it owns nothing that it may not use. owned: None where the heartbeat left it out.
+    It may if all that the member says it owns is still assigned to it, revocations not counted.
+    owned: None where the heartbeat left it out; then it may not.
     """
     return (
         epoch == member.previous_epoch
@@ -80,9 +77,9 @@ def may_use_previous_epoch(
 
 
 def is_epoch_valid(member: ConsumerGroupMember, epoch: int, owned: frozenset[int] | None) -> bool:
-    """Return whether a consumer group's member may go on from its heartbeat's epoch.
+    """Return whether a heartbeat's epoch is JOINING, the member's own or a valid previous one.
 
-    It may join, or name its own epoch or, after a missed response, its previous one.
+    A previous epoch is valid as `may_use_previous_epoch` says.
     """
     # Kafka 4.2 and newer: a known member may join again at any time. Older brokers fence it,
     # although its only fault may be a lost response.
@@ -92,9 +89,9 @@ def is_epoch_valid(member: ConsumerGroupMember, epoch: int, owned: frozenset[int
 
 
 def is_state_known(member: ConsumerGroupMember, owned: frozenset[int] | None) -> bool:
-    """Return whether this coordinator understands a consumer group member's saved state.
+    """Return whether the member's state is known here, or the member owns nothing.
 
-    If a newer coordinator wrote it, the member must own nothing.
+    A newer coordinator may have written a state that this one does not know.
     """
     # A state that is not understood may mean that the member is giving units up. If it owns
     # nothing, nothing can be used twice.
@@ -104,9 +101,8 @@ def is_state_known(member: ConsumerGroupMember, owned: frozenset[int] | None) ->
 def admit(
     group: ConsumerGroup | None, beat: Beat, owned: frozenset[int] | None, limit: int
 ) -> AdmittedMember:
-    """Return the consumer group's member that sent a heartbeat or JoinGroup, or refuse it.
+    """Return the member that sent a heartbeat or JoinGroup, or refuse it; change nothing.
 
-    It changes nothing.
     Errors, in this order: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
     """

@@ -64,7 +64,9 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     if group.saved.epoch > group.saved.assignment_epoch:
         retarget(turn, group)
     member = group.saved.members[beat.member_id]
-    has_moved = reconcile_member(turn, group, member, owned, has_changed_subscription)
+    has_moved = reconcile_member(
+        turn, group, member, owned, has_changed_subscription=has_changed_subscription
+    )
     # Only here, after every check: a fenced member that goes on sending must not keep its place.
     timers.arm_session(turn, group, member)
     # A full heartbeat gets the assignment again even if it is unchanged: the member may have missed
@@ -73,11 +75,10 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
 
 
 def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -> bool:
-    """Save a member's metadata from its heartbeat; return whether to assign again.
+    """Save the member's metadata from its heartbeat; return whether the group must assign again.
 
-    The group's target assignment must be computed again if the answer is True.
-    It must if the subscription has changed; also if the member replaces a static one and so gives
-    up a membership of its own, whose units others may have now.
+    It must if the subscription has changed, or if the member replaces a static one and so gives up
+    a membership of its own, whose units others may have now.
     """
     member, predecessor = admission
     known = member or predecessor
@@ -101,10 +102,9 @@ def replace_static_member(
     predecessor: ConsumerGroupMember,
     metadata: ConsumerGroupMemberMetadataValue,
 ) -> None:
-    """Give a consumer group's new member the assignment of the one that it replaces.
+    """Give a new member the target and the current assignment of the static member it replaces.
 
-    It gets the static member's target and its current assignment.
-    It begins at epoch 0, because its process has used none of the units yet.
+    The new member begins at epoch 0, because its process has used none of the units yet.
     """
     group = turn.ledger.consumer_group(beat.group_id)
     units = group.saved.units
@@ -133,10 +133,9 @@ def replace_static_member(
 
 
 def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_subscription: bool) -> None:
-    """Bump the consumer group's epoch if a subscription or subscribed topic changed.
+    """Bump the group epoch, at most once, if the subscription or a subscribed topic changed.
 
     A topic changes by a new id or a new partition count.
-    At most once a heartbeat.
     """
     saved, live = group.saved, group.live
     # The snapshot is one object until the topics change, so a steady heartbeat computes no hash.
@@ -155,12 +154,10 @@ def reconcile_member(
     group: ConsumerGroup,
     member: ConsumerGroupMember,
     owned: frozenset[int] | None,
+    *,
     has_changed_subscription: bool,
 ) -> bool:
-    """Reconcile a consumer group's member after its heartbeat (KIP-848).
-
-    Return whether its assigned partitions have changed.
-    """
+    """Reconcile the member after its heartbeat; return whether its assigned partitions changed."""
     saved = group.saved
     # The end of every steady heartbeat, before anything that costs time in proportion to the
     # assignment.
@@ -170,16 +167,16 @@ def reconcile_member(
     is_subscribed = subscribed_units(turn, group, member)
     current = reconcile(
         _as_rejoining(before),
-        saved.assignment_epoch,
-        []
+        target_epoch=saved.assignment_epoch,
+        target=[]
         if member.target is None
         # The target may name a topic that was deleted, or that the member no longer subscribes to
         # (KAFKA-19431): it must not be assigned.
         else [unit for unit in member.target.tolist() if is_subscribed(unit)],
-        owned,
+        owned=owned,
         # Through the module: the simulator replaces the guard by a faulty one (docs/guards.md).
-        lambda unit: fencing.is_blocked(group, member.member_id, unit),
-        lambda unit: has_changed_subscription and not is_subscribed(unit),
+        is_blocked=lambda unit: fencing.is_blocked(group, member.member_id, unit),
+        is_unsubscribed=lambda unit: has_changed_subscription and not is_subscribed(unit),
     )
     if current == before:
         return False
@@ -197,9 +194,9 @@ def reconcile_member(
 def leave(turn: Turn, beat: Beat) -> None:
     """Handle a ConsumerGroupHeartbeat that leaves: epoch -1, or -2 for a static member.
 
-    With -1 the member is removed, with -2 it leaves temporarily.
-    A static member keeps all that it may use for its successor. That one may commit from its first
-    epoch on, so what waits for it counts as assigned at epoch 0.
+    With -1 the member is removed. With -2 a static member leaves temporarily, and all that it may
+    use is kept for its successor. The successor may commit from its first epoch on, so requests
+    check the kept units as assigned at epoch 0.
     Errors, in this order: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. The epoch is
     not compared.
     """
@@ -245,8 +242,7 @@ def subscribed_units(
 ) -> Callable[[int], bool]:
     """Return a predicate on units: the topic exists, and the member subscribes to it.
 
-    A unit is a topic partition as one number, whose high bits are the topic's number. For the
-    reconciliation of a consumer group's member (KIP-848).
+    A unit is a topic partition as one number, whose high bits are the topic's number.
     """
     names = frozenset(member.metadata.subscribed_topic_names)
     ids = group.saved.units.ids

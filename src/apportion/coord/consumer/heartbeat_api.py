@@ -130,11 +130,10 @@ def is_blank(text: str) -> bool:
 
 
 def new_member_id(fresh: bytes) -> str:
-    """Return a random consumer group member id in Kafka's form, made of 16 random bytes.
+    """Return a random member id in Kafka's form, for requests that may come without an id.
 
-    For ConsumerGroupHeartbeat version 0 and JoinGroup, which may come without an id.
-    It is URL-safe base64, without a leading dash, which command-line tools would take for an
-    option.
+    ConsumerGroupHeartbeat version 0 and JoinGroup may. The id is 16 random bytes in URL-safe
+    base64, without a leading dash, which command-line tools would take for an option.
     """
     text = urlsafe_b64encode(fresh).decode().rstrip("=")
     return text if text[0] != "-" else new_member_id(bytes([fresh[0] & 0x7F, *fresh[1:]]))
@@ -143,10 +142,7 @@ def new_member_id(fresh: bytes) -> str:
 def heartbeat_response(
     result: HeartbeatResult, settings: GroupSettings
 ) -> ConsumerGroupHeartbeatResponse:
-    """Return the ConsumerGroupHeartbeat response.
-
-    Its assignment is null if the member has it already.
-    """
+    """Return the ConsumerGroupHeartbeat response, without an assignment that the member has."""
     group, member, includes_assignment = result
     units = (
         # Only `assigned`: a client revokes by not finding a partition here, so those pending

@@ -13,12 +13,12 @@ when its previous owner has confirmed that it stopped using it.
     UNREVOKED           must first give up `pending_revocation`; stays at its old epoch until then
     UNRELEASED          is at the new epoch, and waits for units that other members still have
 
-It ends: units only leave `assigned` while they are not in the target, so a member revokes once for
-each target; it confirms, or its rebalance timeout removes it. After that each of its units is free
-for the new owner, whose next heartbeat assigns it. No member waits for one that waits for it, since
-nobody holds a unit back until it receives another.
-One call costs one pass over the member's own units; no other member is looked at but through
-`is_blocked`, a look-up in the table of owners.
+Reconciliation ends: units only leave `assigned` while they are not in the target, so a member
+revokes once for each target; it confirms, or its rebalance timeout removes it. After that each of
+its units is free for the new owner, whose next heartbeat assigns it. No member waits for one that
+waits for it, since nobody holds a unit back until it receives another. One call costs one pass over
+the member's own units; no other member is looked at but through `is_blocked`, a look-up in the
+table of owners.
 
 Example: a has 0 and 1 at epoch 5; b joins, and the target of epoch 6 is a: 0, b: 1.
 
@@ -73,10 +73,7 @@ class CurrentAssignment(Generic[U]):
     def advance(
         self, epoch: int, state: MemberState, assigned: Mapping[U, int], revoking: Mapping[U, int]
     ) -> "CurrentAssignment[U]":
-        """Return the consumer group member's next assignment, at another epoch.
-
-        Its previous epoch is this assignment's epoch, even an equal one.
-        """
+        """Return the member's next assignment; this one's epoch becomes the previous epoch."""
         return CurrentAssignment(epoch, self.epoch, state, assigned, revoking)
 
 
@@ -87,6 +84,7 @@ def is_at_target(current: CurrentAssignment[U], target_epoch: int) -> bool:
 
 def reconcile(
     current: CurrentAssignment[U],
+    *,
     target_epoch: int,
     target: Collection[U],
     owned: Set[U] | None,
@@ -112,25 +110,29 @@ def reconcile(
         current.state is MemberState.UNREVOKED and is_still_using(owned, current.pending_revocation)
     ):
         return _without_unsubscribed(current, owned, is_unsubscribed)
-    return _advance(current, target_epoch, dict.fromkeys(target), owned, is_blocked)
+    return _advance(
+        current,
+        target_epoch=target_epoch,
+        target=dict.fromkeys(target),
+        owned=owned,
+        is_blocked=is_blocked,
+    )
 
 
 def is_still_using(owned: Set[U] | None, units: Mapping[U, int]) -> bool:
-    """Return whether the member may still use one of `units`, by what it says it owns."""
+    """Return whether the member may still use one of `units`, by the units it says it owns."""
     return bool(units) and (owned is None or any(unit in owned for unit in units))
 
 
 def _advance(
     current: CurrentAssignment[U],
+    *,
     target_epoch: int,
     target: Mapping[U, None],
     owned: Set[U] | None,
     is_blocked: Callable[[U], bool],
 ) -> CurrentAssignment[U]:
-    """Revoke partitions that a KIP-848 member's target lacks, or assign those that are free.
-
-    Partitions are assigned once the member has confirmed what it revoked.
-    """
+    """Revoke units that the target lacks; once that is confirmed, assign those that are free."""
     # UNKNOWN owns nothing (`fencing.is_state_known`), so nothing holds it at its old epoch. Any
     # other member that must revoke again stays where it is; Kafka 4.0 increased its epoch by one.
     epoch = target_epoch if current.state is MemberState.UNKNOWN else current.epoch
@@ -155,10 +157,7 @@ def _advance(
 def _without_unsubscribed(
     current: CurrentAssignment[U], owned: Set[U] | None, is_unsubscribed: Callable[[U], bool]
 ) -> CurrentAssignment[U]:
-    """Revoke a KIP-848 member's partitions of topics from which it unsubscribed.
-
-    Its epoch stays.
-    """
+    """Revoke the partitions of topics from which the member unsubscribed; keep its epoch."""
     kept = {unit: since for unit, since in current.assigned.items() if not is_unsubscribed(unit)}
     if len(kept) == len(current.assigned):
         return current

@@ -56,7 +56,7 @@ class ConsumerGroupMember:
     )
 
     def __init__(self, member_id: str) -> None:
-        """Create a consumer group's member without metadata or an assignment."""
+        """Create a member without metadata or an assignment."""
         self.member_id = member_id
         self.metadata: ConsumerGroupMemberMetadataValue = NO_METADATA
         self.epoch = 0
@@ -160,10 +160,7 @@ class ConsumerGroup:
         return saved.epoch <= saved.assignment_epoch and at_target == len(saved.members)
 
     def state_name(self) -> str:
-        """Return the consumer group's state: Empty, Assigning, Reconciling or Stable.
-
-        The names are those of Kafka's tools.
-        """
+        """Return the state in Kafka's words: Empty, Assigning, Reconciling or Stable."""
         if self.is_empty():
             return "Empty"
         if self.saved.epoch > self.saved.assignment_epoch:
@@ -177,14 +174,14 @@ class ConsumerGroup:
         return topic in self.saved.subscriber_counts
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
-        """Return since when an offset of `topic` may expire (wall ms): its commit.
+        """Return since when an offset of `topic` may expire (wall ms): since its commit.
 
-        Returns None while a member subscribes to the topic.
+        None means never, while a member subscribes to the topic.
         """
         return None if self.subscribes_to(topic) else committed_ms
 
     def assignor(self, configured: tuple[str, ...]) -> str:
-        """Return the server-side assignor that most of the consumer group's members ask for.
+        """Return the server-side assignor that most members ask for.
 
         The first configured one (`group.consumer.assignors`) wins a tie, and is used if nobody
         asks.
@@ -194,7 +191,7 @@ class ConsumerGroup:
         return max(configured, key=lambda name: (votes.get(name, 0), -configured.index(name)))
 
     def static_member_or_none(self, instance_id: str) -> ConsumerGroupMember | None:
-        """Return the consumer group's member that has the group instance id."""
+        """Return the static member that has the group instance id; None if there is none."""
         member_id = self.saved.instances.get(instance_id)
         return None if member_id is None else self.saved.members.get(member_id)
 
@@ -254,11 +251,10 @@ class ConsumerGroup:
 
 
 def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) -> bool:
-    """Return whether a consumer group's member may commit offsets at the epoch `claimed`.
+    """Return whether the member may commit offsets of `units` at the epoch `claimed` (KIP-1251).
 
-    units: the topic partitions of the OffsetCommit, each as one number.
     It may at its own epoch, and at an older one if all of `units` were already assigned to it then.
-    Source: KIP-1251.
+    units: the topic partitions of the OffsetCommit, each as one number.
     """
     # A newer epoch than the member's own was never given to it, so it is refused like an old one.
     if claimed >= member.epoch:
@@ -269,10 +265,7 @@ def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) 
 
 
 def _stale_epoch_error(member: ConsumerGroupMember, claimed: int) -> Refused:
-    """Return the error for an OffsetCommit or OffsetFetch of another epoch.
-
-    It is STALE_MEMBER_EPOCH, and ILLEGAL_GENERATION for a classic member.
-    """
+    """Return STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a classic member."""
     # Clients of the classic protocol do not know STALE_MEMBER_EPOCH.
     code = Code.ILLEGAL_GENERATION if member.is_classic else Code.STALE_MEMBER_EPOCH
     return Refused(code, f"Member {member.member_id} is at epoch {member.epoch}, not {claimed}.")

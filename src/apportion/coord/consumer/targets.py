@@ -46,9 +46,9 @@ class TopicLayout(NamedTuple):
         return cls(known, np.cumsum([0, *(topic.partitions for topic in known)]).astype(np.int32))
 
     def positions(self, units: NDArray[np.int64], numbering: UnitNumbering) -> Positions:
-        """Return the assignor's position of each unit (a topic partition as one number).
+        """Return the assignor's position of each unit (a topic partition as one number), or -1.
 
-        It is -1 if the topic or the partition is not in the layout.
+        The position is -1 if the topic or the partition is not in the layout.
         """
         # The last entry is for UNKNOWN_UNIT, whose topic number is -1, so it gets position -1.
         starts = np.full(len(numbering.ids) + 1, -1, np.int64)
@@ -63,9 +63,8 @@ class TopicLayout(NamedTuple):
     def partitions_by_member(
         self, owner: Vector, chosen: NDArray[np.bool_]
     ) -> Iterator[tuple[int, list[tuple[TopicId, tuple[int, ...]]]]]:
-        """Yield each chosen member's index with its partitions by topic.
+        """Yield the index of each chosen member, ascending, with its partitions by topic.
 
-        The indexes ascend. For the records of a new target assignment.
         owner: the member index of each position, -1 for none. chosen: for each member, whether to
             yield it; members that own nothing are left out.
         """
@@ -87,7 +86,7 @@ class TopicLayout(NamedTuple):
 
 
 def retarget(turn: Turn, group: ConsumerGroup) -> None:
-    """Compute a consumer group's target assignment for its epoch by its assignor; save it.
+    """Compute the target assignment for the group's epoch by its assignor, and save it.
 
     Only members whose target changed get a record; a new member gets one even if it is empty.
     """
@@ -114,9 +113,8 @@ def retarget(turn: Turn, group: ConsumerGroup) -> None:
 
 
 def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerGroupMember]:
-    """Return a consumer group's static members by instance id, then the dynamic ones.
+    """Return static members by instance id, then dynamic members by member id.
 
-    The latter are in order of member id.
     Assignors prefer members in this order, so a restarted static member gets the same partitions.
     """
     static = [member for member in members.values() if member.metadata.instance_id is not None]
@@ -128,11 +126,10 @@ def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerG
 
 
 def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
-    """Return a hash of the ids and sizes of a consumer group's subscribed topics, or 0.
+    """Return a hash of the ids and sizes of the subscribed topics; 0 if none of them exists.
 
-    It is 0 if none of the topics exists. If it changes, the group gets a new epoch.
-    Kafka stores a hash of the same facts by another function, so a log that moves between the two
-    costs each group one more epoch.
+    If the hash changes, the group gets a new epoch. Kafka stores a hash of the same facts by
+    another function, so a log that moves between the two costs each group one more epoch.
     """
     known = TopicLayout.of(group, topics).topics
     if not known:
@@ -149,10 +146,10 @@ def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
 def _owners(
     members: list[ConsumerGroupMember], layout: TopicLayout, numbering: UnitNumbering
 ) -> tuple[Vector, NDArray[np.bool_]]:
-    """Return the owner of each partition by the saved targets of a consumer group's members.
+    """Return the owner of each partition by the saved targets, and the targets to write again.
 
-    Return as well whose target must be written again.
-    A target must be if it is missing, or names partitions that do not exist (any more).
+    A target must be written again if it is missing, or names partitions that do not exist (any
+    more).
     """
     targets = [NO_UNITS if member.target is None else member.target for member in members]
     owner = np.full(int(layout.starts[-1]), -1, np.int32)
@@ -170,10 +167,7 @@ def _owners(
 
 
 def _subscriptions(members: list[ConsumerGroupMember], layout: TopicLayout) -> Subscriptions:
-    """Return the topics of each member of a consumer group, as its assignor takes them.
-
-    Members with equal subscriptions share one row until the end.
-    """
+    """Return each member's topics as the assignor takes them; equal subscriptions share one row."""
     index = {topic.name: number for number, topic in enumerate(layout.topics)}
     rows: dict[tuple[str, ...], Vector] = {}
     for names in dict.fromkeys(member.metadata.subscribed_topic_names for member in members):

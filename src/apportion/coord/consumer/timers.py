@@ -33,10 +33,7 @@ def arm_session(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -
 
 
 def arm_rebalance(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Arm the rebalance timeout of a consumer group's member that has to revoke.
-
-    That of any other member is disarmed.
-    """
+    """Arm the rebalance timeout of a member that has to revoke; disarm that of any other."""
     key = (REBALANCE, group.group_id, member.member_id)
     if has_pending_revocation(member):
         turn.deadlines.arm(key, turn.now.mono_ms + member.metadata.rebalance_timeout_ms)
@@ -45,9 +42,8 @@ def arm_rebalance(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember)
 
 
 def arm_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Arm the deadline for JoinGroup of a consumer group's classic member.
+    """Arm a classic member's deadline for JoinGroup, from its first REBALANCE_IN_PROGRESS on.
 
-    It begins with the first REBALANCE_IN_PROGRESS.
     The member has its rebalance timeout.
     """
     key = (REJOIN, group.group_id, member.member_id)
@@ -58,9 +54,9 @@ def arm_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) ->
 
 
 def arm_sync(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Arm the deadline for SyncGroup of a consumer group's classic member that has joined.
+    """Arm a classic member's deadline for SyncGroup, with the response to its JoinGroup.
 
-    It is called with the response to JoinGroup. The member has its rebalance timeout.
+    The member has its rebalance timeout.
     """
     turn.deadlines.disarm((REJOIN, group.group_id, member.member_id))
     turn.deadlines.arm(
@@ -70,42 +66,41 @@ def arm_sync(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> N
 
 
 def complete_sync(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Disarm the SyncGroup deadline of a consumer group's classic member; restart its session."""
+    """Disarm a classic member's deadline for SyncGroup; restart its session."""
     turn.deadlines.disarm((SYNC, group.group_id, member.member_id))
     # Kafka, too: a SyncGroup is a sign of life.
     arm_session(turn, group, member)
 
 
 def restore_group(turn: Turn, group: ConsumerGroup) -> None:
-    """Arm the deadlines of every member of a consumer group after the log was replayed."""
+    """Arm the deadlines of every member of the group after the log was replayed."""
     # A member that died while the broker was down would otherwise keep its partitions for ever.
     for member in group.saved.members.values():
         restore_deadlines(turn, group, member)
 
 
 def restore_deadlines(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Give a consumer group's member whole timeouts after a start of the broker."""
+    """Give the member whole timeouts after a start of the broker."""
     arm_session(turn, group, member)
     arm_rebalance(turn, group, member)
 
 
 def disarm(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Disarm every deadline of a consumer group's member."""
+    """Disarm every deadline of the member."""
     for kind in (SESSION, REBALANCE, REJOIN, SYNC):
         turn.deadlines.disarm((kind, group.group_id, member.member_id))
 
 
 def has_pending_revocation(member: ConsumerGroupMember) -> bool:
-    """Return whether a consumer group's member has yet to confirm a revocation."""
+    """Return whether the member has yet to confirm a revocation."""
     # A member that left temporarily sends no heartbeats; its session timeout limits it. A classic
     # one has the deadlines REJOIN and SYNC.
     return member.state is MemberState.UNREVOKED and member.epoch != AWAY and not member.is_classic
 
 
 def remove_members(turn: Turn, group: ConsumerGroup, *members: ConsumerGroupMember) -> None:
-    """Remove members from a consumer group and bump its epoch.
+    """Remove members that have left or are late from the group, and bump its epoch.
 
-    They have left, or a deadline of theirs has expired.
     The next heartbeat of the others computes a new target. If only classic members remain, the
     group becomes a classic group instead.
     """
@@ -122,7 +117,7 @@ def remove_members(turn: Turn, group: ConsumerGroup, *members: ConsumerGroupMemb
 
 
 def expire_session(turn: Turn, key: Key) -> None:
-    """Remove a consumer group's member whose session expired."""
+    """Remove a member whose session expired."""
     if group_and_member := _member_of_deadline_or_none(turn, key):
         group, member = group_and_member
         turn.note(
@@ -134,7 +129,7 @@ def expire_session(turn: Turn, key: Key) -> None:
 
 
 def expire_revocation(turn: Turn, key: Key) -> None:
-    """Remove a consumer group's member that has not revoked in its rebalance timeout."""
+    """Remove a member that has not revoked within its rebalance timeout."""
     group_and_member = _member_of_deadline_or_none(turn, key)
     # Kafka binds the timer to an epoch. Here it is disarmed with the revocation, and tested again
     # in case both are due in one step.
@@ -149,10 +144,7 @@ def expire_revocation(turn: Turn, key: Key) -> None:
 
 
 def expire_classic_member(turn: Turn, key: Key) -> None:
-    """Remove a consumer group's classic member whose JoinGroup or SyncGroup is late.
-
-    The member had its rebalance timeout.
-    """
+    """Remove a classic member whose JoinGroup or SyncGroup is late by its rebalance timeout."""
     group_and_member = _member_of_deadline_or_none(turn, key)
     # The member may have come back under its id with the consumer protocol.
     if group_and_member and group_and_member[1].is_classic:

@@ -75,18 +75,15 @@ class UnitNumbering:
         return self._numbers.get(topic_id)
 
     def unit(self, topic_id: TopicId, partition: int) -> int:
-        """Return a topic partition as one number (unit), by the topic's number.
+        """Return a topic partition as one number (unit); UNKNOWN_UNIT for an unknown topic.
 
-        It is UNKNOWN_UNIT if no record has named the topic.
+        A topic is unknown until a record names it.
         """
         number = self._numbers.get(topic_id)
         return UNKNOWN_UNIT if number is None else number << SHIFT | partition
 
     def known_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
-        """Return the units (numbered partitions) that a heartbeat says its member owns.
-
-        They are for membership tests only.
-        """
+        """Return the units (numbered partitions) that the member says it owns."""
         # UNKNOWN_UNIT stays in the result: a member that names a partition it was never
         # assigned must fail the subset test of `fencing.may_use_previous_epoch`.
         return frozenset(
@@ -109,9 +106,9 @@ class UnitNumbering:
     def assign_units_with_epochs(
         self, parts: tuple[PartitionsWithEpochs, ...], epoch: int
     ) -> AssignedUnits:
-        """Return the units of an assignment record with their epochs.
+        """Return the units (numbered partitions) of an assignment record, each with its epoch.
 
-        Units are numbered topic partitions. Without recorded epochs all have `epoch`.
+        Without recorded epochs all have `epoch`.
         """
         if not parts:
             return NO_ASSIGNED_UNITS
@@ -134,7 +131,7 @@ class UnitNumbering:
             yield self.ids[number], tuple(partitions)
 
     def _number(self, topic_id: TopicId) -> int:
-        """Return the consumer group's number of a topic; give a new topic the next one."""
+        """Return the topic's number in this group; give a new topic the next one."""
         number = self._numbers.get(topic_id)
         if number is None:
             number = self._numbers[topic_id] = len(self.ids)
@@ -145,7 +142,7 @@ class UnitNumbering:
 def _epochs_of(part: PartitionsWithEpochs, epoch: int) -> Iterable[int]:
     """Return the epoch at which each partition was assigned, as an assignment record says.
 
-    A list of another length is ignored, and all have `epoch`.
+    If the record's list has another length, every partition has `epoch`.
     """
     epochs = part.assignment_epochs
     return (
@@ -169,7 +166,7 @@ class UnitOwners:
         self._by_topic: list[list[str | None]] = []
 
     def owner_or_none(self, unit: int) -> str | None:
-        """Return the consumer group's member that owns a partition; None if it is free."""
+        """Return the member that owns a partition; None if it is free."""
         number, partition = unit >> SHIFT, unit & PARTITION
         if (
             unit == UNKNOWN_UNIT
@@ -180,7 +177,7 @@ class UnitOwners:
         return self._by_topic[number][partition]
 
     def claim(self, member_id: str, units: list[int]) -> None:
-        """Make the consumer group's member the owner of partitions, whoever had them before."""
+        """Make the member the owner of partitions, whoever had them before."""
         by_topic = self._by_topic
         for unit in units:
             number, partition = unit >> SHIFT, unit & PARTITION
@@ -192,7 +189,7 @@ class UnitOwners:
             owners[partition] = member_id
 
     def release(self, member_id: str, units: list[int]) -> None:
-        """Free those of the partitions that the consumer group's member owns."""
+        """Free those of the partitions that the member owns."""
         by_topic = self._by_topic
         for unit in units:
             owners = by_topic[unit >> SHIFT]
@@ -202,7 +199,7 @@ class UnitOwners:
                 owners[unit & PARTITION] = None
 
     def owned(self, units: UnitNumbering) -> dict[IdPartition, str]:
-        """Return the owner of each owned partition of a consumer group, by topic id and number."""
+        """Return the owner of each owned partition, by topic id and partition index."""
         return {
             IdPartition(units.ids[number], partition): owner
             for number, owners in enumerate(self._by_topic)

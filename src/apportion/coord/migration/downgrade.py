@@ -1,9 +1,10 @@
 """The downgrade of a consumer group to a classic group (KIP-848).
 
-It happens when the last member of the consumer protocol leaves or is replaced. A group without
-members is downgraded at once, whatever the migration policy says. With members, each keeps what it
-may be using (decision 33). The downgrade is one append: tombstones of the consumer group, then the
-record of the classic group. `upgrade.py` is the way there; only these two modules know both kinds.
+A group is downgraded when the last member of the consumer protocol leaves or is replaced. A group
+without members is downgraded at once, whatever the migration policy says. With members, each keeps
+what it may be using (decision 33). The downgrade is one append: tombstones of the consumer group,
+then the record of the classic group. `upgrade.py` is the way there; only these two modules know
+both kinds.
 """
 
 from typing import NamedTuple
@@ -108,8 +109,8 @@ def remaining_members(group: ConsumerGroup) -> list[RemainingMember]:
 def may_downgrade(settings: GroupSettings, classic_members: list[RemainingMember]) -> bool:
     """Return whether these members of a consumer group may be a classic group (KIP-848).
 
-    They may by the migration policy, `group.max.size`, a protocol that all support, and the size of
-    their metadata, which must leave half of the record to assignments.
+    The migration policy, `group.max.size`, a protocol that all support, and the size of the
+    members' metadata decide. The metadata must leave half of the record to assignments.
     """
     names = [
         {protocol.name: None for protocol in remaining.classic.supported_protocols}
@@ -186,9 +187,9 @@ def downgrade(
 def to_saved_member(
     group: ConsumerGroup, remaining: RemainingMember, protocol: str, topics: Topics
 ) -> MemberMetadata:
-    """Return a consumer group's classic member for the classic group that replaces it.
+    """Return a classic member as the classic group saves it, with all that it may be using.
 
-    It has all that it may be using, whether it has to revoke it or not.
+    Partitions that the member has yet to revoke are among them.
     """
     member, classic, rebalance_timeout_ms = remaining
     return MemberMetadata(
@@ -257,8 +258,8 @@ def replace_last_consumer(
     """Downgrade a consumer group; give the joiner the membership of the replaced static member.
 
     The generation goes on if a rebalance would change nothing: everybody has its target, and the
-    joiner subscribes to the same topics (KAFKA-20273). Then the joiner leads and is told so
-    (KIP-814), because somebody has to watch the topics.
+    joiner subscribes to the same topics (KAFKA-20273). Then the response names the joiner as the
+    leader (KIP-814), because somebody has to watch the topics.
     """
     # Ordered as a consumer group saves them (`merge_metadata`), so the two can be compared.
     topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(request.body).topics)))
@@ -282,8 +283,8 @@ def is_fully_reconciled(
 ) -> bool:
     """Return whether a rebalance would change nothing for a consumer group's members.
 
-    That is, every member has its target at the group's epoch, computed for the topics as they are.
-    The replaced member may have left temporarily.
+    Nothing changes if every member has its target at the group's epoch, computed for the topics as
+    they are. The replaced member may have left temporarily.
     """
     saved = group.saved
     return (

@@ -1,10 +1,10 @@
 """The upgrade of a classic group to a consumer group (KIP-848).
 
-It happens when the first member of the consumer protocol joins. A group without members is upgraded
-at once, whatever the migration policy says. With members, each keeps what it may be using (decision
-33). The upgrade is one append: tombstones of the classic group, then the records of the consumer
-group, then those of the joining member. `downgrade.py` is the way back; only these two modules know
-both kinds.
+A group is upgraded when the first member of the consumer protocol joins. A group without members is
+upgraded at once, whatever the migration policy says. With members, each keeps what it may be using
+(decision 33). The upgrade is one append: tombstones of the classic group, then the records of the
+consumer group, then those of the joining member. `downgrade.py` is the way back; only these two
+modules know both kinds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -132,9 +132,9 @@ def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
 def refuse_upgrade(
     turn: Turn, group: ClassicGroup, why: str, code: Code = Code.GROUP_ID_NOT_FOUND
 ) -> NoReturn:
-    """Refuse the joiner of a classic group, and log why, once for each reason.
+    """Refuse the joiner of a classic group, and log the reason, once for each reason.
 
-    Few clients show it.
+    Few clients show the error text.
     """
     # A client that is refused tries again every second or so.
     if group.live.logged_upgrade_blocker != why:
@@ -149,10 +149,10 @@ def refuse_upgrade(
 def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
     """Return every member of the classic group with all that it may be using.
 
-    That is its last assignment, and what it has not revoked yet. The protocol that all would choose
-    comes first, because it counts for a classic member. Errors: GROUP_ID_NOT_FOUND for bytes that
-    cannot be decoded, and for a custom assignor's user data, which would be lost; those of
-    `with_unrevoked`.
+    A member may be using its last assignment, and all that it has not revoked yet. The protocol
+    that all would choose comes first, because it counts for a classic member. Errors:
+    GROUP_ID_NOT_FOUND for bytes that cannot be decoded, and for a custom assignor's user data,
+    which would be lost; those of `with_unrevoked`.
     """
     name = group.live.select_protocol()
     assignments = last_assignments(group)
@@ -215,11 +215,11 @@ def last_assignments(group: ClassicGroup) -> Mapping[str, Buffer]:
 def with_unrevoked(
     turn: Turn, group: ClassicGroup, members: list[UpgradedMember]
 ) -> list[UpgradedMember]:
-    """Return classic members with what they own by their subscription and nobody is assigned.
+    """Return the members, each also with the partitions that it claims and nobody is assigned.
 
-    An assignment took it away, but the member may not know that yet. Of two that claim a partition,
-    the one of the later generation has it. Errors: UNKNOWN_SERVER_ERROR for a partition that is
-    assigned twice, as in Kafka.
+    An assignment took such a partition away, but the member may not know that yet. Of two members
+    that claim a partition, the one of the later generation has it.
+    Errors: UNKNOWN_SERVER_ERROR for a partition that is assigned twice, as in Kafka.
     """
     owners: dict[IdPartition, str] = {}
     for upgraded in members:
@@ -247,9 +247,9 @@ def with_unrevoked(
 
 
 def is_fully_assigned(members: list[UpgradedMember], topics: Topics) -> bool:
-    """Return whether every partition of a classic group's topics is assigned, to a subscriber.
+    """Return whether all partitions of a classic group's topics are assigned, to subscribers.
 
-    False as well if a member has yet to revoke anything.
+    The answer is False as well if a member has yet to revoke anything.
     """
     unassigned: dict[TopicId, int] = {}  # -> how many partitions of it are nobody's
     for upgraded in members:

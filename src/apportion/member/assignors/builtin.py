@@ -159,14 +159,14 @@ class CooperativeSticky(Assignor):
 
 
 def claim_from_user_data(subscription: Subscription) -> OwnershipClaim:
-    """Return what a `sticky` member claims; user data that cannot be decoded claim nothing."""
+    """Return the claim of a `sticky` member; user data that cannot be decoded claim nothing."""
     # KIP-341: with the generation a leader can tell a stale claim from the newest one
     claim = decode_sticky(subscription.user_data)
     return from_wire(claim.topic_partitions), max(claim.generation, NO_GENERATION)
 
 
 def claim_from_subscription(subscription: Subscription) -> OwnershipClaim:
-    """Return what a `cooperative-sticky` member claims.
+    """Return the claim of a `cooperative-sticky` member.
 
     The generation is in user data if the subscription has none (before version 2, KIP-792).
     """

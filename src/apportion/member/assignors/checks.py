@@ -20,9 +20,9 @@ class Overlap(NamedTuple):
 
     @property
     def rightful_or_none(self) -> str | None:
-        """The one member with the highest generation.
+        """The one member with the highest generation; None if several members share it.
 
-        None if several members claim in that generation: then no member may keep the partition.
+        In that case no member may keep the partition.
         """
         (member, highest), (_, next_highest) = self.claims[:2]
         return member if highest > next_highest else None
@@ -65,8 +65,7 @@ def check_given(
     """Raise Refused, naming partition and member, for an assignor's answer that is no assignment.
 
     Every partition exists, is assigned once, and to a member of the group that is subscribed to its
-    topic.
-    An answer that is no mapping of member ids to `Given` is refused as well.
+    topic. An answer that is no mapping of member ids to `Given` is refused as well.
     only_subscribed: False allows topics that the member is not subscribed to, as some foreign
     assignors assign them, even topics that are not in `cluster`.
     """

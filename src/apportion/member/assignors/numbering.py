@@ -51,7 +51,7 @@ class Numbering:
         )
 
     def claims(self, claim_of: Callable[[Subscription], OwnershipClaim]) -> OwnershipClaims:
-        """Return what each member claims to have owned, of partitions that exist.
+        """Return the existing partitions that each member claims to have owned.
 
         Topics that no member subscribes to are left out. claim_of: reads a member's claim.
         """

@@ -309,7 +309,7 @@ def offsets_skipping_records(
 ) -> QueryGenerator[dict[TopicIdPartition, int]]:
     """Return the group's committed offsets with which a Spark query would skip records.
 
-    These are ahead of the log's start, and not where the checkpoint's last span ends.
+    Such offsets are ahead of the log's start, and not where the checkpoint's last span ends.
     """
     others = {
         partition: offset

@@ -123,6 +123,7 @@ class BatchMembership:
                 yield Note(
                     "warning",
                     f"topic {name} does not exist yet; it is read from its beginning once it does",
+                    ": is its name right?",
                 )
 
     def adopt_target(self, view: View) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
@@ -205,9 +206,9 @@ class BatchMembership:
 
 
 def is_silent(snapshot: MembershipSnapshot, session_timeout_ms: int) -> bool:
-    """Return whether the coordinator may have expired this member.
+    """Return whether no heartbeat of this member was accepted for a session timeout.
 
-    True if it has accepted no heartbeat for a session timeout.
+    The coordinator may have expired the member then.
     """
     accepted_ms = snapshot.view.last_accepted_ms
     return accepted_ms is None or snapshot.read_at_ms - accepted_ms > session_timeout_ms

@@ -95,7 +95,7 @@ def commit_errors(
 ) -> dict[TopicIdPartition, Code]:
     """Return each partition's error code of an OffsetCommit response.
 
-    It is UNKNOWN_SERVER_ERROR where the response leaves the partition out.
+    A partition that the response leaves out has UNKNOWN_SERVER_ERROR.
     """
     by_key = {
         (topic.name or bytes(topic.topic_id), partition.partition_index): Code.of(

@@ -106,7 +106,7 @@ class BatchPlan(NamedTuple):
 def plan_batch(previous: Span, inputs: PlanInput) -> BatchPlan:
     """Return the offset ranges of the next micro-batch: the fifth step of `BatchPlanner`.
 
-    The module tells how they are chosen.
+    The module's docstring says how they are chosen.
     """
     positions: dict[TopicIdPartition, int] = {}
     commit_first: dict[TopicIdPartition, int] = {}
@@ -135,10 +135,7 @@ def plan_batch(previous: Span, inputs: PlanInput) -> BatchPlan:
 
 
 def known_position(previous: Span, inputs: PlanInput, partition: TopicIdPartition) -> int | None:
-    """Return the next offset of a partition, by the last micro-batch or the group's commits.
-
-    None if neither has one.
-    """
+    """Return a partition's next offset, by the last micro-batch or the group's commits, or None."""
     last_end = previous.end_or_none(partition)
     if last_end is not None and partition in inputs.kept:
         return last_end

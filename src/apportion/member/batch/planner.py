@@ -78,7 +78,7 @@ class FinishedBatch(NamedTuple):
 
     @property
     def written(self) -> Span:
-        """The span as far as the writers keep it: without what they want to read again."""
+        """The span as far as the writers keep it, without the records they read again."""
         return rewound(self.span, self.report.rewind)
 
     @property
@@ -186,7 +186,7 @@ class BatchPlanner:
         return question
 
     def _commit_and_adopt(self, batch: FinishedBatch) -> QueryGenerator[TopicIdPartitions]:
-        """Commit what the last micro-batch has read, then adopt the target; return it."""
+        """Commit the offsets of the last micro-batch, then adopt the target; return the target."""
         # Checked first: a commit as a member that may have been removed is refused, and others may
         # read the span that it plans.
         view = yield from self._membership.require()

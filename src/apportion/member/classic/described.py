@@ -51,10 +51,7 @@ def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> 
 
 
 def _decode(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> MemberAssignment:
-    """Return a described member's assignment; () if it cannot be decoded.
-
-    Topics that do not exist any more are left out.
-    """
+    """Return a described member's assignment in existing topics; () if it cannot be decoded."""
     try:
         parts = decode_assignment(blob).partitions
     except DecodeError:

@@ -54,8 +54,7 @@ class Generation:
     def awaits_topic_metadata(self) -> bool:
         """Return whether this leader skips the assignment (KIP-814) and has no topic metadata yet.
 
-        It accepts its own assignment only then, to compare later metadata with: no change is
-        missed.
+        The leader accepts its own assignment only with that metadata, to notice every later change.
         """
         return self.is_leader and self.assignments is not None and self.topic_shapes is None
 
@@ -63,7 +62,7 @@ class Generation:
     def has_pending_revocation(self) -> bool:
         """Return whether this leader still has to assign partitions that were revoked (KIP-429).
 
-        Their previous owner may be gone without having rejoined, so the leader checks again after
-        a rebalance timeout.
+        The previous owner may be gone without having rejoined, so the leader checks again after a
+        rebalance timeout.
         """
         return self.is_settled and self.has_unassigned_partitions

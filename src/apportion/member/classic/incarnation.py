@@ -100,7 +100,7 @@ class Incarnation:
     def metadata_delay_ms(self) -> int:
         """Return a classic member's wait before its next Metadata request; 0 while syncing.
 
-        Else metadata.max.age.ms at the most, and less where a change is expected.
+        Otherwise the wait is metadata.max.age.ms at the most, less where a change is expected.
         """
         settings = self._settings
         if self.state is MembershipState.SYNCING:
@@ -152,19 +152,13 @@ class Incarnation:
         self._joined_topics, reason = self.topics, self.rejoin_reason
         self.rejoin_reason = self._pending_assignment = None
         return join_request(
-            self._settings, member_id, self.topics, owned, self._assigned_generation, reason
+            self._settings,
+            member_id,
+            self.topics,
+            owned=owned,
+            owned_generation=self._assigned_generation,
+            reason=reason,
         )
-
-    def may_have_been_removed(self, response: JoinGroupResponse, silent_ms: int) -> bool:
-        """Return whether others may own this member's partitions although the join was accepted.
-
-        A group under the consumer protocol (KIP-848) names no leader, and admits a member that it
-        has removed as a new member with the same id. So after more than a session timeout without
-        contact the claim cannot be trusted. silent_ms: how long the last contact is past.
-        """
-        had_generation = self.generation.number != NO_GENERATION
-        is_expired = silent_ms > self._settings.session_timeout_ms
-        return had_generation and not response.leader and is_expired
 
     def apply_join(self, response: JoinGroupResponse) -> list[Note]:
         """Enter the generation of a JoinGroup response.
@@ -218,15 +212,15 @@ class Incarnation:
         return []
 
     def apply_metadata(
-        self, names: Iterable[str], found: Iterable[TopicDescription]
+        self, names: Iterable[str], topics: Iterable[TopicDescription]
     ) -> list[Offer]:
         """Apply a Metadata response: assign as the leader, accept an assignment, or find changes.
 
-        names: the requested topics, of which `found` exist. For an assignor that created topics,
+        names: the requested topics, of which `topics` exist. For an assignor that created topics,
         this is the answer that it waits for. Raises Refused as `assign_partitions` does.
         """
-        found = tuple(found)
-        self._metadata.replace_topics(names, found)
+        topics = tuple(topics)
+        self._metadata.replace_topics(names, topics)
         generation = self.generation
         # A rejoin that is due reads the metadata again anyway.
         if generation.is_settled:
@@ -234,7 +228,7 @@ class Incarnation:
         if self._pending_assignment is not None:
             self._resume_assignment(
                 lambda pending, shapes: pending.resume(
-                    {topic.name: topic.partitions for topic in found}, shapes
+                    {topic.name: topic.partitions for topic in topics}, shapes
                 )
             )
         elif generation.assignments is None:
@@ -375,8 +369,8 @@ class Incarnation:
         """Revoke what may not be kept while rejoining; return the offer to the owner.
 
         Under the eager protocol that is everything, under the cooperative one the topics that are
-        no longer subscribed (KIP-429). Raises Refused with the fatal error, if there
-        is one, once the owner uses no partition.
+        no longer subscribed (KIP-429). Raises Refused with the fatal error, if there is one, once
+        the owner uses no partition.
         """
         if self.fatal is not None and not self.ownership.owned:
             raise Refused(*self.fatal)

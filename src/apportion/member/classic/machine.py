@@ -1,16 +1,18 @@
 """A member of a classic group: JoinGroup to LeaveGroup, eager or cooperative, leader or follower.
 
-It has the events, actions and `View` of the KIP-848 member, with the generation as the epoch.
-Before it rejoins it revokes what may not be kept meanwhile: everything under the eager protocol,
-unsubscribed topics under the cooperative one (KIP-429). A partition that the owner stopped using is
-free for others with the next JoinGroup, which claims the rest. The states are in `states.py`, what
-the responses change in `incarnation.py`. The machine knows no positions, offsets or sockets.
+A classic member has the events, actions and `View` of the KIP-848 member, with the generation as
+the epoch. Before it rejoins it revokes what may not be kept meanwhile: everything under the eager
+protocol, unsubscribed topics under the cooperative one (KIP-429). A partition that the owner
+stopped using is free for others with the next JoinGroup, which claims the rest. The states are in
+`states.py`, what the responses change in `incarnation.py`. The machine knows no positions, offsets
+or sockets.
 """
 
 from collections.abc import Callable, Sequence
 
 from apportion.errors import Code, Refused
 from apportion.machine import Instant, Note, Tick
+from apportion.member.classic.contact import CoordinatorContact
 from apportion.member.classic.generation import NO_GENERATION
 from apportion.member.classic.incarnation import Incarnation
 from apportion.member.classic.metadata import MetadataRefresh, TopicMetadataCache
@@ -55,8 +57,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         self._incarnation = Incarnation(settings, self._metadata, 0, ())
         self._refresh = MetadataRefresh()
         self._follow_up_at_ms = 0
-        # when the last request was sent that the coordinator has accepted
-        self._confirmed_at_ms = 0
+        self._contact = CoordinatorContact(settings)
 
     def view(self) -> View:
         """Return a snapshot of the member; its epoch is the generation, -1 without one."""
@@ -68,7 +69,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             incarnation.number,
             incarnation.ownership.target,
             incarnation.ownership.owned,
-            self._last_accepted_ms,
+            self._contact.accepted_ms,
             self._error,
         )
 
@@ -85,10 +86,10 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         match event:
             case Rejoin(why):
                 self._incarnation.rejoin_reason = why
-            case MetadataFetched(request_id, found) if (
+            case MetadataFetched(request_id, topics) if (
                 lookup is not None and self._refresh.take_answer(request_id)
             ):
-                self._apply_metadata(lookup, found, actions, now)
+                self._apply_metadata(lookup, topics, actions, now)
             case QueryAnswered(request_id, answer) if self._refresh.take_answer(request_id):
                 self._apply(lambda: self._incarnation.apply_query_answer(answer), actions, now)
             case Unanswered(request_id, why, code) if self._refresh.take_answer(request_id):
@@ -185,12 +186,15 @@ class ClassicMember(MemberMachine[ClassicSettings]):
 
     def _accept(self, response: MembershipResponse, actions: list[Action], now: Instant) -> None:
         """Apply the response to a classic member's request, which has no error."""
-        silent_ms = now.mono_ms - self._confirmed_at_ms
-        self._record_contact(now)
+        may_have_been_removed = self._contact.may_have_been_removed(now.mono_ms)
+        self._contact.record(now.mono_ms, self._sent_at_ms, is_settled=True)
         if isinstance(response, JoinGroupResponse):
-            # Checked before the response is applied, or the owner would be offered partitions
-            # beside those that others may have taken over.
-            if self._incarnation.may_have_been_removed(response, silent_ms):
+            # A group under the consumer protocol (KIP-848) names no leader, and admits a member
+            # that it has removed as a new member with the same id. Checked before the response is
+            # applied, or the owner would be offered partitions beside those that others may have
+            # taken over.
+            had_generation = self._incarnation.generation.number != NO_GENERATION
+            if had_generation and not response.leader and may_have_been_removed:
                 self._lose_membership(Code.UNKNOWN_MEMBER_ID, True, actions, now)
             else:
                 self._apply_join(response, actions, now)
@@ -200,12 +204,9 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         if isinstance(response, SyncGroupResponse) and self.state is MembershipState.SYNCING:
             self._apply_sync(response, actions, now)
 
-    def _record_contact(self, now: Instant) -> None:
-        self._last_accepted_ms, self._confirmed_at_ms = now.mono_ms, self._sent_at_ms
-
     def _rejoin_next_generation(self, request: MembershipRequest, now: Instant) -> None:
         """Rejoin after REBALANCE_IN_PROGRESS, keeping what is owned (KIP-429)."""
-        self._record_contact(now)
+        self._contact.record(now.mono_ms, self._sent_at_ms, is_settled=False)
         # Kafka acts on this code in a heartbeat only while the member is stable: the join that is
         # due anyway carries the reason.
         if isinstance(request, HeartbeatRequest):
@@ -272,7 +273,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     def _apply_metadata(
         self,
         lookup: FetchMetadata | QueryCluster,
-        found: tuple[TopicDescription, ...],
+        topics: tuple[TopicDescription, ...],
         actions: list[Action],
         now: Instant,
     ) -> None:
@@ -280,14 +281,14 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         names = (
             lookup.names
             if isinstance(lookup, FetchMetadata)
-            else tuple(topic.name for topic in found)
+            else tuple(topic.name for topic in topics)
         )
         # Asked in a generation that the member has left to join the next: only that one may
         # change what the owner uses.
         if self.state not in IN_A_GENERATION:
-            self._metadata.replace_topics(names, found)
+            self._metadata.replace_topics(names, topics)
             return
-        self._apply(lambda: self._incarnation.apply_metadata(names, found), actions, now)
+        self._apply(lambda: self._incarnation.apply_metadata(names, topics), actions, now)
 
     def _apply(
         self, change: Callable[[], Sequence[Action]], actions: list[Action], now: Instant
@@ -394,4 +395,4 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         # The coordinator holds both back until all members have joined or synced.
         is_held_back = isinstance(request, JoinGroupRequest | SyncGroupRequest)
         settings = self.settings
-        return request, settings.join_timeout_ms if is_held_back else settings.request_timeout_ms
+        return request, settings.join_timeout_ms if is_held_back else settings.response_timeout_ms

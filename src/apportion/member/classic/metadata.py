@@ -27,12 +27,12 @@ class TopicMetadataCache:
         self._topics: dict[str, TopicDescription] = {}
         self._names: dict[TopicId, str] = {}
 
-    def replace_topics(self, requested: Iterable[str], found: Iterable[TopicDescription]) -> None:
-        """Replace the metadata of `requested` topics; those not in `found` do not exist."""
+    def replace_topics(self, requested: Iterable[str], topics: Iterable[TopicDescription]) -> None:
+        """Replace the metadata of `requested` topics; those not in `topics` do not exist."""
         # First remove, then add: a requested topic without an answer was deleted.
         for name in requested:
             self._topics.pop(name, None)
-        for topic in found:
+        for topic in topics:
             self._topics[topic.name] = topic
             self._names[topic.id] = topic.name  # never removed: see the module
 
@@ -67,7 +67,7 @@ class TopicMetadataCache:
     def is_missing_any(self, parts: Iterable[TopicParts]) -> bool:
         """Return whether one of these partitions is not in the metadata.
 
-        It does not exist, or the broker that was asked does not know it yet.
+        Such a partition does not exist, or the broker that was asked does not know it yet.
         """
         return any(
             not self._has_partition(topic, number) for topic, numbers in parts for number in numbers

@@ -32,7 +32,7 @@ class OwnedPartitions:
     def claim(self) -> MemberAssignment:
         """Return the partitions that the next JoinGroup claims, and remember them.
 
-        These are all that the owner uses or may begin to use at any moment.
+        The claim is all that the owner uses or may begin to use at any moment.
         """
         self.claimed = owned_or_offered(self.owned, self.target)
         return self.claimed

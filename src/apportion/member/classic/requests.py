@@ -50,7 +50,7 @@ class ClassicSettings(MemberSettings):
 
         The coordinator holds both back until all members have joined or synced.
         """
-        return max(self.request_timeout_ms, self.rebalance_timeout_ms + JOIN_TIMEOUT_LAPSE_MS)
+        return max(self.response_timeout_ms, self.rebalance_timeout_ms + JOIN_TIMEOUT_LAPSE_MS)
 
     def assignor_or_none(self, name: str) -> Assignor | None:
         """Return the member's assignor of that name."""
@@ -61,6 +61,7 @@ def join_request(
     settings: ClassicSettings,
     member_id: str,
     topics: tuple[str, ...],
+    *,
     owned: tuple[TopicParts, ...],
     owned_generation: int,
     reason: str | None,

@@ -1,10 +1,10 @@
 """A member of a KIP-848 consumer group: when it sends a heartbeat, and what a response changes.
 
-Its states are in `states.py`, the fields of its heartbeats in `requests.py`.
-The owner (a Consumer, a Spark source) does the work; the machine tells it what to stop using and
-what it may use (`Offer`). The coordinator learns that a partition is free only after the owner has
-reported so (`Adopted`). The machine knows no topic names of partitions, no positions or offsets,
-and no sockets.
+The member's states are in `states.py`, the fields of its heartbeats in `requests.py`. The owner (a
+Consumer, a Spark source) does the work; the machine tells it what to stop using and what it may use
+(`Offer`). The coordinator learns that a partition is free only after the owner has reported so
+(`Adopted`). The machine knows no topic names of partitions, no positions or offsets, and no
+sockets.
 """
 
 from apportion.errors import Code
@@ -56,6 +56,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._owned: MemberAssignment = ()
         self._heartbeats = HeartbeatBuilder(settings)
         self._interval_ms = 0
+        self._last_accepted_ms: int | None = None
         self._leaves_for_good = settings.instance_id is None
 
     def view(self) -> View:
@@ -268,7 +269,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         return self._epoch < 0
 
     def _build_request(self) -> tuple[ConsumerGroupHeartbeatRequest, int]:
-        timeout_ms = self.settings.request_timeout_ms
+        timeout_ms = self.settings.response_timeout_ms
         if self.state is MembershipState.LEAVING:
             # Leaves first, whatever was to be acknowledged: the coordinator frees all partitions
             # with it.

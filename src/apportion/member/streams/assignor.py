@@ -1,10 +1,10 @@
 """The assignor named "stream": a Kafka Streams member's part in the classic protocol.
 
-It translates the group's bytes to the values of `streams/` and back, and keeps what the next
-JoinGroup has to carry: the metadata version that the group uses, the process's state of each task,
-and the last assignment. Streams groups of KIP-1071 have a protocol of their own and no such
-assignor.
-`streams/metadata/probing.py` decides the version (KIP-268), `streams/leader.py` the assignment.
+The assignor translates the group's bytes to the values of `streams/` and back, and keeps what the
+next JoinGroup has to carry: the metadata version that the group uses, the process's state of each
+task, and the last assignment. Streams groups of KIP-1071 have a protocol of their own and no such
+assignor. `streams/metadata/probing.py` decides the version (KIP-268), `streams/leader.py` the
+assignment.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -201,8 +201,8 @@ class StreamsAssignor:
     def _offset_sums_to_report(self) -> Mapping[TaskId, int]:
         """Return the task offset sums for JoinGroup.
 
-        Tasks that ran in an earlier incarnation no longer run.
-        Cooperative members of 2.4 and 2.5 report running tasks by their owned partitions alone.
+        Tasks that ran in an earlier incarnation no longer run. Cooperative members of 2.4 and 2.5
+        report running tasks by their owned partitions alone.
         """
         has_sums = (
             self.settings.release.newest_version >= OFFSET_SUMS_SINCE

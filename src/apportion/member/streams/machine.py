@@ -1,12 +1,11 @@
 """A member of a Kafka Streams group: a classic member whose assignor "stream" assigns tasks.
 
-It is a client of Kafka Streams 4.x on the classic protocol; the streams protocol of KIP-1071 has
-members and heartbeats of its own, which this module does not speak. Its states are those of
-`classic/states.py`, under the cooperative protocol (KIP-429).
-It has the classic member's events, actions and `View`; in addition it takes the process's state of
-each task (`TaskOffsetSums`) and has the assigned tasks (`tasks`).
-The owner still adopts partitions: it runs a task once it has adopted all of the task's partitions,
-until it gives up one of them.
+The member is a client of Kafka Streams 4.x on the classic protocol; the streams protocol of
+KIP-1071 has members and heartbeats of its own, which this module does not speak. Its states are
+those of `classic/states.py`, under the cooperative protocol (KIP-429). It has the classic member's
+events, actions and `View`; in addition it takes the process's state of each task (`TaskOffsetSums`)
+and has the assigned tasks (`tasks`). The owner still adopts partitions: it runs a task once it has
+adopted all of the task's partitions, until it gives up one of them.
 """
 
 from dataclasses import replace

@@ -1,6 +1,6 @@
 """ApiVersions, Metadata, DescribeCluster and FindCoordinator: this broker is the whole cluster.
 
-It leads every partition and coordinates every group.
+The one broker leads every partition and coordinates every group.
 """
 
 import re

@@ -86,7 +86,7 @@ class FetchResult:
             )
         self.partitions = tuple(existing)
         self.response = FetchResponse(responses=tuple(topics))
-        # an error is told at once, as in Kafka
+        # an error is answered at once, as in Kafka
         self.is_complete = self.failed or not existing or self.bytes >= request.min_bytes
 
     def _partition_or_none(self, topic: FetchTopic, requested: FetchPartition) -> Partition | None:

@@ -12,8 +12,8 @@ from apportion.wire.messages.init_producer_id import InitProducerIdRequest, Init
 def init_producer_id(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """Handle InitProducerId: return a producer id that was never given out, in epoch 0.
 
-    It was not given out before a crash, either. Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    INVALID_REQUEST.
+    The id is new even after a crash.
+    Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_REQUEST.
     """
     request: InitProducerIdRequest = arrived.request
     if request.transactional_id is not None:

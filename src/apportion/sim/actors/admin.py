@@ -52,7 +52,7 @@ class TopicAdmin(Client):
         return not self._jobs
 
     def create(self, name: str, partitions: int) -> None:
-        """Create a topic on the simulated broker, after the jobs before it."""
+        """Create a topic on the broker, after the jobs before it."""
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
         )
@@ -63,7 +63,7 @@ class TopicAdmin(Client):
         self._enqueue((name, by))
 
     def delete(self, name: str) -> None:
-        """Delete a topic of the simulated broker, after the jobs before it."""
+        """Delete a topic of the broker, after the jobs before it."""
         self._enqueue(
             SendRequest(
                 DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=1_000),
@@ -72,7 +72,7 @@ class TopicAdmin(Client):
         )
 
     def _enqueue(self, job: Any) -> None:
-        """Add a job of the simulated topic administrator; start its process if it was idle.
+        """Add a job of topic administration; start the process if it was idle.
 
         job: a request to send until it succeeds, or (topic, how many partitions to add).
         """
@@ -141,7 +141,7 @@ class RecordProducer(Client):
         self.start_script()
 
     def script(self) -> Script:
-        """Produce records to the simulated broker's topics until the scenario's faults end."""
+        """Produce records to the broker's topics until the scenario's faults end."""
         scenario = self.simulation.scenario
         # Only those that exist: the topics are created, deleted and recreated meanwhile.
         names = [topic_name(index) for index in range(scenario.topics)]

@@ -1,8 +1,8 @@
 """An application as a simulated process: a real group member, and a script that reads partitions.
 
-This is the simulator's driver of a member of either protocol; the real one is `GroupMembership` of
-`client/group_membership.py`. `Reader` and `Worker` have the script. The observer sees which
-partitions the script uses.
+An application is the simulator's driver of a member of either protocol; the real one is
+`GroupMembership` of `client/group_membership.py`. `Reader` and `Worker` have the script. The
+observer sees which partitions the script uses.
 """
 
 from collections.abc import Callable, Mapping
@@ -76,7 +76,7 @@ class Application(Client):
         observer: Observer,
         protocols: ProtocolPair,
     ) -> None:
-        """Create the simulated application; `start` gives it a process and a member.
+        """Create the application; `start` gives it a process and a member.
 
         protocols: its two protocol choices, between which the fault `switch` changes.
         """
@@ -94,7 +94,7 @@ class Application(Client):
         self._awaited: tuple[Callable[[Any], bool], ScriptRunner, int] | None = None
 
     def start(self) -> None:
-        """Start a new simulated process: a new member joins the group, and the script begins."""
+        """Start a new process: a new member joins the group, and the script begins."""
         self.start_incarnation()
         self.in_use, self.protocol_choice = NOTHING_IN_USE, self.next_protocol_choice
         # Connections of their own: a JoinGroup that is held back must not delay a commit.
@@ -131,7 +131,7 @@ class Application(Client):
         )
 
     def die(self, closes_connections: bool) -> None:
-        """Kill the simulated application's process.
+        """Kill the application's process.
 
         closes_connections: its host lives and closes them; otherwise the broker sees nothing.
         """
@@ -149,7 +149,7 @@ class Application(Client):
         self.end_incarnation()
 
     def stop(self) -> None:
-        """Stop the simulated application cleanly: end its work, and leave the group.
+        """Stop the application cleanly: end its work, and leave the group.
 
         The process ends with the answer to the leave, or after LEAVE_TIMEOUT_MS.
         """
@@ -160,9 +160,9 @@ class Application(Client):
             self.step_member(Leave())
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        """Change the topics to which the simulated application subscribes.
+        """Change the topics to which the application subscribes.
 
-        Its member learns them now if it runs, or else when the application starts again.
+        A running member learns the new topics now; else the next member starts with them.
         """
         self.topics = topics
         if self.is_up and self.is_working:
@@ -170,7 +170,7 @@ class Application(Client):
             self.step_member(Subscribe(topics))
 
     def step_member(self, event: Any) -> None:
-        """Step the simulated application's member over `event` and perform its actions."""
+        """Step the application's member over `event` and perform its actions."""
         for action in self.member.step(event, self.now()):
             match action:
                 case SendToCoordinator():
@@ -212,8 +212,8 @@ class Application(Client):
     def work_ms(self, mean_ms: int) -> int:
         """Draw how long a piece of work takes; ten times as long while the application is slow.
 
-        Otherwise at most four times the mean and a third of the rebalance timeout: a healthy
-        application gives up partitions in time.
+        Otherwise it takes at most four times the mean and a third of the rebalance timeout: a
+        healthy application gives up partitions in time.
         """
         duration_ms = 1 + min(
             int(self.rng.expovariate(1.0) * mean_ms),
@@ -264,7 +264,7 @@ class Application(Client):
 
     @property
     def _channels(self) -> tuple[RequestChannel, ...]:
-        """The connections that the simulated member's protocol needs."""
+        """The connections that the member's protocol needs."""
         return (
             (self.heartbeat_channel, self.work_channel, self.metadata_channel)
             if self.uses_classic_protocol
@@ -272,7 +272,7 @@ class Application(Client):
         )
 
     def _on_timer(self) -> None:
-        """Step the member if it is due, on the simulated clock of its process."""
+        """Step the member if it is due, on the clock of its process."""
         wake_ms = self.member.wake_at()
         if wake_ms is not None and wake_ms <= self.mono_ms():
             self.step_member(self._tick)
@@ -328,7 +328,7 @@ class Application(Client):
             self.observer.member_joined(self)
 
     def _fetch_metadata(self, fetch: FetchMetadata) -> None:
-        """Send Metadata for a simulated classic member, over a connection of its own."""
+        """Send Metadata for a classic member, over a connection of its own."""
         if self.metadata_channel.is_busy:
             self.metadata_channel.close()
         topics = tuple(MetadataRequestTopic(name=name) for name in fetch.names)
@@ -353,7 +353,7 @@ class Application(Client):
         self.step_member(MetadataFetched(request_id, descriptions))
 
     def _find_coordinator(self, find: FindCoordinator) -> None:
-        """Send FindCoordinator for the simulated member, over its connection for heartbeats."""
+        """Send FindCoordinator for the member, over its connection for heartbeats."""
         self._abandon_request()
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=(find.group_id,))
         self.heartbeat_channel.send(

@@ -1,8 +1,8 @@
 """The broker as a simulated process: a real Node on a disk that loses what was not flushed.
 
-This is the simulator's driver of a Node: it performs actions and posts events, and contains no
-rule. A flush takes time. Its data reach the disk at its beginning or at its end, by chance, because
-a crash during a real flush may leave either.
+The process is the simulator's driver of a Node: it performs actions and posts events, and contains
+no rule. A flush takes time. The flushed data reach the disk at its beginning or at its end, by
+chance, because a crash during a real flush may leave either.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,7 @@ class BrokerProcess(SimulatedProcess):
     """
 
     def __init__(self, simulation: Simulation, observer: Observer) -> None:
-        """Create the simulated broker with an empty disk; `start` starts its process."""
+        """Create the broker with an empty disk; `start` starts its process."""
         super().__init__(simulation, "broker")
         self.observer = observer
         self.disk = MemoryDisk()
@@ -86,7 +86,7 @@ class BrokerProcess(SimulatedProcess):
         self._tick = Tick()
 
     def start(self) -> None:
-        """Start the simulated broker: load what its disk has, and listen once that is flushed."""
+        """Start the broker: load what its disk has, and listen once that is flushed."""
         self.start_incarnation()
         self.simulation.write_trace(self.name, "starts")
         self.flushes_to_refuse = 0
@@ -106,7 +106,7 @@ class BrokerProcess(SimulatedProcess):
         return self._is_flushing or self._was_refused
 
     def crash(self, tear_bytes: int | None, resets_connections: bool) -> None:
-        """Kill the simulated broker; its disk keeps what was flushed.
+        """Kill the broker; its disk keeps what was flushed.
 
         tear_bytes: see `MemoryDisk.crash`. resets_connections: its host lives and resets every
         connection; otherwise clients learn of the crash by timeouts.
@@ -135,9 +135,9 @@ class BrokerProcess(SimulatedProcess):
         version: int,
         channel: RequestChannel,
     ) -> None:
-        """Take a request that has arrived at the simulated broker's host.
+        """Step the node over a request that has arrived at the broker's host.
 
-        It steps the node, or resets the connection while the broker does not listen.
+        While the broker does not listen, reset the connection instead.
         """
         # A request sent before the close may still arrive at a real broker's host, but nobody
         # reads the requests of a closed socket.
@@ -168,7 +168,7 @@ class BrokerProcess(SimulatedProcess):
         version: int,
         channel: RequestChannel,
     ) -> None:
-        """Give a request a ticket and step the simulated broker's node over its arrival."""
+        """Give a request a ticket and step the node over its arrival."""
         self._tickets += 1
         ticket = Ticket(self._tickets)
         self.pending[ticket] = PendingRequest(
@@ -178,7 +178,7 @@ class BrokerProcess(SimulatedProcess):
         self._step(Arrived(ticket, request, version, channel.caller, self.rng.randbytes(16)))
 
     def _step_closed(self, connection: SimulatedConnection) -> None:
-        """Forget a closed connection's requests and step the simulated broker's node."""
+        """Forget a closed connection's requests and step the node."""
         tickets = tuple(ticket for ticket in connection.unanswered if ticket in self.pending)
         for ticket in tickets:
             del self.pending[ticket]
@@ -188,7 +188,7 @@ class BrokerProcess(SimulatedProcess):
         self._step(Gone(tickets))
 
     def _on_timer(self) -> None:
-        """Step the node if a deadline of it is due, on the broker's simulated clock."""
+        """Step the node if a deadline of it is due, on the broker's clock."""
         assert self.node is not None
         # Read again: the deadline for which the alarm was set may have moved.
         wake_ms = self.node.wake_at()
@@ -198,7 +198,7 @@ class BrokerProcess(SimulatedProcess):
             self._alarm.set(wake_ms)
 
     def _step(self, event: Any) -> None:
-        """Step the simulated broker's node; let the checker look, and perform its actions."""
+        """Step the broker's node; let the checker look, and perform the node's actions."""
         assert self.node is not None
         # Around the step and nothing else: a law that breaks is reported at the step that broke it.
         self.observer.before_step(event)
@@ -220,7 +220,7 @@ class BrokerProcess(SimulatedProcess):
         self.observer.after_actions()
 
     def _reply(self, reply: Reply) -> None:
-        """Send a reply of the simulated broker, after those to earlier requests of its connection.
+        """Send a reply of the broker, after those to earlier requests of its connection.
 
         As with real brokers, the answers of one connection keep the order of the requests.
         """
@@ -268,7 +268,7 @@ class BrokerProcess(SimulatedProcess):
             self.call_later(self.rng.randint(1, MAX_FATAL_FLUSH_US), crash_in_flush)
 
     def _finish_flush(self, flush: Flush, refused: bool, is_early: bool) -> None:
-        """Step the node over the end of a simulated flush; after the first it listens."""
+        """Step the node over the end of a flush; after the first one, listen for requests."""
         self._is_flushing, self._was_refused = False, refused
         if refused:
             self._step(FlushFailed(flush.flush_seq, "the simulated disk is full"))

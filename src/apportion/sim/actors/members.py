@@ -43,7 +43,7 @@ def consumer_member(
             instance_id=instance_id,
             rebalance_timeout_ms=scenario.rebalance_ms,
             poll_limit_ms=scenario.rebalance_ms,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            response_timeout_ms=REQUEST_TIMEOUT_MS,
         )
     )
 
@@ -58,5 +58,5 @@ def classic_settings(scenario: Scenario, group_id: str, instance_id: str | None)
         rebalance_timeout_ms=scenario.rebalance_ms,
         poll_limit_ms=scenario.rebalance_ms,
         metadata_interval_ms=METADATA_INTERVAL_MS,
-        request_timeout_ms=REQUEST_TIMEOUT_MS,
+        response_timeout_ms=REQUEST_TIMEOUT_MS,
     )

@@ -45,10 +45,7 @@ EPOCH_WAIT_MS = 1_000  # how long to wait for the member's next epoch before com
 
 
 class AwaitMember(NamedTuple):
-    """Effect: wait until the condition holds of the member, or the timeout passes.
-
-    Its result is whether the condition holds.
-    """
+    """Effect: wait until the condition holds of the member, with False at the timeout."""
 
     timeout_ms: int
     condition: Callable[[Any], bool]
@@ -66,10 +63,11 @@ def send_until_accepted(
     process: Clocked,
     api: str,
     request: SendRequest,
+    *,
     read: Callable[[Any], tuple[Code, Any]],
     until_ms: int,
 ) -> Script:
-    """Send a simulated process's request until it is accepted; return the answer's value.
+    """Send a process's request until it is accepted; return the answer's value.
 
     Accepted is an answer with the error code NONE.
     read: returns the error code of an answer, and its value. `member.reactions` says which codes
@@ -102,7 +100,7 @@ def send_until_accepted(
 def as_member(
     application: PartitionOwner, incarnation: int, send: Callable[[Membership, int], Script]
 ) -> Script:
-    """Send a simulated member's request with its id and epoch; again if the epoch changes.
+    """Send a member's request with its id and epoch; again if the epoch changes.
 
     incarnation: of the member that may send it. 0 sends it without a member, as tools do.
     """
@@ -154,8 +152,8 @@ def commit(
             application,
             "OffsetCommit",
             request,
-            lambda answer: (first_error(commit_errors(answer, offsets).values()), None),
-            until_ms,
+            read=lambda answer: (first_error(commit_errors(answer, offsets).values()), None),
+            until_ms=until_ms,
         )
 
     if offsets:
@@ -188,8 +186,8 @@ def committed_with_metadata(
             SendRequest(
                 fetch_request(application.group, requested, membership), OFFSET_FETCH_VERSION
             ),
-            read,
-            until_ms,
+            read=read,
+            until_ms=until_ms,
         )
 
     return (yield from as_member(application, incarnation, send)) if requested else {}
@@ -231,7 +229,7 @@ def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when:
     )
     return (
         yield from send_until_accepted(
-            process, "ListOffsets", request, read, process.mono_ms() + TIMEOUT_MS
+            process, "ListOffsets", request, read=read, until_ms=process.mono_ms() + TIMEOUT_MS
         )
     )
 
@@ -258,7 +256,7 @@ def fetch_topics(process: Clocked, names_or_ids: Iterable[str | TopicId]) -> Scr
     return (
         (
             yield from send_until_accepted(
-                process, "Metadata", request, read, process.mono_ms() + TIMEOUT_MS
+                process, "Metadata", request, read=read, until_ms=process.mono_ms() + TIMEOUT_MS
             )
         )
         if requested
@@ -269,7 +267,7 @@ def fetch_topics(process: Clocked, names_or_ids: Iterable[str | TopicId]) -> Scr
 def describe_classic_group(application: PartitionOwner) -> Script:
     """Describe a simulated application's group with DescribeGroups.
 
-    Its state is DEAD where it does not exist or is a consumer group.
+    The state is DEAD where the group does not exist or is a consumer group.
     """
     request = SendRequest(
         DescribeGroupsRequest(groups=(application.group,)), DESCRIBE_GROUPS_VERSION
@@ -281,7 +279,11 @@ def describe_classic_group(application: PartitionOwner) -> Script:
 
     return (
         yield from send_until_accepted(
-            application, "DescribeGroups", request, read, application.mono_ms() + TIMEOUT_MS
+            application,
+            "DescribeGroups",
+            request,
+            read=read,
+            until_ms=application.mono_ms() + TIMEOUT_MS,
         )
     )
 
@@ -298,7 +300,7 @@ def describe_consumer_group(application: PartitionOwner) -> Script:
             application,
             "ConsumerGroupDescribe",
             request,
-            lambda answer: (Code.of(answer.groups[0].error_code), answer.groups[0]),
-            until_ms,
+            read=lambda answer: (Code.of(answer.groups[0].error_code), answer.groups[0]),
+            until_ms=until_ms,
         )
     )

@@ -30,12 +30,11 @@ class Sink:
         admitted: Mapping[TopicIdPartition, RangeAdmission],
         first: Mapping[TopicIdPartition, int],
     ) -> bool:
-        """Write the admitted rows of a simulated batch and move the fences; return whether it did.
+        """Write the admitted rows of a batch and move the fences; return whether it did.
 
         A fence is a partition's next offset in the sink; `seen` are those by which the rows were
-        admitted.
-        Nothing is written if a fence has moved since. first: where partitions without rows begin,
-        that is the group's first committed offset of each.
+        admitted. Nothing is written if a fence has moved since. first: where partitions without
+        rows begin, that is the group's first committed offset of each.
         """
         # As Delta does with app transactions: only the fences of this commit count, so writers of
         # other partitions do not disturb.
@@ -48,7 +47,7 @@ class Sink:
         return True
 
     def _write(self, partition: TopicIdPartition, lower: int, to: int, first: int | None) -> None:
-        """Append a range of rows to the simulated sink.
+        """Append a range of rows to the sink.
 
         Raises LawBroken if it overlaps the last one or leaves a gap.
         """

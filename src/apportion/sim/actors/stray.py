@@ -20,7 +20,7 @@ class Stray(Worker):
         return immediately(None)
 
     def script(self) -> Script:
-        """Run as a simulated worker does, until AnotherSink refuses the query; then stop."""
+        """Run as a worker does, until AnotherSink refuses the query; then stop."""
         try:
             yield from super().script()
         except AnotherSink as refused:

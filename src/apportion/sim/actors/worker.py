@@ -79,7 +79,7 @@ class Worker(Application):
         self._sink, self._first = sink, first
 
     def script(self) -> Script:
-        """Run the simulated query, batch by batch, until the process ends."""
+        """Run the query, batch by batch, until the process ends."""
         if self.is_replaced:
             self.is_replaced = False
             self._checkpoints += 1
@@ -126,7 +126,7 @@ class Worker(Application):
         return max(IDLE_MS, self.simulation.scenario.batch_ms)
 
     def _write(self, batch: Span, incarnation: int) -> Script:
-        """Write the simulated query's batch to its sink and mark it done.
+        """Write the query's batch to its sink and mark it done.
 
         A batch without rows that asks for the sinks is answered with the sink's name.
         """
@@ -155,7 +155,7 @@ class Worker(Application):
         self.checkpoint.done = batch
 
     def _check_continuity(self, previous: Span, following: Span) -> None:
-        """Check that the simulated query reads no offset again that its previous batch has read.
+        """Check that the query reads no offset again that its previous batch has read.
 
         A span has the offset ranges of one micro-batch. It may start later than the previous one
         ended, where another query of the group has read a partition in between.
@@ -169,7 +169,7 @@ class Worker(Application):
                 )
 
     def _run_rule(self, generator: QueryGenerator[Any]) -> Script:
-        """Run the rule: answer each query that it yields, and return its result."""
+        """Run a part of the batch planner, answer each query it yields, and return its result."""
         return rule_script(generator, lambda query: ANSWERS[type(query)](self, query))
 
     def _fetch_subscribed(self) -> Script:
@@ -177,7 +177,7 @@ class Worker(Application):
         return {topic.name: topic for topic in topics}
 
     def _describe_share(self) -> Script:
-        """Describe the assignment of the simulated query's group, as the Spark source does.
+        """Describe the assignment of the query's group, as the Spark source does.
 
         During a migration (KIP-848) a classic member may be in a consumer group, where
         DescribeGroups finds nothing.
@@ -203,10 +203,7 @@ class Worker(Application):
 
 
 def start_position(scenario: Scenario) -> int:
-    """Return where workers begin a partition without a committed offset.
-
-    It depends on the seed alone.
-    """
+    """Return where workers begin a partition without a committed offset, by the seed alone."""
     return EARLIEST if scenario.seed % 4 else LATEST
 
 

@@ -1,10 +1,10 @@
 """The invariant checker: raises LawBroken at the first step after which a law does not hold.
 
-It implements `kernel.observer.Observer` and changes nothing. A law is a function of state that
-changes in few places, so it is checked where that state has changed: the laws of a group after a
-step that wrote to its log, exclusive use when an owner or a group changed, offsets after a commit.
-A law of a state that did not change still holds. `consumer_groups.py` and `classic_laws.py` check
-the groups of each protocol, `offset_laws.py` their offsets, `replay.py` the log.
+The checker implements `kernel.observer.Observer` and changes nothing. A law is a function of state
+that changes in few places, so it is checked where that state has changed: the laws of a group after
+a step that wrote to its log, exclusive use when an owner or a group changed, offsets after a
+commit. A law of a state that did not change still holds. `consumer_groups.py` and `classic_laws.py`
+check the groups of each protocol, `offset_laws.py` their offsets, `replay.py` the log.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,6 +23,7 @@ from apportion.sim.checks.classic_laws import ClassicGroupChecker, parked_ticket
 from apportion.sim.checks.consumer_groups import ConsumerGroupChecker
 from apportion.sim.checks.counters import RunCounters
 from apportion.sim.checks.delivery_laws import DeliveryChecker
+from apportion.sim.checks.member_snapshot import restarts_classic_session
 from apportion.sim.checks.offset_laws import OffsetChecker
 from apportion.sim.checks.replay import ReplayChecker
 from apportion.sim.kernel.clock import Simulation
@@ -80,10 +81,7 @@ class InvariantChecker:
             self.offsets.before_commit(self._shards(), event.request)
 
     def after_step(self, event: Any) -> None:
-        """Check the laws after a step of the simulated broker over `event`.
-
-        None stands for the broker's start.
-        """
+        """Check the laws after a step of the broker over `event`, or after its start (None)."""
         # After a start there is no event, and everything that was checked before belongs to the
         # lost process.
         if event is None:
@@ -128,16 +126,18 @@ class InvariantChecker:
         )
 
     def reply_sent(self, request: Any, body: Any, since_ms: int) -> None:
-        """Note a reply of the simulated broker: later crashes must not undo what it says."""
+        """Note a reply of the broker: later crashes must not undo what it says."""
         if body.__class__ in CLASSIC_RESPONSES:
             self.classic_groups.reply_sent(request, body, since_ms)
-            if body.error_code in (Code.NONE, Code.REBALANCE_IN_PROGRESS):
+            if restarts_classic_session(request, body.error_code):
                 self.consumer_groups.session_restarted(request.member_id, since_ms)
         self.offsets.reply_sent(self._topics(), request, body)
         if type(request) is ConsumerGroupDescribeRequest:
             for described in body.groups:
                 if described.error_code == Code.NONE:
-                    self.consumer_groups.epoch_shown(described.group_id, described.group_epoch)
+                    self.consumer_groups.epoch_described(
+                        described.group_id, described.group_epoch, since_ms
+                    )
         elif type(request) is ConsumerGroupHeartbeatRequest:
             self.consumer_groups.reply_sent(request, body, since_ms)
 
@@ -252,7 +252,7 @@ class InvariantChecker:
         self._check_rebuilt(self._shards())
 
     def _check_rebuilt(self, shards: list[Shard]) -> None:
-        """Check shards that a simulated broker loaded: what replies have shown must be there."""
+        """Check that the shards of a restarted broker have all that replies have shown."""
         now_ms = self._mono_ms()
         self.shard_rebuilds += 1
         for shard in shards:

@@ -1,8 +1,8 @@
 """Checks classic groups from step to step: generations, assignments, removals, exclusive use.
 
-They share no code with the checks of consumer groups. A generation that was joined but never synced
-is in no record, so after a crash its number may come again: only synced generations must have
-different numbers. All times are of the broker's monotonic clock.
+The checks share no code with the checks of consumer groups. A generation that was joined but never
+synced is in no record, so after a crash its number may come again: only synced generations must
+have different numbers. All times are of the broker's monotonic clock.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -12,6 +12,7 @@ from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.errors import Code
 from apportion.machine import Arrived, Ticket
+from apportion.sim.checks.member_snapshot import restarts_classic_session
 from apportion.sim.checks.stickiness import needless_moves
 from apportion.sim.checks.subscriptions import (
     NamePartition,
@@ -80,9 +81,7 @@ class ClassicGroupChecker:
         """
         if type(request) is JoinGroupRequest:
             return
-        if body.error_code == Code.NONE or (
-            body.error_code == Code.REBALANCE_IN_PROGRESS and type(request) is HeartbeatRequest
-        ):
+        if restarts_classic_session(request, body.error_code):
             self._last_answer_ms[request.member_id] = max(
                 self._last_answer_ms.get(request.member_id, 0), received_ms
             )
@@ -161,7 +160,7 @@ class ClassicGroupChecker:
         ):
             self._check_moves(group)
         if before is not None and now.members != before.members:
-            self._check_removal(group, before, now, now_ms, unanswered)
+            self._check_removal(group, before, now, now_ms=now_ms, unanswered=unanswered)
         return 0 if before is None else now.generation - before.generation
 
     def check_silence(self, group: ClassicGroup, now_ms: int, due_ms: int | None) -> None:
@@ -264,7 +263,7 @@ class ClassicGroupChecker:
                 owner[topic, partition] = member.member_id
 
     def _check_moves(self, group: ClassicGroup) -> None:
-        """Check that a sticky leader of a simulated group moved no partition without need."""
+        """Check that a sticky leader moved no partition without need."""
         assert group.saved is not None
         for why in needless_moves(group.saved):
             raise LawBroken(
@@ -277,6 +276,7 @@ class ClassicGroupChecker:
         group: ClassicGroup,
         before: ClassicGroupSnapshot,
         now: ClassicGroupSnapshot,
+        *,
         now_ms: int,
         unanswered: Container[Ticket],
     ) -> None:
@@ -314,8 +314,8 @@ class ClassicGroupChecker:
         """Check that no two members of the newest synced generation use one partition.
 
         A member of an older generation (a static member that did not rejoin, or one that was
-        removed) may not know it yet. The sink's fences and the coordinator refuse its owner's
-        writes and commits.
+        removed) may not have learned of the newest one. The sink's fences and the coordinator
+        refuse its owner's writes and commits.
         """
         newest = 0 if group.saved is None else group.saved.generation
         owner: dict[TopicIdPartition, str] = {}
@@ -354,8 +354,8 @@ def may_commit(
 ) -> bool:
     """Return whether the member may commit an offset of the partition.
 
-    It must be at the group's generation. While the leader assigns, nobody may; after that, nobody
-    may commit for a partition that is assigned to another member.
+    The member must be at the group's generation. While the leader assigns, nobody may; after that,
+    nobody may commit for a partition that is assigned to another member.
     """
     if (
         member_id not in group.live.members
@@ -377,9 +377,9 @@ def may_commit(
 
 
 def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
-    """Yield what keeps a simulated classic group from convergence.
+    """Yield a sentence for each reason why a classic group has not converged.
 
-    It is not stable, or a subscribed partition is unassigned.
+    A group has converged if it is stable and every subscribed partition is assigned.
     """
     if (
         group.live.state is not ClassicGroupState.STABLE

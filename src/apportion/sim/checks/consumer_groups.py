@@ -1,8 +1,8 @@
 """Checks consumer groups (KIP-848) from step to step: epochs, removals, fencing, exclusive use.
 
 `consumer_laws.py` has the laws of one group at one moment. Here are those that need its history:
-what the group was, what its members were told, and which heartbeats were processed. All times are
-of the broker's monotonic clock.
+what the group was, which responses its members got, and which heartbeats were processed. All times
+are of the broker's monotonic clock.
 """
 
 from collections import deque
@@ -20,15 +20,15 @@ from apportion.member.membership import SILENT, MembershipState
 from apportion.sim.checks.consumer_laws import GROUP_LAWS
 from apportion.sim.checks.member_snapshot import (
     MemberSnapshot,
-    may_mean_deleted_topic,
     removes_member,
     snapshot_of,
 )
-from apportion.sim.checks.subscriptions import assigned_id_partitions, check_subscribed
+from apportion.sim.checks.subscriptions import check_subscribed
+from apportion.sim.checks.upgraded_members import UpgradedMembers
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario
-from apportion.topics import IdPartition, Topics
+from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FENCING_CODES = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
@@ -49,6 +49,7 @@ class ConsumerGroupChecker:
         self._epochs: dict[str, int] = {}
         self._assignment_epochs: dict[str, int] = {}
         self._max_shown_epoch: dict[str, int] = {}  # the highest epoch in any reply
+        self._began_ms: dict[str, int] = {}  # when it became a consumer group
         # by group and assignment epoch: the topics from which that target assignment was computed
         self._target_topics: dict[tuple[str, int], Topics] = {}
         # by member
@@ -61,8 +62,7 @@ class ConsumerGroupChecker:
         self._acknowledged_epochs: dict[str, int] = {}
         # its incarnation, and the last epoch received in it
         self._epochs_received: dict[str, tuple[int, int]] = {}
-        # upgraded classic members, with the assignment of their last generation
-        self._taken_over: dict[str, dict[IdPartition, None]] = {}
+        self._upgraded = UpgradedMembers()
         # members that were removed or replaced, and may not know it
         self._removed: dict[str, None] = {}
 
@@ -84,18 +84,22 @@ class ConsumerGroupChecker:
             self._last_heartbeat_ms.get(member_id, 0), since_ms
         )
 
-    def epoch_shown(self, group_id: str, epoch: int) -> None:
-        """Note a group epoch that stands in a reply."""
-        # A reply may have waited for a flush in which its group became a classic one: no later
-        # group of that name goes on from there.
-        if group_id in self._members:
+    def epoch_described(self, group_id: str, epoch: int, received_ms: int) -> None:
+        """Note a group epoch in the description that a request of `received_ms` asked for."""
+        # Not in the millisecond in which the group began: the description may be of the one before.
+        self._note_shown_epoch(group_id, epoch, received_ms - 1)
+
+    def _note_shown_epoch(self, group_id: str, epoch: int, received_ms: int) -> None:
+        # A reply may have waited for a flush in which its empty group became a classic one, or a
+        # new consumer group: no later group of that name goes on from there.
+        if group_id in self._members and received_ms >= self._began_ms[group_id]:
             self._max_shown_epoch[group_id] = max(self._max_shown_epoch.get(group_id, 0), epoch)
 
     def reply_sent(self, request: ConsumerGroupHeartbeatRequest, body: Any, since_ms: int) -> None:
-        """Note the reply to a simulated heartbeat; check that a fenced member deserved it."""
+        """Note the reply to a heartbeat; check that a fenced member deserved it."""
         member_id, code = request.member_id, Code.of(body.error_code)
         if code is Code.NONE:
-            self.epoch_shown(request.group_id, body.member_epoch)
+            self._note_shown_epoch(request.group_id, body.member_epoch, since_ms)
             if body.member_epoch > 0 and member_id not in self._removed:
                 self._acknowledged_epochs[member_id] = body.member_epoch
             # A leave restarts no session.
@@ -134,12 +138,14 @@ class ConsumerGroupChecker:
     def check_change(
         self, group: ConsumerGroup, topics: Topics, event: Any, now_ms: int
     ) -> int | None:
-        """Check a simulated consumer group after a step; return how far its epoch went up.
+        """Check a consumer group after a step; return how far its epoch went up.
 
         topics: of the coordinator now. A target assignment is checked against the topics from which
         it was computed: those of the step that changed it. Returns None without a change.
         """
         group_id, saved = group.group_id, group.saved
+        if group_id not in self._members:
+            self._began_ms[group_id] = now_ms
         before = self._members.get(group_id, {})
         after = {
             name: snapshot_of(member, before.get(name), now_ms)
@@ -163,20 +169,17 @@ class ConsumerGroupChecker:
         self._check_epochs(group, before, after)
         for name in before:
             if name not in after:
-                self._check_removal(group, name, before[name], event, now_ms)
+                self._check_removal(group, name, before[name], event=event, now_ms=now_ms)
                 self._removed[name] = None
                 self._acknowledged_epochs.pop(name, None)
-                self._taken_over.pop(name, None)
+                self._upgraded.remove(name)
+        self._upgraded.add(group, [name for name in after if name not in before], topics)
         for name, now in after.items():
             if name not in before and not saved.members[name].is_classic:
                 self._removed.pop(name, None)
             member = saved.members[name]
-            # A group that is upgraded in the middle of a rebalance takes the members' assignments
-            # over as they are, also where a member has since joined with other topics.
-            if name not in before and member.is_classic:
-                self._taken_over[name] = assigned_id_partitions(group, member)
             if before.get(name) is not now:
-                check_subscribed(group, member, topics, self._taken_over.get(name, {}))
+                check_subscribed(group, member, topics, self._upgraded.assigned(name))
         self._members[group_id] = after
         epochs = saved.epoch - self._epochs.get(group_id, 0)
         self._epochs[group_id] = saved.epoch
@@ -185,7 +188,7 @@ class ConsumerGroupChecker:
     def check_downgrade(self, group: ClassicGroup, is_recovered: bool) -> bool:
         """Check a group that KIP-848's migration made classic; return whether it has members.
 
-        Its generations go on from the group epoch. is_recovered: the group was loaded from its log,
+        The generations go on from the group epoch. is_recovered: the group was loaded from its log,
         so an epoch that stood in no reply may be lost with the conversion.
         """
         name = group.group_id
@@ -205,9 +208,9 @@ class ConsumerGroupChecker:
         return has_members
 
     def check_recovered(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Check a consumer group that a simulated broker loaded from its log.
+        """Check a consumer group that a broker loaded from its log.
 
-        No member may be behind an epoch that it was told: the law `durable`.
+        No member may be behind an epoch of a response to it: the law `durable`.
         """
         saved, before = group.saved, self._members.get(group.group_id, {})
         for name in before:
@@ -217,8 +220,10 @@ class ConsumerGroupChecker:
                 and (member.epoch >= acknowledged or member.epoch in (AWAY, JOINING))
             ):
                 continue
-            status = "it is no member any more" if member is None else f"it is at {member.epoch}"
+            status = "it is no longer a member" if member is None else f"it is at {member.epoch}"
             raise LawBroken("durable", f"{name} was told epoch {acknowledged}, and now {status}.")
+        # A broker's monotonic clock begins anew with its process.
+        self._began_ms[group.group_id] = min(now_ms, self._began_ms.get(group.group_id, now_ms))
         self._members[group.group_id] = {
             name: snapshot_of(member, None, now_ms) for name, member in saved.members.items()
         }
@@ -246,7 +251,7 @@ class ConsumerGroupChecker:
     def check_in_use(self, group: ConsumerGroup, owner: PartitionOwner, topics: Topics) -> None:
         """Check that an application uses only what its member has: no other can have it.
 
-        A member that was removed may not know it yet. The sink's fences and the coordinator
+        A removed member may not have learned of its removal. The sink's fences and the coordinator
         refuse its owner's writes and commits.
         """
         incarnation, partitions = owner.in_use
@@ -265,10 +270,9 @@ class ConsumerGroupChecker:
             assigned_to = saved.owners.owner_or_none(
                 saved.units.unit(partition.topic_id, partition.partition)
             )
-            if assigned_to == member_id:
-                continue
-            if not owner.uses_classic_protocol or not may_mean_deleted_topic(
-                group, member_id, partition, topics
+            if assigned_to != member_id and not (
+                owner.uses_classic_protocol
+                and self._upgraded.may_use(group, view, partition, topics)
             ):
                 why = (
                     f"{member_id} uses {partition}, which the group says "
@@ -301,9 +305,9 @@ class ConsumerGroupChecker:
                 )
 
     def _check_removal(
-        self, group: ConsumerGroup, member_id: str, last: MemberSnapshot, event: Any, now_ms: int
+        self, group: ConsumerGroup, member_id: str, last: MemberSnapshot, *, event: Any, now_ms: int
     ) -> None:
-        """Check that a member vanished from a simulated consumer group for a reason, after a step.
+        """Check that a member vanished from a consumer group for a reason, after a step.
 
         last: its snapshot before the step. Reasons: it left, another process took its place, its
         session timed out, or it did not give up partitions within the rebalance timeout, counted
@@ -361,8 +365,8 @@ class ConsumerGroupChecker:
     def _has_reported_release(self, member_id: str, last: MemberSnapshot) -> bool:
         """Return whether the member must have reported that it released the revoked partitions.
 
-        It has received so many answers since the revocation, and since its owner released them,
-        that one of the heartbeats they answered reported it.
+        The member must have if it has received so many answers since the revocation, and since its
+        owner released them, that one of the heartbeats they answered reported it.
         """
         times_ms = self._answer_times_ms.get(member_id)
         released_ms = max(last.since_ms, self._in_use_changed_ms.get(member_id, 0))
@@ -373,7 +377,7 @@ class ConsumerGroupChecker:
         )
 
     def _check_fenced(self, request: ConsumerGroupHeartbeatRequest, code: Code) -> None:
-        """Check that a fenced simulated member was removed, or lost more than one answer."""
+        """Check that a fenced member was removed, or lost more than one answer."""
         member_id = request.member_id
         lost = self._heartbeats_since_answer.get(member_id, 0) - 1
         if member_id not in self._removed and lost <= 1 and member_id in self._epochs_received:

@@ -1,8 +1,9 @@
 """The laws of one consumer group in its coordinator. A law yields a sentence for each violation.
 
-They hold between any two steps, in every reachable state: while partitions of deleted topics are
-still assigned, while static members are away, before the first target assignment. Laws that need
-more than one group at one moment are in `WATCHED_LAWS`; the checker of the simulator checks them.
+The laws hold between any two steps, in every reachable state: while partitions of deleted topics
+are still assigned, while static members are away, before the first target assignment. Laws that
+need more than one group at one moment are in `WATCHED_LAWS`; the checker of the simulator checks
+them.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,10 +19,7 @@ ConsumerGroupLaw = Callable[[ConsumerGroup, Topics], Iterator[str]]
 
 
 def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
-    """Yield partitions of two members of a simulated consumer group at once.
-
-    They may be assigned or pending revocation.
-    """
+    """Yield partitions that two members have at once, assigned or pending revocation."""
     owned: list[int] = []
     for member in group.saved.members.values():
         owned += member.units()
@@ -41,9 +39,9 @@ def one_holder(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def bounded_epochs(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
-    """Yield epochs above the simulated consumer group's epoch.
+    """Yield epochs above the consumer group's epoch.
 
-    They may be of the target assignment, of members, or of assigned partitions.
+    Checked are the epochs of the target assignment, of members, and of assigned partitions.
     """
     saved = group.saved
     newest = saved.epoch
@@ -76,8 +74,8 @@ def bounded_epochs(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
 def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     """Yield subscribed partitions that a target assignment of the group epoch does not assign once.
 
-    It must assign each of them, and to a member that subscribes to its topic. topics: those from
-    which the target assignment was computed.
+    A target must assign each of them, and to a member that subscribes to its topic. topics: those
+    from which the target assignment was computed.
     """
     saved = group.saved
     # A group that is Assigning has an older target: topics and members may have changed since.
@@ -207,10 +205,7 @@ def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 
 
 def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
-    """Yield counters of a simulated consumer group that differ from a recount.
-
-    Yield the members without metadata as well.
-    """
+    """Yield a group's counters that differ from a recount, and members without metadata."""
     saved = group.saved
     subscribers: dict[str, int] = {}
     votes: dict[str, int] = {}

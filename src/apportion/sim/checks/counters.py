@@ -21,7 +21,7 @@ class RunCounters:
         self._unowned_since_ms: dict[tuple[str, TopicIdPartition], int] = {}
 
     def group_changed(self, name: str, epochs: int, has_converged: bool) -> None:
-        """Count a change of a simulated group, whose epoch or generation went up by `epochs`."""
+        """Count a change of a group, whose epoch or generation went up by `epochs`."""
         now_ms = self._simulation.now_ms
         self.rebalances += max(0, epochs)
         if not has_converged:
@@ -31,7 +31,7 @@ class RunCounters:
             self.slowest_convergence_ms = max(self.slowest_convergence_ms, took_ms)
 
     def ownership_changed(self, group: str, applications: Iterable[PartitionOwner]) -> None:
-        """Trace which partitions of a simulated group have another owner than before, or none.
+        """Trace which partitions of a group have another owner than before, or none.
 
         Called when an application uses other partitions, starts or ends. Measures how long
         partitions have no owner, for `longest_unowned_ms`. Two owners at once are traced as "a+b".

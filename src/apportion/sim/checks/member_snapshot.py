@@ -1,13 +1,13 @@
-"""A member of a consumer group as it was checked last, and which events may end its membership."""
+"""A member of a consumer group as it was checked last, and what ends or prolongs its membership."""
 
 from typing import Any, NamedTuple
 
 from apportion.coord.consumer.beat import AWAY
 from apportion.coord.consumer.reconcile import MemberState
-from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.consumer.units import PARTITION, SHIFT
-from apportion.topics import TopicIdPartition, Topics
+from apportion.coord.consumer.state import ConsumerGroupMember
+from apportion.errors import Code
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest
 
@@ -59,9 +59,8 @@ def snapshot_of(
 
 
 def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
-    """Return whether a request ends a simulated member's membership.
+    """Return whether a request ends a member's membership: it leaves, or another replaces it.
 
-    It may be a leave, or the replacement of a static member.
     A new process replaces a static member that is away, or one where either uses the classic
     protocol.
     """
@@ -78,27 +77,11 @@ def removes_member(request: Any, member_id: str, last: MemberSnapshot) -> bool:
             return False
 
 
-def may_mean_deleted_topic(
-    group: ConsumerGroup, member_id: str, topic_partition: TopicIdPartition, topics: Topics
-) -> bool:
-    """Return whether a classic member may use a partition that is not its own by mistake.
+def restarts_classic_session(request: Any, code: int) -> bool:
+    """Return whether the answer to a classic member's request shows that its session began anew.
 
-    The classic protocol names topics without ids, so a member cannot tell a deleted topic from one
-    that was created later under its name. It may, if the partition's topic is deleted, if nobody
-    owns the partition, or if the member owns a partition of that number of a deleted topic.
+    As in Kafka, a heartbeat does that during a rebalance, too, and a refused SyncGroup does not.
     """
-    if topics.with_id(topic_partition.topic_id) is None:
-        return True
-    if (
-        group.saved.owners.owner_or_none(
-            group.saved.units.unit(topic_partition.topic_id, topic_partition.partition)
-        )
-        is None
-    ):
-        return True
-    ids = group.saved.units.ids
-    owned_units = group.saved.members[member_id].units()
-    return any(
-        unit & PARTITION == topic_partition.partition and topics.with_id(ids[unit >> SHIFT]) is None
-        for unit in owned_units
+    return code == Code.NONE or (
+        code == Code.REBALANCE_IN_PROGRESS and type(request) is HeartbeatRequest
     )

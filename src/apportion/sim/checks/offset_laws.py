@@ -43,7 +43,7 @@ class OffsetChecker:
         self._before = {topic: dict(partitions) for topic, partitions in known.items()}
 
     def after_commit(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
-        """Check each offset that a simulated OffsetCommit has changed."""
+        """Check each offset that an OffsetCommit has changed."""
         for topic, partitions in committed_offsets(shards, request.group_id).items():
             old = self._before.get(topic, {})
             for partition, value in partitions.items():
@@ -52,8 +52,8 @@ class OffsetChecker:
                         shards,
                         request,
                         TopicIdPartition(topic, value.topic_id, partition),
-                        old.get(partition),
-                        value.offset,
+                        old=old.get(partition),
+                        offset=value.offset,
                     )
 
     def _check(
@@ -61,6 +61,7 @@ class OffsetChecker:
         shards: Iterable[Shard],
         request: OffsetCommitRequest,
         topic_partition: TopicIdPartition,
+        *,
         old: OffsetCommitValue | None,
         offset: int,
     ) -> None:
@@ -72,7 +73,13 @@ class OffsetChecker:
         self.commits += 1
         member_id, epoch = request.member_id, request.generation_id_or_member_epoch
         # Checked on the state after the request: a commit changes neither members nor epochs.
-        if not _may_commit(shards, request.group_id, member_id, epoch, topic_partition):
+        if not _may_commit(
+            shards,
+            request.group_id,
+            member_id=member_id,
+            epoch=epoch,
+            topic_partition=topic_partition,
+        ):
             raise LawBroken(
                 "commit-is-fenced",
                 f"{member_id} committed {topic_partition} as of epoch {epoch}, which it may not.",
@@ -105,10 +112,9 @@ class OffsetChecker:
         return any(group == group_id for group, _, _ in self._shown)
 
     def reply_sent(self, topics: Topics, request: Any, body: Any) -> None:
-        """Note what a reply of the simulated broker shows or acknowledges.
+        """Note the offsets and records that a reply of the broker shows or acknowledges.
 
-        These are fetched offsets, committed offsets and produced records: a later crash must not
-        lose them.
+        Fetched offsets, committed offsets and produced records must survive a later crash.
         """
         if type(request) is OffsetFetchRequest:
             for group in body.groups:
@@ -137,7 +143,7 @@ class OffsetChecker:
             self._note_written(topics, body)
 
     def check_recovered(self, shards: Iterable[Shard], node: Node) -> None:
-        """Check a simulated broker that loaded its logs: what stood in a reply is there.
+        """Check the offsets of a restarted broker: all that was in a reply is still there.
 
         Anything else may be lost.
         """
@@ -205,11 +211,12 @@ def committed_offsets(shards: Iterable[Shard], group_id: str) -> ByTopic:
 def _may_commit(
     shards: Iterable[Shard],
     group_id: str,
+    *,
     member_id: str,
     epoch: int,
     topic_partition: TopicIdPartition,
 ) -> bool:
-    """Return whether a simulated member may commit with the epoch that it claims.
+    """Return whether a member may commit with the epoch that it claims.
 
     It may at its own epoch, and for a partition that it still has at any epoch since it was
     assigned (KIP-1251).

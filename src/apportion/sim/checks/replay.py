@@ -43,7 +43,7 @@ class LogFollower:
     def follow(self, partition: Partition) -> None:
         """Replay the coordinator's log to its end, from where the last call stopped.
 
-        `ReplayChecker` compares the result with the shard of the simulated broker.
+        `ReplayChecker` compares the result with the broker's shard.
         """
         if self.next_offset < partition.log.next_offset:
             for record in stored_records(partition, self.next_offset):
@@ -70,7 +70,7 @@ class ReplayChecker:
         self._followers.clear()
 
     def check(self, shards: Shards) -> None:
-        """Check that every shard of the simulated broker has saved what its log says."""
+        """Check that every shard of the broker has saved what its log says."""
         self.checked_at = self._simulation.steps
         for partition, shard in shards:
             difference = difference_or_none(

@@ -111,9 +111,9 @@ def compact(
 def read_during_compaction(
     records: Sequence[CoordinatorRecord], read: int, cleaned: int
 ) -> list[CoordinatorRecord]:
-    """Return what a reader sees that had read `read` records when the first `cleaned` were cleaned.
+    """Return the records of a reader that had read `read` when the first `cleaned` were cleaned.
 
-    It may see a record and miss the one that took it back before the next of that key
+    A reader may see a record and miss the one that took it back before the next of that key
     (KAFKA-19862). Tombstones stay longer than any reader needs.
     """
     kept = [records[index] for index in _last_of_each_key(records, cleaned) if index >= read]
@@ -121,9 +121,9 @@ def read_during_compaction(
 
 
 def _last_of_each_key(records: Sequence[CoordinatorRecord], cleaned: int) -> list[int]:
-    """Return the indexes of those first `cleaned` records that the log cleaner keeps.
+    """Return the indexes of those first `cleaned` records that are the last of their keys.
 
-    It keeps the last record of each key.
+    The log cleaner keeps them and removes the others.
     """
     return sorted(
         {

@@ -1,7 +1,7 @@
 """The law of sticky assignments: a leader takes no partition from a member without need.
 
-It is decided from the log alone: from the previous assignment in each member's user data (KIP-341)
-and from the new assignment.
+The law is checked by the log alone: from the previous assignment in each member's user data
+(KIP-341) and from the new assignment.
 """
 
 from collections.abc import Iterator
@@ -48,10 +48,10 @@ def needless_moves(saved: GroupMetadataValue) -> Iterator[str]:
 
 
 def previous_owners(members: tuple[MemberMetadata, ...]) -> dict[NamePartition, str]:
-    """Return the previous owner of each partition of a simulated classic group.
+    """Return the previous owner of each partition of a classic group.
 
-    It is the one member that claims it with the newest generation (KIP-341); two such members are
-    both ignored.
+    The owner is the one member that claims the partition with the newest generation (KIP-341); two
+    such members are both ignored.
     """
     claims_of: dict[NamePartition, dict[str, int]] = {}
     for member in members:

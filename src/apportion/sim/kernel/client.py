@@ -36,7 +36,7 @@ class Client(SimulatedProcess):
         return self._runner is not None and not self._runner.is_finished
 
     def script(self) -> Script:
-        """Return what the process does in one incarnation."""
+        """Return the work of the process in one incarnation."""
         raise NotImplementedError
 
     def start_script(self) -> None:

@@ -134,9 +134,9 @@ class SimulatedProcess:
     """
 
     def __init__(self, simulation: Simulation, name: str) -> None:
-        """Create a simulated process that does not run yet, with clocks of its own.
+        """Create a process that does not run yet, with clocks of its own.
 
-        Their speed and their origin are drawn from its random stream.
+        The speed and the origin of the clocks are drawn from the process's random stream.
         """
         self.simulation = simulation
         self.name = name
@@ -161,7 +161,7 @@ class SimulatedProcess:
         return self._origin_ms + self.simulation.now_us * self._speed // 1_000_000_000
 
     def start_incarnation(self) -> None:
-        """Start the simulated process: begin an incarnation of it, not of a group membership."""
+        """Start the process: begin an incarnation of it, not of a group membership."""
         self.incarnation += 1
         self.is_up = True
         self.is_paused = False
@@ -173,10 +173,7 @@ class SimulatedProcess:
         self._deferred.clear()
 
     def deliver(self, incarnation: int, callback: Callback, *args: Any) -> None:
-        """Run `callback(*args)` now, or when the simulated process resumes.
-
-        It never runs if that incarnation has ended.
-        """
+        """Run `callback(*args)` now, or when the process resumes; never after that incarnation."""
         if incarnation != self.incarnation or not self.is_up:
             return
         if self.is_paused:
@@ -191,17 +188,14 @@ class SimulatedProcess:
         return self.simulation.call_later(delay_us, self.deliver, self.incarnation, callback, *args)
 
     def pause(self, duration_us: int) -> None:
-        """Stop the simulated process for `duration_us`, as SIGSTOP or a long garbage collection."""
+        """Stop the process for `duration_us`, as SIGSTOP or a long garbage collection."""
         if self.is_up and not self.is_paused:
             self.is_paused = True
             self.simulation.write_trace(self.name, f"stands still for {duration_us // 1000} ms")
             self.simulation.call_later(duration_us, self.resume, self.incarnation)
 
     def resume(self, incarnation: int) -> None:
-        """Resume a paused simulated process, and run the calls that waited.
-
-        It resumes only if it is paused in that incarnation.
-        """
+        """Resume a paused process and run the calls that waited; ignore another incarnation."""
         if incarnation == self.incarnation and self.is_paused:
             self.is_paused = False
             deferred, self._deferred = self._deferred, []
@@ -210,14 +204,11 @@ class SimulatedProcess:
                 self.deliver(of_incarnation, callback, *args)
 
     def shift_wall_clock(self, by_ms: int) -> None:
-        """Set the simulated process's wall clock forward; backward where `by_ms` is negative."""
+        """Set the process's wall clock forward; backward where `by_ms` is negative."""
         self._wall_ms += by_ms
 
     def microseconds_until(self, mono_ms: int) -> int:
-        """Return the simulated time until this process's monotonic clock reads `mono_ms`.
-
-        It is at least 1.
-        """
+        """Return the simulated time until the process's clock reads `mono_ms`, at least 1 µs."""
         return max(1, (mono_ms - self.mono_ms()) * 1_000_000_000 // self._speed)
 
 
@@ -232,10 +223,7 @@ class Timer:
         self._at_ms: int | None = None
 
     def set(self, mono_ms: int | None) -> None:
-        """Fire at `mono_ms` of the simulated process's clock, unless the timer is set earlier.
-
-        None changes nothing.
-        """
+        """Fire at `mono_ms` of the process's clock, unless set earlier; None changes nothing."""
         if mono_ms is not None and (self._at_ms is None or mono_ms < self._at_ms):
             self._at_ms = mono_ms
             self._process.call_later(
@@ -275,10 +263,7 @@ class ScriptRunner:
         return self._is_cancelled or (self._running is not None and self._running.is_finished)
 
     def resume(self, turn: int, answer: Any = None) -> None:
-        """Send the result of that turn's effect to the script; turn 0 starts it.
-
-        It is ignored if the turn is over or the script cancelled.
-        """
+        """Send the result of that turn's effect to the script; ignore it if the turn is over."""
         if turn != self._turn or self.is_finished:
             return
         # Before the effect starts, which may resume the script at once.

@@ -1,9 +1,9 @@
 """The simulated network between applications and the broker.
 
 A message takes a random time and keeps its order within its connection. A cut link holds messages
-back until it heals, as TCP retransmission does. A message over a connection that its sender
-has since closed is dropped, unless it has reached the broker's host. A broker that was restarted
-resets the connections of its earlier incarnation.
+back until it heals, as TCP retransmission does. A message over a connection that its sender has
+since closed is dropped, unless it has reached the broker's host. A broker that was restarted resets
+the connections of its earlier incarnation.
 """
 
 from collections import deque
@@ -79,8 +79,8 @@ class Link:
     ) -> None:
         """Send a message over the simulated network: call `callback(*args)` when it arrives.
 
-        It arrives after the connection's earlier messages in the same direction, and not while the
-        link is cut. way: index of the direction in `is_cut` and `due_us`.
+        The message arrives after the connection's earlier messages in the same direction, and not
+        while the link is cut. way: index of the direction in `is_cut` and `due_us`.
         """
         delay_us = LEAST_DELAY_US + int(self._rng.expovariate(1.0) * self._mean_us)
         # TCP keeps the order of one connection; only messages of different connections overtake
@@ -92,10 +92,7 @@ class Link:
         )
 
     def set_cut(self, way: int, is_cut: bool) -> None:
-        """Cut one direction of a simulated link, or heal it and deliver what was held back.
-
-        It is delivered in order.
-        """
+        """Cut one direction of a link, or heal it and deliver in order what was held back."""
         self.is_cut[way] = is_cut
         if not is_cut:
             # Copied and cleared first: a delivery may send, or cut the link again.
@@ -105,7 +102,7 @@ class Link:
                 callback(*args)
 
     def _arrive(self, way: int, callback: Callback, args: tuple[Any, ...]) -> None:
-        """Deliver a message at the simulated link's other end; hold it back while it is cut."""
+        """Deliver a message at the link's other end; hold it back while it is cut."""
         # Behind messages that are held back this one must wait, too, though the link is healed.
         if self.is_cut[way] or self._held_back[way]:
             self._held_back[way].append((callback, args))
@@ -128,7 +125,7 @@ class BrokerHost(Protocol):
         ...
 
     def connection_closed(self, connection: SimulatedConnection) -> None:
-        """Learn that the application has closed the simulated connection."""
+        """Learn that the application has closed the connection."""
         ...
 
 
@@ -155,7 +152,7 @@ class RequestChannel:
     def send(
         self, request: Any, version: int, timeout_ms: int, on_answer: Callable[[Any], None]
     ) -> None:
-        """Send a request to the simulated broker; call `on_answer` once, with the answer.
+        """Send a request to the broker; call `on_answer` once, with the answer.
 
         After a timeout or a reset it is called with NO_ANSWER.
         """
@@ -173,11 +170,11 @@ class RequestChannel:
         self._timer = self._process.call_later(timeout_ms * 1_000, self._timed_out)
 
     def receive_answer(self, connection: SimulatedConnection, body: Any) -> None:
-        """Take an answer of the simulated broker that has arrived over `connection`."""
+        """Take an answer of the broker that has arrived over `connection`."""
         self._process.deliver(self._process.incarnation, self._accept_answer, connection, body)
 
     def close(self) -> None:
-        """Close the simulated connection and drop its request; `on_answer` is not called."""
+        """Close the connection and drop its request; `on_answer` is not called."""
         self._take_callback()
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -187,7 +184,7 @@ class RequestChannel:
             self._link.send(UP, connection, self._broker.connection_closed, connection)
 
     def forget(self) -> None:
-        """Forget the simulated connection on this side only, as a host that lost its power.
+        """Forget the connection on this side only, as a host that lost its power does.
 
         The broker sees no close.
         """
@@ -224,7 +221,7 @@ class RequestChannel:
             on_answer(answer)
 
     def _take_callback(self) -> Callable[[Any], None] | None:
-        """End the simulated request in flight; return its callback; None if there was none."""
+        """End the request in flight; return its callback; None if there was none."""
         if self._timer is not None:
             cancel_call(self._timer)
         on_answer, self._on_answer, self._timer = self._on_answer, None, None

@@ -60,7 +60,7 @@ class Observer(Protocol):
     shard_rebuilds: int
 
     def before_step(self, event: Any) -> None:
-        """Note what the broker's node is before it steps over `event`."""
+        """Note the state of the broker's node before it steps over `event`."""
         ...
 
     def after_step(self, event: Any) -> None:

@@ -113,5 +113,10 @@ class WorldSettings(TypedDict, total=False):
     ]
     fault: Annotated[
         list[str] | None,
-        Setting("Only faults of this kind; may be given more than once. `none` for no faults."),
+        Setting(
+            "Only faults of this kind; may be given more than once. `none` for no faults. Kinds: "
+            "broker-crash, broker-pause, disk-refuses, crash, restart, replace, roll, pause, slow, "
+            "cut, half-open-up, half-open-down, lost-reply, clock-jump, more-partitions, "
+            "topic-again, subscribe, switch, switch-all, stray."
+        ),
     ]

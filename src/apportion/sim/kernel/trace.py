@@ -27,10 +27,7 @@ class OwnershipChange(NamedTuple):
 
 
 class Trace:
-    """The lines and changes of ownership of one history, in order.
-
-    They are kept only where a caller asks for a trace.
-    """
+    """The lines and changes of ownership of one history, in order, if a caller asks for a trace."""
 
     __slots__ = ("lines", "ownership")
 

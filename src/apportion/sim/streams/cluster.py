@@ -170,10 +170,7 @@ class StreamsCluster(SimulatedCluster):
         return {task: thread.instance.name for thread in self._live() for task in thread.active}
 
     def longest_gap_ms(self) -> int:
-        """Return the longest time that a Streams task was active nowhere.
-
-        It includes gaps that are still open.
-        """
+        """Return the longest time that a Streams task was active nowhere, open gaps included."""
         open_ = (
             self.simulation.now_ms - since_ms
             for since_ms in (self._unowned_since_ms or {}).values()
@@ -214,7 +211,7 @@ class StreamsCluster(SimulatedCluster):
             )
 
     def _record_change(self, thread: StreamThread) -> None:
-        """Record what a simulated stream thread runs now; check the laws of all times.
+        """Record the tasks that a stream thread runs now; check the laws of ALWAYS.
 
         The thread calls it whenever its tasks may have changed.
         """

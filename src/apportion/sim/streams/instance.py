@@ -65,14 +65,14 @@ class Instance(Generic[T]):
 
     @property
     def is_up(self) -> bool:
-        """Return whether at least one of its threads lives."""
+        """Return whether at least one thread of the instance lives."""
         return any(thread.is_up for thread in self.threads)
 
     @property
     def is_closing(self) -> bool:
-        """Return whether it is being closed and a thread has not ended yet.
+        """Return whether the instance is being closed and a thread of it has not ended yet.
 
-        Its next process must wait for that.
+        The next process of the instance must wait for that.
         """
         return self._is_being_closed and self.is_up
 
@@ -83,12 +83,12 @@ class Instance(Generic[T]):
 
     @property
     def active(self) -> int:
-        """The number of tasks that it runs."""
+        """The number of tasks that the instance runs."""
         return sum(len(thread.active) for thread in self.threads)
 
     @property
     def leaves_on_close(self) -> bool:
-        """Return whether it sends LeaveGroup when it is closed; only the oldest releases do."""
+        """Return whether a close sends LeaveGroup; only the oldest releases of Kafka Streams do."""
         return self.runs_as.release.name in LEAVES_GROUP_ON_CLOSE
 
     def start(self) -> None:

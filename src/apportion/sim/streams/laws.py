@@ -32,7 +32,7 @@ StreamsGroupLaw = Callable[[StreamsGroup], Iterator[str]]
 def one_active(group: StreamsGroup) -> Iterator[str]:
     """Yield Streams tasks that are active in two threads at once, both of which are members.
 
-    A thread that was removed from the group may not know it yet, so it does not count.
+    A thread that was removed from the group may still run tasks, so it does not count.
     """
     owner: dict[TaskId, str] = {}
     for thread in group.threads:
@@ -47,9 +47,8 @@ def one_active(group: StreamsGroup) -> Iterator[str]:
 
 
 def one_role(group: StreamsGroup) -> Iterator[str]:
-    """Yield Streams tasks that one assignment gives to a process twice.
+    """Yield Streams tasks that one assignment gives to a process twice: in two roles or threads.
 
-    They are in two roles, or given to two threads.
     A leader may have been unable to decode a subscription of a higher version (KIP-268); it then
     counts the thread as a process of its own. So does this law, for every thread whose assignment
     has a lower version than its subscription.
@@ -135,7 +134,7 @@ STREAMS_LAWS = {
     ),
     "few-warmups": "no more tasks warm up at once than max.warmup.replicas",
     "always-served": (
-        "where nothing else befalls a group, no task is without an owner for longer than a "
+        "where nothing else happens to a group, no task is without an owner for longer than a "
         "bounce or a death takes"
     ),
 }
@@ -143,10 +142,7 @@ STREAMS_LAWS = {
 
 
 def max_metadata_version(thread: StreamThread) -> int:
-    """Return the newest metadata version that the thread may use.
-
-    It depends on the release and `upgrade.from` of its process.
-    """
+    """Return the newest metadata version that the thread's release and `upgrade.from` allow."""
     release, upgrade_from = thread.instance.runs_as
     return min(
         release.newest_version,

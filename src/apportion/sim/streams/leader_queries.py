@@ -1,7 +1,7 @@
 """Queries of a simulated Streams leader to the broker, as parts of a script.
 
-The leader asks them before it assigns tasks.
-`client.leader_queries` does the same over sockets. Each function returns the event for the member.
+The leader asks them before it assigns tasks. `client.leader_queries` does the same over sockets.
+Each function returns the event for the member.
 """
 
 from apportion.errors import Refused, Unanswerable
@@ -31,10 +31,7 @@ RETRY_MS = 100
 
 
 def answer_query(process: Clocked, action: QueryCluster) -> Script:
-    """Answer one query of the simulated Streams leader to the broker.
-
-    Return MetadataFetched, QueryAnswered or Unanswered.
-    """
+    """Answer a Streams leader's query: MetadataFetched, QueryAnswered or Unanswered."""
     query = action.query
     try:
         if isinstance(query, CreateInternalTopics):

@@ -142,7 +142,7 @@ class _Player:
         self.version_before = -1
 
     def play(self) -> None:
-        """Bounce every simulated instance as often as the upgrade path says. Raises LawBroken."""
+        """Bounce every instance as often as the upgrade path says. Raises LawBroken."""
         self.cluster.start()
         # The first rebalances are those of the start, which no upgrade should be blamed for.
         self._settle()
@@ -173,7 +173,7 @@ class _Player:
         return others
 
     def _bounce_one(self, instance: Instance[StreamThread], bounce: RollingBounce) -> None:
-        """Close a simulated instance, start it as `bounce` says, wait until the group settles."""
+        """Close an instance, start it as `bounce` says, wait until the group settles."""
         cluster, simulation = self.cluster, self.simulation
         number, at_ms, led = (
             len(self.steps) + 1,
@@ -214,7 +214,7 @@ class _Player:
     def _check_served(self, step: UpgradeStep) -> None:
         """Check the law `always-served`: no task was without an owner for longer than allowed.
 
-        With faults, or with instances that failed by themselves, nothing is promised.
+        The law is not checked with faults, or when an instance failed by itself.
         """
         rehearsal = self.rehearsal
         if not step.died and not rehearsal.faults and step.unowned_ms > rehearsal.max_unowned_ms:
@@ -227,7 +227,7 @@ class _Player:
     def _crash(self, bounced: Instance[StreamThread]) -> str:
         """Kill the victim of `crash_at` while `bounced` is away; return its name, or "".
 
-        It comes back after `away_ms`, like the bounced instance.
+        The victim comes back after `away_ms`, like the bounced instance.
         """
         cluster, away_ms = self.cluster, self.rehearsal.away_ms
         self.simulation.run(self.simulation.now_us + away_ms * 500)

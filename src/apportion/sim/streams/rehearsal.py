@@ -153,8 +153,8 @@ class Rehearsal:
     def max_unowned_ms(self) -> int:
         """Simulated time for which a task may be active nowhere in one step without faults.
 
-        Its instance is away and sends no LeaveGroup, so the group waits for its session timeout and
-        then rebalances. A second crash costs as much again.
+        The task's instance is away and sends no LeaveGroup, so the group waits for its session
+        timeout and then rebalances. A second crash costs as much again.
         """
         interruptions = 1 if self.crash_at is None else 2
         return interruptions * (self.scenario.session_ms + self.away_ms + REBALANCE_ALLOWANCE_MS)

@@ -77,7 +77,7 @@ class StreamThread(Application):
         on_change: Callable[["StreamThread"], None],
         **settings: Any,
     ) -> None:
-        """Make this simulated stream thread one of `instance`.
+        """Make this stream thread one of `instance`.
 
         on_change: called when its tasks may have changed. settings: fields of StreamsSettings.
         """
@@ -188,7 +188,7 @@ class StreamThread(Application):
     def _give_up(self, code: Code, why: str) -> None:
         """End the whole process, as Kafka Streams does when a thread fails for good.
 
-        Where waiting helps, the thread is started again instead.
+        If a new attempt can help, start the thread again instead.
         """
         if reaction("JoinGroup", code) is Reaction.RETRY_FOR_A_TIME:
             super()._give_up(code, why)
@@ -249,7 +249,7 @@ class StreamThread(Application):
     # the work of the tasks
 
     def script(self) -> Script:
-        """Poll as a simulated stream thread, until the process ends."""
+        """Poll as a stream thread, until the process ends."""
         self._names: dict[TopicId, str] = {}
         self._incarnation = 0
         while True:
@@ -277,11 +277,11 @@ class StreamThread(Application):
             self.instance.write_checkpoint()
 
     def _adopt_target(self) -> Script:
-        """Let the simulated thread take over a new assignment of its member.
+        """Adopt a new assignment of the thread's member.
 
-        It closes the tasks of revoked partitions, reports that, and runs the new ones. incarnation:
-        of the membership, not of the process. The member may receive another target at every
-        `yield`, so the target is read again after each.
+        Close the tasks of revoked partitions, report that, and run the new ones. The member may
+        receive another target at every `yield`, so the target is read again after each.
+        incarnation: of the membership, not of the process.
         """
         before = self.member.view()
         # Closing a task takes time (flush, commit), in which the target may change.

@@ -32,8 +32,8 @@ def find_upgrade_blocker(
 ) -> UpgradeBlocker | None:
     """Return the processes that hold a Streams group at a metadata version, and advice.
 
-    None without processes.
-    For `apportion streams describe`. The processes are given by name.
+    None if there are no processes. For `apportion streams describe`. The processes are given by
+    name.
     """
     if not versions_by_process:
         return None
@@ -81,10 +81,7 @@ def releases_with_version(version: int) -> str:
 def _advice_without_blocker(
     versions_by_process: Mapping[str, MetadataVersions], used: int, understood: int
 ) -> str:
-    """Return what to do where all Streams processes support the same metadata version.
-
-    A sentence of `apportion streams describe`.
-    """
+    """Return a sentence of advice where all Streams processes support the same metadata version."""
     # Versions 1 and 2 do not name a newer one: a newer release with upgrade.from looks like an old
     # one.
     if used == understood and used < EARLIEST_PROBEABLE:
@@ -103,10 +100,7 @@ def _advice_without_blocker(
 
 
 def _advice(names: list[str], versions: MetadataVersions) -> str:
-    """Return which metadata version these Streams processes use, of which releases, and what to do.
-
-    A text of `apportion streams describe`.
-    """
+    """Return a text: the version that these Streams processes use, their releases, and advice."""
     alone = len(names) == 1
     subject = f"{_listed(names)} {'speaks' if alone else 'speak'} version {versions.used}"
     releases = releases_with_version(versions.understood)

@@ -1,7 +1,7 @@
 """Encodes and decodes Kafka Streams' metadata, versions 1 to 11.
 
-It is the user data of subscriptions and assignments in the classic protocol. Wrong bytes raise
-`DecodeError` and nothing else. Bytes after the last field are ignored, as Kafka Streams does.
+The metadata is the user data of subscriptions and assignments in the classic protocol. Wrong bytes
+raise `DecodeError` and nothing else. Bytes after the last field are ignored, as Kafka Streams does.
 Entries of maps and sets are written in order, so equal values are equal bytes; Kafka Streams writes
 them in the order of its hash tables.
 

@@ -4,9 +4,10 @@ The KIP names fields and their types. It leaves open the bytes (here version 0 i
 encoding, like its other schemas), what a tag, a task, a lag and a map consist of (here as in
 metadata version 11), and whether its lists of reasons and errors are complete.
 
-Its earlier text had the reason and the error in the metadata. In the later text, which is followed
-here, they are beside these bytes, like the version: the reason is a field of the member's assignor
-in a heartbeat, the error a field of the assignment. `wire.codec` encodes and decodes the messages.
+An earlier text of KIP-848 had the reason and the error in the metadata. In the later text, which is
+followed here, they are beside these bytes, like the version: the reason is a field of the member's
+assignor in a heartbeat, the error a field of the assignment. `wire.codec` encodes and decodes the
+messages.
 """
 
 from enum import IntEnum

@@ -6,7 +6,7 @@ topology is the exception: without it a task would become another task.
 
 from typing import Any
 
-from apportion.settings import MOST_INT64
+from apportion.settings import MAX_INT64
 from apportion.streams.metadata.model import LATEST, NO_VERSION
 from apportion.wire.fields import (
     array,
@@ -25,7 +25,7 @@ from apportion.wire.fields import (
 Columns = tuple[tuple[Any, ...], ...]
 """An array as columns: one tuple for each field of its elements."""
 VERSIONS = range(1, LATEST + 1)
-NO_REBALANCE = MOST_INT64
+NO_REBALANCE = MAX_INT64
 """In place of the time of the next rebalance: none is scheduled."""
 
 

@@ -2,7 +2,7 @@
 
 Problem. Members of several releases are in one group. Each subscription is encoded in a metadata
 version ("used") and names the newest one its sender supports. A leader can decode versions up to
-its own newest; of a subscription from the future it reads the two numbers only. The group shall
+its own newest; of a subscription from the future it reads the two numbers only. The group has to
 keep working during the bounce and end in the newest version that all members support.
 
 Method. A rebalance has two pure decisions, numbers in and numbers out:

@@ -149,8 +149,10 @@ def known_release(name: str) -> Release:
     for length in (3, 2):
         if (release := RELEASES.get(".".join(parts[:length]))) is not None:
             return release
+    first = f"{name.strip()}.0"
+    hint = f"did you mean {first}? There are" if first in RELEASES else "there are"
     raise ValueError(
-        f"there is no release {name!r} of Kafka Streams known here; there are {', '.join(RELEASES)}"
+        f"there is no release {name!r} of Kafka Streams known here; {hint} {', '.join(RELEASES)}"
     )
 
 

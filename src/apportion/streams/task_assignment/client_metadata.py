@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from apportion.settings import MAX_INT32
 from apportion.streams.metadata.model import RUNNING, FutureInfo, HostInfo, SubscriptionInfo, TaskId
 from apportion.streams.task_assignment.client_states import ClientStates, Longs, Tasks
 from apportion.streams.topology import Task
@@ -96,7 +97,7 @@ def host_or_none(endpoint: str) -> HostInfo | None:
     # Bounded first: the endpoint comes from other processes, and the pattern should not run over a
     # megabyte.
     match = ENDPOINT_PATTERN.fullmatch(endpoint) if len(endpoint) <= MAX_ENDPOINT_CHARS else None
-    if match is None or int(match[2]) >= 2**31:
+    if match is None or int(match[2]) > MAX_INT32:
         return None
     return HostInfo(match[1], int(match[2]))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from apportion.settings import MOST_INT64
+from apportion.settings import MAX_INT64
 from apportion.streams.settings import (
     ACCEPTABLE_RECOVERY_LAG,
     MAX_WARMUP_REPLICAS,
@@ -23,7 +23,7 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-UNLIMITED_LAG = MOST_INT64
+UNLIMITED_LAG = MAX_INT64
 """An `acceptable_recovery_lag` at which every client counts as caught up."""
 
 

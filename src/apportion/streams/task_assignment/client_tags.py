@@ -92,7 +92,7 @@ def standbys_per_tag_set(tag_sets: TagSets, loads: Loads, active: Ints, replicas
             load[chosen] += load_of_one[chosen]
             taken.append(chosen)
             standby_counts[task, tag_sets.tag_set_of[chosen]] += 1
-            # A later standby shall differ from this client as well; a dimension in which no client
+            # A later standby should differ from this client as well; a dimension in which no client
             # differs from all any more decides nothing.
             is_apart &= differs[:, tag_sets.tag_set_of[chosen]]
     return standby_counts

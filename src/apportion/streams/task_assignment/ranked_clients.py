@@ -91,10 +91,7 @@ def best_clients(ranked: RankedClients, tasks: int) -> tuple[Ints, Longs]:
 
 
 def lag_behind(problem: AssignmentProblem, task: Ints | Longs, process: Ints | Longs) -> Longs:
-    """Return the lag of Streams client process[i] for task[i].
-
-    It is the whole changelog where the client reported nothing.
-    """
+    """Return the lag of process[i] for task[i]: the whole changelog where none was reported."""
     tasks, clients = problem.tasks, problem.clients
     # The rows of `clients` are sorted by (process, task), so one key of both can be searched.
     keys = clients.process.astype(np.int64) * len(tasks.end_offset_sum) + clients.task

@@ -1,4 +1,4 @@
-"""Assigns what is possible now of a plan, with warm-up replicas for the rest (KIP-441).
+"""Assigns the part of a plan that is possible now, with warm-up replicas for the rest (KIP-441).
 
 Problem. The plan says which client should run each task and which should keep standbys. A planned
 client whose state is not caught up would stop the task until it has restored.
@@ -45,7 +45,7 @@ class TaskPlan(NamedTuple):
 def assign_with_warmups(problem: AssignmentProblem, plan: TaskPlan) -> TaskAssignment:
     """Assign planned Streams tasks to caught-up clients, with warm-ups for the rest (KIP-441).
 
-    For `HighAvailabilityTaskAssignor`.
+    Called by `HighAvailabilityTaskAssignor`.
     """
     active, postponed = replace_lagging_actives(problem, plan)
     standby = plan.standby.copy()
@@ -132,7 +132,7 @@ def unassigned_candidates(
 ) -> dict[int, list[tuple[int, int]]]:
     """Return the clients with state of a Streams task but no role in it, for tasks of `has_late`.
 
-    They are pairs (rank, process), the best first.
+    The clients are pairs (rank, process), the best first.
     """
     busy = (plan.active[ranked.task] == ranked.process) | (
         plan.standby[ranked.task] == ranked.process[:, None]

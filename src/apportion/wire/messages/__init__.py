@@ -1,4 +1,4 @@
 """The messages of the protocol, one module for each API.
 
-They are plain values, read and written by `apportion.wire.codec`.
+Messages are plain values, read and written by `apportion.wire.codec`.
 """

@@ -60,7 +60,7 @@ def decode_value(key: Any, data: Buffer) -> Any:
 def _usual_version(value: Any) -> int:
     """Return the version in which to write a coordinator record's value to `__consumer_offsets`.
 
-    It is one that older brokers can read: PLAIN_VERSIONS, the last version without tagged fields,
+    Older brokers can read that version: PLAIN_VERSIONS, the last version without tagged fields,
     unless a field that is set needs another one.
     """
     newest: int = value.__versions__[-1]

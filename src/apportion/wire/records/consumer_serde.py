@@ -51,10 +51,7 @@ def encode_sticky(partitions: tuple[ConsumerProtocolTopicPartition, ...], genera
 
 
 def decode_sticky(user_data: Buffer | None) -> StickyUserData:
-    """Return the assignment in the user data of the assignor `sticky`, in version 1 or else 0.
-
-    An empty one if the bytes are neither.
-    """
+    """Return the assignment in the user data of `sticky`, version 1 or else 0; empty if neither."""
     # Version 1 first: a reader of version 0 accepts its bytes too, and loses the generation
     # (KIP-341).
     for version in (1, 0):
@@ -71,10 +68,7 @@ def encode_cooperative(generation: int) -> bytes:
 
 
 def decode_cooperative(user_data: Buffer | None) -> int:
-    """Return the generation in the user data of the assignor `cooperative-sticky`.
-
-    NO_GENERATION if there is none.
-    """
+    """Return the generation in the user data of `cooperative-sticky`; NO_GENERATION without one."""
     try:
         return read(CooperativeStickyUserData, 0, user_data or b"")[0].generation
     except DecodeError:
