@@ -38,7 +38,7 @@ class DeliveryChecker:
         self._unacknowledged: dict[str, None] = {}
         # of each partition, the offset after the last record delivered by anybody
         self._delivered: dict[TopicIdPartition, int] = {}
-        self._acknowledged: dict[TopicIdPartition, int] = {}  # the last commit
+        self._acknowledged: dict[TopicIdPartition, int] = {}  # the highest commit
 
     def ownership_changed(self, owner: PartitionOwner) -> None:
         """Begin and end tenures: `owner` uses exactly `owner.in_use` now."""
@@ -64,7 +64,8 @@ class DeliveryChecker:
         is_lost = view.incarnation != owner.in_use.incarnation or view.error is not None
         if is_lost or owner.name in self._unacknowledged or position is None:
             return
-        if self._acknowledged.get(partition) != position:
+        # Others may have gone on from there: a paused consumer gives up what it was removed from.
+        if self._acknowledged.get(partition, 0) < position:
             raise LawBroken(
                 "released-with-commit",
                 f"{owner.name} gave up {partition} at {position}; the group has committed "
@@ -141,4 +142,6 @@ class DeliveryChecker:
     ) -> None:
         """Note that a commit was acknowledged: from now on the partitions go on there."""
         self._unacknowledged.pop(owner.name, None)
-        self._acknowledged.update(offsets)
+        for partition, offset in offsets.items():
+            # A response may arrive long after another consumer has taken over and committed more.
+            self._acknowledged[partition] = max(self._acknowledged.get(partition, 0), offset)
