@@ -129,10 +129,7 @@ SparkOptions = TypedDict(
             ),
         ],
         "includeHeaders": Annotated[bool, Setting("Whether rows have the column headers.", False)],
-        "kafka.group.instance.id": Annotated[
-            str | None,
-            INSTANCE_ID,
-        ],
+        "kafka.group.instance.id": Annotated[str | None, INSTANCE_ID],
         "kafka.group.protocol": Annotated[
             Literal["consumer", "classic"],
             replace(
