@@ -62,6 +62,11 @@ NO_BROKER = "no connection to the broker at 127.0.0.1:1: Connection refused"
             NO_BROKER,
         ),
         (
+            ["groups", "describe", "g", "--bootstrap", "http://h:9092"],
+            2,
+            "bootstrap server 'http://h:9092' has a scheme: leave http:// off and write host:port",
+        ),
+        (
             ["groups", "list", "--bootstrap", "bogus"],
             2,
             "bootstrap server 'bogus' is not host:port",
@@ -81,3 +86,16 @@ def test_a_failure_of_a_command_with_json_is_json(
     assert failed(*arguments) == (code, "", f"apportion {arguments[0]}: {message}\n")
     exit_code, out, err = failed(*arguments, "--json")
     assert (exit_code, out, json.loads(err)) == (code, "", {"error": None, "message": message})
+
+
+@pytest.mark.parametrize("room", ["groups", "streams"])
+def test_a_host_without_an_address_ends_a_command_without_retries(room: str) -> None:
+    # With retries the command would go on for --timeout-ms: an hour.
+    code, out, err = failed(
+        room, "describe", "g", "--bootstrap", "nosuch.invalid:9092", "--timeout-ms", "3600000"
+    )
+    assert (code, out) == (1, "")
+    assert err.startswith(
+        f"apportion {room}: no address is known for the host 'nosuch.invalid' of the bootstrap "
+        "servers ("
+    )

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from apportion.client.bootstrap import addresses, require_known_host
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
-from apportion.client.network_client import RetryTimer, addresses
+from apportion.client.network_client import RetryTimer
 from apportion.member.membership import MembershipState
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def test_a_bootstrap_list_is_text_or_a_list() -> None:
     assert addresses("[::1]:9092") == (("::1", 9092),)
 
 
-@pytest.mark.parametrize("wrong", ["", " , ", "a", "a:b", ":1", "a:70000", "a:-1"])
+@pytest.mark.parametrize("wrong", ["", " , ", "a", "a:b", ":1", "a:70000", "a:-1", "a..b:1"])
 def test_a_wrong_bootstrap_list_is_refused_with_the_entry(wrong: str) -> None:
     with pytest.raises(ValueError, match="bootstrap server"):
         Cluster(wrong)
@@ -34,6 +35,23 @@ def test_a_port_out_of_range_is_named_as_that(port: str) -> None:
         ValueError, match=f"has port {port}, which is out of range: a port is a number up to 65535"
     ):
         addresses(f"a:{port}")
+
+
+@pytest.mark.parametrize("scheme", ["http://", "PLAINTEXT://"])
+def test_the_scheme_of_a_bootstrap_server_has_to_be_left_off(scheme: str) -> None:
+    message = f"{scheme}a:9092' has a scheme: leave {scheme} off and write host:port"
+    with pytest.raises(ValueError, match=message):
+        addresses(f"b:1,{scheme}a:9092")
+
+
+def test_a_command_needs_one_bootstrap_server_whose_host_has_an_address() -> None:
+    require_known_host("nosuch.invalid:9092,127.0.0.1:1")
+    with pytest.raises(
+        Disconnected,
+        match=r"no address is known for the host 'nosuch.invalid' or 'nor.invalid' of the bootstrap"
+        r" servers \(.+\): see that the name is right",
+    ):
+        require_known_host("nosuch.invalid:9092,nosuch.invalid:9093,nor.invalid:9092")
 
 
 def test_patience_raises_what_stood_in_the_way_when_the_time_is_over() -> None:

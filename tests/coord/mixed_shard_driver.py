@@ -129,7 +129,7 @@ class ConsumerClient:
         self.lose()
 
     def lose(self) -> None:
-        """It is no member any more, and uses nothing."""
+        """It has lost its membership, and uses nothing."""
         self.epoch = 0
         self.owned: set[tuple[str, int]] = set()
         self.is_news = True

@@ -196,7 +196,7 @@ chapters = st.tuples(st.sampled_from("ab"), st.integers(1, 3), st.lists(happenin
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(chapters, min_size=25, max_size=40))
-def test_no_commit_is_lost_whatever_befalls_a_cleaning(
+def test_no_commit_is_lost_by_a_cleaning_with_failures_and_crashes(
     kit: "type[Kit]", steps: list[tuple[str, int, list[str]]]
 ) -> None:
     defaults: dict[str, Any] = {

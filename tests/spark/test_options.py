@@ -49,6 +49,7 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() 
         ({"subscribe": " "}, "option subscribe is missing"),
         ({"kafka.bootstrap.servers": ""}, "option kafka.bootstrap.servers is missing"),
         ({"kafka.bootstrap.servers": "localhost"}, "write each broker as host:port"),
+        ({"kafka.bootstrap.servers": "http://h:9092"}, "leave http:// off and write host:port"),
         ({"subscribe": "a,,b"}, "option subscribe holds an empty name"),
         ({"startingOffset": "earliest"}, "did you mean startingOffsets?"),
         ({"colour": "red"}, "option colour is unknown: known are"),

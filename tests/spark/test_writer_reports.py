@@ -65,7 +65,7 @@ def test_a_table_that_has_records_of_the_group_says_so(path: str) -> None:
             "this checkpoint belongs to a query that writes to /lake/flights, and now it "
             "is to write to",
         ),
-        ((), "the query's source was never told that it writes to"),
+        ((), "the query's source does not know that it writes to"),
     ],
 )
 def test_a_batch_of_a_query_with_another_sink_is_not_written(

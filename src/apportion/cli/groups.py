@@ -14,6 +14,7 @@ from rich.text import Text
 
 from apportion.cli.failures import NoSuchGroup, print_failure
 from apportion.cli.lines import folded, print_sentence, ranges
+from apportion.client.bootstrap import require_known_host
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, DecodeError, Refused
@@ -119,6 +120,7 @@ def _print_report(
         print_failure("groups", error, as_json)
         return UNUSABLE
     try:
+        require_known_host(bootstrap)
         report, parts = read(cluster)
     except (Refused, Disconnected) as error:
         print_failure("groups", error, as_json)

@@ -11,6 +11,7 @@ from typing import Any
 from apportion.cli.failures import NoSuchGroup, print_failure
 from apportion.cli.groups import group_names as completions
 from apportion.cli.streams_picture import show
+from apportion.client.bootstrap import require_known_host
 from apportion.client.classic_groups import (
     GroupPosition,
     describe_classic_group,
@@ -75,6 +76,7 @@ def describe(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = Fal
         print_failure("streams", error, as_json)
         return UNUSABLE
     try:
+        require_known_host(bootstrap)
         report = _read_group(cluster, group_id, bootstrap)
     except (Refused, Disconnected, NoStreamsGroup) as error:
         print_failure("streams", error, as_json)

@@ -38,7 +38,7 @@ class BrokerConnection:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             raise Disconnected(
-                f"no connection to the broker at {self.address}: {_os_error_text(error)}"
+                f"no connection to the broker at {self.address}: {os_error_text(error)}"
             ) from error
         self._versions = self._negotiate_versions(timeout_ms)
 
@@ -122,7 +122,7 @@ class BrokerConnection:
         except OSError as error:
             self.close()
             raise Disconnected(
-                f"the connection to the broker at {self.address} broke: {_os_error_text(error)}"
+                f"the connection to the broker at {self.address} broke: {os_error_text(error)}"
             ) from error
         except DecodeError as error:
             self.close()
@@ -155,5 +155,6 @@ def _name(request: Any) -> str:
     return type(request).__name__.removesuffix("Request")
 
 
-def _os_error_text(error: OSError) -> str:
+def os_error_text(error: OSError) -> str:
+    """Return the operating system's words for the error."""
     return error.strerror or str(error) or type(error).__name__

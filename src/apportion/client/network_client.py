@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from apportion.client.bootstrap import HostAndPort, addresses
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.errors import Code, Refused
 from apportion.member.batch.span import topic_id_text
@@ -25,7 +26,6 @@ from apportion.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 
-HostAndPort = tuple[str, int]
 CONNECT_TIMEOUT_MS = 5_000
 GROUP_KEY = 0  # FindCoordinator's key_type of a group id
 
@@ -56,36 +56,6 @@ class RetryTimer:
             raise error
         time.sleep(self._pause_s)
         self._pause_s = min(self._pause_s * 2, 1.0)
-
-
-def addresses(bootstrap: str | Iterable[str]) -> tuple[HostAndPort, ...]:
-    """Return the brokers of a bootstrap list such as "a:9092,b:9092". Raises ValueError."""
-    # Not any sequence: a str is iterable too, and its characters would be taken for brokers.
-    items = (
-        bootstrap.split(",")
-        if isinstance(bootstrap, str)
-        else list(bootstrap)
-        if isinstance(bootstrap, Iterable)
-        else [bootstrap]
-    )
-    if not all(isinstance(entry, str) for entry in items):
-        raise ValueError(f"bootstrap servers must be host:port, one or more, not {bootstrap!r}")
-    entries = [entry.strip() for entry in items]
-    parsed = []
-    for entry in filter(None, entries):
-        # From the right, as an IPv6 address has colons of its own.
-        host, colon, port = entry.rpartition(":")
-        if not colon or not host or not port.isascii() or not port.isdigit():
-            raise ValueError(f"bootstrap server {entry!r} is not host:port")
-        if len(port) > 5 or int(port) > 65535:
-            raise ValueError(
-                f"bootstrap server {entry!r} has port {port}, which is out of range: a "
-                "port is a number up to 65535"
-            )
-        parsed.append((host.removeprefix("[").removesuffix("]"), int(port)))
-    if not parsed:
-        raise ValueError("the list of bootstrap servers is empty; give at least one host:port")
-    return tuple(parsed)
 
 
 class NetworkClient:

@@ -76,7 +76,7 @@ class StreamsOptions(StreamsMemberOptions, total=False):
     rack_aware_assignment_tags: Annotated[
         Sequence[str],
         Setting(
-            "Tags in which standby tasks shall differ from their active task (KIP-708).",
+            "Client tags by which standby tasks are spread over the instances (KIP-708).",
             (),
             default_words="none",
         ),

@@ -74,7 +74,7 @@ class GroupSettings:
     # a small broker can afford more of them.
     group_consumer_heartbeat_interval_ms: Annotated[
         int,
-        Setting("The heartbeat interval that members of a consumer group are told.", at_least=1),
+        Setting("The heartbeat interval of the members of a consumer group.", at_least=1),
     ] = 1_000
     group_consumer_min_heartbeat_interval_ms: Annotated[
         int, Setting("The least that group.consumer.heartbeat.interval.ms may be.", at_least=1)

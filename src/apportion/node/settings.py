@@ -36,7 +36,7 @@ class BrokerSettings:
     advertised_listeners: Annotated[
         str,
         Setting(
-            "The address that clients are told to connect to.",
+            "The address that clients connect to, as Metadata names it.",
             default_words="the address that was bound",
         ),
     ] = ""

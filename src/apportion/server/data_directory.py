@@ -20,8 +20,8 @@ def refuse_foreign_directory(directory: Path) -> None:
     """Raise SettingRefused if the directory holds somebody's files and no data of a broker.
 
     For `apportion serve`, before the broker makes anything in the directory. A first start locks
-    the directory (`.lock`), then makes `topics`, then `catalog.log`. So whatever a crash left of it
-    holds one of the latter two, or nothing but the lock. `.lock` alone proves nothing: Apache Kafka
+    the directory (`.lock`), then makes `topics`, then `catalog.log`. So a start that crashed leaves
+    one of the latter two, or nothing but the lock. `.lock` alone proves nothing: Apache Kafka
     has one in its log directories.
     """
     names: list[str] = []

@@ -86,7 +86,7 @@ class EmbeddedBroker:
         if not self._thread.is_alive():
             raise RuntimeError(
                 "this broker has ended: make another EmbeddedBroker, with the same "
-                "data_dir if it shall go on"
+                "data_dir to continue with its data"
             )
         return self
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NoReturn, TypedDict
 
+from apportion.client.bootstrap import scheme_remedy_or_none
 from apportion.member.assignors.strategy import strategy
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.settings import (
@@ -129,10 +130,7 @@ SparkOptions = TypedDict(
             ),
         ],
         "includeHeaders": Annotated[bool, Setting("Whether rows have the column headers.", False)],
-        "kafka.group.instance.id": Annotated[
-            str | None,
-            INSTANCE_ID,
-        ],
+        "kafka.group.instance.id": Annotated[str | None, INSTANCE_ID],
         "kafka.group.protocol": Annotated[
             Literal["consumer", "classic"],
             replace(
@@ -325,6 +323,11 @@ def _parse_protocol(options: Mapping[str, str]) -> str:
 def _parse_bootstrap(value: str) -> str:
     """Return `kafka.bootstrap.servers` if each address is host:port, else raise OptionError."""
     for address in value.split(","):
+        if (remedy := scheme_remedy_or_none(address.strip())) is not None:
+            raise OptionError(
+                f"option kafka.bootstrap.servers holds {address.strip()!r}, which has a scheme: "
+                f"{remedy}."
+            )
         host, colon, port = address.strip().rpartition(":")
         if not host or not colon or not port.isdigit() or not 0 < int(port) < 65536:
             raise OptionError(

@@ -70,7 +70,7 @@ def refuse_foreign_batch(sources: Iterable[SourceReading], sink: str) -> None:
                 "tables calls each writer for every batch"
             )
         raise AnotherSink(
-            f"group {group}: the query's source was never told that it writes to {sink}, "
+            f"group {group}: the query's source does not know that it writes to {sink}, "
             "so nothing is written. If the query wrote "
             "to another sink before, give this one a checkpoint and a group of its own. "
             "Else call the writer for every batch, "

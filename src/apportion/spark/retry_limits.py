@@ -30,7 +30,7 @@ def retry_limit_s(
     """
     if isinstance(error, AssignmentIncomplete):
         return None
-    # Even such an error gets some time: an ACL or a topic may be on its way.
+    # A permanent error gets some time, too: an ACL or a topic may be about to be created.
     is_permanent = isinstance(error, Refused) and not error.code.retriable
     if not has_assignment:
         limit_s = FIRST_ASSIGNMENT_TIMEOUT_S / 4 if is_permanent else FIRST_ASSIGNMENT_TIMEOUT_S

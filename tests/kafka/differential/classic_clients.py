@@ -78,7 +78,7 @@ class ClassicClients:
     group: str
     clients: dict[str, Client] = field(default_factory=dict)
     gone: dict[str, int] = field(default_factory=dict)
-    """Who was told that it is no member any more, and how."""
+    """The error code that each client without a membership has received, by its letter."""
 
     def waits(self, letter: str) -> bool:
         """Whether the client has asked something that was not answered yet."""
