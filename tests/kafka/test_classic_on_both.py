@@ -88,16 +88,12 @@ def assemble(
     return answered(sides, joining(group, "a", *ballots[0]))
 
 
-def answered(
-    sides: tuple[Side, Side], step: Join, *, waited_for: slice = slice(None)
-) -> list[Plain]:
+def answered(sides: tuple[Side, Side], step: Join, by: slice = slice(None)) -> list[Plain]:
     """What both brokers answer to a step that has nobody to wait for, however slow the machine
-    is.
-
-    waited_for: those of the two that do answer.
+    is; `by`: those of the two that do answer.
     """
     answers, until = [result["answer"] for result in exchange(sides, step)], time.monotonic() + 30
-    while "parked" in answers[waited_for]:
+    while "parked" in answers[by]:
         assert time.monotonic() < until
         results = exchange(sides, DescribeClassic((step.group,)))
         answers = [
@@ -142,11 +138,9 @@ def test_an_undecodable_subscription_is_accepted_here_and_unanswered_by_kafka(
     sides: tuple[Side, Side],
 ) -> None:
     group = f"bytes-{time.time_ns()}"
-    ours, theirs = answered(
-        sides, Join(group, "a", ((RANGE, b"range and more"),), version=3), waited_for=slice(1)
-    )
-    # Kafka's coordinator handles the requests of one group in order, so JoinGroup is behind it when
-    # it has answered DescribeGroups.
+    join = Join(group, "a", ((RANGE, b"range and more"),), version=3)
+    ours, theirs = answered(sides, join, by=slice(1))
+    # Kafka's coordinator handles the requests of a group in order: JoinGroup before this one.
     described = exchange(sides, DescribeClassic((group,)))[1]
     assert (ours["generation"], theirs, described["late"]) == (1, "parked", {})
     assert described["answer"][group]["state"] == "PreparingRebalance"
