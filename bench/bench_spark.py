@@ -13,8 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.server.embedded import EmbeddedBroker
+from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 from demo.flights import flights, message
 

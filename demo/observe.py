@@ -12,14 +12,15 @@ from typing import NamedTuple
 
 import psutil
 
-from apportion.client.cluster import LATEST, Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
-from apportion.topics import Topic
+from apportion.topics import Topic, partitions_of
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     DescribedGroup,
 )
+from apportion.wire.messages.list_offsets import LATEST
 from demo.timeline import Sample
 
 SAMPLE_INTERVAL_S = 0.2

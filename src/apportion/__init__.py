@@ -13,11 +13,11 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from apportion.client.consumer import Consumer
-    from apportion.client.fetcher import ConsumerRecord
     from apportion.client.options import ConsumerOptions
     from apportion.client.streams import StreamsConsumer, TaskRecord
     from apportion.client.streams_options import StreamsOptions
     from apportion.member.batch.sinks import AnotherSink
+    from apportion.member.records.fetch_buffer import ConsumerRecord
     from apportion.topics import TopicPartition
 else:
     __getattr__, __dir__ = lazily(
@@ -26,7 +26,7 @@ else:
             "AnotherSink": "apportion.member.batch.sinks",
             "Consumer": "apportion.client.consumer",
             "ConsumerOptions": "apportion.client.options",
-            "ConsumerRecord": "apportion.client.fetcher",
+            "ConsumerRecord": "apportion.member.records.fetch_buffer",
             "StreamsConsumer": "apportion.client.streams",
             "StreamsOptions": "apportion.client.streams_options",
             "TaskRecord": "apportion.client.streams",

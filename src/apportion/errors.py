@@ -267,7 +267,10 @@ class Refused(Exception):
 
 
 class Unanswerable(Exception):
-    """No broker has answered a question without which a caller cannot go on; the text says why."""
+    """No broker has answered a query without which its caller cannot go on; the text says why.
+
+    Asking again later may succeed.
+    """
 
 
 class DecodeError(ValueError):

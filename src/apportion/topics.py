@@ -1,8 +1,10 @@
 """Topics and partitions as values. `Topics` is an immutable snapshot, never a live view."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from re import fullmatch
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+V = TypeVar("V")
 
 TopicId = bytes
 """16 bytes, as on the wire."""
@@ -65,6 +67,25 @@ class Topic(NamedTuple):
     name: str
     id: TopicId
     partitions: int
+
+
+def partitions_of(topic: Topic) -> tuple[TopicIdPartition, ...]:
+    """Return every partition of the topic."""
+    return tuple(
+        TopicIdPartition(topic.name, topic.id, number) for number in range(topic.partitions)
+    )
+
+
+def by_topic(
+    values: Mapping[TopicIdPartition, V],
+) -> dict[tuple[str, TopicId], list[tuple[int, V]]]:
+    """Group values by their partition's topic, its name and id, as requests are laid out."""
+    topics: dict[tuple[str, TopicId], list[tuple[int, V]]] = {}
+    for partition, value in values.items():
+        topics.setdefault((partition.topic, partition.topic_id), []).append(
+            (partition.partition, value)
+        )
+    return topics
 
 
 class Topics:

@@ -6,8 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from apportion.cli.main import app
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.server.embedded import EmbeddedBroker
+from apportion.topics import partitions_of
 
 
 @pytest.fixture(scope="module")

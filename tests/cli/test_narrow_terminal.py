@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
+from apportion.topics import partitions_of
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 import apportion
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
 from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import Range
@@ -20,7 +20,7 @@ from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.strategy import strategy
 from apportion.member.batch.offsets import Membership
 from apportion.member.membership import MembershipState
-from apportion.topics import IdPartition, Topic
+from apportion.topics import IdPartition, Topic, partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupResponse

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import apportion
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
 from apportion.errors import Refused
-from apportion.topics import Topic, TopicPartition
+from apportion.topics import Topic, TopicPartition, partitions_of
 from tests.client.scenarios import fill
 
 if TYPE_CHECKING:
-    from apportion.client.fetcher import ConsumerRecord
+    from apportion.member.records.fetch_buffer import ConsumerRecord
 
 
 @pytest.fixture

@@ -13,14 +13,15 @@ from uuid import uuid4
 
 import pytest
 
-from apportion.client.cluster import EARLIEST, LATEST, Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import CooperativeSticky, Range
 from apportion.member.membership import MembershipState, View
-from apportion.topics import Topic
+from apportion.topics import Topic, partitions_of
 from apportion.wire.batch import decode_batch, encode_batch
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 PATIENT_MS = 60_000
 numbers = count()

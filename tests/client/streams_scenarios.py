@@ -11,14 +11,14 @@ import pytest
 
 import apportion
 from apportion.client.classic_groups import describe_classic_group
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.streams import StreamsConsumer, TaskRecord
 from apportion.errors import Code, Refused
 from apportion.member.streams.assignor import TaskShare
 from apportion.streams.metadata.codec import decode_subscription
 from apportion.streams.metadata.model import RUNNING, TaskId
-from apportion.topics import Topic, TopicPartition
+from apportion.topics import Topic, TopicPartition, partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 import apportion
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.server.embedded import EmbeddedBroker
+from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 
 

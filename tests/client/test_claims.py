@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
 from apportion.client.group_membership import GroupMembership
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.server.embedded import EmbeddedBroker
-from apportion.topics import TopicIdPartition, TopicPartition
+from apportion.topics import TopicIdPartition, TopicPartition, partitions_of
 
 CLAIM = metadata_of(("/lake/flights",))
 

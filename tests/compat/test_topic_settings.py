@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import apportion
 
 if TYPE_CHECKING:
-    from apportion.client.fetcher import ConsumerRecord
+    from apportion.member.records.fetch_buffer import ConsumerRecord
     from tests.compat.conftest import Served
 
 

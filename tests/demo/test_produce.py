@@ -1,5 +1,7 @@
-from apportion.client.cluster import LATEST, Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.server.embedded import EmbeddedBroker
+from apportion.topics import partitions_of
+from apportion.wire.messages.list_offsets import LATEST
 from demo.flights import flights
 from demo.produce import PacedProducer
 

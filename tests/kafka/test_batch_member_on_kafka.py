@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.member.batch.span import EMPTY_SPAN
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.options import SourceOptions
 from apportion.testing.kafka import RealKafka
+from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import apportion
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.span import EMPTY_SPAN, Span
@@ -18,7 +18,7 @@ from apportion.member.membership import TopicDescription
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.options import SourceOptions
 from apportion.testing.kafka import RealKafka
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch
 
 CLASSIC = {

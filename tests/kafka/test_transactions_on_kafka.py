@@ -4,9 +4,11 @@ from uuid import uuid4
 
 import confluent_kafka
 
-from apportion.client.cluster import LATEST, Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.testing.kafka import RealKafka
+from apportion.topics import partitions_of
 from apportion.wire.batch import decode_batch
+from apportion.wire.messages.list_offsets import LATEST
 
 
 def test_aborted_records_and_markers_are_skipped_up_to_the_last_stable_offset(

@@ -8,22 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from apportion.machine import Note
 from apportion.member.batch.offsets import OffsetAndMetadata
-from apportion.member.batch.plan import EARLIEST, StartingOffsets
+from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
-    AdoptAssignment,
-    CommitOffsets,
     DescribeAssignment,
     EndMembership,
-    ExistingTopics,
-    FetchCommitted,
     ListMembers,
-    LogEndOffsets,
-    LogStartOffsets,
-    MembershipSnapshot,
-    ReadMembership,
     ReadWriterReport,
-    ResolveTopicNames,
     SessionTimeout,
     StartMembership,
     SubscribedTopics,
@@ -31,6 +22,16 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.sinks import NO_REPORT, metadata_of
 from apportion.member.batch.span import Span, sorted_span
 from apportion.member.membership import MembershipState, View, assignment, to_wire
+from apportion.member.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    ExistingTopics,
+    FetchCommitted,
+    ListOffsets,
+    MembershipSnapshot,
+    ReadMembership,
+    ResolveTopicNames,
+)
 from apportion.topics import IdPartition, Topic, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import (
     Assignment,
@@ -38,9 +39,10 @@ from apportion.wire.messages.consumer_group_describe import (
     Member,
     TopicPartitions,
 )
+from apportion.wire.messages.list_offsets import EARLIEST
 
 if TYPE_CHECKING:
-    from apportion.errors import Refused
+    from apportion.errors import Refused, Unanswerable
     from apportion.member.classic.described import DescribedAssignment
 
 ID, OTHER_ID = b"i" * 16, b"o" * 16
@@ -122,7 +124,7 @@ class PlannerHost:
         self.subscribed: tuple[str, ...] = ("t",)
         self.members: tuple[str, ...] = ()
         self.asked: list[Any] = []
-        self.obstacles: dict[int, Refused | NoResponse] = {}
+        self.obstacles: dict[int, Refused | Unanswerable] = {}
         self.drops_answers = drops_answers
 
     def sees(self, **fields: Any) -> None:
@@ -194,10 +196,9 @@ class PlannerHost:
             case EndMembership():
                 self.leaves += 1
                 return None
-            case LogStartOffsets(partitions):
-                return {partition: self.starts[partition] for partition in partitions}
-            case LogEndOffsets(partitions):
-                return {partition: self.ends[partition] for partition in partitions}
+            case ListOffsets(partitions, timestamp):
+                offsets = self.starts if timestamp == EARLIEST else self.ends
+                return {partition: offsets[partition] for partition in partitions}
             case DescribeAssignment():
                 return self.stood
             case ListMembers():
@@ -205,10 +206,6 @@ class PlannerHost:
             case Note():
                 return None
         raise AssertionError(ask)
-
-
-class NoResponse(Exception):
-    """The driver's own: no connection."""
 
 
 def make_planner(

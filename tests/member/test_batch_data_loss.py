@@ -5,32 +5,29 @@ from typing import Any
 
 import pytest
 
-from apportion.errors import Code, Refused
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import BatchOwnership
-from apportion.member.batch.plan import LATEST
-from apportion.member.batch.queries import (
+from apportion.member.batch.queries import NotReady, SubscribedTopics
+from apportion.member.batch.span import topic_id_text
+from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
     ExistingTopics,
     FetchCommitted,
-    LogEndOffsets,
-    LogStartOffsets,
-    NotReady,
+    ListOffsets,
     ReadMembership,
     ResolveTopicNames,
-    SubscribedTopics,
 )
-from apportion.member.batch.span import topic_id_text
 from apportion.topics import Topic, TopicIdPartition, Topics
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from tests.member.planner_host import (
     BEGUN,
     CLAIM,
     ID,
     OTHER_ID,
     P0,
-    NoResponse,
     PlannerHost,
     held,
     make_planner,
@@ -77,8 +74,8 @@ def test_without_fail_on_data_loss_a_recreated_topic_is_noted_and_read_from_star
         Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on"),
         SubscribedTopics(),
         FetchCommitted((new,), 1),
-        LogStartOffsets((new,)),
-        LogEndOffsets((new,)),
+        ListOffsets((new,), EARLIEST),
+        ListOffsets((new,), LATEST),
         CommitOffsets({new: 0}, 1, CLAIM),
     ]
 
@@ -93,8 +90,8 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(
     planner = make_planner(topics=("t", "u"), fail_on_data_loss=False)
     first = host.attempt(planner.plan_next(BEGUN, None))
     host.topics = host.topics.without("t")
-    host.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: NoResponse()}
-    with pytest.raises(NoResponse):
+    host.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: Unanswerable()}
+    with pytest.raises(Unanswerable):
         host.attempt(planner.plan_next(first, None))
     assert host.asked == [
         ReadMembership(),

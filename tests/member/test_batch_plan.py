@@ -8,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.member.batch.plan import (
-    EARLIEST,
-    LATEST,
     BatchPlan,
     Gap,
     LogBounds,
@@ -20,6 +18,7 @@ from apportion.member.batch.plan import (
 )
 from apportion.member.batch.span import EMPTY_SPAN, sorted_span
 from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 ID, OTHER_ID = b"i" * 16, b"o" * 16
 P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))

@@ -7,29 +7,30 @@ from typing import Any
 
 import pytest
 
-from apportion.errors import Code, Refused
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.membership import BatchOwnership, MembershipFailed
-from apportion.member.batch.plan import LATEST
 from apportion.member.batch.queries import (
-    AdoptAssignment,
-    CommitOffsets,
-    ExistingTopics,
-    FetchCommitted,
-    LogEndOffsets,
-    LogStartOffsets,
-    MembershipSnapshot,
     NotReady,
-    ReadMembership,
     ReadWriterReport,
-    ResolveTopicNames,
     SessionTimeout,
     StartMembership,
     SubscribedTopics,
 )
 from apportion.member.batch.sinks import NO_REPORT
 from apportion.member.membership import MembershipState
+from apportion.member.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    ExistingTopics,
+    FetchCommitted,
+    ListOffsets,
+    MembershipSnapshot,
+    ReadMembership,
+    ResolveTopicNames,
+)
 from apportion.topics import Topic, Topics
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from tests.member.planner_host import (
     ALL,
     BEGUN,
@@ -39,7 +40,6 @@ from tests.member.planner_host import (
     P1,
     P2,
     SESSION_MS,
-    NoResponse,
     PlannerHost,
     held,
     make_planner,
@@ -75,8 +75,8 @@ def test_the_first_plan_commits_its_start_before_the_span(host: PlannerHost) -> 
         AdoptAssignment(1, held(P0, P1)),
         SubscribedTopics(),
         FetchCommitted(ALL, 1),
-        LogStartOffsets((P0, P1)),
-        LogEndOffsets((P0, P1)),
+        ListOffsets((P0, P1), EARLIEST),
+        ListOffsets((P0, P1), LATEST),
         CommitOffsets({P0: 0, P1: 4}, 1, CLAIM),
     ]
     assert (planner.ownership, planner.planned_incarnation, planner.ends) == (
@@ -97,8 +97,8 @@ def test_a_kept_partition_goes_on_from_the_last_end_which_is_committed_first(
         ReadMembership(),
         CommitOffsets({P0: 10}, 1, CLAIM),
         ResolveTopicNames(held(P0)),
-        LogStartOffsets((P0,)),
-        LogEndOffsets((P0,)),
+        ListOffsets((P0,), EARLIEST),
+        ListOffsets((P0,), LATEST),
     ]
 
 
@@ -111,8 +111,8 @@ def test_a_life_is_known_by_its_number_however_large(host: PlannerHost) -> None:
         ReadMembership(),
         CommitOffsets({P0: 10}, large(), CLAIM),
         ResolveTopicNames(held(P0)),
-        LogStartOffsets((P0,)),
-        LogEndOffsets((P0,)),
+        ListOffsets((P0,), EARLIEST),
+        ListOffsets((P0,), LATEST),
     ]
 
 
@@ -123,8 +123,8 @@ def test_nothing_new_gives_the_very_span_and_commits_its_end_once(host: PlannerH
     assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0)),
-        LogStartOffsets((P0,)),
-        LogEndOffsets((P0,)),
+        ListOffsets((P0,), EARLIEST),
+        ListOffsets((P0,), LATEST),
     ]
 
 
@@ -147,8 +147,8 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(
         SubscribedTopics(),
         FetchCommitted(ALL, 1),
         CommitOffsets({P1: 10}, 1, CLAIM),  # the group never heard of it
-        LogStartOffsets(ALL),
-        LogEndOffsets(ALL),
+        ListOffsets(ALL, EARLIEST),
+        ListOffsets(ALL, LATEST),
     ]
 
 
@@ -164,8 +164,8 @@ def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(
         ResolveTopicNames(held(P0)),
         AdoptAssignment(1, held(P0)),
         ExistingTopics(("t",)),  # is what was lost still there?
-        LogStartOffsets((P0,)),
-        LogEndOffsets((P0,)),
+        ListOffsets((P0,), EARLIEST),
+        ListOffsets((P0,), LATEST),
     ]
     assert planner.ownership == BatchOwnership(1, {P0: None})
 
@@ -210,8 +210,8 @@ def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_agai
         ResolveTopicNames(held(P0, P1)),
         SubscribedTopics(),
         FetchCommitted(ALL, 1),
-        LogStartOffsets((P0, P1)),
-        LogEndOffsets((P0, P1)),
+        ListOffsets((P0, P1), EARLIEST),
+        ListOffsets((P0, P1), LATEST),
     ]
 
 
@@ -308,8 +308,8 @@ def test_after_a_lost_incarnation_a_batch_starts_anew_and_commits_no_old_offsets
         AdoptAssignment(2, held(P0, P1)),
         SubscribedTopics(),
         FetchCommitted(ALL, 2),
-        LogStartOffsets((P0, P1)),
-        LogEndOffsets((P0, P1)),
+        ListOffsets((P0, P1), EARLIEST),
+        ListOffsets((P0, P1), LATEST),
     ]
     assert (planner.ownership, planner.planned_incarnation) == (
         BatchOwnership(2, {P0: None, P1: None}),
@@ -344,8 +344,8 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
             ": is its name right?",
         ),
         ResolveTopicNames(()),
-        LogStartOffsets(()),
-        LogEndOffsets(()),
+        ListOffsets((), EARLIEST),
+        ListOffsets((), LATEST),
     ]
     host.topics = Topics([Topic("t", ID, 3)])
     host.sees(target=held(P0))
@@ -353,9 +353,9 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
 
 
 @pytest.mark.parametrize("drops_answers", [False, True])
-@pytest.mark.parametrize("obstacle", [NoResponse(), Refused(Code.NOT_COORDINATOR)])
+@pytest.mark.parametrize("obstacle", [Unanswerable(), Refused(Code.NOT_COORDINATOR)])
 def test_an_attempt_cut_off_at_any_question_leaves_all_for_the_next_one(
-    obstacle: Refused | NoResponse, drops_answers: bool
+    obstacle: Refused | Unanswerable, drops_answers: bool
 ) -> None:
     def taken_over(cut: int | None = None) -> tuple[Any, ...]:
         """A first batch, then one in which a partition goes and another comes; the second is cut

@@ -7,23 +7,19 @@ import pytest
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.batch.membership import AssignmentIncomplete
-from apportion.member.batch.plan import EARLIEST, StartingOffsets
+from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.queries import (
-    DescribeAssignment,
-    ExistingTopics,
-    NotReady,
-    ReadMembership,
-    ResolveTopicNames,
-)
+from apportion.member.batch.queries import DescribeAssignment, NotReady
 from apportion.member.classic.described import (
     DescribedAssignment,
     from_described_group,
     has_full_assignment,
     may_be_assigned,
 )
+from apportion.member.queries import ExistingTopics, ReadMembership, ResolveTopicNames
 from apportion.topics import IdPartition, Topic
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from apportion.wire.messages.list_offsets import EARLIEST
 from tests.member.planner_host import (
     ID,
     P0,

@@ -9,16 +9,9 @@ import pytest
 
 from apportion.machine import Note
 from apportion.member.batch.offsets import OffsetAndMetadata
-from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
+from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.queries import (
-    CommitOffsets,
-    EndMembership,
-    FetchCommitted,
-    LogStartOffsets,
-    StartMembership,
-    SubscribedTopics,
-)
+from apportion.member.batch.queries import EndMembership, StartMembership, SubscribedTopics
 from apportion.member.batch.sinks import (
     NO_REPORT,
     UNREAD_METADATA,
@@ -27,6 +20,8 @@ from apportion.member.batch.sinks import (
     metadata_of,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.queries import CommitOffsets, FetchCommitted, ListOffsets
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from tests.member.planner_host import ALL, CLAIM, P0, P1, P2, TABLE, PlannerHost, held, read
 
 OTHER = ("/lake/other",)
@@ -167,7 +162,7 @@ def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(
     question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
     host.report = MINE
     assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (3, 10)})
-    assert host.asked[2] == LogStartOffsets(ALL)
+    assert host.asked[2] == ListOffsets(ALL, EARLIEST)
     host.starts[P2] = 4
     later = process()
     question = host.attempt(later.plan_next(EMPTY_SPAN, None))

@@ -11,11 +11,9 @@ from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.offsets import OffsetAndMetadata
-from apportion.member.batch.plan import EARLIEST, StartingOffsets
+from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
-    CommitOffsets,
-    FetchCommitted,
     ListMembers,
     ReadWriterReport,
     StartMembership,
@@ -31,7 +29,9 @@ from apportion.member.batch.sinks import (
     sinks_of,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import EARLIEST
 from tests.member.planner_host import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, PlannerHost, held, read
 
 OTHERS = metadata_of(("/lake/other",))

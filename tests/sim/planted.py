@@ -34,6 +34,7 @@ from apportion.wire.records.groups import (
 )
 from tests.sim.bug import Planted
 from tests.sim.planted_classic import CLASSIC
+from tests.sim.planted_records import RECORDS
 
 claim = UnitOwners.claim  # as it is, whatever stands in its place
 
@@ -241,6 +242,7 @@ PLANTED = {
             ((heartbeat, "subscribed_units", all_wanted),),
         ),
         *CLASSIC,
+        *RECORDS,
     )
 }
 """Every bug that the simulator has to find, by name; docs/guards.md says what each does and which

@@ -64,19 +64,19 @@ def tells_the_epoch_before(verdict: HeartbeatResult, settings: GroupSettings) ->
 
 
 def commits_what_was_before(
-    who: reader.Reader, offsets: dict[TopicIdPartition, int], life: int
+    who: reader.Reader, offsets: dict[TopicIdPartition, int], *facts: Any
 ) -> Generator[Any, Any, Any]:
     return commit(
         who,
         {partition: max(0, at - who.rng.randint(0, 3)) for partition, at in offsets.items()},
-        life,
+        *facts,
     )
 
 
 def commits_what_is_to_come(
-    who: reader.Reader, offsets: dict[TopicIdPartition, int], life: int
+    who: reader.Reader, offsets: dict[TopicIdPartition, int], *facts: Any
 ) -> Generator[Any, Any, Any]:
-    return commit(who, {partition: at + 1 for partition, at in offsets.items()}, life)
+    return commit(who, {partition: at + 1 for partition, at in offsets.items()}, *facts)
 
 
 def wishes_change_in_the_silence(cluster: SimulatedCluster) -> None:
@@ -141,7 +141,7 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_tol
     assert broken is not None, broken
     assert (broken.law, broken.why) == (
         "durable",
-        "reader0.1 was told epoch 3, and now it is at 2.",
+        "worker1.1 was told epoch 4, and now it is at 2.",
     ), broken
 
 

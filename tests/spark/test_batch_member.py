@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import apportion.spark.retry_limits
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.member.assignors.interface import Given, TopicParts
 from apportion.member.assignors.serde import encode_assignment
 from apportion.member.assignors.strategy import strategy
@@ -17,6 +17,7 @@ from apportion.member.classic.generation import NO_GENERATION, Generation
 from apportion.member.classic.requests import ClassicSettings, join_request, sync_request
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.batch_member import BatchMember
+from apportion.topics import partitions_of
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 from tests.spark.batch_members import SHORT_SESSIONS, GroupProtocol, produce, span_where

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
@@ -17,7 +17,7 @@ from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark import handover
 from apportion.spark.batch_member import BatchMember
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicIdPartition, partitions_of
 from tests.spark.batch_members import (
     SHORT_SESSIONS,
     GroupProtocol,

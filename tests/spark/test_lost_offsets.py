@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import metadata_of
 from apportion.member.batch.span import EMPTY_SPAN, LostOffsets
@@ -23,7 +23,7 @@ from apportion.spark.batch_member import BatchMember
 from apportion.spark.delta import Writer
 from apportion.spark.options import SourceOptions
 from apportion.spark.query_introspection import SourceReading
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.delete_records import (
     DeleteRecordsPartition,

@@ -1,7 +1,8 @@
 import pytest
 
-from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
+from apportion.member.batch.plan import StartingOffsets
 from apportion.spark.options import OptionError, SourceOptions
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 GOOD = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "flights"}
 

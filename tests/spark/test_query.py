@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from apportion.client.cluster import partitions_of
 from apportion.spark import StatefulQuery, delta, guard
 from apportion.spark.source import NO_WRITER
+from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 from tests.spark.harness import Pipeline, until
 from tests.spark.queries import ended, source, spark, started

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.member.batch.span import sorted_span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.options import SourceOptions
@@ -21,7 +21,7 @@ from apportion.spark.slices import (
     read_task,
     split_into_tasks,
 )
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch
 
 PLACES = [TopicIdPartition("t", b"i" * 16, number) for number in range(6)]

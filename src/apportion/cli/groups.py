@@ -15,7 +15,7 @@ from rich.text import Text
 from apportion.cli.failures import NoSuchGroup, print_failure
 from apportion.cli.lines import folded, print_sentence, ranges
 from apportion.client.bootstrap import require_known_host
-from apportion.client.cluster import LATEST, Cluster
+from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.batch.offsets import OffsetAndMetadata
@@ -29,6 +29,7 @@ from apportion.wire.messages.consumer_group_describe import (
 )
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+from apportion.wire.messages.list_offsets import LATEST
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment
 from apportion.wire.records.consumer_serde import decode

@@ -6,12 +6,13 @@ For the command `apportion streams describe`.
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from apportion.client.cluster import LATEST, Cluster
+from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
 from apportion.member.batch.offsets import fetch_request, parse_fetch_response
 from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+from apportion.wire.messages.list_offsets import LATEST
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest
 
 DEAD = "Dead"

@@ -20,8 +20,6 @@ from apportion.member.batch.offsets import (
     fetch_request,
     parse_fetch_response,
 )
-from apportion.member.batch.plan import EARLIEST as EARLIEST
-from apportion.member.batch.plan import LATEST as LATEST
 from apportion.member.reactions import Reaction, reaction
 from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -222,13 +220,6 @@ class Cluster(PartitionLogs):
                 if config.name == name:
                     return None if config.value is None else str(config.value)
         return None
-
-
-def partitions_of(topic: Topic) -> tuple[TopicIdPartition, ...]:
-    """Return every partition of the topic, as a client names them."""
-    return tuple(
-        TopicIdPartition(topic.name, topic.id, number) for number in range(topic.partitions)
-    )
 
 
 def _raise_error(result: Any) -> None:

@@ -9,14 +9,14 @@ import socket
 from typing import Any
 
 from apportion import __version__
-from apportion.errors import Code, DecodeError, Refused
+from apportion.errors import Code, DecodeError, Refused, Unanswerable
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.table import APIS, decode_response, encode_request
 
 FRAME_LIMIT_BYTES = 1 << 30
 
 
-class Disconnected(ConnectionError):
+class Disconnected(ConnectionError, Unanswerable):
     """The broker cannot be reached, closed the connection, or did not answer in time.
 
     The text names the broker.

@@ -5,12 +5,13 @@ The leader's task assignor needs internal topics, the ends of changelogs and com
 
 from collections.abc import Iterable
 
-from apportion.client.cluster import LATEST, Cluster
+from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
 from apportion.member.membership import MetadataFetched, QueryAnswered, QueryCluster
 from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
 from apportion.streams.topology import InternalTopic
 from apportion.topics import TopicIdPartition, TopicPartition
+from apportion.wire.messages.list_offsets import LATEST
 
 BROKERS_DEFAULT = -1
 """The replication factor of internal topics, as Kafka Streams leaves it since 3.0."""

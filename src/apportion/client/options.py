@@ -7,7 +7,6 @@ same lines at run time.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
-from apportion.client.cluster import EARLIEST, LATEST
 from apportion.client.foreign_options import why_foreign_or_none
 from apportion.member.assignors.interface import Assignor
 from apportion.member.assignors.strategy import DEFAULT, strategy
@@ -22,6 +21,7 @@ from apportion.member.settings import (
 )
 from apportion.settings import MAX_INT32, Setting, declared, fault_or_none, nearest_or_none
 from apportion.topics import TopicPartition, is_topic_name
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 RESETS = {"earliest": EARLIEST, "latest": LATEST, "error": None}
 CONSUMER, CLASSIC = "group_protocol='consumer'", "group_protocol='classic'"

@@ -5,46 +5,33 @@ the last error: `Refused` with Kafka's code, or `Disconnected`. Thread-safe.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
 
 from apportion.client.connection import Disconnected
 from apportion.client.network_client import Leader, NetworkClient, RetryTimer
-from apportion.client.visible import visible
 from apportion.errors import Code, Refused
-from apportion.member.batch.plan import EARLIEST, LATEST
 from apportion.member.reactions import Reaction, reaction
-from apportion.topics import TopicIdPartition
-from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from apportion.member.records.fetches import (
+    FETCH_BYTES,
+    FetchPosition,
+    PartitionFetch,
+    fetch_request,
+    parse_fetch_response,
+)
+from apportion.topics import TopicIdPartition, by_topic
 from apportion.wire.messages.list_offsets import (
+    EARLIEST,
+    LATEST,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-FETCH_BYTES = 8 << 20
 LEAST_FETCH_BYTES = 64 << 10
 # Before the first response shows the real size: `fetch_range` asks for about as many bytes as its
 # range needs, and not for everything that follows the range.
 GUESSED_RECORD_BYTES = 256
 RANGE_FETCH_WAIT_MS = 500
-V = TypeVar("V")
-
-
-class Fetch(NamedTuple):
-    """One partition's part of a Fetch response.
-
-    batches: visible data; the first may begin below the requested position. next_offset: the
-    position to fetch next.
-    log_start, stable_end: the bounds of what can be read now.
-    code: OFFSET_OUT_OF_RANGE, or a retriable code (the position stays); NONE otherwise.
-    """
-
-    batches: tuple[memoryview, ...]
-    next_offset: int
-    log_start: int
-    stable_end: int
-    code: Code
 
 
 class PartitionLogs(NetworkClient):
@@ -101,16 +88,16 @@ class PartitionLogs(NetworkClient):
                 name=topic,
                 partitions=tuple(
                     ListOffsetsPartition(
-                        partition_index=partition.partition,
+                        partition_index=number,
                         # A leader of another epoch refuses the request instead of answering for a
                         # log that was truncated.
                         current_leader_epoch=leader.epoch,
                         timestamp=timestamp,
                     )
-                    for partition, leader in partitions
+                    for number, leader in partitions
                 ),
             )
-            for (topic, _), partitions in _by_topic(leaders).items()
+            for (topic, _), partitions in by_topic(leaders).items()
         )
         response = self.call(
             # read_committed: LATEST is the last stable offset then (KIP-98), beyond which no reader
@@ -182,12 +169,12 @@ class PartitionLogs(NetworkClient):
         *,
         max_wait_ms: int,
         max_bytes: int = FETCH_BYTES,
-    ) -> dict[TopicIdPartition, Fetch]:
+    ) -> dict[TopicIdPartition, PartitionFetch]:
         """Fetch records from these positions on; wait up to `max_wait_ms` while there are none.
 
         A partition whose leader did not answer is left out. For `Consumer.poll`.
         """
-        fetched: dict[TopicIdPartition, Fetch] = {}
+        fetched: dict[TopicIdPartition, PartitionFetch] = {}
 
         def send(node: int, leaders: dict[TopicIdPartition, Leader]) -> None:
             """Fetch from one leader the partitions that it leads, and add the results."""
@@ -202,7 +189,7 @@ class PartitionLogs(NetworkClient):
                 self._fetch(
                     node,
                     {
-                        partition: (positions[partition], each)
+                        partition: FetchPosition(positions[partition], each.epoch)
                         for partition, each in leaders.items()
                     },
                     wait_ms=wait_ms,
@@ -220,63 +207,29 @@ class PartitionLogs(NetworkClient):
     def _fetch(
         self,
         node: int,
-        positions: dict[TopicIdPartition, tuple[int, Leader]],
+        positions: dict[TopicIdPartition, FetchPosition],
         *,
         wait_ms: int,
         max_bytes: int,
         end: int | None = None,
-    ) -> dict[TopicIdPartition, Fetch]:
+    ) -> dict[TopicIdPartition, PartitionFetch]:
         """Send one Fetch request; batches that start at or after `end` are left out."""
-        topics = tuple(
-            FetchTopic(
-                topic=topic,
-                topic_id=topic_id,
-                partitions=tuple(
-                    FetchPartition(
-                        partition=partition.partition,
-                        current_leader_epoch=leader.epoch,
-                        fetch_offset=position,
-                        partition_max_bytes=max_bytes,
-                    )
-                    for partition, (position, leader) in partitions
-                ),
-            )
-            for (topic, topic_id), partitions in _by_topic(positions).items()
-        )
-        # min_bytes 1: answered as soon as there is anything; read_committed: with the aborted
-        # transactions.
-        request = FetchRequest(
-            max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=1, topics=topics
-        )
         # The broker may hold the response for wait_ms (fetch.max.wait.ms), so that comes on top of
         # the timeout.
-        response = self.call(request, node=node, timeout_ms=wait_ms + self.timeout_ms)
+        response = self.call(
+            fetch_request(positions, wait_ms, max_bytes),
+            node=node,
+            timeout_ms=wait_ms + self.timeout_ms,
+        )
         if response.error_code != Code.NONE:
             code = Code.of(response.error_code)
             raise Refused(code, f"fetch from broker {node}: {code.sentence}")
-        fetched: dict[TopicIdPartition, Fetch] = {}
-        for topic in response.responses:
-            for data in topic.partitions:
-                partition = next(
-                    each
-                    for each in positions
-                    if _is_named(each, topic.topic, topic.topic_id, data.partition_index)
-                )
-                fetched[partition] = self._to_fetch(partition, positions[partition][0], data, end)
+        fetched = parse_fetch_response(response, positions, end)
+        for partition, fetch in fetched.items():
+            # The caller decides about OFFSET_OUT_OF_RANGE: a consumer by auto.offset.reset.
+            if fetch.code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE):
+                self._retriable_or_raise("Fetch", fetch.code, partition)
         return fetched
-
-    def _to_fetch(
-        self, partition: TopicIdPartition, position: int, data: PartitionData, end: int | None
-    ) -> Fetch:
-        """Return one partition's part of a Fetch response; raise an error that no retry mends."""
-        code = Code.of(data.error_code)
-        # The caller decides about OFFSET_OUT_OF_RANGE: a consumer by auto.offset.reset.
-        if code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE):
-            self._retriable_or_raise("Fetch", code, partition)
-        seen = visible(data.records or b"", data.aborted_transactions or (), position, end)
-        return Fetch(
-            seen.batches, seen.next_offset, data.log_start_offset, data.last_stable_offset, code
-        )
 
     def fetch_range(
         self,
@@ -308,7 +261,7 @@ class PartitionLogs(NetworkClient):
                 leader = self.leader(partition)
                 fetch = self._fetch(
                     leader.node_id,
-                    {partition: (position, leader)},
+                    {partition: FetchPosition(position, leader.epoch)},
                     wait_ms=RANGE_FETCH_WAIT_MS,
                     max_bytes=fetch_bytes,
                     end=end,
@@ -378,20 +331,3 @@ class PartitionLogs(NetworkClient):
             if result.error_code == Code.NONE:
                 return int(result.base_offset)
             retry_timer.pause(self._retriable_or_raise("Produce", result.error_code, partition))
-
-
-def _is_named(partition: TopicIdPartition, topic: str, topic_id: bytes, number: int) -> bool:
-    """Return whether a response means this partition: Fetch names topics by id since version 13."""
-    return partition.partition == number and (
-        partition.topic == topic if topic else partition.topic_id == bytes(topic_id)
-    )
-
-
-def _by_topic(
-    values: Mapping[TopicIdPartition, V],
-) -> dict[tuple[str, bytes], list[tuple[TopicIdPartition, V]]]:
-    """Group values by their partition's topic, as requests are laid out."""
-    topics: dict[tuple[str, bytes], list[tuple[TopicIdPartition, V]]] = {}
-    for partition, value in values.items():
-        topics.setdefault((partition.topic, partition.topic_id), []).append((partition, value))
-    return topics

@@ -7,23 +7,28 @@ keeps their state.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 from uuid import uuid4
 
 from apportion.client.consumer import Consumer
-from apportion.client.fetcher import ConsumerRecord
 from apportion.client.streams_options import StreamsOptions, streams_options
-from apportion.errors import Refused
-from apportion.member.membership import MemberAssignment, ShutDownApplication, TaskOffsetSums, View
+from apportion.member.membership import ShutDownApplication, TaskOffsetSums
+from apportion.member.queries import MembershipSnapshot
+from apportion.member.records.fetch_buffer import ConsumerRecord
+from apportion.member.records.record_consumer import RecordConsumerSettings
+from apportion.member.records.streams_consumer import (
+    CallTaskListener,
+    ReportTaskOffsetSums,
+    StreamsRecordConsumer,
+)
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.settings import MAX_INT32, MAX_INT64
-from apportion.streams.metadata.model import RUNNING, TaskId
+from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
 from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
-from apportion.topics import TopicIdPartition, TopicPartition
+from apportion.topics import TopicPartition
 
 
 class TaskRecord(NamedTuple):
@@ -61,16 +66,6 @@ class StreamsConsumer(Consumer):
         self.topology = topology if isinstance(topology, Topology) else topology_of(topology)
         streams, consumer_options = streams_options(options)
         self._on_tasks: Callable[[TaskShare], object] | None = streams["on_tasks"]
-        # As of the last poll: the leader's assignment, the part of it whose partitions are adopted,
-        # and the tasks with which `on_tasks` was last called.
-        self._assigned_tasks = self._active_tasks = self._reported_tasks = TaskShare()
-        self._last_handled: tuple[TaskShare, MemberAssignment] = (self._assigned_tasks, ())
-        self._task_by_partition: dict[TopicPartition, TaskId] = {}
-        # `on_tasks` has returned with these, so their state is restored
-        self._running: tuple[TaskId, ...] = ()
-        self._revoked_tasks: list[TaskId] = []  # since the last call of `on_tasks`
-        self._has_unreported_change = False  # `on_tasks` is yet to be called
-        self._reported_sums: dict[TaskId, int] = {}
         self._streams = StreamsSettings(
             topology=self.topology,
             process_id=uuid4().bytes if streams["process_id"] is None else streams["process_id"],
@@ -99,15 +94,15 @@ class StreamsConsumer(Consumer):
     @property
     def tasks(self) -> TaskShare:
         """The tasks that this process runs: those of which it has adopted every partition."""
-        return self._active_tasks
+        return self._tasks.active_tasks
 
     def poll_tasks(self, timeout_ms: int = 1_000) -> list[TaskRecord]:
         """Return the next records with their tasks, as `poll` does."""
+        records = self.poll(timeout_ms)
+        task_of = self._tasks.task_by_partition
         return [
-            TaskRecord(
-                self._task_by_partition[TopicPartition(record.topic, record.partition)], record
-            )
-            for record in self.poll(timeout_ms)
+            TaskRecord(task_of[TopicPartition(record.topic, record.partition)], record)
+            for record in records
         ]
 
     def subscribe(self, topics: Iterable[str]) -> None:
@@ -136,8 +131,7 @@ class StreamsConsumer(Consumer):
                 raise ValueError(f"{task!r} is no task of this topology")
             if type(offset_sum) is not int or not 0 <= offset_sum <= MAX_INT64:
                 raise ValueError(f"of task {task}: {offset_sum!r} is no sum of offsets")
-        self._reported_sums = dict(offset_sums)
-        self._send_offset_sums()
+        self._run(self._tasks.report(offset_sums))
 
     def shut_down_application(self) -> None:
         """Ask every instance of the application to shut down (KIP-671).
@@ -158,120 +152,21 @@ class StreamsConsumer(Consumer):
             return False
         return task.subtopology in self.topology.subtopologies and 0 <= task.partition <= MAX_INT32
 
-    def _read_membership(self) -> View:
-        view, self._assigned_tasks = self._membership.snapshot()
-        return view
+    def _new_rule(self, settings: RecordConsumerSettings) -> StreamsRecordConsumer:
+        self._tasks = StreamsRecordConsumer(settings)
+        return self._tasks
 
-    def _resolve_partitions(self, target: MemberAssignment) -> Sequence[TopicIdPartition]:
-        return whole_tasks(super()._resolve_partitions(target), self._assigned_tasks)
+    def _read_membership(self) -> MembershipSnapshot:
+        view, tasks = self._membership.snapshot()
+        return super()._read_membership()._replace(view=view, tasks=tasks)
 
-    def _apply_assignment(self) -> None:
-        try:
-            super()._apply_assignment()
-        except Refused:
-            self._report_tasks()
-            raise
-        self._report_tasks()
-
-    def _drop_partitions(self, dropped: Iterable[TopicIdPartition]) -> None:
-        """Stop the tasks of these partitions, and report that to the group at once.
-
-        Before the revocation is acknowledged: from then on another process may run them.
-        """
-        partitions = {partition.topic_partition: partition for partition in dropped}
-        # First the positions: while the tasks are reported nothing of them may be delivered.
-        super()._drop_partitions(partitions.values())
-        kept = {
-            task: task_partitions
-            for task, task_partitions in self._active_tasks.active.items()
-            if not any(partition in partitions for partition in task_partitions)
-        }
-        self._revoked_tasks += [task for task in self._active_tasks.active if task not in kept]
-        self._active_tasks = replace(self._active_tasks, active=kept)
-        self._running = tuple(task for task in self._running if task in kept)
-        self._has_unreported_change = True
-        self._send_offset_sums()
-
-    def _report_tasks(self) -> None:
-        """Call `on_tasks` if tasks came or went, then report the running ones to the group.
-
-        The order must not change: the group may count a task as running only when `on_tasks` has
-        restored its state. A task that was revoked and came back is left out of a first call and is
-        in the second: another instance may have run it meanwhile.
-        """
-        if (
-            not self._has_unreported_change
-            and self._assigned_tasks is self._last_handled[0]
-            and self._adopted is self._last_handled[1]
-        ):
-            return
-        self._last_handled, self._has_unreported_change = (
-            (self._assigned_tasks, self._adopted),
-            True,
-        )
-        self._active_tasks = share = self._complete_tasks()
-        returned = [
-            task
-            for task in self._revoked_tasks
-            if task in share.active and task in self._reported_tasks.active
-        ]
-        if returned:
-            without = {task: each for task, each in share.active.items() if task not in returned}
-            self._call_on_tasks(replace(share, active=without))
-        self._call_on_tasks(share)
-        self._revoked_tasks, self._running, self._has_unreported_change = (
-            [],
-            tuple(share.active),
-            False,
-        )
-        self._send_offset_sums()
-
-    def _complete_tasks(self) -> TaskShare:
-        """Return the tasks, assigned or not revoked yet, whose partitions are all owned."""
-        owned = dict.fromkeys(self.assignment)
-        # Assigned tasks last: their partitions replace those of an older assignment.
-        active = {
-            task: partitions
-            for task, partitions in (
-                *self._active_tasks.active.items(),
-                *self._assigned_tasks.active.items(),
-            )
-            if all(partition in owned for partition in partitions)
-        }
-        self._task_by_partition = {
-            partition: task for task, partitions in active.items() for partition in partitions
-        }
-        return replace(self._assigned_tasks, active=active)
-
-    def _call_on_tasks(self, share: TaskShare) -> None:
-        """Call the application's `on_tasks` if the active or standby tasks have changed."""
-        before = self._reported_tasks
-        if self._on_tasks is not None and (before.active, before.standby) != (
-            share.active,
-            share.standby,
-        ):
-            self._on_tasks(share)
-        self._reported_tasks = share
-
-    def _send_offset_sums(self) -> None:
-        """Report the offset sums of the tasks to the assignor, for the next JoinGroup.
-
-        A running task has the sum RUNNING (-2): it is not behind.
-        """
-        self._membership.report(
-            TaskOffsetSums(
-                self._reported_sums | dict.fromkeys(self._running, RUNNING), self._incarnation
-            )
-        )
-
-
-def whole_tasks(
-    partitions: Iterable[TopicIdPartition], share: TaskShare
-) -> tuple[TopicIdPartition, ...]:
-    """Return those partitions whose active task is complete among `partitions`.
-
-    A task may also read a topic whose metadata this process has not seen yet: the task has to wait.
-    """
-    known = {partition.topic_partition: partition for partition in partitions}
-    complete = (task for task in share.active.values() if all(name in known for name in task))
-    return tuple(known[name] for task in complete for name in task)
+    def _answer(self, query: Any) -> Any:
+        match query:
+            case CallTaskListener(share):
+                if self._on_tasks is not None:
+                    self._on_tasks(share)
+            case ReportTaskOffsetSums(offset_sums, incarnation):
+                self._membership.report(TaskOffsetSums(offset_sums, incarnation))
+            case _:
+                return super()._answer(query)
+        return None

@@ -99,7 +99,7 @@ GROUP_DECIDES = ("group_protocol", "partition_assignment_strategy", "server_assi
 """Options of a Consumer on which the members of a Streams group agree by themselves."""
 
 
-class Rule(NamedTuple):
+class OptionRule(NamedTuple):
     """A check of one option beyond its declared type, bounds and choices.
 
     must: what the value must be, in words that follow "must".
@@ -122,25 +122,25 @@ def _are_tags(value: object) -> bool:
 
 
 RULES = {
-    "process_id": Rule(
+    "process_id": OptionRule(
         lambda value: value is None or (isinstance(value, bytes) and len(value) == 16),
         "be 16 bytes",
     ),
-    "application_server": Rule(_is_text, 'be "host:port"'),
-    "client_tags": Rule(
+    "application_server": OptionRule(_is_text, 'be "host:port"'),
+    "client_tags": OptionRule(
         lambda value: _are_tags(value) and len(value) <= MOST_TAGS,
         f"map at most {MOST_TAGS} names of at most {LONGEST_TAG_NAME} letters to texts of "
         f"at most {LONGEST_TAG}",
     ),
-    "upgrade_from": Rule(
+    "upgrade_from": OptionRule(
         lambda value: value is None or _is_text(value), 'name a release, such as "3.9"'
     ),
-    "release": Rule(_is_text, 'name a release, such as "4.3"'),
-    "rack_aware_assignment_tags": Rule(
+    "release": OptionRule(_is_text, 'name a release, such as "4.3"'),
+    "rack_aware_assignment_tags": OptionRule(
         lambda value: isinstance(value, list | tuple) and all(_is_text(name) for name in value),
         "be a list of names of tags",
     ),
-    "on_tasks": Rule(
+    "on_tasks": OptionRule(
         lambda value: value is None or callable(value), "be a function of a TaskShare"
     ),
 }

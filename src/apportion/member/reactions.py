@@ -56,6 +56,14 @@ CLASSIC = {  # of a member that has a generation
     Code.UNKNOWN_MEMBER_ID: Reaction.REJOIN_AS_NEW,
 }
 
+LOST_MEMBERSHIP = (
+    Code.UNKNOWN_MEMBER_ID,
+    Code.STALE_MEMBER_EPOCH,
+    Code.FENCED_MEMBER_EPOCH,
+    Code.ILLEGAL_GENERATION,
+    Code.REBALANCE_IN_PROGRESS,
+)
+
 REACTIONS: dict[str, dict[Code, Reaction]] = {
     "ConsumerGroupHeartbeat": {
         **COORDINATOR,
@@ -118,3 +126,11 @@ def reaction(api: str, code: int) -> Reaction:
     """
     rows = REACTIONS.get(api, COORDINATOR)
     return rows.get(Code.of(code), Reaction.RAISE)
+
+
+def is_lost_membership(code: Code) -> bool:
+    """Return whether the error says that the membership, or its generation, has ended.
+
+    For requests other than the member's own heartbeats: the member's next state shows what follows.
+    """
+    return code in LOST_MEMBERSHIP

@@ -1,17 +1,17 @@
 """The simulated cluster: broker, applications and their checker, and how they start and stop."""
 
-from apportion.member.batch.plan import EARLIEST
 from apportion.sim.actors.admin import OffsetMonitor, RecordProducer, TopicAdmin, topic_name
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.protocols import draw_protocols
-from apportion.sim.actors.reader import Reader
+from apportion.sim.actors.reader import MAX_POLL_RECORDS, Reader
 from apportion.sim.actors.sink import Sink
 from apportion.sim.actors.stray import Stray
 from apportion.sim.actors.worker import Worker, start_position
 from apportion.sim.checks.checker import InvariantChecker
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.network import DOWN, UP
+from apportion.wire.messages.list_offsets import EARLIEST
 
 
 class SimulatedCluster:
@@ -176,5 +176,7 @@ class SimulatedCluster:
             application.subscribe(tuple(self.names))
             if isinstance(application, Worker):
                 application.limit = None
+            if isinstance(application, Reader):
+                application.max_poll_records = MAX_POLL_RECORDS
             if not application.is_up:
                 self._start_if_current(application, application.incarnation)

@@ -4,7 +4,6 @@ import gc
 from collections.abc import Iterator
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.member.batch.plan import EARLIEST
 from apportion.member.membership import MembershipState
 from apportion.sim.actors.reader import Reader
 from apportion.sim.actors.sink import Sink
@@ -21,6 +20,7 @@ from apportion.sim.kernel.trace import Trace
 from apportion.store.disk import ROOT
 from apportion.store.memory_disk import MemoryDisk
 from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import EARLIEST
 
 SLICE_US = 500_000  # how often convergence is checked
 

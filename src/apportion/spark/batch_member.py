@@ -13,10 +13,10 @@ here.
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from uuid import uuid4
 
-from apportion.client.cluster import Cluster, partitions_of
+from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.client.network_client import RetryTimer
@@ -26,25 +26,15 @@ from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member.batch.membership import AssignmentIncomplete, MembershipFailed
 from apportion.member.batch.offsets import OffsetAndMetadata
-from apportion.member.batch.plan import EARLIEST, LATEST
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
-    AdoptAssignment,
-    CommitOffsets,
     DescribeAssignment,
     EndMembership,
-    ExistingTopics,
-    FetchCommitted,
     ListMembers,
-    LogEndOffsets,
-    LogStartOffsets,
-    MembershipSnapshot,
     NotReady,
     Query,
     QueryGenerator,
-    ReadMembership,
     ReadWriterReport,
-    ResolveTopicNames,
     SessionTimeout,
     StartMembership,
     SubscribedTopics,
@@ -52,7 +42,18 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
 from apportion.member.membership import View
+from apportion.member.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    ExistingTopics,
+    FetchCommitted,
+    ListOffsets,
+    MembershipSnapshot,
+    ReadMembership,
+    ResolveTopicNames,
+)
 from apportion.readable import readable
+from apportion.rules import run_rule
 from apportion.spark import handover, retry_limits
 from apportion.spark.group_description import (
     CALL_TIMEOUT_MS,
@@ -61,7 +62,8 @@ from apportion.spark.group_description import (
     subscribed_topics,
 )
 from apportion.spark.options import SourceOptions
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicIdPartition, partitions_of
+from apportion.wire.messages.list_offsets import LATEST
 
 # A new query waits this long for its first assignment: else Spark would begin with an empty batch.
 FIRST_ASSIGNMENT_WAIT_S = 3.0
@@ -206,23 +208,8 @@ class BatchMember:
         return dict(self.planner.ends)
 
     def _run(self, rule: QueryGenerator[T]) -> T:
-        """Run a rule to its end and return its result, answering each query that it yields.
-
-        An error of the cluster is raised inside the rule, which may handle it.
-        """
-        try:
-            query = next(rule)
-            while True:
-                try:
-                    answer = ANSWERS[type(query)](self, query)
-                except (Refused, Disconnected) as error:
-                    # Inside the rule, which knows what an error means at that step, such as a
-                    # deleted topic in a commit.
-                    query = rule.throw(error)
-                else:
-                    query = rule.send(answer)
-        except StopIteration as end:
-            return cast("T", end.value)
+        """Run a rule of the batch planner to its end, with this member's answers."""
+        return run_rule(rule, lambda query: ANSWERS[type(query)](self, query))
 
     def _read_writer_report(self, previous: Span) -> WriterReport:
         """Return the writers' report about the batch of this span."""
@@ -377,11 +364,8 @@ ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
     AdoptAssignment: BatchMember._adopt,
     FetchCommitted: BatchMember._fetch_committed,
     CommitOffsets: BatchMember._commit,
-    LogStartOffsets: lambda member, query: member.cluster.list_offsets(
-        query.partitions, EARLIEST, timeout_ms=CALL_TIMEOUT_MS
-    ),
-    LogEndOffsets: lambda member, query: member.cluster.list_offsets(
-        query.partitions, LATEST, timeout_ms=CALL_TIMEOUT_MS
+    ListOffsets: lambda member, query: member.cluster.list_offsets(
+        query.partitions, query.timestamp, timeout_ms=CALL_TIMEOUT_MS
     ),
     DescribeAssignment: lambda member, _query: describe_assignment(member.cluster, member.options),
     ListMembers: lambda member, _query: list_readers(member.cluster, member.options),

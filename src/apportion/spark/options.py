@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NoReturn, TypedDict
 
 from apportion.client.bootstrap import scheme_remedy_or_none
 from apportion.member.assignors.strategy import strategy
-from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
+from apportion.member.batch.plan import StartingOffsets
 from apportion.member.settings import (
     CLIENT_ID,
     GROUP_PROTOCOL,
@@ -23,6 +23,7 @@ from apportion.member.settings import (
     SESSION_TIMEOUT_MS,
 )
 from apportion.settings import Setting, declared, fault_or_none, nearest_or_none, whole_number
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 CLIENT_ID_PREFIX = "apportion-spark-"
 PLAINTEXT_ONLY = "only plain connections are supported yet"

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from apportion.client.cluster import EARLIEST, Cluster
+from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 from apportion.member.batch.offsets import OffsetAndMetadata
@@ -17,6 +17,7 @@ from apportion.member.batch.sinks import AnotherSink, sink_names, sinks_of
 from apportion.member.batch.span import LostOffsets
 from apportion.spark.query_introspection import SourceReading
 from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import EARLIEST
 
 CALL_TIMEOUT_MS = 5_000
 MAX_QUOTED_CHARS = 200  # how much of an offset's metadata an error shows

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from apportion.client.cluster import EARLIEST, Cluster
+from apportion.client.cluster import Cluster
 from apportion.columns.read import to_arrow
 from apportion.errors import Code, Refused
 from apportion.member.batch.span import Span
 from apportion.spark.options import SourceOptions
 from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import EARLIEST
 
 OFFSETS_A_TASK = 100_000
 # How long a task waits for a broker that cannot be reached: long enough for a restart. In local

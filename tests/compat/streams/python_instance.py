@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Producer
 
 import apportion
-from apportion.client.cluster import EARLIEST, LATEST, Cluster
+from apportion.client.cluster import Cluster
 from apportion.errors import Refused
 from apportion.member.streams.assignor import TaskShare
 from apportion.streams.metadata.model import TaskId
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import decode_batch
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from tests.compat.streams.application import Application

@@ -26,15 +26,10 @@ from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.queries import (
-    CommitOffsets,
     EndMembership,
-    FetchCommitted,
     ListMembers,
-    LogStartOffsets,
-    MembershipSnapshot,
     NotReady,
     QueryGenerator,
-    ReadMembership,
     SessionTimeout,
     StartMembership,
     SubscribedTopics,
@@ -54,7 +49,15 @@ from apportion.member.batch.sinks import (
     unclaimed_offsets,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span
+from apportion.member.queries import (
+    CommitOffsets,
+    FetchCommitted,
+    ListOffsets,
+    MembershipSnapshot,
+    ReadMembership,
+)
 from apportion.topics import Topic, TopicIdPartition
+from apportion.wire.messages.list_offsets import EARLIEST
 
 CLAIM_GRACE_MS = 5_000
 NO_ANSWER_COUNTS_FROM = 2
@@ -313,7 +316,9 @@ def offsets_skipping_records(
         for partition, offset in offsets.items()
         if previous.end_or_none(partition) != offset
     }
-    starts: dict[TopicIdPartition, int] = (yield LogStartOffsets(tuple(others))) if others else {}
+    starts: dict[TopicIdPartition, int] = (
+        (yield ListOffsets(tuple(others), EARLIEST)) if others else {}
+    )
     return {partition: offset for partition, offset in others.items() if offset > starts[partition]}
 
 

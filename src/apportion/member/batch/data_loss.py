@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 
 from apportion.machine import Note
 from apportion.member.batch.plan import BatchPlan
-from apportion.member.batch.queries import ExistingTopics, NotReady, QueryGenerator
+from apportion.member.batch.queries import NotReady, QueryGenerator
 from apportion.member.batch.span import Span, topic_id_text
+from apportion.member.queries import ExistingTopics
 from apportion.topics import TopicIdPartition, Topics
 
 

@@ -11,19 +11,21 @@ from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLossCheck, deleted_partitions
 from apportion.member.batch.queries import (
-    AdoptAssignment,
-    CommitOffsets,
     DescribeAssignment,
-    MembershipSnapshot,
     NotReady,
     QueryGenerator,
-    ReadMembership,
-    ResolveTopicNames,
     SessionTimeout,
     SubscribedTopics,
 )
 from apportion.member.classic.described import has_full_assignment
 from apportion.member.membership import MembershipState, View
+from apportion.member.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    MembershipSnapshot,
+    ReadMembership,
+    ResolveTopicNames,
+)
 from apportion.topics import Topic, TopicId, TopicIdPartition
 
 FULL_ASSIGNMENT_GRACE_MS = 5_000

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from apportion.errors import Code
 from apportion.member.batch.span import Span
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicIdPartition, by_topic
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -85,7 +85,7 @@ def commit_request(
                     for number, offset in partitions
                 ),
             )
-            for (topic, topic_id), partitions in _by_topic(offsets).items()
+            for (topic, topic_id), partitions in by_topic(dict(sorted(offsets.items()))).items()
         ),
     )
 
@@ -120,7 +120,7 @@ def fetch_request(
             topic_id=topic_id,
             partition_indexes=tuple(number for number, _ in partitions),
         )
-        for (topic, topic_id), partitions in _by_topic(dict.fromkeys(partitions)).items()
+        for (topic, topic_id), partitions in by_topic(dict.fromkeys(sorted(partitions))).items()
     )
     group = OffsetFetchRequestGroup(
         group_id=group_id,
@@ -192,13 +192,3 @@ def _value_of(
     if by_name is not None:
         return by_name
     return by_key.get((partition.topic_id, partition.partition), default)
-
-
-def _by_topic(values: Mapping[TopicIdPartition, V]) -> dict[tuple[str, bytes], list[tuple[int, V]]]:
-    """Return values by topic name and id, each with its partitions in ascending order."""
-    topics: dict[tuple[str, bytes], list[tuple[int, V]]] = {}
-    for partition in sorted(values):
-        topics.setdefault((partition.topic, partition.topic_id), []).append(
-            (partition.partition, values[partition])
-        )
-    return topics

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from apportion.member.batch.span import Span, sorted_span
 from apportion.topics import TopicIdPartition
-
-EARLIEST, LATEST = -2, -1
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 
 class LogBounds(NamedTuple):

@@ -33,13 +33,7 @@ from apportion.member.batch.data_loss import DataLossCheck
 from apportion.member.batch.membership import BatchMembership, BatchOwnership
 from apportion.member.batch.offsets import OffsetAndMetadata, due_commits
 from apportion.member.batch.plan import BatchPlan, LogBounds, PlanInput, StartingOffsets, plan_batch
-from apportion.member.batch.queries import (
-    CommitOffsets,
-    LogEndOffsets,
-    LogStartOffsets,
-    QueryGenerator,
-    ReadWriterReport,
-)
+from apportion.member.batch.queries import QueryGenerator, ReadWriterReport
 from apportion.member.batch.sinks import (
     UNREAD_METADATA,
     AnotherSink,
@@ -53,7 +47,9 @@ from apportion.member.batch.sinks import (
 )
 from apportion.member.batch.span import Span
 from apportion.member.membership import View
+from apportion.member.queries import CommitOffsets, ListOffsets
 from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 TopicIdPartitions = tuple[TopicIdPartition, ...]
 
@@ -239,8 +235,8 @@ class BatchPlanner:
         committed.update(
             (partition, offset) for partition, offset in rewinds.items() if partition in committed
         )
-        starts: dict[TopicIdPartition, int] = yield LogStartOffsets(owned)
-        self.ends = yield LogEndOffsets(owned)
+        starts: dict[TopicIdPartition, int] = yield ListOffsets(owned, EARLIEST)
+        self.ends = yield ListOffsets(owned, LATEST)
         inputs = PlanInput(
             checkpoint=self._checkpoint,
             logs={

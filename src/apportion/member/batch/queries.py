@@ -1,17 +1,24 @@
-"""Queries of `BatchPlanner` to its membership, to the cluster and to the query's writers.
+"""The queries of `BatchPlanner` to its membership, the cluster and the query's writers.
 
-Each query is a value. The planner is a generator that yields one and is sent the answer, or has an
-exception thrown in; the driver that answers is `spark.batch_member`, `sim.actors.worker` or a test.
+Those that it shares with other rules are in `member.queries`. The driver that answers is
+`spark.batch_member`, `sim.actors.worker` or a test.
 """
 
-from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 from apportion.machine import Note
 from apportion.member.batch.span import Span
-from apportion.member.membership import MemberAssignment, View
-from apportion.topics import TopicIdPartition
+from apportion.member.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    ExistingTopics,
+    FetchCommitted,
+    ListOffsets,
+    ReadMembership,
+    ResolveTopicNames,
+)
+from apportion.rules import Rule
 
 T = TypeVar("T")
 
@@ -38,11 +45,6 @@ class EndMembership:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadMembership:
-    """Read the member's present state. Answer: MembershipSnapshot; never fails."""
-
-
-@dataclass(frozen=True, slots=True)
 class SessionTimeout:
     """Read the session timeout in ms. Answer: int.
 
@@ -53,79 +55,6 @@ class SessionTimeout:
 @dataclass(frozen=True, slots=True)
 class SubscribedTopics:
     """Fetch metadata of the subscribed topics that exist. Answer: dict[str, Topic] by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExistingTopics:
-    """Fetch metadata of the named topics that exist. Answer: Topics."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ResolveTopicNames:
-    """Look up the topic names of an assignment's ids.
-
-    Answer: tuple[TopicIdPartition, ...] in order, without topics that the cluster does not know.
-    """
-
-    partitions: MemberAssignment
-
-
-@dataclass(frozen=True, slots=True)
-class AdoptAssignment:
-    """Report to the member that exactly `target` is in use from now on (`Adopted`).
-
-    Answer: View, after the member has taken the event.
-    """
-
-    incarnation: int
-    target: MemberAssignment
-
-
-@dataclass(frozen=True, slots=True)
-class FetchCommitted:
-    """Fetch the group's committed offsets.
-
-    incarnation: of the member that asks; 0 to ask without a member id. Answer:
-    dict[TopicIdPartition, OffsetAndMetadata].
-    """
-
-    partitions: tuple[TopicIdPartition, ...]
-    incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
-class CommitOffsets:
-    """Commit offsets to the group.
-
-    incarnation: of the member that commits; 0 to commit without a member id. Answer: None, once
-    they are stored.
-    """
-
-    offsets: Mapping[TopicIdPartition, int]
-    incarnation: int
-    metadata: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LogStartOffsets:
-    """Read the log start offsets; there may be no partitions.
-
-    Answer: dict[TopicIdPartition, int].
-    """
-
-    partitions: tuple[TopicIdPartition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LogEndOffsets:
-    """Read the last stable offsets; there may be no partitions.
-
-    Answer: dict[TopicIdPartition, int].
-    """
-
-    partitions: tuple[TopicIdPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +85,10 @@ Query = (
     | AdoptAssignment
     | FetchCommitted
     | CommitOffsets
-    | LogStartOffsets
-    | LogEndOffsets
+    | ListOffsets
     | DescribeAssignment
     | ListMembers
     | Note
 )
-QueryGenerator = Generator[Query, Any, T]
-"""A generator that yields queries and returns a T. `Note` is a log line; its answer is None."""
-
-
-class MembershipSnapshot(NamedTuple):
-    """A member's state, and the monotonic time at which it was read."""
-
-    view: View
-    read_at_ms: int
+QueryGenerator = Rule[T]
+"""A rule that yields these queries. `Note` is a log line; its answer is None."""

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, TypeVar
 from apportion.errors import Code, DecodeError, Refused, Unanswerable
 from apportion.member.assignors.checks import check_cooperative, check_given, partitions_of
 from apportion.member.assignors.interface import (
-    AssignmentQueries,
     Assignor,
     ClusterTopics,
     Given,
     Subscription,
 )
 from apportion.member.assignors.serde import decode_subscription, encode_assignment
+from apportion.rules import RunningRule
 from apportion.wire.messages.join_group import JoinGroupResponseMember
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 
@@ -83,28 +83,29 @@ class PendingAssignment:
     def __init__(
         self,
         assignor: Assignor,
-        queries: AssignmentQueries,
+        running: RunningRule[dict[str, Given]],
         members: Mapping[str, Subscription],
         checks: bool,
     ) -> None:
-        """Keep a leader's assignor that has asked the cluster.
-
-        checks: as in `assign_partitions`.
-        """
-        self.query: Any = None
         self._assignor = assignor
-        self._queries = queries
+        self._running = running
         self._members = members
         self._checks = checks
 
+    @property
+    def query(self) -> Any:
+        """The query that the assignor waits for."""
+        return self._running.query
+
     def resume(self, answer: Any, cluster: ClusterTopics) -> EncodedAssignments | None:
-        """Send the cluster's answer to the assignor's query (None at first).
+        """Send the cluster's answer to the assignor's query.
 
         Return the assignments for SyncGroup, or None if the assignor has another query.
 
         Raises Refused as `assign_partitions` does.
         """
-        return self._advance(lambda: self._queries.send(answer), cluster)
+        call_assignor(self._assignor, lambda: self._running.resume(answer))
+        return self.assignments(cluster)
 
     def fail(
         self, error: Unanswerable | Refused, cluster: ClusterTopics
@@ -113,21 +114,16 @@ class PendingAssignment:
 
         error: Unanswerable for now, Refused for good.
         """
-        return self._advance(lambda: self._queries.throw(error), cluster)
+        call_assignor(self._assignor, lambda: self._running.fail(error))
+        return self.assignments(cluster)
 
-    def _advance(
-        self, step: Callable[[], Any], cluster: ClusterTopics
-    ) -> EncodedAssignments | None:
-        """Run the assignor to its next query, or to its end, when its assignments are checked."""
-        try:
-            self.query = step()
-        except StopIteration as end:
-            return _check_and_encode(
-                self._assignor, cluster, self._members, end.value, checks=self._checks
-            )
-        except Exception as error:
-            raise assignor_failure(self._assignor, error) from error
-        return None
+    def assignments(self, cluster: ClusterTopics) -> EncodedAssignments | None:
+        """Return the checked assignments of an assignor that has ended; None before."""
+        if not self._running.is_finished:
+            return None
+        return _check_and_encode(
+            self._assignor, cluster, self._members, self._running.result, checks=self._checks
+        )
 
 
 def assign_partitions(
@@ -141,8 +137,9 @@ def assign_partitions(
     """
     answer = call_assignor(assignor, lambda: assignor.assign(cluster, members))
     if isinstance(answer, Generator):
-        pending = PendingAssignment(assignor, answer, members, checks)
-        return pending.resume(None, cluster) or pending
+        running = call_assignor(assignor, lambda: RunningRule(answer))
+        pending = PendingAssignment(assignor, running, members, checks)
+        return pending.assignments(cluster) or pending
     return _check_and_encode(assignor, cluster, members, answer, checks=checks)
 
 

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from apportion.errors import Code
+from apportion.errors import Code, Unanswerable
 from apportion.member.batch.offsets import fetch_request
 from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.requests import (
     CONSUMER_GROUP_DESCRIBE_VERSION,
     OFFSET_FETCH_VERSION,
-    NoAnswer,
     fetch_topics,
 )
 from apportion.sim.kernel.client import Client, SendRequest, Sleep
@@ -91,7 +90,7 @@ class TopicAdmin(Client):
                     yield from self._send_until_done(job)
                 else:
                     yield from self._add_partitions(*job)
-            except NoAnswer:
+            except Unanswerable:
                 continue
             self._jobs.pop(0)
 
@@ -154,7 +153,7 @@ class RecordProducer(Client):
                     topics = list((yield from fetch_topics(self, names)))
                 elif not (yield from self._write(topics)):
                     topics = []
-            except NoAnswer:
+            except Unanswerable:
                 topics = []
 
     def _write(self, topics: list[Topic]) -> Script:
@@ -198,7 +197,7 @@ class OffsetMonitor(Client):
             yield Sleep(self.rng.randint(1, self.simulation.scenario.duration_ms // MONITOR_ROUNDS))
             try:
                 topics = yield from fetch_topics(self, names)
-            except NoAnswer:
+            except Unanswerable:
                 continue
             partitions = [
                 TopicIdPartition(topic.name, topic.id, index)

@@ -7,7 +7,7 @@ sockets.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from apportion.errors import Code, Refused
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.batch.offsets import (
     NO_MEMBER,
     Membership,
@@ -59,10 +59,6 @@ class Clocked(Protocol):
         ...
 
 
-class NoAnswer(Exception):
-    """No answer came in time."""
-
-
 def send_until_accepted(
     process: Clocked,
     api: str,
@@ -75,7 +71,7 @@ def send_until_accepted(
 
     Accepted is an answer with the error code NONE.
     read: returns the error code of an answer, and its value. `member.reactions` says which codes
-    are retried. Raises Refused for any other code, or NoAnswer at `until_ms` of the process's
+    are retried. Raises Refused for any other code, or Unanswerable at `until_ms` of the process's
     clock.
     """
     while True:
@@ -84,7 +80,7 @@ def send_until_accepted(
         # Lost on the way there or back: every request of these scripts may be sent twice without
         # harm.
         if answer is None:
-            failure = NoAnswer(api)
+            failure = Unanswerable(api)
         else:
             code, value = read(answer)
             if code is Code.NONE:

@@ -9,35 +9,38 @@ one.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from apportion.errors import Refused
+from apportion.errors import Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.batch import queries as rule
-from apportion.member.batch.plan import EARLIEST, LATEST, StartingOffsets
+from apportion.member import queries
+from apportion.member.batch import queries as batch_queries
+from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.queries import MembershipSnapshot, NotReady, QueryGenerator
+from apportion.member.batch.queries import NotReady, QueryGenerator
 from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
 from apportion.member.classic.described import from_described_group
 from apportion.member.membership import Adopted, Polled
+from apportion.member.queries import MembershipSnapshot
+from apportion.rules import rule_script
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.members import has_new_target
 from apportion.sim.actors.requests import (
     DEAD,
     AwaitMember,
-    NoAnswer,
     commit,
     committed_with_metadata,
     describe_classic_group,
     describe_consumer_group,
-    fetch_topics,
     list_offsets,
 )
 from apportion.sim.actors.sink import Sink
+from apportion.sim.actors.topic_cache import TopicCache
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario
-from apportion.topics import TopicIdPartition, Topics
+from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 IDLE_MS = 1_000
 RETRY_MS = 500
@@ -82,7 +85,7 @@ class Worker(Application):
             self._checkpoints += 1
             self.checkpoint = Checkpoint(f"{self.name}/{self._checkpoints}")
         checkpoint = self.checkpoint
-        self._known = Topics()
+        self._topics_known = TopicCache(self)
         self.batches = BatchPlanner(
             self.topics,
             checkpoint=checkpoint.name,
@@ -99,7 +102,7 @@ class Worker(Application):
             previous = checkpoint.done
             try:
                 following = yield from self._run_rule(self.batches.plan_next(previous, self.limit))
-            except (NotReady, Refused, NoAnswer):
+            except (NotReady, Refused, Unanswerable):
                 yield Sleep(RETRY_MS)
                 continue
             self.set_in_use(*self.batches.ownership)
@@ -167,48 +170,10 @@ class Worker(Application):
 
     def _run_rule(self, generator: QueryGenerator[Any]) -> Script:
         """Run a part of the batch planner, answer each query it yields, and return its result."""
-        try:
-            query = next(generator)
-            while True:
-                try:
-                    answer = yield from ANSWERS[type(query)](self, query)
-                except (Refused, NoAnswer) as error:
-                    query = generator.throw(error)
-                else:
-                    query = generator.send(answer)
-        except StopIteration as result:
-            return result.value
-
-    def _name_partitions(self, query: rule.ResolveTopicNames) -> Script:
-        """Return a member's partitions with topic names, without those of deleted topics."""
-        unknown = tuple(
-            dict.fromkeys(
-                partition.topic_id
-                for partition in query.partitions
-                if self._known.with_id(partition.topic_id) is None
-            )
-        )
-        if unknown:
-            self._remember((yield from fetch_topics(self, unknown)))
-        topics = (
-            (self._known.with_id(partition.topic_id), partition.partition)
-            for partition in query.partitions
-        )
-        return tuple(
-            sorted(
-                TopicIdPartition(topic.name, topic.id, number)
-                for topic, number in topics
-                if topic is not None
-            )
-        )
-
-    def _fetch_topics(self, names: tuple[str, ...]) -> Script:
-        topics = yield from fetch_topics(self, names)
-        self._remember(topics)
-        return topics
+        return rule_script(generator, lambda query: ANSWERS[type(query)](self, query))
 
     def _fetch_subscribed(self) -> Script:
-        topics = yield from self._fetch_topics(self.topics)
+        topics = yield from self._topics_known.fetch(self.topics)
         return {topic.name: topic for topic in topics}
 
     def _describe_share(self) -> Script:
@@ -227,11 +192,7 @@ class Worker(Application):
         self.simulation.write_trace(self.name, note.text)
         return immediately(None)
 
-    def _remember(self, topics: Topics) -> None:
-        for topic in topics:
-            self._known = self._known.adding(topic)
-
-    def _adopt(self, query: rule.AdoptAssignment) -> Script:
+    def _adopt(self, query: queries.AdoptAssignment) -> Script:
         """Stop using revoked partitions, then report to the member that they are released.
 
         In the other order another member could be assigned a partition that is still in use.
@@ -253,30 +214,33 @@ def immediately(answer: Any) -> Script:
 
 
 ANSWERS: dict[type, Callable[[Worker, Any], Script]] = {
-    rule.ReadWriterReport: lambda worker, _query: immediately(worker.checkpoint.announced),
-    rule.StartMembership: lambda worker, _query: worker.join_group(),
+    batch_queries.ReadWriterReport: lambda worker, _query: immediately(worker.checkpoint.announced),
+    batch_queries.StartMembership: lambda worker, _query: worker.join_group(),
     # No query of the simulation takes over a group that existed before.
-    rule.EndMembership: lambda _worker, _query: immediately(None),
-    rule.ReadMembership: lambda worker, _query: immediately(
+    batch_queries.EndMembership: lambda _worker, _query: immediately(None),
+    queries.ReadMembership: lambda worker, _query: immediately(
         MembershipSnapshot(worker.member.view(), worker.now().mono_ms)
     ),
-    rule.SessionTimeout: lambda worker, _query: immediately(worker.simulation.scenario.session_ms),
-    rule.SubscribedTopics: lambda worker, _query: worker._fetch_subscribed(),
-    rule.ExistingTopics: lambda worker, query: worker._fetch_topics(query.names),
-    rule.ResolveTopicNames: lambda worker, query: worker._name_partitions(query),
-    rule.AdoptAssignment: lambda worker, query: worker._adopt(query),
-    rule.FetchCommitted: lambda worker, query: committed_with_metadata(
+    batch_queries.SessionTimeout: lambda worker, _query: immediately(
+        worker.simulation.scenario.session_ms
+    ),
+    batch_queries.SubscribedTopics: lambda worker, _query: worker._fetch_subscribed(),
+    queries.ExistingTopics: lambda worker, query: worker._topics_known.fetch(query.names),
+    queries.ResolveTopicNames: lambda worker, query: worker._topics_known.resolve(query.partitions),
+    queries.AdoptAssignment: lambda worker, query: worker._adopt(query),
+    queries.FetchCommitted: lambda worker, query: committed_with_metadata(
         worker, query.partitions, query.incarnation
     ),
-    rule.CommitOffsets: lambda worker, query: commit(
+    queries.CommitOffsets: lambda worker, query: commit(
         worker, query.offsets, query.incarnation, query.metadata
     ),
-    rule.LogStartOffsets: lambda worker, query: list_offsets(worker, query.partitions, EARLIEST),
-    rule.LogEndOffsets: lambda worker, query: list_offsets(worker, query.partitions, LATEST),
-    rule.DescribeAssignment: lambda worker, _query: worker._describe_share(),
+    queries.ListOffsets: lambda worker, query: list_offsets(
+        worker, query.partitions, query.timestamp
+    ),
+    batch_queries.DescribeAssignment: lambda worker, _query: worker._describe_share(),
     # The planner looks for members with another sink before it joins; workers join at their start,
     # and all have one sink.
-    rule.ListMembers: lambda _worker, _query: immediately(()),
+    batch_queries.ListMembers: lambda _worker, _query: immediately(()),
     Note: lambda worker, query: worker._trace_note(query),
 }
 """How the simulation answers each query of `BatchPlanner`.

@@ -16,18 +16,20 @@ from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.machine import Arrived, Reply, Ticket
+from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.sink import Sink
 from apportion.sim.checks.classic_laws import ClassicGroupChecker, parked_tickets
 from apportion.sim.checks.consumer_groups import ConsumerGroupChecker
 from apportion.sim.checks.counters import RunCounters
+from apportion.sim.checks.delivery_laws import DeliveryChecker
 from apportion.sim.checks.member_snapshot import restarts_classic_session
 from apportion.sim.checks.offset_laws import OffsetChecker
 from apportion.sim.checks.replay import ReplayChecker
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
-from apportion.topics import Topics
+from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.heartbeat import HeartbeatResponse
@@ -53,6 +55,7 @@ class InvariantChecker:
         self.shard_rebuilds = 0
         self.counters = RunCounters(simulation)
         self.offsets = OffsetChecker(sinks)
+        self.deliveries = DeliveryChecker()
         self.classic_groups = ClassicGroupChecker(simulation)
         self.consumer_groups = ConsumerGroupChecker(simulation.scenario, self.owners)
         self._broker: BrokerProcess | None = None
@@ -161,7 +164,8 @@ class InvariantChecker:
             self.consumer_groups.check_in_use(group, owner, self._topics())
 
     def ownership_changed(self, owner: PartitionOwner) -> None:
-        """Check that no other application may use the partitions that this one uses now."""
+        """Check that no other owner may use the partitions that this one uses now."""
+        self.deliveries.ownership_changed(owner)
         self.consumer_groups.in_use_changed(owner, self._mono_ms())
         self.counters.ownership_changed(owner.group, self.owners.values())
         group = self._group_or_none(owner.group)
@@ -169,6 +173,24 @@ class InvariantChecker:
             self.classic_groups.check_exclusive_use(group, self.owners.values())
         elif group is not None:
             self.consumer_groups.check_in_use(group, owner, self._topics())
+
+    def records_delivered(self, owner: PartitionOwner, records: Iterable[ConsumerRecord]) -> None:
+        """Check the records that a plain consumer hands to its application."""
+        self.deliveries.records_delivered(owner, records)
+
+    def request_failed(self, owner: PartitionOwner) -> None:
+        """Note a failure of a plain consumer, after which records may be delivered again."""
+        self.deliveries.request_failed(owner)
+
+    def commit_sent(self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]) -> None:
+        """Check the positions that a plain consumer commits."""
+        self.deliveries.commit_sent(owner, offsets)
+
+    def commit_acknowledged(
+        self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]
+    ) -> None:
+        """Note that the commit of a plain consumer has succeeded."""
+        self.deliveries.commit_acknowledged(owner, offsets)
 
     # groups
 

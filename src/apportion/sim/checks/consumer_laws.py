@@ -276,6 +276,19 @@ WATCHED_LAWS: dict[str, str] = {
     "all-is-read": (
         "at the end, the plain consumers have committed the end of every log, and nothing beyond it"
     ),
+    "delivered-by-owner": "a plain consumer delivers only records of partitions that it uses",
+    "delivered-in-order": (
+        "while a plain consumer uses a partition, it delivers each record once, in order"
+    ),
+    "none-skipped": "no plain consumer begins beyond what its group has delivered of a partition",
+    "goes-on-at-commit": "no plain consumer begins before an offset that was committed",
+    "commit-is-delivered": (
+        "a plain consumer commits positions of partitions that it uses, and none undelivered"
+    ),
+    "released-with-commit": (
+        "unless a request failed, a plain consumer that gives up a partition has committed its "
+        "position"
+    ),
     "spans-continue": "a query never goes back before the end of its own last batch",
     "replay-equals-live": (
         "the state replayed from the log equals the saved state of the running coordinator"

@@ -5,13 +5,14 @@ random choice comes from a stream that the seed and a purpose name, so that a co
 more often does not change what others draw. Therefore one seed is one history, on any machine.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from hashlib import blake2b
 from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
 from apportion.machine import Instant
+from apportion.rules import Rule, RunningRule
 from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.kernel.trace import Trace, TraceLine
 
@@ -236,7 +237,7 @@ class Timer:
             self._callback()
 
 
-Script = Generator[Any, Any, Any]
+Script = Rule[Any]
 """The work of a process as a generator that yields effects: a request, a sleep."""
 
 
@@ -247,36 +248,35 @@ class ScriptRunner:
     an earlier turn is ignored, so a timeout and a late answer cannot both resume the script.
     """
 
-    __slots__ = ("_perform", "_script", "_turn")
+    __slots__ = ("_is_cancelled", "_perform", "_running", "_script", "_turn")
 
     def __init__(self, script: Script, perform: Callable[["ScriptRunner", Any, int], None]) -> None:
-        self._script: Script | None = script
+        self._script = script
+        self._running: RunningRule[Any] | None = None
         self._perform = perform
         self._turn = 0
+        self._is_cancelled = False
 
     @property
     def is_finished(self) -> bool:
         """Return whether the script has ended or was cancelled."""
-        return self._script is None
+        return self._is_cancelled or (self._running is not None and self._running.is_finished)
 
     def resume(self, turn: int, answer: Any = None) -> None:
         """Send the result of that turn's effect to the script; ignore it if the turn is over."""
-        if turn == self._turn and self._script is not None:
-            self._next(self._script.send, answer)
+        if turn != self._turn or self.is_finished:
+            return
+        # Before the effect starts, which may resume the script at once.
+        self._turn += 1
+        if self._running is None:
+            self._running = RunningRule(self._script)
+        else:
+            self._running.resume(answer)
+        if not self._running.is_finished:
+            self._perform(self, self._running.query, self._turn)
 
     def cancel(self) -> None:
         """Close the script where it is."""
-        script, self._script = self._script, None
-        if script is not None:
-            script.close()
-
-    def _next(self, step: Callable[[Any], Any], value: Any) -> None:
-        """Run the script to its next effect and start that; note the end of the script."""
-        # Before the effect starts, which may resume the script at once.
-        self._turn += 1
-        try:
-            effect = step(value)
-        except StopIteration:
-            self._script = None
-            return
-        self._perform(self, effect, self._turn)
+        if not self._is_cancelled:
+            self._is_cancelled = True
+            self._script.close()

@@ -4,11 +4,12 @@ Actors know this interface only. The checker of invariants (`apportion.sim.check
 implements it, so imports go one way: kernel, actors, checks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Code
 from apportion.machine import Reply
+from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.topics import TopicIdPartition
 
 
@@ -88,4 +89,22 @@ class Observer(Protocol):
 
     def ownership_changed(self, owner: PartitionOwner) -> None:
         """Note that the owner's application uses other partitions than before."""
+        ...
+
+    def records_delivered(self, owner: PartitionOwner, records: Iterable[ConsumerRecord]) -> None:
+        """Note that the owner's application was handed these records."""
+        ...
+
+    def request_failed(self, owner: PartitionOwner) -> None:
+        """Note that a request of the owner's application was refused, or had no answer."""
+        ...
+
+    def commit_sent(self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]) -> None:
+        """Note that the owner is about to commit these offsets."""
+        ...
+
+    def commit_acknowledged(
+        self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]
+    ) -> None:
+        """Note that the coordinator has acknowledged the owner's commit."""
         ...

@@ -4,8 +4,7 @@ The leader asks them before it assigns tasks. `client.leader_queries` does the s
 Each function returns the event for the member.
 """
 
-from apportion.errors import Refused
-from apportion.member.batch.plan import LATEST
+from apportion.errors import Refused, Unanswerable
 from apportion.member.membership import (
     MetadataFetched,
     QueryAnswered,
@@ -13,7 +12,7 @@ from apportion.member.membership import (
     TopicDescription,
     Unanswered,
 )
-from apportion.sim.actors.requests import Clocked, NoAnswer, fetch_topics, list_offsets
+from apportion.sim.actors.requests import Clocked, fetch_topics, list_offsets
 from apportion.sim.kernel.client import SendRequest, Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.streams.queries import CreateInternalTopics, ListEndOffsets
@@ -24,6 +23,7 @@ from apportion.wire.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from apportion.wire.messages.list_offsets import LATEST
 
 CREATE_TOPICS_VERSION = 7
 CREATE_TOPICS_TIMEOUT_MS = 10_000
@@ -46,15 +46,14 @@ def answer_query(process: Clocked, action: QueryCluster) -> Script:
         ends = yield from list_offsets(process, partitions.values(), LATEST)
         offsets = {partition: ends[with_id] for partition, with_id in partitions.items()}
         return QueryAnswered(action.request_id, offsets)
-    except (Refused, NoAnswer) as problem:
+    except (Refused, Unanswerable) as problem:
         return Unanswered(action.request_id, str(problem))
 
 
 def _create_topics(process: Clocked, topics: tuple[InternalTopic, ...]) -> Script:
     """Create the Streams leader's internal topics that do not exist.
 
-    Return the descriptions of all of them.
-    Raises NoAnswer if they do not all exist after CREATE_TOPICS_TIMEOUT_MS.
+    Raises Unanswerable if they do not all exist after CREATE_TOPICS_TIMEOUT_MS.
     """
     creatable = tuple(
         CreatableTopic(
@@ -75,7 +74,7 @@ def _create_topics(process: Clocked, topics: tuple[InternalTopic, ...]) -> Scrip
     # or the answer may be lost, so Metadata alone says what exists.
     while any(existing.named(name) is None for name in names):
         if process.mono_ms() >= until_ms:
-            raise NoAnswer("CreateTopics")
+            raise Unanswerable("CreateTopics")
         missing = tuple(topic for topic in creatable if existing.named(topic.name) is None)
         yield SendRequest(CreateTopicsRequest(topics=missing), CREATE_TOPICS_VERSION)
         yield Sleep(RETRY_MS)

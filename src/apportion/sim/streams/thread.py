@@ -8,8 +8,7 @@ so the group waits for its session to end.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from apportion.errors import Code, Refused
-from apportion.member.batch.plan import LATEST
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.membership import (
     Adopted,
     Polled,
@@ -22,7 +21,7 @@ from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.machine import StreamsMember
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.members import classic_settings, has_new_target
-from apportion.sim.actors.requests import AwaitMember, NoAnswer, fetch_topics, list_offsets
+from apportion.sim.actors.requests import AwaitMember, fetch_topics, list_offsets
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, SendRequest, Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
@@ -42,6 +41,7 @@ from apportion.streams.metadata.probing import NEWER_VERSION_REASON
 from apportion.streams.metadata.releases import Release
 from apportion.topics import TopicId, TopicIdPartition
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.messages.list_offsets import LATEST
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class StreamThread(Application):
             self.step_member(Polled())
             try:
                 yield from self._poll()
-            except (Refused, NoAnswer):
+            except (Refused, Unanswerable):
                 yield Sleep(200)
             yield AwaitMember(self.work_ms(WORK_INTERVAL_MS), has_new_target)
 

@@ -2,6 +2,9 @@
 
 from apportion.wire.fields import array, int8, int16, int32, int64, message, string
 
+EARLIEST, LATEST = -2, -1
+"""Timestamps that stand for the log start offset, and for the end."""
+
 
 @message()
 class ListOffsetsPartition:

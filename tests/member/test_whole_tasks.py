@@ -1,6 +1,6 @@
 """A task is taken up whole or not at all."""
 
-from apportion.client.streams import whole_tasks
+from apportion.member.records.streams_consumer import whole_tasks
 from apportion.member.streams.assignor import TaskShare
 from apportion.streams.metadata.model import TaskId
 from apportion.topics import TopicIdPartition, TopicPartition

@@ -1,0 +1,1 @@
+"""The rule of members that read record by record: `Consumer` and `StreamsConsumer`."""

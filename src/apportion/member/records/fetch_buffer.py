@@ -1,0 +1,112 @@
+"""The records that a consumer has fetched, and its position in each partition.
+
+The position of a partition is the offset after its last delivered record, so a record counts as
+delivered when `take` returns it. Batches are decoded one at a time, when their records are taken.
+The buffer knows no group and no network: `RecordConsumer` says which partitions are owned, where
+they start, and what was fetched.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from apportion.member.records.fetches import PartitionFetch
+from apportion.topics import TopicIdPartition
+from apportion.wire.batch import Headers, decode_batch, read_header
+
+
+class ConsumerRecord(NamedTuple):
+    """One record. `timestamp_ms` is the producer's, or the broker's for LogAppendTime topics."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+class FetchBuffer:
+    """Positions of one consumer's partitions, and the records that were fetched but not delivered.
+
+    positions: each owned partition -> the offset of the next record to deliver.
+    """
+
+    def __init__(self) -> None:
+        """Own no partition yet."""
+        self.positions: dict[TopicIdPartition, int] = {}
+        self._batches: deque[tuple[TopicIdPartition, memoryview]] = deque()
+        self._records: deque[ConsumerRecord] = deque()
+        # One partition at a time, so that `drop` can discard decoded records without looking at
+        # each.
+        self._records_of: TopicIdPartition | None = None  # the partition of all of `_records`
+        self._rotation = 0
+
+    def add(self, partition: TopicIdPartition, fetch: PartitionFetch) -> None:
+        """Queue the batches that a Fetch response has of one partition.
+
+        Its position moves when `take` delivers their records. What was fetched of a partition that
+        has been dropped meanwhile is not queued.
+        """
+        position = self.positions.get(partition)
+        if position is None:
+            return
+        if fetch.batches:
+            self._batches.extend((partition, batch) for batch in fetch.batches)
+        # Nothing but control batches and aborted records came: without this step they would be
+        # fetched for ever.
+        elif fetch.next_offset > position:
+            self.positions[partition] = fetch.next_offset
+
+    def take(self, limit: int) -> list[ConsumerRecord]:
+        """Return the consumer's next records, at most `limit`; the positions move behind them."""
+        taken: list[ConsumerRecord] = []
+        while len(taken) < limit and (self._records or self._decode_next_batch()):
+            assert self._records_of is not None
+            record = self._records.popleft()
+            # offset + 1 and not the next record's: compaction leaves holes, and Kafka commits the
+            # offset after the last one read.
+            self.positions[self._records_of] = record.offset + 1
+            taken.append(record)
+        return taken
+
+    def drop(self, partitions: Iterable[TopicIdPartition]) -> None:
+        """Forget the positions, batches and records of partitions that were revoked or lost."""
+        dropped = dict.fromkeys(partitions)
+        # Batches too: records of a revoked partition that were delivered later would be delivered
+        # twice in the group.
+        self._batches = deque(entry for entry in self._batches if entry[0] not in dropped)
+        if self._records_of in dropped:
+            self._records.clear()
+        for partition in dropped:
+            self.positions.pop(partition, None)
+
+    def rotated_positions(self) -> dict[TopicIdPartition, int]:
+        """Return the positions for the next Fetch request, with another partition first each time.
+
+        Brokers fill a Fetch response in the request's order up to its size, so a fixed order would
+        starve the last partitions.
+        """
+        self._rotation += 1
+        order = sorted(self.positions)
+        first = self._rotation % len(order)
+        return {partition: self.positions[partition] for partition in order[first:] + order[:first]}
+
+    def _decode_next_batch(self) -> bool:
+        """Decode the consumer's next batch with records; return False if there is none."""
+        while self._batches:
+            partition, batch = self._batches.popleft()
+            position = self.positions[partition]
+            # Batches are fetched whole: the first records of one may lie below the position.
+            records = [record for record in decode_batch(batch) if record.offset >= position]
+            self._records.extend(
+                ConsumerRecord(partition.topic, partition.partition, *record) for record in records
+            )
+            if records:
+                self._records_of = partition
+                return True
+            # Compaction has removed every record; without this step the batch would be fetched for
+            # ever.
+            self.positions[partition] = max(position, read_header(batch).last_offset + 1)
+        return False

@@ -1,0 +1,232 @@
+"""The rule of members that read record by record, query by query.
+
+The same rule runs in the simulator (tests/sim) and in `apportion.Consumer` (tests/client).
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from apportion.errors import Code, Refused, Unanswerable
+from apportion.machine import Note
+from apportion.member.batch.offsets import OffsetAndMetadata
+from apportion.member.batch.sinks import AnotherSink, metadata_of
+from apportion.member.membership import Failed, MembershipState
+from apportion.member.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    FetchCommitted,
+    ListOffsets,
+    MembershipSnapshot,
+)
+from apportion.member.records.fetches import PartitionFetch
+from apportion.member.records.queries import (
+    AwaitMembershipChange,
+    CallListener,
+    PollMembership,
+)
+from apportion.rules import run_rule
+from apportion.topics import Topic, TopicIdPartition, Topics
+from tests.member.record_consumer_host import P0, P1, P2, RecordConsumerHost, reading_consumer
+
+
+@pytest.fixture
+def host() -> RecordConsumerHost:
+    return reading_consumer()
+
+
+def test_a_new_target_is_applied_in_the_order_that_hands_partitions_over(
+    host: RecordConsumerHost,
+) -> None:
+    host.receives(P0, P2, epoch=3)
+    host.poll()
+    assert [type(query) for query in host.queries[:5]] == [
+        CallListener,
+        AdoptAssignment,
+        FetchCommitted,
+        ListOffsets,
+        CallListener,
+    ]
+    assert [(call.name, call.partitions) for call in host.named(CallListener)] == [
+        ("on_revoked", (P1,)),
+        ("on_assigned", (P2,)),
+    ]
+
+
+def test_revoked_positions_are_committed_before_the_target_is_acknowledged(
+    host: RecordConsumerHost,
+) -> None:
+    assert host.poll(limit=1) == [(0, 2)]
+    host.receives(P1, epoch=3)
+    host.poll()
+    committed, adopted = host.named(CommitOffsets)[0], host.named(AdoptAssignment)[0]
+    assert committed.offsets == {P0: 3}
+    assert host.queries.index(committed) < host.queries.index(adopted)
+
+
+def test_records_of_a_revoked_partition_are_not_delivered(host: RecordConsumerHost) -> None:
+    host.receives(P1, epoch=3)
+    assert host.poll() == []
+
+
+def test_a_target_that_is_withdrawn_before_it_was_adopted_starts_nothing(
+    host: RecordConsumerHost,
+) -> None:
+    def withdraw(query: Any) -> None:
+        if isinstance(query, AdoptAssignment):
+            host.receives(P0, P1, epoch=4)
+
+    host.receives(P0, P1, P2, epoch=3)
+    host.before = withdraw
+    host.run(host.rule.apply_assignment())
+    assert P2 not in host.rule.positions
+    assert host.named(CallListener) == []
+
+
+def test_a_partition_without_a_fetched_offset_is_started_by_a_later_poll(
+    host: RecordConsumerHost,
+) -> None:
+    def lose(query: Any) -> None:
+        if isinstance(query, FetchCommitted):
+            raise Unanswerable("no broker")
+
+    host.receives(P0, P1, P2, epoch=3)
+    host.before = lose
+    host.poll()
+    assert P2 not in host.rule.positions
+    host.before = lambda query: None
+    host.offsets[P2] = 4
+    host.poll(limit=0)
+    assert host.rule.positions[P2] == 4
+    assert [call.name for call in host.named(CallListener)] == ["on_assigned"]
+
+
+def test_a_lost_membership_drops_its_partitions_without_a_commit(host: RecordConsumerHost) -> None:
+    assert host.poll(limit=1) == [(0, 2)]
+    host.view = replace(host.view, incarnation=2, target=None, owned=(), epoch=0)
+    assert host.poll() == []
+    assert [(call.name, call.partitions) for call in host.named(CallListener)] == [
+        ("on_lost", (P0, P1))
+    ]
+    assert host.named(CommitOffsets) == []
+    assert host.rule.positions == {}
+
+
+def test_an_error_that_ends_the_membership_comes_after_the_partitions_are_lost(
+    host: RecordConsumerHost,
+) -> None:
+    failed = Failed(Code.GROUP_AUTHORIZATION_FAILED, "no")
+    host.view = replace(host.view, state=MembershipState.FATAL, error=failed)
+    with pytest.raises(Refused, match="GROUP_AUTHORIZATION_FAILED"):
+        host.poll()
+    assert [call.name for call in host.named(CallListener)] == ["on_lost"]
+
+
+def test_a_topic_that_was_created_anew_keeps_nobody_from_committing(
+    host: RecordConsumerHost,
+) -> None:
+    """The cached topic has the old id, which the coordinator refuses for ever."""
+    assert host.poll(limit=1) == [(0, 2)]
+    host.rule.topics = ("t", "other")
+    host.cached = Topics([*host.topics, Topic("other", b"old".rjust(16), 1)])
+    host.topics = Topics([*host.topics, Topic("other", b"new".rjust(16), 1)])
+    host.view = replace(host.view, epoch=3)
+    host.run(host.rule.commit(host.rule.uncommitted()))
+    assert host.offsets[P0] == 3
+
+
+def test_partitions_of_a_deleted_topic_are_not_started(host: RecordConsumerHost) -> None:
+    gone = TopicIdPartition("gone", b"g" * 16, 0)
+    resolve = host.topics
+    host.topics = Topics([*resolve, Topic("gone", gone.topic_id, 1)])
+
+    def delete(query: Any) -> None:
+        if isinstance(query, FetchCommitted):
+            host.topics = resolve
+
+    host.before = delete
+    host.receives(P0, P1, gone, epoch=3)
+    host.poll()
+    assert gone not in host.rule.positions
+    assert host.named(CallListener) == []
+
+
+def test_nothing_is_committed_before_the_first_join() -> None:
+    host = RecordConsumerHost()
+    with pytest.raises(Refused, match="UNKNOWN_MEMBER_ID"):
+        host.run(host.rule.commit({P0: 1}))
+    assert host.queries == []
+
+
+def test_an_automatic_commit_that_fails_is_logged_and_made_again(host: RecordConsumerHost) -> None:
+    def lose(query: Any) -> None:
+        if isinstance(query, CommitOffsets):
+            raise Unanswerable("no broker")
+
+    assert host.poll(limit=1) == [(0, 2)]
+    host.before, host.now_ms = lose, 2_000
+    assert host.poll(limit=1) == [(0, 3)]
+    assert [note.text for note in host.named(Note)] == ["automatic commit failed: no broker"]
+    host.before, host.now_ms = lambda query: None, 3_000
+    host.poll(limit=1)
+    assert host.offsets[P0] == 4
+
+
+def test_a_poll_shows_the_member_that_the_application_lives(host: RecordConsumerHost) -> None:
+    host.now_ms += 10_000
+    host.poll()
+    assert host.named(PollMembership) == [PollMembership()]
+
+
+def test_a_poll_without_records_waits_for_the_next_change() -> None:
+    host = RecordConsumerHost()
+    assert host.poll() == []
+    assert host.named(AwaitMembershipChange) == [AwaitMembershipChange(0)]
+
+
+def test_records_are_taken_at_once_while_nothing_has_changed(host: RecordConsumerHost) -> None:
+    def at_once() -> list[int]:
+        records = host.rule.take_at_once(MembershipSnapshot(host.view, host.now_ms), 1)
+        return [record.offset for record in records]
+
+    assert host.poll(limit=1) == [(0, 2)]
+    assert at_once() == [3]
+    host.now_ms += 1_000  # a commit is due
+    assert at_once() == []
+    host.now_ms -= 1_000
+    host.view = replace(host.view, epoch=3)
+    assert at_once() == []
+
+
+def test_a_group_that_a_sink_has_claimed_is_refused_before_the_join() -> None:
+    host = RecordConsumerHost()
+
+    def claimed(query: Any) -> Any:
+        if isinstance(query, FetchCommitted):
+            return {P0: OffsetAndMetadata(3, metadata_of(("a table",)))}
+        return host.topics
+
+    with pytest.raises(AnotherSink, match="a table"):
+        run_rule(host.rule.check_before_join(), claimed)
+
+
+def test_a_position_that_is_out_of_range_is_reset_by_the_policy(host: RecordConsumerHost) -> None:
+    host.rule.buffer.positions[P1] = 77
+    answer = host.fetched
+
+    def fetched(partition: TopicIdPartition, position: int) -> PartitionFetch:
+        if partition == P1:
+            return PartitionFetch((), 0, 0, 5, Code.OFFSET_OUT_OF_RANGE)
+        return answer(partition, position)
+
+    host.fetched = fetched  # type: ignore[method-assign]
+    host.poll(limit=0)
+    assert host.rule.positions[P1] == 0
+
+
+def test_an_offset_without_a_policy_is_an_error() -> None:
+    host = RecordConsumerHost(reset=None)
+    host.receives(P0)
+    with pytest.raises(Refused, match="auto_offset_reset is 'error'"):
+        host.poll()

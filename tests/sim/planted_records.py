@@ -1,0 +1,180 @@
+"""Bugs to be found in the rule of members that read record by record.
+
+See `planted.py`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from apportion.member.membership import View, assignment
+from apportion.member.queries import AdoptAssignment, ListOffsets
+from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
+from apportion.member.records.record_consumer import RecordConsumer
+from apportion.rules import Rule
+from apportion.topics import TopicIdPartition
+from apportion.wire.batch import decode_batch
+from apportion.wire.messages.list_offsets import LATEST
+from tests.sim.bug import Planted
+
+adopt_target = RecordConsumer._adopt_target  # as they are, whatever stands in their places
+start_partitions = RecordConsumer._start_partitions
+take = FetchBuffer.take
+
+
+def adopt_first(self: RecordConsumer, view: View) -> Rule[None]:
+    assert view.target is not None
+    assigned = tuple((yield from self.resolve_partitions(view.target)))
+    self.adopted = assignment(partition.id_partition for partition in assigned)
+    now: View = yield AdoptAssignment(view.incarnation, self.adopted)
+    is_adopted = (now.incarnation, now.owned) == (view.incarnation, self.adopted)
+    self._owned = assigned if is_adopted else ()
+    revoked = tuple(each for each in self.positions if each not in assigned)
+    if revoked:
+        yield from self._revoke_partitions(revoked)
+
+
+def start_by_policy(self: RecordConsumer, added: tuple[TopicIdPartition, ...]) -> Rule[None]:
+    starts = yield from self._reset_offsets(added, "it was assigned")
+    self.buffer.positions.update(starts)
+    self.changes += 1
+
+
+def forget_positions(self: FetchBuffer, partitions: Any) -> None:
+    for partition in partitions:
+        self.positions.pop(partition, None)
+
+
+def take_what_is_there(self: FetchBuffer, limit: int) -> list[ConsumerRecord]:
+    taken: list[ConsumerRecord] = []
+    while len(taken) < limit and self._batches:
+        partition, batch = self._batches.popleft()
+        for record in decode_batch(batch):
+            if record.offset >= self.positions.get(partition, 0):
+                taken.append(ConsumerRecord(partition.topic, partition.partition, *record))
+                if partition in self.positions:
+                    self.positions[partition] = record.offset + 1
+    return taken
+
+
+def start_one_before(self: RecordConsumer, added: tuple[TopicIdPartition, ...]) -> Rule[None]:
+    yield from start_partitions(self, added)
+    for partition in added:
+        if self.positions.get(partition):
+            self.buffer.positions[partition] -= 1
+            self.committed[partition] = self.positions[partition]
+
+
+def start_at_the_end(
+    self: RecordConsumer, partitions: Sequence[TopicIdPartition], why: str
+) -> Rule[dict[TopicIdPartition, int]]:
+    starts: dict[TopicIdPartition, int] = yield ListOffsets(tuple(partitions), LATEST)
+    self.committed |= starts
+    return starts
+
+
+def commit_what_comes_next(self: RecordConsumer) -> dict[TopicIdPartition, int]:
+    return {partition: offset + 1 for partition, offset in self.positions.items()}
+
+
+def start_everything_anew(self: RecordConsumer, view: View) -> Rule[None]:
+    yield from self.drop_partitions(tuple(self.positions))
+    yield from adopt_target(self, view)
+
+
+def leave_the_last(self: FetchBuffer, limit: int) -> list[ConsumerRecord]:
+    taken = take(self, limit)
+    if taken:
+        last = taken[-1]
+        for partition in self.positions:
+            if partition.topic_partition == (last.topic, last.partition):
+                self._records.appendleft(last)
+                self._records_of = partition
+                self.positions[partition] = last.offset
+    return taken
+
+
+def drop_at_once(self: RecordConsumer, revoked: tuple[TopicIdPartition, ...]) -> Rule[None]:
+    yield from self.drop_partitions(revoked)
+
+
+def start_what_is_offered(self: RecordConsumer, view: View) -> Rule[None]:
+    assert view.target is not None
+    assigned = tuple((yield from self.resolve_partitions(view.target)))
+    revoked = tuple(each for each in self.positions if each not in assigned)
+    added = tuple(each for each in assigned if each not in self.positions)
+    if revoked:
+        yield from self._revoke_partitions(revoked)
+    if added:
+        yield from self._start_partitions(added)
+    self.adopted = assignment(partition.id_partition for partition in self.positions)
+    yield AdoptAssignment(view.incarnation, self.adopted)
+    self._owned = ()
+
+
+READERS = {"readers": 3, "workers": 0}
+
+RECORDS = (
+    Planted(
+        "commit-after-adopt",
+        "The target is acknowledged as early as possible; the commit has time until then.",
+        ((RecordConsumer, "_adopt_target", adopt_first),),
+        sizes=READERS,
+    ),
+    Planted(
+        "start-without-committed",
+        "auto.offset.reset says where a partition starts.",
+        ((RecordConsumer, "_start_partitions", start_by_policy),),
+        sizes=READERS,
+    ),
+    Planted(
+        "start-one-before",
+        "The last record may not have been processed.",
+        ((RecordConsumer, "_start_partitions", start_one_before),),
+        sizes=READERS,
+    ),
+    Planted(
+        "start-at-the-end",
+        "Nobody has read the partition yet, so nobody misses what is in it.",
+        ((RecordConsumer, "_reset_offsets", start_at_the_end),),
+        sizes=READERS,
+    ),
+    Planted(
+        "revoked-records",
+        "A revoked partition has no position, so nothing of it is delivered.",
+        (
+            (FetchBuffer, "drop", forget_positions),
+            (FetchBuffer, "take", take_what_is_there),
+        ),
+        sizes=READERS,
+    ),
+    Planted(
+        "commit-undelivered",
+        "The record after the last one is the next to commit.",
+        ((RecordConsumer, "uncommitted", commit_what_comes_next),),
+        sizes=READERS,
+    ),
+    Planted(
+        "position-lost-on-rejoin",
+        "A new generation is a new beginning: every partition starts at its committed offset.",
+        ((RecordConsumer, "_adopt_target", start_everything_anew),),
+        sizes=READERS,
+    ),
+    Planted(
+        "delivered-twice",
+        "The position moves when the application asks for the record after it.",
+        ((FetchBuffer, "take", leave_the_last),),
+        sizes=READERS,
+    ),
+    Planted(
+        "revoked-without-commit",
+        "The next automatic commit is due soon.",
+        ((RecordConsumer, "_revoke_partitions", drop_at_once),),
+        sizes=READERS,
+    ),
+    Planted(
+        "used-before-adopted",
+        "The target gives the partitions to this member, so it can start them at once.",
+        ((RecordConsumer, "_adopt_target", start_what_is_offered),),
+        sizes=READERS,
+    ),
+)

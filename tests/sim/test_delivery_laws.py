@@ -1,0 +1,151 @@
+"""The laws of what plain consumers deliver and commit: what each forbids, and what it allows."""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from apportion.member.records.fetch_buffer import ConsumerRecord
+from apportion.sim.checks.delivery_laws import DeliveryChecker
+from apportion.sim.kernel.observer import InUse
+from apportion.sim.kernel.outcome import LawBroken
+from apportion.topics import TopicIdPartition
+
+P = TopicIdPartition("t", b"t" * 16, 0)
+OTHER = TopicIdPartition("t", b"t" * 16, 1)
+
+
+def record(offset: int, partition: TopicIdPartition = P) -> ConsumerRecord:
+    return ConsumerRecord(partition.topic, partition.partition, offset, 0, None, None, ())
+
+
+class Group:
+    """A checker, and the consumers that it sees."""
+
+    def __init__(self) -> None:
+        self.checker = DeliveryChecker()
+        self._consumers: dict[str, Any] = {}
+
+    def consumer(self, name: str) -> Any:
+        view = SimpleNamespace(incarnation=1, error=None)
+        return self._consumers.setdefault(
+            name,
+            SimpleNamespace(
+                name=name, in_use=InUse(0, {}), member=SimpleNamespace(view=lambda: view), view=view
+            ),
+        )
+
+    def uses(self, name: str, *partitions: TopicIdPartition, incarnation: int = 1) -> None:
+        consumer = self.consumer(name)
+        consumer.in_use = InUse(incarnation, dict.fromkeys(partitions))
+        self.checker.ownership_changed(consumer)
+
+    def delivers(self, name: str, *offsets: int) -> None:
+        self.checker.records_delivered(self.consumer(name), [record(offset) for offset in offsets])
+
+    def commits(self, name: str, offsets: Mapping[TopicIdPartition, int]) -> None:
+        self.checker.commit_sent(self.consumer(name), offsets)
+        self.checker.commit_acknowledged(self.consumer(name), offsets)
+
+    def fails(self, name: str) -> None:
+        self.checker.request_failed(self.consumer(name))
+
+
+@pytest.fixture
+def group() -> Group:
+    """Consumer a uses P, and has delivered and committed two records of it."""
+    group = Group()
+    group.uses("a", P)
+    group.delivers("a", 0, 1)
+    group.commits("a", {P: 2})
+    return group
+
+
+def breaks(law: str) -> Any:
+    return pytest.raises(LawBroken, match=law)
+
+
+def test_a_partition_is_handed_over_at_its_committed_position(group: Group) -> None:
+    group.uses("a")
+    group.uses("b", P)
+    group.delivers("b", 2, 3)
+    group.commits("b", {P: 4})
+
+
+def test_a_record_of_a_partition_that_is_not_used_may_not_be_delivered(group: Group) -> None:
+    group.uses("a")
+    with breaks("delivered-by-owner"):
+        group.delivers("a", 2)
+
+
+@pytest.mark.parametrize("offset", [1, 3])
+def test_the_next_record_comes_next(group: Group, offset: int) -> None:
+    with breaks("delivered-in-order"):
+        group.delivers("a", offset)
+
+
+def test_nobody_begins_beyond_what_was_delivered(group: Group) -> None:
+    group.uses("a")
+    group.uses("b", P)
+    with breaks("none-skipped"):
+        group.delivers("b", 3)
+
+
+def test_nobody_begins_before_what_was_committed(group: Group) -> None:
+    group.uses("a")
+    group.uses("b", P)
+    with breaks("goes-on-at-commit"):
+        group.delivers("b", 1)
+
+
+def test_a_cut_off_consumer_is_judged_by_the_commits_of_its_beginning() -> None:
+    group = Group()
+    group.uses("a", P)  # and hears of nothing any more
+    group.uses("b", P)
+    group.delivers("b", 0)
+    group.commits("b", {P: 1})
+    group.delivers("a", 0)
+
+
+def test_what_was_not_committed_is_delivered_again_after_a_failure(group: Group) -> None:
+    group.delivers("a", 2)
+    group.fails("a")
+    group.uses("a")
+    group.uses("b", P)
+    group.delivers("b", 2)
+
+
+@pytest.mark.parametrize("offset", [1, 3])
+def test_a_position_is_committed_as_it_is(group: Group, offset: int) -> None:
+    with breaks("commit-is-delivered"):
+        group.commits("a", {P: offset})
+
+
+def test_a_position_that_nobody_delivered_is_not_committed(group: Group) -> None:
+    group.uses("a", P, OTHER)
+    with breaks("commit-is-delivered"):
+        group.commits("a", {OTHER: 1})
+
+
+def test_a_position_of_a_partition_that_was_given_up_is_not_committed(group: Group) -> None:
+    group.uses("a")
+    with breaks("commit-is-delivered"):
+        group.commits("a", {P: 2})
+
+
+def test_a_partition_is_given_up_with_its_position_committed(group: Group) -> None:
+    group.delivers("a", 2)
+    with breaks("released-with-commit"):
+        group.uses("a")
+
+
+def test_a_partition_that_was_lost_is_dropped_without_a_commit(group: Group) -> None:
+    group.delivers("a", 2)
+    group.consumer("a").view.incarnation = 2
+    group.uses("a")
+
+
+def test_a_process_that_ends_commits_nothing(group: Group) -> None:
+    group.delivers("a", 2)
+    group.uses("a", incarnation=0)
