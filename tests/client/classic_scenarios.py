@@ -14,6 +14,7 @@ import pytest
 import apportion
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
+from apportion.client.members import make_member
 from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import Range
 from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
@@ -108,7 +109,9 @@ def members(bootstrap: str, topic: Topic, group: str) -> Iterator[Callable[..., 
             {"protocol": "classic", "assignors": strategy(assignors), **QUICK} if assignors else {}
         )
         session = GroupMembership(
-            RecordingCluster(bootstrap), group, [topic.name], **{**classic, **settings}
+            RecordingCluster(bootstrap),
+            make_member(group, **{**classic, **settings}),
+            [topic.name],
         )
         session.start()
         running.append(session)

@@ -44,6 +44,8 @@ class MemberMachine(ABC, Generic[S]):
 
     transitions: ClassVar[Mapping[MembershipState, set[MembershipState]]]
     """state -> states that may follow, the table of the protocol"""
+    concurrent_calls: ClassVar[int]
+    """how many of its actions may wait for a response at the same time"""
 
     def __init__(self, settings: S) -> None:
         """Begin outside the group, without topics or a known coordinator."""

@@ -19,6 +19,7 @@ from uuid import uuid4
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
+from apportion.client.members import make_member
 from apportion.client.network_client import RetryTimer
 from apportion.coord.config import GroupSettings
 from apportion.drive.clocks import now
@@ -106,10 +107,9 @@ class BatchMember:
         self._has_stale_reports = True
         self._last_report = NO_REPORT
 
-    def _new_membership(self) -> GroupMembership:
-        return GroupMembership(
-            self.cluster, self.options.group, self.options.topics, **self.options.membership()
-        )
+    def _new_membership(self) -> GroupMembership[Any]:
+        member = make_member(self.options.group, **self.options.membership())
+        return GroupMembership(self.cluster, member, self.options.topics)
 
     def close(self, timeout_ms: int = LEAVE_TIMEOUT_MS) -> None:
         """Leave the group, waiting at most `timeout_ms`."""

@@ -49,6 +49,8 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     """One member of one classic group. Raises ValueError if its assignors do not go together."""
 
     transitions = NEXT
+    # It may wait for its JoinGroup response, fetch metadata and send LeaveGroup at the same time.
+    concurrent_calls = 3
 
     def __init__(self, settings: ClassicSettings) -> None:
         super().__init__(settings)

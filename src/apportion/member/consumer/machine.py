@@ -46,6 +46,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     """One member of one consumer group."""
 
     transitions = NEXT
+    concurrent_calls = 1
 
     def __init__(self, settings: ConsumerSettings) -> None:
         super().__init__(settings)
