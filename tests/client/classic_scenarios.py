@@ -19,7 +19,7 @@ from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import Range
 from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.strategy import strategy
-from apportion.member.batch.offsets import Membership
+from apportion.member.cluster_queries.offsets import Membership
 from apportion.member.membership import MembershipState
 from apportion.topics import IdPartition, Topic, partitions_of
 from apportion.wire.batch import encode_batch

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import ListMembers, NotReady, SessionTimeout, StartMembership
@@ -19,6 +18,7 @@ from apportion.member.batch.sinks import (
     metadata_of,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.wire.messages.list_offsets import EARLIEST
 from tests.member.planner_host import (

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from apportion.machine import Note
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import EndMembership, StartMembership, SubscribedTopics
@@ -20,6 +19,7 @@ from apportion.member.batch.sinks import (
     metadata_of,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import CommitOffsets, FetchCommitted, ListOffsets
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from tests.member.planner_host import ALL, CLAIM, P0, P1, P2, TABLE, PlannerHost, held, read

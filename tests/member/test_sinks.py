@@ -10,7 +10,6 @@ import pytest
 from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
@@ -29,6 +28,7 @@ from apportion.member.batch.sinks import (
     sinks_of,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST

@@ -69,7 +69,7 @@ PLACES = [
         Turn: ("emit", "reply", "park", "unpark", "close"),
         Deadlines: ("arm", "disarm"),
         FetchResult: ("__init__",),
-        FlushGate: ("begin_write", "wrote", "hold_reply", "flush_or_none"),
+        FlushGate: ("begin_write", "wrote", "hold_reply", "begin_flush_or_none"),
         Partition: (
             *("append", "append_records", "read", "unsynced_paths", "on_flushed"),
             *("delete_before", "delete_expired"),
@@ -205,7 +205,7 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
 @example([("produce", "t", (0,))], [((Segment, "append"), 1, True, RuntimeError("planted"))], [])
 @example(
     [("committed", ("g",)), ("produce", "t", (0,))],
-    [((FlushGate, "flush_or_none"), 2, True, RuntimeError("planted"))],
+    [((FlushGate, "begin_flush_or_none"), 2, True, RuntimeError("planted"))],
     [],
 )
 @example(

@@ -25,8 +25,8 @@ from apportion.client.outage import Outage
 from apportion.drive.clocks import now
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import View
 from apportion.member.queries import (
     AdoptAssignment,

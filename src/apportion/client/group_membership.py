@@ -23,8 +23,8 @@ from apportion.drive.clocks import now
 from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.offsets import Membership, OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
+from apportion.member.cluster_queries.offsets import Membership, OffsetAndMetadata
 from apportion.member.membership import (
     Action,
     Adopted,

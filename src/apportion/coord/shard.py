@@ -4,8 +4,9 @@ The tables here say what a shard can do. To add an API: its handler and a row in
 the handler depends on the kind of the group, in HANDLERS_BY_GROUP; and its error response in
 `error_responses.py`. To add a record: its `apply_*` and a row in APPLY. To add a kind of deadline:
 a function and a row in ON_DEADLINE. To add a kind of group: its rows in HANDLERS_BY_GROUP and
-ON_LOADED. The shard never waits for the disk: it emits `Append` before the replies that depend on
-it, and whoever drives it keeps the order.
+ON_LOADED, and in ON_MEMBERS_LEAVING if it may change its kind when members leave. The shard never
+waits for the disk: it emits `Append` before the replies that depend on it, and whoever drives it
+keeps the order.
 """
 
 from collections.abc import Callable
@@ -53,6 +54,8 @@ __all__ = [
     "HANDLERS",
     "HANDLERS_BY_GROUP",
     "ON_DEADLINE",
+    "ON_LOADED",
+    "ON_MEMBERS_LEAVING",
     "Append",
     "Shard",
     "TopicsChanged",
@@ -122,6 +125,12 @@ ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {
 ON_LOADED: dict[type[Any], Callable[[Turn, Any], None]] = {
     ConsumerGroup: timers.restore_group,
     ClassicGroup: classic_timers.restore_after_start,
+}
+
+# A consumer group may become a classic group, which only `migration` knows how to do. A classic
+# group stays one: `classic/membership.py` removes its members.
+ON_MEMBERS_LEAVING: dict[type[Any], Callable[[Turn, Any, tuple[Any, ...]], None]] = {
+    ConsumerGroup: downgrade.remove_consumer_group_members,
 }
 
 
@@ -244,9 +253,8 @@ class Shard:
         """Return the context of one step of the shard: `turn` for its handlers.
 
         The turn gives them the groups and committed offsets (`ledger`), the deadlines, the parked
-        requests (JoinGroup and SyncGroup that wait for other members) and `APPLY`, the functions by
-        which a written record changes the saved state. If a consumer group loses its last member of
-        the consumer protocol, it becomes a classic group.
+        requests (JoinGroup and SyncGroup that wait for other members), `APPLY`, the functions by
+        which a written record changes the saved state, and `ON_MEMBERS_LEAVING`.
         """
         return Turn(
             ledger=self.ledger,
@@ -256,5 +264,5 @@ class Shard:
             now=now,
             apply=APPLY,
             parked=self._parked,
-            on_members_leaving=downgrade.downgrade_if_last_consumer_left,
+            on_members_leaving=ON_MEMBERS_LEAVING,
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from apportion.coord.config import GroupSettings
+from apportion.coord.group import Group
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.deadlines import Deadlines
@@ -40,12 +41,12 @@ class Turn:
     __slots__ = (
         "_actions",
         "_apply",
+        "_on_members_leaving",
         "_parked",
         "_unappended",
         "deadlines",
         "ledger",
         "now",
-        "on_members_leaving",
         "settings",
         "topics",
     )
@@ -60,12 +61,13 @@ class Turn:
         now: Instant,
         apply: Mapping[type[Any], Callable[[Ledger, Any, Any], None]],
         parked: dict[Ticket, int],
-        on_members_leaving: Callable[["Turn", Any, tuple[Any, ...]], bool],
+        on_members_leaving: Mapping[type[Any], Callable[["Turn", Any, tuple[Any, ...]], None]],
     ) -> None:
         """Begin one step of a shard, for a request or due deadlines.
 
         parked: the version of each request that waits for other members. apply: the function that
-        applies a record to the saved state, by the class of its key.
+        applies a record to the saved state, by the class of its key. on_members_leaving: the
+        function that removes members, by the class of their group.
         """
         self.ledger = ledger
         self.deadlines = deadlines
@@ -74,8 +76,7 @@ class Turn:
         self.now = now
         self._apply = apply
         self._parked = parked
-        # `downgrade_if_last_consumer_left`, handed in because `migration` imports the groups
-        self.on_members_leaving = on_members_leaving
+        self._on_members_leaving = on_members_leaving
         self._unappended: list[CoordinatorRecord] = []
         self._actions: list[ShardAction] = []
 
@@ -95,6 +96,10 @@ class Turn:
         """Emit the records in their order."""
         for record in records:
             self.emit(record)
+
+    def remove_members(self, group: Group, *members: Any) -> None:
+        """Remove members from their group, by the row of its kind in `ON_MEMBERS_LEAVING`."""
+        self._on_members_leaving[group.__class__](self, group, members)
 
     def reply(self, ticket: Ticket, body: Any) -> None:
         """Answer the request of `ticket` with the response `body`."""

@@ -83,7 +83,9 @@ class Coordinators:
         """
         split = SPLITS.get(type(arrived.request))
         if split is None:
-            self._step(self._shard_of(arrived.request.group_id, arrived.fresh, now), arrived, now)
+            group_id = arrived.request.group_id
+            hosted = self._hosted_or_none(group_id) or self._host(group_id, arrived.fresh, now)
+            self._step(hosted, arrived, now)
             return
         if type(arrived.request) is EVERY_SHARD:
             # All shards with a log are loaded at the start, so one that is not loaded has no
@@ -91,7 +93,7 @@ class Coordinators:
             parts = [(hosted, arrived.request) for hosted in self._hosted.values()]
         else:
             parts = [
-                (self._shard_of(group_id, arrived.fresh, now), part)
+                (self._hosted_or_none(group_id) or self._host(group_id, arrived.fresh, now), part)
                 for group_id, part in split.parts(arrived.request)
             ]
         if not parts:
@@ -199,16 +201,20 @@ class Coordinators:
         notes, self._notes = self._notes, []
         return notes
 
-    def _shard_of(self, group_id: str, fresh: bytes, now: Instant) -> HostedShard:
-        """Return the coordinator shard of the group; load it if needed.
+    def _hosted_or_none(self, group_id: str) -> HostedShard | None:
+        """Return the coordinator shard of the group; None if it is not loaded."""
+        topic = self._broker.topic_service.offsets_topic_or_none()
+        return None if topic is None else self._hosted.get(shard_of(group_id, topic.partitions))
+
+    def _host(self, group_id: str, fresh: bytes, now: Instant) -> HostedShard:
+        """Load the coordinator shard of the group, and return it.
 
         Creates `__consumer_offsets` if there is none; fresh: 16 random bytes for its topic id.
         """
-        topic = self._broker.topic_service.ensure_offsets_topic(fresh)
+        topics = self._broker.topic_service
+        topic = topics.offsets_topic_or_none() or topics.create_offsets_topic(fresh)
         index = shard_of(group_id, topic.partitions)
-        return self._hosted.get(index) or self._load(
-            index, self._broker.partitions.of(topic, index), now
-        )
+        return self._load(index, self._broker.partitions.of(topic, index), now)
 
     def _load(self, index: int, partition: Partition, now: Instant) -> HostedShard:
         """Load a coordinator shard: replay its log, and arm its members' deadlines."""

@@ -44,7 +44,8 @@ class ReplySender:
         if reply.ticket >= 0:
             self.actions.append(Reply(reply.ticket, reply.body))
             return
-        whole = self._split_requests.joined_reply_or_none(reply)
+        self._split_requests.add_response(reply)
+        whole = self._split_requests.joined_reply_or_none(reply.ticket)
         if whole is not None:
             self._of_unit.append(whole)
             self.actions.append(Reply(whole.ticket, whole.body))

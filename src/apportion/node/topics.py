@@ -226,7 +226,7 @@ class TopicService:
     def auto_create_or_none(self, name: str, fresh: bytes) -> Topic | None:
         """Create a topic that Metadata names, with defaults; None if the name is not allowed."""
         if name == OFFSETS_TOPIC:
-            return self.ensure_offsets_topic(fresh)
+            return self.offsets_topic_or_none() or self.create_offsets_topic(fresh)
         # There are no transactions and no share groups that would use them.
         if name in INTERNAL_TOPICS:
             return None
@@ -239,12 +239,10 @@ class TopicService:
         self.create(topic, {})
         return topic
 
-    def ensure_offsets_topic(self, fresh: bytes) -> Topic:
-        """Return `__consumer_offsets`; create it if it does not exist."""
-        topic = self.topics.named(OFFSETS_TOPIC)
-        if topic is None:
-            topic = Topic(OFFSETS_TOPIC, fresh, self._settings.offsets_topic_num_partitions)
-            self.create(topic, OFFSETS_TOPIC_CONFIG)
+    def create_offsets_topic(self, fresh: bytes) -> Topic:
+        """Create `__consumer_offsets`, which must not exist, and return it."""
+        topic = Topic(OFFSETS_TOPIC, fresh, self._settings.offsets_topic_num_partitions)
+        self.create(topic, OFFSETS_TOPIC_CONFIG)
         return topic
 
     def offsets_topic_or_none(self) -> Topic | None:

@@ -26,7 +26,6 @@ from apportion.drive.clocks import now
 from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member.batch.membership import AssignmentIncomplete, MembershipFailed
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     DescribeAssignment,
@@ -42,6 +41,7 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import View
 from apportion.member.queries import (
     AdoptAssignment,

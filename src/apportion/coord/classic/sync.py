@@ -4,8 +4,11 @@ Versions 0-5 (5: KIP-559).
 """
 
 from apportion.coord.classic.checks import existing_group
-from apportion.coord.classic.rebalance import arm_session, prepare_rebalance
-from apportion.coord.classic.rebalance import remove_pending_sync as has_synced
+from apportion.coord.classic.rebalance import (
+    arm_session,
+    prepare_rebalance,
+    remove_pending_sync,
+)
 from apportion.coord.classic.responses import (
     complete_pending_sync,
     fail_pending_sync,
@@ -45,7 +48,7 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     if live.state is ClassicGroupState.PREPARING_REBALANCE:
         raise Refused(Code.REBALANCE_IN_PROGRESS)
     # In Stable as well: the leader has synced before this member, whose deadline SYNC still runs.
-    has_synced(turn, group, member)
+    remove_pending_sync(turn, group, member)
     if live.state is ClassicGroupState.STABLE:
         arm_session(turn, group, member)
         turn.reply(request.ticket, sync_response(live, member))
