@@ -160,7 +160,7 @@ def live_on(sides: tuple[Side, Side], letters: str, *pulses: Pulse) -> list[dict
     return late
 
 
-def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides: tuple[Side, Side]) -> None:
+def test_a_silent_or_slow_member_is_removed_on_both_brokers(sides: tuple[Side, Side]) -> None:
     now = time.time_ns()
     silent, slow, idle, pending = (
         f"{word}-{now}" for word in ("silent", "slow", "idle", "pending")
@@ -207,7 +207,7 @@ def test_who_is_silent_or_slow_is_gone_on_both_brokers(sides: tuple[Side, Side])
         exchange(sides, Leave(group, tuple((f"{letter}1", None) for letter in "abcdefg")))
 
 
-def test_who_asks_again_elsewhere_hears_of_the_first_request_here_and_never_on_kafka(
+def test_a_repeated_join_answers_the_first_one_here_and_not_on_kafka(
     sides: tuple[Side, Side],
 ) -> None:
     group = f"twice-{time.time_ns()}"
@@ -352,7 +352,7 @@ def remember(sides: tuple[Side, Side], remembered: Known) -> None:
         side.ids, side.labels, side.views = ids_and_views
 
 
-def test_who_comes_while_an_empty_group_waits_is_in_its_first_generation(
+def test_a_member_joining_during_the_initial_delay_is_in_the_first_generation(
     restarted: Restarted,
 ) -> None:
     sides, _ = restarted

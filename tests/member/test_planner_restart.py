@@ -171,7 +171,7 @@ def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(
 
 
 @pytest.mark.parametrize("is_cut_off", [False, True])
-def test_who_gives_up_gives_back_the_start_positions_that_it_made_and_nothing_else(
+def test_giving_up_returns_only_the_start_positions_of_this_planner(
     host: PlannerHost, is_cut_off: bool
 ) -> None:
     host.offsets, host.metadata = {P0: 4}, {P0: ""}

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from apportion.coord.shard import Shard
 from apportion.coord.turn import Turn
+from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines
 from apportion.node.cleaning import Cleaner
 from apportion.node.coordinators import Coordinators
@@ -66,7 +67,8 @@ PLACES = [
         ),
         SplitRequests: ("joined_reply_or_none",),
         Shard: ("step", "loaded"),
-        Turn: ("emit", "reply", "park", "unpark", "close"),
+        Turn: ("emit", "reply", "close"),
+        WaitingRequests: ("add", "take", "drop"),
         Deadlines: ("arm", "disarm"),
         FetchResult: ("__init__",),
         FlushGate: ("begin_write", "wrote", "hold_reply", "begin_flush_or_none"),

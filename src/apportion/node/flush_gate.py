@@ -66,7 +66,7 @@ class PendingReply(NamedTuple):
 
     ticket: Ticket
     body: Any
-    request: Arrived | None
+    request: Arrived
 
 
 class FlushGate:

@@ -58,7 +58,7 @@ class ReplySender:
 
     def requests_of_unit(self) -> list[Arrived]:
         """Return the requests that the current unit of work has answered."""
-        return [reply.request for reply in self._of_unit if reply.request is not None]
+        return [reply.request for reply in self._of_unit]
 
     def retract(self, tickets: Container[Ticket]) -> None:
         """Take back the replies with these tickets, sent in this step or held, of a failed unit."""

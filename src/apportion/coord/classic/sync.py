@@ -56,7 +56,7 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     # of an earlier request on another connection
     fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
     # The leader's request is parked like the others, so `store_assignment` has one way to answer.
-    member.sync_ticket = turn.park(request)
+    member.sync_ticket = request.ticket
     # Assignments in a follower's SyncGroup are ignored, as in Kafka.
     if live.leader == body.member_id:
         store_assignment(turn, group, body.assignments)
