@@ -18,6 +18,7 @@ from apportion.member.queries import (
 )
 from apportion.member.records.fetches import PartitionFetch
 from apportion.member.records.queries import (
+    CallListener,
     FetchRecords,
     KnownTopics,
     ReportFetch,
@@ -42,7 +43,8 @@ class RecordConsumerHost:
 
     queries: those since the last `clear`, without the quiet ones. offsets: the group's. logs: the
     number of records of each partition. before: called with each query, before it is answered; it
-    may raise.
+    may raise. is_adopting: the member adopts its target when it is asked to. listener_error: what
+    each call of a listener raises.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -62,6 +64,8 @@ class RecordConsumerHost:
         self.logs = {P0: 5, P1: 5, P2: 5}
         self.queries: list[Any] = []
         self.before: Any = lambda query: None
+        self.is_adopting = True
+        self.listener_error: Exception | None = None
 
     def receives(self, *partitions: TopicIdPartition, epoch: int = 2) -> None:
         """Give the member a new target."""
@@ -90,8 +94,14 @@ class RecordConsumerHost:
                     (self.topics.with_id(each.topic_id), each.partition) for each in partitions
                 )
                 return tuple(TopicIdPartition(t.name, t.id, number) for t, number in known if t)
+            case CallListener():
+                return self.listener_error
             case AdoptAssignment(incarnation, target):
-                if incarnation == self.view.incarnation and target == self.view.target:
+                if (
+                    self.is_adopting
+                    and incarnation == self.view.incarnation
+                    and target == self.view.target
+                ):
                     self.view = replace(self.view, owned=target)
                 return self.view
             case KnownTopics():

@@ -28,7 +28,14 @@ from apportion.member.records.queries import (
 )
 from apportion.rules import run_rule
 from apportion.topics import Topic, TopicIdPartition, Topics
-from tests.member.record_consumer_host import P0, P1, P2, RecordConsumerHost, reading_consumer
+from tests.member.record_consumer_host import (
+    P0,
+    P1,
+    P2,
+    RecordConsumerHost,
+    owned,
+    reading_consumer,
+)
 
 
 @pytest.fixture
@@ -82,6 +89,51 @@ def test_a_target_that_is_withdrawn_before_it_was_adopted_starts_nothing(
     host.run(host.rule.apply_assignment())
     assert P2 not in host.rule.positions
     assert host.named(CallListener) == []
+
+
+def test_an_adoption_that_takes_effect_late_starts_its_partitions_in_a_later_poll(
+    host: RecordConsumerHost,
+) -> None:
+    host.receives(P0, P1, P2, epoch=3)
+    # The member's thread has not come to the adoption when the rule reads its state.
+    host.is_adopting = False
+    host.poll(limit=0)
+    assert P2 not in host.rule.positions
+    host.is_adopting = True
+    host.view = replace(host.view, owned=owned(P0, P1, P2))
+    host.poll(limit=0)
+    assert sorted(host.rule.positions) == [P0, P1, P2]
+
+
+@pytest.mark.parametrize("state", [MembershipState.LEAVING, MembershipState.STALE])
+def test_a_member_that_left_because_of_a_late_poll_delivers_and_commits_nothing(
+    host: RecordConsumerHost, state: MembershipState
+) -> None:
+    host.view = replace(host.view, state=state, target=None, owned=())
+    assert host.poll() == []
+    assert host.named(CallListener, CommitOffsets) == [CallListener("on_lost", (P0, P1))]
+    assert host.rule.positions == {}
+
+
+def test_closing_after_a_lost_membership_commits_nothing(host: RecordConsumerHost) -> None:
+    host.view = replace(host.view, state=MembershipState.STALE, target=None, owned=())
+    host.run(host.rule.close())
+    assert host.named(CallListener, CommitOffsets) == [CallListener("on_lost", (P0, P1))]
+
+
+@pytest.mark.parametrize("error", [KeyError("mine"), Refused(Code.ILLEGAL_GENERATION)])
+def test_a_listeners_error_is_raised_when_the_assignment_is_applied(
+    host: RecordConsumerHost, error: Exception
+) -> None:
+    host.listener_error = error
+    host.receives(P0, P2, epoch=3)
+    with pytest.raises(type(error)) as raised:
+        host.poll()
+    assert raised.value is error
+    assert sorted(host.rule.positions) == [P0, P2]
+    assert [call.name for call in host.named(CallListener)] == ["on_revoked", "on_assigned"]
+    host.listener_error = None
+    assert host.poll() != []
 
 
 def test_a_partition_without_a_fetched_offset_is_started_by_a_later_poll(

@@ -50,9 +50,9 @@ class ReportFetch:
 
 @dataclass(frozen=True, slots=True)
 class CallListener:
-    """Call the application's rebalance listener: on_assigned, on_revoked or on_lost. Answer: None.
+    """Call the application's rebalance listener: on_assigned, on_revoked or on_lost.
 
-    It may raise; then the rule ends, and the next poll goes on from where it was.
+    Answer: the error that it raised, or None.
     """
 
     name: str

@@ -13,8 +13,12 @@ its next poll, so a record that it works on cannot be taken from it in between. 
    withdrawn before it was acknowledged counts as never used;
 3. returns records that were fetched before, or fetches.
 
-A membership that was lost (fenced, or its session expired) leaves nothing to commit: others own the
-partitions, so they are dropped and `on_lost` is called.
+A membership that was lost (fenced, its session expired, or it left because the application did not
+poll) leaves nothing to commit: others own the partitions, so they are dropped and `on_lost` is
+called.
+
+A listener that raises ends neither the revocation nor the start of partitions: as in Kafka's
+consumer, its error is raised when the assignment is applied.
 
 The rule is a generator that yields queries (`member.queries`, `member.records.queries`). Each query
 may take time in which the member receives another target or loses its membership, so what a query
@@ -71,21 +75,23 @@ class RecordConsumer:
     """The partitions of one consumer, its position in each, and what a poll does about them.
 
     topics: the subscription. incarnation: of the membership in which the partitions were assigned;
-    0 before the first. adopted: the partitions that the member was last told to own. committed: the
-    offsets that the group is known to have. changes: how often partitions were started or dropped.
+    0 before the first. adopted: the last target that the member is known to have adopted; None
+    while that of the last one is not known. committed: the offsets that the group is known to have.
+    changes: how often partitions were started or dropped.
     """
 
     def __init__(self, settings: RecordConsumerSettings) -> None:
         self.settings = settings
         self.topics: tuple[str, ...] = ()
         self.incarnation = 0
-        self.adopted: MemberAssignment = ()
+        self.adopted: MemberAssignment | None = ()
         self._owned: tuple[TopicIdPartition, ...] = ()  # the adopted ones that may be started
         self.committed: dict[TopicIdPartition, int] = {}
         self.changes = 0
         self.buffer = FetchBuffer()
         self.claims = SinkClaims(settings.group_id)
         self._polled_at_ms = self._committed_at_ms = 0
+        self._listener_error: Exception | None = None
         # the member's state, if the last poll has applied all of it
         self._applied_view: View | None = None
 
@@ -113,6 +119,7 @@ class RecordConsumer:
         while True:
             self._applied_view = None
             self._applied_view = yield from self.apply_assignment()
+            self._raise_listener_error()
             # After the assignment was applied: what was revoked must not be delivered any more.
             records = self.buffer.take(limit)
             # With a timeout of 0 there is one fetch, and its records are returned.
@@ -168,8 +175,11 @@ class RecordConsumer:
         if not self.positions:
             return
         snapshot: MembershipSnapshot = yield ReadMembership()
-        if snapshot.view.incarnation == self.incarnation:
+        if self._has_lost(snapshot.view):
+            yield from self.lose_partitions()
+        else:
             yield from self._revoke_partitions(tuple(self.positions))
+        self._raise_listener_error()
 
     def lose_partitions(self) -> Rule[None]:
         """Drop every partition without a commit, and call `on_lost`."""
@@ -177,7 +187,7 @@ class RecordConsumer:
             lost = tuple(self.positions)
             # Before the listener, so that a commit in it cannot name what others own.
             yield from self.drop_partitions(lost)
-            yield CallListener("on_lost", lost)
+            yield from self._call_listener("on_lost", lost)
 
     # ownership
 
@@ -194,8 +204,8 @@ class RecordConsumer:
         if view.state is MembershipState.FATAL and view.error is not None:
             yield from self.lose_partitions()
             raise Refused(view.error.code, view.error.why)
-        if view.incarnation != self.incarnation:
-            # The member was fenced, or its session expired: others own its partitions by now.
+        if self._has_lost(view):
+            # Others may own its partitions by now.
             yield from self.lose_partitions()
             self.incarnation, self.adopted, self._owned = view.incarnation, (), ()
         try:
@@ -207,6 +217,14 @@ class RecordConsumer:
             return None
         is_checked = yield from self.claims.check_once_per_epoch(view, self.topics)
         return view if is_checked and not has_changed else None
+
+    def _has_lost(self, view: View) -> bool:
+        """Return whether the membership was lost in which the partitions were assigned.
+
+        The member was fenced, or its session expired: it joins in another incarnation. Or it left
+        because the application did not poll in time: it has no target until the next poll.
+        """
+        return view.incarnation != self.incarnation or view.target is None
 
     def read_membership(self) -> Rule[MembershipSnapshot]:
         """Read the member's present state."""
@@ -248,11 +266,15 @@ class RecordConsumer:
         # anything new is read.
         if revoked:
             yield from self._revoke_partitions(revoked)
-        self.adopted = assignment(partition.id_partition for partition in assigned)
-        now: View = yield AdoptAssignment(view.incarnation, self.adopted)
+        self.adopted = None
+        adopted = assignment(partition.id_partition for partition in assigned)
+        now: View = yield AdoptAssignment(view.incarnation, adopted)
         # Nothing is started that was not adopted: the target may have been withdrawn meanwhile, and
         # the member has told the coordinator that a partition which it never adopted is not in use.
-        is_adopted = (now.incarnation, now.owned) == (view.incarnation, self.adopted)
+        # Or the member has not come to it yet: then the next poll adopts the target again.
+        is_adopted = (now.incarnation, now.owned) == (view.incarnation, adopted)
+        if is_adopted:
+            self.adopted = adopted
         self._owned = (
             assigned if is_adopted else tuple(each for each in assigned if each in self.positions)
         )
@@ -273,15 +295,25 @@ class RecordConsumer:
         self.changes += 1
         # After the positions are set, so that the listener may read or change them.
         if existing:
-            yield CallListener("on_assigned", existing)
+            yield from self._call_listener("on_assigned", existing)
 
     def _revoke_partitions(self, revoked: tuple[TopicIdPartition, ...]) -> Rule[None]:
         """Commit if that is automatic, call `on_revoked`, and drop these partitions."""
         # The commit and the listener come first: both may need the positions.
         if self.settings.auto_commit_ms is not None:
             yield from self._commit_automatically(REVOCATION_COMMIT_TIMEOUT_MS)
-        yield CallListener("on_revoked", revoked)
+        yield from self._call_listener("on_revoked", revoked)
         yield from self.drop_partitions(revoked)
+
+    def _call_listener(self, name: str, partitions: tuple[TopicIdPartition, ...]) -> Rule[None]:
+        """Call the application's listener, and keep its first error for the end of the poll."""
+        error: Exception | None = yield CallListener(name, partitions)
+        self._listener_error = self._listener_error or error
+
+    def _raise_listener_error(self) -> None:
+        error, self._listener_error = self._listener_error, None
+        if error is not None:
+            raise error
 
     # records
 

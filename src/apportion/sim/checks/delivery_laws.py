@@ -74,7 +74,13 @@ class DeliveryChecker:
 
     def records_delivered(self, owner: PartitionOwner, records: Iterable[ConsumerRecord]) -> None:
         """Check that each record is the next one of a partition that its consumer uses."""
-        named = {partition.topic_partition: partition for partition in owner.in_use.partitions}
+        view = owner.member.view()
+        # What the member gave up or lost is no longer in use, whatever the rule believes.
+        named = {
+            partition.topic_partition: partition
+            for partition in owner.in_use.partitions
+            if partition.id_partition in view.owned and view.incarnation == owner.in_use.incarnation
+        }
         for record in records:
             name = TopicPartition(record.topic, record.partition)
             partition = named.get(name)
@@ -82,7 +88,7 @@ class DeliveryChecker:
                 raise LawBroken(
                     "delivered-by-owner",
                     f"{owner.name} delivered offset {record.offset} of {record.topic}-"
-                    f"{record.partition}, which it does not use.",
+                    f"{record.partition}, which it does not own.",
                 )
             self._deliver(owner, partition, record.offset)
 
