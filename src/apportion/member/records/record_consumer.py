@@ -120,6 +120,10 @@ class RecordConsumer:
             self._applied_view = None
             self._applied_view = yield from self.apply_assignment()
             self._raise_listener_error()
+            # Lost while the assignment was applied: it has to be applied anew before a delivery.
+            snapshot: MembershipSnapshot = yield ReadMembership()
+            if self.positions and self._has_lost(snapshot.view):
+                continue
             # After the assignment was applied: what was revoked must not be delivered any more.
             records = self.buffer.take(limit)
             # With a timeout of 0 there is one fetch, and its records are returned.

@@ -61,7 +61,12 @@ class DeliveryChecker:
     ) -> None:
         """Check that a consumer has committed its position in a partition that it gives up."""
         view = owner.member.view()
-        is_lost = view.incarnation != owner.in_use.incarnation or view.error is not None
+        is_lost = (
+            view.incarnation != owner.in_use.incarnation
+            or view.error is not None
+            # It left because the application did not poll in time.
+            or view.target is None
+        )
         if is_lost or owner.name in self._unacknowledged or position is None:
             return
         # Others may have gone on from there: a paused consumer gives up what it was removed from.
