@@ -31,6 +31,7 @@ VERSIONS = {  # of the requests that applications use
     "OffsetFetch": 10,
     "FindCoordinator": 4,
     "Metadata": 12,
+    "Produce": 12,
     "ListOffsets": 9,
     "ConsumerGroupDescribe": 1,
     "DescribeGroups": 6,
