@@ -66,7 +66,7 @@ class RecordApplication(Application):
     def poll_records(self, timeout_ms: int, limit: int) -> Script:
         """Poll once by the rule; return the records, which count as delivered."""
         records = yield from self.run_rule(self.rule.poll(timeout_ms, limit))
-        self._note_use()
+        self.note_use()
         if records:
             self.observer.records_delivered(self, records)
         return records
@@ -77,14 +77,14 @@ class RecordApplication(Application):
 
     def _answer(self, query: Any) -> Script:
         # Before the query leaves: what it says, such as an acknowledgement, must be true by then.
-        self._note_use()
+        self.note_use()
         try:
             return (yield from self.answers[type(query)](self, query))
         except (Refused, Unanswerable):
             self.observer.request_failed(self)
             raise
 
-    def _note_use(self) -> None:
+    def note_use(self) -> None:
         """Report the partitions in use: those that have a position."""
         self.set_in_use(self.rule.incarnation, dict.fromkeys(self.rule.positions))
 
