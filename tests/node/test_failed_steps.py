@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from apportion.coord.shard import Shard
 from apportion.coord.turn import Turn
+from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines
 from apportion.node.cleaning import Cleaner
 from apportion.node.coordinators import Coordinators
@@ -66,10 +67,11 @@ PLACES = [
         ),
         SplitRequests: ("joined_reply_or_none",),
         Shard: ("step", "loaded"),
-        Turn: ("emit", "reply", "park", "unpark", "close"),
+        Turn: ("emit", "reply", "close"),
+        WaitingRequests: ("add", "take", "drop"),
         Deadlines: ("arm", "disarm"),
         FetchResult: ("__init__",),
-        FlushGate: ("begin_write", "wrote", "hold_reply", "flush_or_none"),
+        FlushGate: ("begin_write", "wrote", "hold_reply", "begin_flush_or_none"),
         Partition: (
             *("append", "append_records", "read", "unsynced_paths", "on_flushed"),
             *("delete_before", "delete_expired"),
@@ -205,7 +207,7 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
 @example([("produce", "t", (0,))], [((Segment, "append"), 1, True, RuntimeError("planted"))], [])
 @example(
     [("committed", ("g",)), ("produce", "t", (0,))],
-    [((FlushGate, "flush_or_none"), 2, True, RuntimeError("planted"))],
+    [((FlushGate, "begin_flush_or_none"), 2, True, RuntimeError("planted"))],
     [],
 )
 @example(

@@ -155,7 +155,7 @@ def apply_group_epoch(
         if ledger.consumer_group_or_none(key.group_id) is not None:
             del ledger.groups[key.group_id]
         return
-    saved = _consumer_group(ledger, key.group_id).saved
+    saved = _find_or_create_group(ledger, key.group_id).saved
     saved.epoch, saved.metadata_hash = value.epoch, value.metadata_hash
 
 
@@ -166,8 +166,8 @@ def apply_member_metadata(
 ) -> None:
     """Apply a member's metadata record; a tombstone deletes the member with its assignment."""
     if value is not None:
-        saved = _consumer_group(ledger, key.group_id).saved
-        member = _member(saved, key.member_id)
+        saved = _find_or_create_group(ledger, key.group_id).saved
+        member = _find_or_create_member(saved, key.member_id)
         _count_metadata(saved, member, -1)
         # Before the new id is set: a member that joins with another instance id gives the old one
         # up. Kafka keeps both until a restart, so nobody can use the old one.
@@ -200,7 +200,7 @@ def apply_assignment_epoch(
     A tombstone resets the epoch as in a new group: it may be the end of an older group of that id.
     """
     if value is not None:
-        _consumer_group(ledger, key.group_id).saved.assignment_epoch = value.assignment_epoch
+        _find_or_create_group(ledger, key.group_id).saved.assignment_epoch = value.assignment_epoch
     elif (group := ledger.consumer_group_or_none(key.group_id)) is not None:
         group.saved.assignment_epoch = FIRST_EPOCH
 
@@ -212,10 +212,11 @@ def apply_target_assignment(
 ) -> None:
     """Apply a consumer group member's target assignment record: set or delete it."""
     if value is not None:
-        saved = _consumer_group(ledger, key.group_id).saved
-        _member(saved, key.member_id).target = saved.units.assign_units(value.topic_partitions)
-    elif (member := _member_or_none(ledger, key.group_id, key.member_id)) is not None:
-        member.target = None
+        saved = _find_or_create_group(ledger, key.group_id).saved
+        member = _find_or_create_member(saved, key.member_id)
+        member.target = saved.units.assign_units(value.topic_partitions)
+    elif (known := _member_or_none(ledger, key.group_id, key.member_id)) is not None:
+        known.target = None
 
 
 def apply_current_assignment(
@@ -230,8 +231,8 @@ def apply_current_assignment(
     # The member may be gone already: its tombstone must not create it again.
     if value is None and _member_or_none(ledger, key.group_id, key.member_id) is None:
         return
-    saved = _consumer_group(ledger, key.group_id).saved
-    member = _member(saved, key.member_id)
+    saved = _find_or_create_group(ledger, key.group_id).saved
+    member = _find_or_create_member(saved, key.member_id)
     _count_stable(saved, member, -1)
     # Both lists as a whole (KAFKA-16147): applied one by one, a unit that goes straight from
     # pending revocation back to assigned would end up free.
@@ -257,8 +258,8 @@ def ignore_record(ledger: Ledger, key: Any, value: Any) -> None:
     """Ignore a record of a kind that is known and not used."""
 
 
-def _consumer_group(ledger: Ledger, group_id: str) -> ConsumerGroup:
-    """Return the consumer group that a record names; create it if there is none.
+def _find_or_create_group(ledger: Ledger, group_id: str) -> ConsumerGroup:
+    """Find the consumer group that a record names, or create it, and return it.
 
     A classic group of that id is replaced.
     """
@@ -268,8 +269,8 @@ def _consumer_group(ledger: Ledger, group_id: str) -> ConsumerGroup:
     return group
 
 
-def _member(saved: ConsumerGroupSavedState, member_id: str) -> ConsumerGroupMember:
-    """Return the consumer group's member that a record names; create it if it is new."""
+def _find_or_create_member(saved: ConsumerGroupSavedState, member_id: str) -> ConsumerGroupMember:
+    """Find the consumer group's member that a record names, or create it, and return it."""
     member = saved.members.get(member_id)
     if member is None:
         member = saved.members[member_id] = ConsumerGroupMember(member_id)

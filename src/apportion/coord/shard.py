@@ -4,8 +4,9 @@ The tables here say what a shard can do. To add an API: its handler and a row in
 the handler depends on the kind of the group, in HANDLERS_BY_GROUP; and its error response in
 `error_responses.py`. To add a record: its `apply_*` and a row in APPLY. To add a kind of deadline:
 a function and a row in ON_DEADLINE. To add a kind of group: its rows in HANDLERS_BY_GROUP and
-ON_LOADED. The shard never waits for the disk: it emits `Append` before the replies that depend on
-it, and whoever drives it keeps the order.
+ON_LOADED, and in ON_MEMBERS_LEAVING if it may change its kind when members leave. The shard never
+waits for the disk: it emits `Append` before the replies that depend on it, and whoever drives it
+keeps the order.
 """
 
 from collections.abc import Callable
@@ -30,9 +31,10 @@ from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import GroupRequest, ShardAction, Turn
+from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
-from apportion.machine import Arrived, Gone, Instant, Tick, Ticket
+from apportion.machine import Arrived, Gone, Instant, Tick
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -53,6 +55,8 @@ __all__ = [
     "HANDLERS",
     "HANDLERS_BY_GROUP",
     "ON_DEADLINE",
+    "ON_LOADED",
+    "ON_MEMBERS_LEAVING",
     "Append",
     "Shard",
     "TopicsChanged",
@@ -124,6 +128,12 @@ ON_LOADED: dict[type[Any], Callable[[Turn, Any], None]] = {
     ClassicGroup: classic_timers.restore_after_start,
 }
 
+# A consumer group may become a classic group, which only `migration` knows how to do. A classic
+# group stays one: `classic/membership.py` removes its members.
+ON_MEMBERS_LEAVING: dict[type[Any], Callable[[Turn, Any, tuple[Any, ...]], None]] = {
+    ConsumerGroup: downgrade.remove_consumer_group_members,
+}
+
 
 @dataclass(slots=True, frozen=True)
 class TopicsChanged:
@@ -139,10 +149,10 @@ class Shard:
     """The coordinator of the groups of one partition of `__consumer_offsets`.
 
     First `replay` every stored record, then call `loaded`. Until then requests are refused with
-    COORDINATOR_LOAD_IN_PROGRESS.
+    COORDINATOR_LOAD_IN_PROGRESS. waiting: whoever carries out a `Reply` takes its request out.
     """
 
-    __slots__ = ("_deadlines", "_is_loaded", "_parked", "ledger", "settings", "topics")
+    __slots__ = ("_deadlines", "_is_loaded", "ledger", "settings", "topics", "waiting")
 
     def __init__(self, settings: GroupSettings, topics: Topics) -> None:
         """Create the coordinator of one `__consumer_offsets` partition, before its log is read."""
@@ -150,8 +160,7 @@ class Shard:
         self.topics = topics
         self.ledger = Ledger()
         self._deadlines = Deadlines()
-        # tickets that somebody waits on -> the version of the request
-        self._parked: dict[Ticket, int] = {}
+        self.waiting = WaitingRequests()
         self._is_loaded = False
 
     def replay(self, record: CoordinatorRecord) -> None:
@@ -186,6 +195,8 @@ class Shard:
         turn = self._turn(now)
         match event:
             case Arrived():
+                # First of all: if the step fails, this request is failed with the parked ones.
+                self.waiting.add(event)
                 self._answer(turn, event)
             case Tick():
                 for key in self._deadlines.take_due(now.mono_ms):
@@ -195,8 +206,7 @@ class Shard:
             case Gone(tickets):
                 # The groups are not told: a member whose connection closed stays until its session
                 # ends, as in Kafka.
-                for ticket in tickets:
-                    self._parked.pop(ticket, None)
+                self.waiting.drop(tickets)
         return turn.close()
 
     def _answer(self, turn: Turn, event: Arrived) -> None:
@@ -243,10 +253,9 @@ class Shard:
     def _turn(self, now: Instant) -> Turn:
         """Return the context of one step of the shard: `turn` for its handlers.
 
-        The turn gives them the groups and committed offsets (`ledger`), the deadlines, the parked
-        requests (JoinGroup and SyncGroup that wait for other members) and `APPLY`, the functions by
-        which a written record changes the saved state. If a consumer group loses its last member of
-        the consumer protocol, it becomes a classic group.
+        The turn gives them the groups and committed offsets (`ledger`), the deadlines, the requests
+        without a response (`waiting`), `APPLY`, the functions by which a written record changes the
+        saved state, and `ON_MEMBERS_LEAVING`.
         """
         return Turn(
             ledger=self.ledger,
@@ -255,6 +264,6 @@ class Shard:
             topics=self.topics,
             now=now,
             apply=APPLY,
-            parked=self._parked,
-            on_members_leaving=downgrade.downgrade_if_last_consumer_left,
+            waiting=self.waiting,
+            on_members_leaving=ON_MEMBERS_LEAVING,
         )

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from apportion.coord.config import GroupSettings
+from apportion.coord.group import Group
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
+from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines
 from apportion.machine import Caller, Instant, Note, Reply, Ticket
 from apportion.topics import Topics
@@ -40,14 +42,14 @@ class Turn:
     __slots__ = (
         "_actions",
         "_apply",
-        "_parked",
+        "_on_members_leaving",
         "_unappended",
         "deadlines",
         "ledger",
         "now",
-        "on_members_leaving",
         "settings",
         "topics",
+        "waiting",
     )
 
     def __init__(
@@ -59,23 +61,23 @@ class Turn:
         topics: Topics,
         now: Instant,
         apply: Mapping[type[Any], Callable[[Ledger, Any, Any], None]],
-        parked: dict[Ticket, int],
-        on_members_leaving: Callable[["Turn", Any, tuple[Any, ...]], bool],
+        waiting: WaitingRequests,
+        on_members_leaving: Mapping[type[Any], Callable[["Turn", Any, tuple[Any, ...]], None]],
     ) -> None:
         """Begin one step of a shard, for a request or due deadlines.
 
-        parked: the version of each request that waits for other members. apply: the function that
-        applies a record to the saved state, by the class of its key.
+        waiting: the requests without a response. apply: the function that applies a record to the
+        saved state, by the class of its key. on_members_leaving: the function that removes members,
+        by the class of their group.
         """
         self.ledger = ledger
         self.deadlines = deadlines
         self.settings = settings
         self.topics = topics
         self.now = now
+        self.waiting = waiting
         self._apply = apply
-        self._parked = parked
-        # `downgrade_if_last_consumer_left`, handed in because `migration` imports the groups
-        self.on_members_leaving = on_members_leaving
+        self._on_members_leaving = on_members_leaving
         self._unappended: list[CoordinatorRecord] = []
         self._actions: list[ShardAction] = []
 
@@ -96,27 +98,18 @@ class Turn:
         for record in records:
             self.emit(record)
 
+    def remove_members(self, group: Group, *members: Any) -> None:
+        """Remove members from their group, by the row of its kind in `ON_MEMBERS_LEAVING`."""
+        self._on_members_leaving[group.__class__](self, group, members)
+
     def reply(self, ticket: Ticket, body: Any) -> None:
-        """Answer the request of `ticket` with the response `body`."""
-        self._append_records()
-        self._actions.append(Reply(ticket, body))
+        """Answer the request of `ticket` with the response `body`.
 
-    def park(self, request: GroupRequest[Any]) -> Ticket:
-        """Keep a JoinGroup or SyncGroup request for a later step, and return its ticket.
-
-        The request waits for other members of the classic group. The group must `unpark` it before
-        it replies.
+        A parked request whose connection has closed gets no reply.
         """
-        # The version is kept because the response is written in it, perhaps minutes later.
-        self._parked[request.ticket] = request.version
-        return request.ticket
-
-    def unpark(self, ticket: Ticket | None) -> int | None:
-        """Return the version of a parked JoinGroup or SyncGroup that may be answered now.
-
-        The result is None if the connection of the request has closed.
-        """
-        return None if ticket is None else self._parked.pop(ticket, None)
+        if ticket in self.waiting:
+            self._append_records()
+            self._actions.append(Reply(ticket, body))
 
     def note(self, level: str, text: str) -> None:
         """Write one line to the log of the process."""

@@ -12,7 +12,7 @@ from apportion.coord.placement import shard_of
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.errors import DecodeError
-from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick, Ticket
+from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick
 from apportion.node.broker import BrokerContext
 from apportion.node.flush_gate import PendingReply
 from apportion.node.partitions import Partition
@@ -38,13 +38,12 @@ class HostedShard:
         that failed.
     """
 
-    __slots__ = ("deadline", "flush_seq", "is_confirmed", "parked", "partition", "shard")
+    __slots__ = ("deadline", "flush_seq", "is_confirmed", "partition", "shard")
 
     def __init__(self, shard: Shard, partition: Partition) -> None:
         self.shard = shard
         self.partition = partition
         self.deadline: Key = ("shard", partition.index)
-        self.parked: dict[Ticket, Arrived] = {}
         self.flush_seq = partition.flush_seq
         self.is_confirmed = False
 
@@ -54,9 +53,6 @@ class HostedShard:
         A shard is the coordinator of one partition of `__consumer_offsets`.
         """
         self.is_confirmed = False
-        # Before the step: if it fails, the requests of a reloaded shard are failed with it.
-        if type(event) is Arrived:
-            self.parked[event.ticket] = event
         return self.shard.step(event, now)
 
 
@@ -83,7 +79,9 @@ class Coordinators:
         """
         split = SPLITS.get(type(arrived.request))
         if split is None:
-            self._step(self._shard_of(arrived.request.group_id, arrived.fresh, now), arrived, now)
+            group_id = arrived.request.group_id
+            hosted = self._hosted_or_none(group_id) or self._host(group_id, arrived.fresh, now)
+            self._step(hosted, arrived, now)
             return
         if type(arrived.request) is EVERY_SHARD:
             # All shards with a log are loaded at the start, so one that is not loaded has no
@@ -91,7 +89,7 @@ class Coordinators:
             parts = [(hosted, arrived.request) for hosted in self._hosted.values()]
         else:
             parts = [
-                (self._shard_of(group_id, arrived.fresh, now), part)
+                (self._hosted_or_none(group_id) or self._host(group_id, arrived.fresh, now), part)
                 for group_id, part in split.parts(arrived.request)
             ]
         if not parts:
@@ -137,8 +135,6 @@ class Coordinators:
         index, event = shard_and_event
         hosted = self._hosted.get(index)
         if hosted is not None:
-            for ticket in event.tickets:
-                hosted.parked.pop(ticket, None)
             self._step(hosted, event, now)
 
     def load_all(self, now: Instant) -> None:
@@ -156,14 +152,14 @@ class Coordinators:
         """
         hosted = self._hosted.pop(partition.index)
         self._load(partition.index, partition, now)
-        return list(hosted.parked.values())
+        return list(hosted.shard.waiting)
 
     def close(self) -> list[Arrived]:
         """Forget all coordinator shards, and return the requests that they had parked.
 
         For a rollback that takes the creation of `__consumer_offsets` back.
         """
-        parked = [request for hosted in self._hosted.values() for request in hosted.parked.values()]
+        parked = [request for hosted in self._hosted.values() for request in hosted.shard.waiting]
         for hosted in self._hosted.values():
             self._broker.deadlines.disarm(hosted.deadline)
         self._hosted.clear()
@@ -199,16 +195,20 @@ class Coordinators:
         notes, self._notes = self._notes, []
         return notes
 
-    def _shard_of(self, group_id: str, fresh: bytes, now: Instant) -> HostedShard:
-        """Return the coordinator shard of the group; load it if needed.
+    def _hosted_or_none(self, group_id: str) -> HostedShard | None:
+        """Return the coordinator shard of the group; None if it is not loaded."""
+        topic = self._broker.topic_service.offsets_topic_or_none()
+        return None if topic is None else self._hosted.get(shard_of(group_id, topic.partitions))
+
+    def _host(self, group_id: str, fresh: bytes, now: Instant) -> HostedShard:
+        """Load the coordinator shard of the group, and return it.
 
         Creates `__consumer_offsets` if there is none; fresh: 16 random bytes for its topic id.
         """
-        topic = self._broker.topic_service.ensure_offsets_topic(fresh)
+        topics = self._broker.topic_service
+        topic = topics.offsets_topic_or_none() or topics.create_offsets_topic(fresh)
         index = shard_of(group_id, topic.partitions)
-        return self._hosted.get(index) or self._load(
-            index, self._broker.partitions.of(topic, index), now
-        )
+        return self._load(index, self._broker.partitions.of(topic, index), now)
 
     def _load(self, index: int, partition: Partition, now: Instant) -> HostedShard:
         """Load a coordinator shard: replay its log, and arm its members' deadlines."""
@@ -244,14 +244,14 @@ class Coordinators:
         """Perform the actions of one step of a coordinator shard, in order: replies and appends.
 
         An append to the shard's partition of `__consumer_offsets` makes every later response wait
-        for its flush. `hosted.parked` has the requests without a response.
+        for its flush.
         """
         for action in actions:
             if type(action) is Reply:
                 self._send_reply(
                     hosted.flush_seq,
                     PendingReply(
-                        action.ticket, action.body, hosted.parked.pop(action.ticket, None)
+                        action.ticket, action.body, hosted.shard.waiting.take(action.ticket)
                     ),
                 )
             elif type(action) is Append:

@@ -4,11 +4,11 @@ The problem: a reply may leave only when all writes that it shows are durable, b
 fewer times a second than a broker answers requests.
 
 The method is group commit. Writes are not synced one by one: each belongs to the flush that is open
-while it is written, numbered `open_seq`. One flush at most is under way; `flush_or_none` closes the
-open one, asks all its writers for their files, and opens the next. When the disk is done, the
-flush's number becomes `durable_seq`, and every reply whose number is not above it may leave:
-`may_send` is the whole rule. Under load a flush covers as many writes as came in during the one
-before, so the cost of a sync is shared and no timer is needed.
+while it is written, numbered `open_seq`. One flush at most is under way; `begin_flush_or_none`
+closes the open one, asks all its writers for their files, and opens the next. When the disk is
+done, the flush's number becomes `durable_seq`, and every reply whose number is not above it may
+leave: `may_send` is the whole rule. Under load a flush covers as many writes as came in during the
+one before, so the cost of a sync is shared and no timer is needed.
 
 The wait ends because a reply waits at most for the flush under way and the one behind it, and each
 flush ends with `Flushed` or `FlushFailed`. After a failure nothing that was written since
@@ -16,11 +16,11 @@ flush ends with `Flushed` or `FlushFailed`. After a failure nothing that was wri
 
 Example, with `durable_seq` 0 and `open_seq` 1:
 
-    append A       -> number 1, its reply is held at 1
-    flush_or_none  -> Flush(1), and 2 is open
-    append B       -> number 2, its reply is held at 2; no second flush begins
-    flushed(1)     -> A's reply leaves; the next flush_or_none gives Flush(2)
-    flushed(2)     -> B's reply leaves
+    append A             -> number 1, its reply is held at 1
+    begin_flush_or_none  -> Flush(1), and 2 is open
+    append B             -> number 2, its reply is held at 2; no second flush begins
+    flushed(1)           -> A's reply leaves; the next begin_flush_or_none gives Flush(2)
+    flushed(2)           -> B's reply leaves
 
 Savepoints are another matter, in the same place because both follow writes: a writer that changes
 its files in a unit of work can be put back to where it was before that unit
@@ -66,7 +66,7 @@ class PendingReply(NamedTuple):
 
     ticket: Ticket
     body: Any
-    request: Arrived | None
+    request: Arrived
 
 
 class FlushGate:
@@ -137,7 +137,7 @@ class FlushGate:
             for flush_seq, replies in self._held.items()
         }
 
-    def flush_or_none(self) -> Flush | None:
+    def begin_flush_or_none(self) -> Flush | None:
         """Begin a flush of all files written so far (group commit), and return it.
 
         Returns None if another flush is under way or nothing was written.

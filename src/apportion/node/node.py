@@ -304,7 +304,7 @@ class Node:
         if (
             # The flush comes last in a step: it covers what all units above have written.
             FLUSH not in broker.deadlines
-            and (flush := broker.flush_gate.flush_or_none()) is not None
+            and (flush := broker.flush_gate.begin_flush_or_none()) is not None
         ):
             self._sender.actions.append(flush)
             broker.flush_gate.flush_issued()

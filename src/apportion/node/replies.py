@@ -44,7 +44,8 @@ class ReplySender:
         if reply.ticket >= 0:
             self.actions.append(Reply(reply.ticket, reply.body))
             return
-        whole = self._split_requests.joined_reply_or_none(reply)
+        self._split_requests.add_response(reply)
+        whole = self._split_requests.joined_reply_or_none(reply.ticket)
         if whole is not None:
             self._of_unit.append(whole)
             self.actions.append(Reply(whole.ticket, whole.body))
@@ -57,7 +58,7 @@ class ReplySender:
 
     def requests_of_unit(self) -> list[Arrived]:
         """Return the requests that the current unit of work has answered."""
-        return [reply.request for reply in self._of_unit if reply.request is not None]
+        return [reply.request for reply in self._of_unit]
 
     def retract(self, tickets: Container[Ticket]) -> None:
         """Take back the replies with these tickets, sent in this step or held, of a failed unit."""

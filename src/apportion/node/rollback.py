@@ -72,9 +72,8 @@ class Rollback:
         lost, replies = self._broker.flush_gate.flush_failed()
         for reply in replies:
             # Kafka's KAFKA_STORAGE_ERROR, upon which producers send the records again.
-            if reply.request is not None:
-                reply = reply._replace(body=error_response(reply.request, Code.KAFKA_STORAGE_ERROR))
-            self._send(reply)
+            body = error_response(reply.request, Code.KAFKA_STORAGE_ERROR)
+            self._send(reply._replace(body=body))
         topics = self._broker.topic_service
         if topics in lost:
             self._drop_topics(topics.cut_back())

@@ -161,21 +161,24 @@ class SplitRequests:
         self._by_part |= dict.fromkeys(tickets, SplitRequest(request, tickets))
         return tickets
 
-    def joined_reply_or_none(self, reply: PendingReply) -> PendingReply | None:
-        """Return a split request's whole reply if `reply` completes it; else None.
+    def add_response(self, reply: PendingReply) -> None:
+        """Keep the response to a part of a split request; one that was abandoned needs none."""
+        split = self._by_part.get(reply.ticket)
+        if split is not None:
+            split.responses[reply.ticket] = reply.body
+
+    def joined_reply_or_none(self, part: Ticket) -> PendingReply | None:
+        """Return the whole reply to the split request of that part; None until it is complete.
 
         The request stays known until `forget`.
         """
-        split = self._by_part.get(reply.ticket)
-        if split is None:
-            return None
-        split.responses[reply.ticket] = reply.body
-        responses = [split.responses[ticket] for ticket in split.tickets]
-        if any(response is None for response in responses):
+        split = self._by_part.get(part)
+        if split is None or any(response is None for response in split.responses.values()):
             return None
         request = split.request
         join = SPLITS[type(request.request)].join
-        return PendingReply(request.ticket, join(responses), request)
+        # In the order of the parts, which is that of the tickets.
+        return PendingReply(request.ticket, join(list(split.responses.values())), request)
 
     def abandon(self, ticket: Ticket) -> Arrived | None:
         """Forget the split request that has this ticket, or a part with it, and return it.

@@ -15,10 +15,8 @@ from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
-from apportion.node.topic_settings import UNSUPPORTED, check_settings
-from apportion.settings import MAX_INT64
+from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED, check_settings
 from apportion.store.metadata_log import MetadataLog
-from apportion.store.settings import LogSettings
 from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -42,30 +40,10 @@ def _topic_settings_of(settings: BrokerSettings) -> dict[str, str]:
     }
 
 
-TOPIC_SETTINGS = {
-    **dict(
-        sorted(
-            {
-                **_topic_settings_of(BrokerSettings()),
-                "cleanup.policy": "delete",
-                "compression.type": "producer",
-                "delete.retention.ms": "86400000",
-                "file.delete.delay.ms": "60000",
-                "flush.messages": str(MAX_INT64),
-                "flush.ms": str(MAX_INT64),
-                "index.interval.bytes": str(LogSettings().index_interval_bytes),
-                "min.cleanable.dirty.ratio": "0.5",
-                "min.compaction.lag.ms": "0",
-                "min.insync.replicas": "1",
-                "preallocate": "false",
-                "retention.ms": "604800000",  # Kafka's; by ours, records stay (decision 43)
-                "segment.index.bytes": "10485760",
-                "segment.jitter.ms": "0",
-                "unclean.leader.election.enable": "false",
-            }.items()
-        )
-    ),
-    **{name: default for name, (default, _, _) in UNSUPPORTED.items()},
+FROM_BROKER = _topic_settings_of(BrokerSettings())
+TOPIC_SETTINGS: dict[str, str] = {
+    name: FROM_BROKER[name] if setting.default is None else setting.default
+    for name, setting in {**SUPPORTED, **UNSUPPORTED}.items()
 }
 """A topic's settings -> Kafka's defaults."""
 OFFSETS_TOPIC_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
@@ -226,7 +204,7 @@ class TopicService:
     def auto_create_or_none(self, name: str, fresh: bytes) -> Topic | None:
         """Create a topic that Metadata names, with defaults; None if the name is not allowed."""
         if name == OFFSETS_TOPIC:
-            return self.ensure_offsets_topic(fresh)
+            return self.offsets_topic_or_none() or self.create_offsets_topic(fresh)
         # There are no transactions and no share groups that would use them.
         if name in INTERNAL_TOPICS:
             return None
@@ -239,12 +217,10 @@ class TopicService:
         self.create(topic, {})
         return topic
 
-    def ensure_offsets_topic(self, fresh: bytes) -> Topic:
-        """Return `__consumer_offsets`; create it if it does not exist."""
-        topic = self.topics.named(OFFSETS_TOPIC)
-        if topic is None:
-            topic = Topic(OFFSETS_TOPIC, fresh, self._settings.offsets_topic_num_partitions)
-            self.create(topic, OFFSETS_TOPIC_CONFIG)
+    def create_offsets_topic(self, fresh: bytes) -> Topic:
+        """Create `__consumer_offsets`, which must not exist, and return it."""
+        topic = Topic(OFFSETS_TOPIC, fresh, self._settings.offsets_topic_num_partitions)
+        self.create(topic, OFFSETS_TOPIC_CONFIG)
         return topic
 
     def offsets_topic_or_none(self) -> Topic | None:

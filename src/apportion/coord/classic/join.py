@@ -343,7 +343,7 @@ def park_join(
     request: GroupRequest[JoinGroupRequest],
 ) -> None:
     """Park a member's JoinGroup; answer an earlier one of the member with REBALANCE_IN_PROGRESS."""
-    before = group.live.park_join(member, turn.park(request))
+    before = group.live.park_join(member, request.ticket)
     fail_pending_join(turn, before, Code.REBALANCE_IN_PROGRESS, member.member_id)
 
 

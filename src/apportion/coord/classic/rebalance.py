@@ -159,7 +159,7 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
 
 
 def remove_pending_sync(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """Note that a classic member has sent SyncGroup; the last one disarms SYNC."""
+    """Remove a classic member that has sent SyncGroup from those awaited; the last disarms SYNC."""
     pending = group.live.pending_syncs
     pending.pop(member.member_id, None)
     if not pending:

@@ -1,7 +1,8 @@
 """Responses to JoinGroup and SyncGroup, and the completion of those that are parked.
 
-Nothing is sent for a parked request whose connection has closed; the group goes on as if it had
-been. In an error response the protocol name is null, which JoinGroup writes as "" before version 7.
+A parked request whose connection has closed gets nothing (`Turn.reply`); the group goes on as if it
+had been answered. In an error response the protocol name is null, which JoinGroup writes as ""
+before version 7.
 """
 
 from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
@@ -72,7 +73,7 @@ def complete_pending_join(
 ) -> None:
     """Answer a classic member's parked JoinGroup, if any, with the current generation."""
     ticket = live.unpark_join(member)
-    if ticket is not None and turn.unpark(ticket) is not None:
+    if ticket is not None:
         turn.reply(ticket, join_response(live, member, members))
 
 
@@ -81,7 +82,7 @@ def complete_pending_sync(
 ) -> None:
     """Answer a classic member's parked SyncGroup, if any, with its assignment."""
     ticket, member.sync_ticket = member.sync_ticket, None
-    if ticket is not None and turn.unpark(ticket) is not None:
+    if ticket is not None:
         turn.reply(ticket, sync_response(live, member))
 
 
@@ -98,13 +99,13 @@ def fail_pending_requests(
 
 def fail_pending_join(turn: Turn, ticket: Ticket | None, code: Code, member_id: str) -> None:
     """Answer the JoinGroup parked under `ticket`, if any, with `code`."""
-    version = turn.unpark(ticket)
-    if ticket is not None and version is not None:
-        turn.reply(ticket, join_error(code, member_id, version))
+    request = None if ticket is None else turn.waiting.request_or_none(ticket)
+    if request is not None:
+        turn.reply(request.ticket, join_error(code, member_id, request.version))
 
 
 def fail_pending_sync(turn: Turn, member: ClassicGroupMember, code: Code) -> None:
     """Answer a classic member's parked SyncGroup, if any, with an error code."""
     ticket, member.sync_ticket = member.sync_ticket, None
-    if ticket is not None and turn.unpark(ticket) is not None:
+    if ticket is not None:
         turn.reply(ticket, SyncGroupResponse(error_code=int(code)))

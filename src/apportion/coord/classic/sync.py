@@ -4,8 +4,11 @@ Versions 0-5 (5: KIP-559).
 """
 
 from apportion.coord.classic.checks import existing_group
-from apportion.coord.classic.rebalance import arm_session, prepare_rebalance
-from apportion.coord.classic.rebalance import remove_pending_sync as has_synced
+from apportion.coord.classic.rebalance import (
+    arm_session,
+    prepare_rebalance,
+    remove_pending_sync,
+)
 from apportion.coord.classic.responses import (
     complete_pending_sync,
     fail_pending_sync,
@@ -45,7 +48,7 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     if live.state is ClassicGroupState.PREPARING_REBALANCE:
         raise Refused(Code.REBALANCE_IN_PROGRESS)
     # In Stable as well: the leader has synced before this member, whose deadline SYNC still runs.
-    has_synced(turn, group, member)
+    remove_pending_sync(turn, group, member)
     if live.state is ClassicGroupState.STABLE:
         arm_session(turn, group, member)
         turn.reply(request.ticket, sync_response(live, member))
@@ -53,7 +56,7 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     # of an earlier request on another connection
     fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
     # The leader's request is parked like the others, so `store_assignment` has one way to answer.
-    member.sync_ticket = turn.park(request)
+    member.sync_ticket = request.ticket
     # Assignments in a follower's SyncGroup are ignored, as in Kafka.
     if live.leader == body.member_id:
         store_assignment(turn, group, body.assignments)

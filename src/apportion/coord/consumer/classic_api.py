@@ -322,7 +322,7 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
             codes.append(refusal.code)
     # One new epoch for the whole request, as in Kafka.
     if leaving:
-        timers.remove_members(turn, group, *leaving.values())
+        turn.remove_members(group, *leaving.values())
     turn.reply(request.ticket, _leave_response(request.version, identities, codes))
 
 

@@ -1,14 +1,12 @@
-"""Deadlines of the members of a consumer group, and the removal of members.
+"""Deadlines of the members of a consumer group.
 
 A classic member revokes by rejoining, so it has deadlines for its JoinGroup and for the SyncGroup
 after it instead of one for the revocation.
 """
 
-from apportion.coord import records
 from apportion.coord.consumer.beat import AWAY
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 
@@ -98,24 +96,6 @@ def has_pending_revocation(member: ConsumerGroupMember) -> bool:
     return member.state is MemberState.UNREVOKED and member.epoch != AWAY and not member.is_classic
 
 
-def remove_members(turn: Turn, group: ConsumerGroup, *members: ConsumerGroupMember) -> None:
-    """Remove members that have left or are late from the group, and bump its epoch.
-
-    The next heartbeat of the others computes a new target. If only classic members remain, the
-    group becomes a classic group instead.
-    """
-    # Before the tombstones: a downgrade reads what every member may be using.
-    if turn.on_members_leaving(turn, group, members):
-        return
-    for member in members:
-        disarm(turn, group, member)
-        turn.emit_all(records.member_tombstones(group.group_id, member.member_id))
-    # After the tombstones: topics to which nobody subscribes any more leave the hash, or the next
-    # heartbeat would bump the epoch once more.
-    hashed = metadata_hash(group, turn.topics)
-    turn.emit(records.group_epoch(group.group_id, group.saved.epoch + 1, hashed))
-
-
 def expire_session(turn: Turn, key: Key) -> None:
     """Remove a member whose session expired."""
     if group_and_member := _member_of_deadline_or_none(turn, key):
@@ -125,7 +105,7 @@ def expire_session(turn: Turn, key: Key) -> None:
             f"group {group.group_id}: member {member.member_id} was silent for too long "
             "and is gone",
         )
-        remove_members(turn, group, member)
+        turn.remove_members(group, member)
 
 
 def expire_revocation(turn: Turn, key: Key) -> None:
@@ -140,7 +120,7 @@ def expire_revocation(turn: Turn, key: Key) -> None:
             f"group {group.group_id}: member {member.member_id} took too long to revoke "
             "and is gone",
         )
-        remove_members(turn, group, member)
+        turn.remove_members(group, member)
 
 
 def expire_classic_member(turn: Turn, key: Key) -> None:
@@ -154,7 +134,7 @@ def expire_classic_member(turn: Turn, key: Key) -> None:
             f"group {group.group_id}: member {member.member_id} took too long to "
             f"{OVERDUE_REQUESTS[key[0]]} and is gone",
         )
-        remove_members(turn, group, member)
+        turn.remove_members(group, member)
 
 
 def _member_of_deadline_or_none(

@@ -16,7 +16,7 @@ from apportion.coord.classic.election import select_protocol
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.sync import MAX_GROUP_BYTES
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer import classic_api, timers
+from apportion.coord.consumer import classic_api, membership, timers
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.error_responses import RefusedWithoutMemberId
@@ -68,41 +68,40 @@ class RemainingMember(NamedTuple):
     rebalance_timeout_ms: int
 
 
-def downgrade_if_last_consumer_left(
+def remove_consumer_group_members(
     turn: Turn, group: ConsumerGroup, leaving: tuple[ConsumerGroupMember, ...]
-) -> bool:
-    """Replace the group by a classic one if only classic members remain without `leaving`.
+) -> None:
+    """Remove members; if only classic ones remain, make the group a classic group instead.
 
-    Returns whether that was done. The remaining members then rebalance. `timers.remove_members`
-    calls it as `Turn.on_members_leaving`.
+    The members of the classic group then rebalance. It is the row of consumer groups in
+    `ON_MEMBERS_LEAVING`.
     """
-    leaving_ids = {member.member_id: None for member in leaving}
-    classic_members = [
-        remaining
-        for remaining in remaining_members(group)
-        if remaining.member.member_id not in leaving_ids
-    ]
+    classic_members = remaining_members(group, leaving)
     if (
         # Without members there is nothing to keep: the group stays an empty consumer group, and the
         # next JoinGroup makes it classic.
-        not classic_members
-        or len(classic_members) + len(leaving_ids) < len(group.saved.members)
-        or not may_downgrade(turn.settings, classic_members)
+        classic_members
+        and len(classic_members) + len(leaving) == len(group.saved.members)
+        and may_downgrade(turn.settings, classic_members)
     ):
-        return False
-    downgrade(turn, group, classic_members, leader=None)
-    return True
+        # Before any tombstone: it reads what every member may be using.
+        downgrade(turn, group, classic_members, leader=None)
+    else:
+        membership.remove_members(turn, group, leaving)
 
 
-def remaining_members(group: ConsumerGroup) -> list[RemainingMember]:
-    """Return the classic members of a consumer group."""
+def remaining_members(
+    group: ConsumerGroup, leaving: tuple[ConsumerGroupMember, ...] = ()
+) -> list[RemainingMember]:
+    """Return the classic members of a consumer group, without those that are leaving."""
+    leaving_ids = {member.member_id: None for member in leaving}
     members = (
         (member, member.metadata.classic_member_metadata) for member in group.saved.members.values()
     )
     return [
         RemainingMember(member, classic, member.metadata.rebalance_timeout_ms)
         for member, classic in members
-        if classic is not None
+        if classic is not None and member.member_id not in leaving_ids
     ]
 
 

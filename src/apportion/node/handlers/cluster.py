@@ -227,9 +227,9 @@ def find_coordinator(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
         request.key_type,
         (Code.INVALID_REQUEST, f"there are no coordinators of type {request.key_type}"),
     )
-    if code is Code.NONE:
-        # As in Kafka, the topic exists as soon as a client looks for a coordinator.
-        broker.topic_service.ensure_offsets_topic(arrived.fresh)
+    # As in Kafka, the topic exists as soon as a client looks for a coordinator.
+    if code is Code.NONE and broker.topic_service.offsets_topic_or_none() is None:
+        broker.topic_service.create_offsets_topic(arrived.fresh)
     host, port = broker.address
     node_id = broker.settings.node_id
     if code is not Code.NONE:

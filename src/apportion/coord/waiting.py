@@ -1,0 +1,47 @@
+"""The one book of a shard's requests that have no response yet.
+
+Every request is in it while its step runs; a JoinGroup or SyncGroup that waits for other members
+stays in it between steps. A member of a classic group keeps the ticket of its parked request, and
+nothing else. So whatever ends requests touches the book alone: a closed connection drops its
+tickets, a response takes its request out, and where the shard has to be read again from its log,
+the requests in the book are those that get an error.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from apportion.machine import Arrived, Ticket
+
+
+class WaitingRequests:
+    """The requests to one shard that have no response yet, by ticket, oldest first."""
+
+    __slots__ = ("_by_ticket",)
+
+    def __init__(self) -> None:
+        self._by_ticket: dict[Ticket, Arrived] = {}
+
+    def __contains__(self, ticket: Ticket) -> bool:
+        return ticket in self._by_ticket
+
+    def __iter__(self) -> Iterator[Arrived]:
+        return iter(self._by_ticket.values())
+
+    def add(self, request: Arrived) -> None:
+        """Note a request that has just arrived."""
+        self._by_ticket[request.ticket] = request
+
+    def request_or_none(self, ticket: Ticket) -> Arrived | None:
+        """Return the request of that ticket; None if its connection has closed."""
+        return self._by_ticket.get(ticket)
+
+    def take(self, ticket: Ticket) -> Arrived:
+        """Remove a request, and return it, for whoever carries out its `Reply`.
+
+        Not earlier: a step that fails before that must find the request here, to fail it.
+        """
+        return self._by_ticket.pop(ticket)
+
+    def drop(self, tickets: Iterable[Ticket]) -> None:
+        """Forget the requests whose connection has closed."""
+        for ticket in tickets:
+            self._by_ticket.pop(ticket, None)
