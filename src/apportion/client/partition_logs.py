@@ -15,9 +15,8 @@ from apportion.member.reactions import Reaction, reaction
 from apportion.member.records.fetches import (
     FETCH_BYTES,
     FetchPosition,
+    FetchQuery,
     PartitionFetch,
-    fetch_request,
-    parse_fetch_response,
 )
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
@@ -188,19 +187,18 @@ class PartitionLogs(NetworkClient):
         """Send one Fetch request; batches that start at or after `end` are left out."""
         # The broker may hold the response for wait_ms (fetch.max.wait.ms), so that comes on top of
         # the timeout.
-        response = self.call(
-            fetch_request(positions, wait_ms, max_bytes),
-            node=node,
-            timeout_ms=wait_ms + self.timeout_ms,
-        )
-        if response.error_code != Code.NONE:
-            code = Code.of(response.error_code)
-            raise Refused(code, f"fetch from broker {node}: {code.sentence}")
-        fetched = parse_fetch_response(response, positions, end)
+        query = FetchQuery(positions, wait_ms, max_bytes, end)
+        response = self.call(query.request(), node=node, timeout_ms=wait_ms + self.timeout_ms)
+        try:
+            fetched = query.parse(response)
+        except Refused as refused:
+            raise Refused(
+                refused.code, f"fetch from broker {node}: {refused.code.sentence}"
+            ) from None
         for partition, fetch in fetched.items():
             # The caller decides about OFFSET_OUT_OF_RANGE: a consumer by auto.offset.reset.
             if fetch.code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE):
-                self._retriable_or_raise("Fetch", fetch.code, partition)
+                self._retriable_or_raise(query.api, fetch.code, partition)
         return fetched
 
     def fetch_range(

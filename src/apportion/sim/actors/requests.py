@@ -32,6 +32,7 @@ VERSIONS = {  # of the requests that applications use
     "FindCoordinator": 4,
     "Metadata": 12,
     "Produce": 12,
+    "Fetch": 17,
     "ListOffsets": 9,
     "ConsumerGroupDescribe": 1,
     "DescribeGroups": 6,
