@@ -8,20 +8,26 @@ SkipAssignment (KIP-814, whose text says 8).
 
 from apportion.coord import records
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.checks import check_group_id
-from apportion.coord.classic.live_state import ClassicGroupMember, Protocols
+from apportion.coord.classic.live_state import ClassicGroupMember
 from apportion.coord.classic.membership import remove_member, remove_pending_member
 from apportion.coord.classic.responses import (
     fail_pending_join,
     fail_pending_requests,
-    join_error,
     join_response,
     members_for_leader,
 )
 from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
-from apportion.coord.config import GroupSettings
-from apportion.coord.records import fits_in_key
+from apportion.coord.classic_protocol import (
+    check_has_protocol,
+    check_join_request,
+    join_error,
+    member_id_prefix,
+    needs_member_id,
+    new_member_id,
+    rebalance_timeout_ms,
+    supported_protocols,
+)
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -35,7 +41,6 @@ heartbeat yet.
 MAX_PENDING_JOINS = 10_000
 MIN_PENDING_JOINS = 100
 """Bounds for the number of pending member ids; within them, `group.max.size` is the limit."""
-UUID_CHARS = 37  # with the dash before it
 
 
 def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
@@ -48,7 +53,7 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
     body = request.body
     # Before the group is looked up, as in Kafka: a wrong session timeout is reported for a missing
     # group, too.
-    check_request(request, turn.settings)
+    check_join_request(request, turn.settings)
     group = turn.ledger.classic_group_or_none(body.group_id)
     if group is None:
         # Before `create_group`: a refused request must leave no empty group behind, as it does in
@@ -65,27 +70,6 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
             rejoin(turn, group, request)
         else:
             join_without_id(turn, group, request)
-
-
-def check_request(request: GroupRequest[JoinGroupRequest], settings: GroupSettings) -> None:
-    """Refuse a JoinGroup that no group could accept, or that no record could hold.
-
-    Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST.
-    """
-    body = request.body
-    check_group_id(body.group_id)
-    least_ms, most_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
-    if not least_ms <= body.session_timeout_ms <= most_ms:
-        raise Refused(
-            Code.INVALID_SESSION_TIMEOUT, f"SessionTimeoutMs must be from {least_ms} to {most_ms}."
-        )
-    if not all(
-        fits_in_key(text)
-        for text in (body.protocol_type, *(protocol.name for protocol in body.protocols))
-    ):
-        raise Refused(Code.INVALID_REQUEST, "The name of a protocol is too long.")
-    if not fits_in_key(member_id_prefix(request) + "-" * UUID_CHARS):
-        raise Refused(Code.INVALID_REQUEST, "GroupInstanceId or the client's id is too long.")
 
 
 def check_first_join(request: GroupRequest[JoinGroupRequest]) -> None:
@@ -135,15 +119,6 @@ def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
         )
 
 
-def check_has_protocol(body: JoinGroupRequest) -> None:
-    """Refuse a JoinGroup without an assignor. Errors: INCONSISTENT_GROUP_PROTOCOL."""
-    if not body.protocol_type or not body.protocols:
-        raise Refused(
-            Code.INCONSISTENT_GROUP_PROTOCOL,
-            "A member needs a protocol type and at least one protocol.",
-        )
-
-
 def create_group(turn: Turn, group_id: str) -> ClassicGroup:
     """Create an empty classic group at generation 0 for JoinGroup, and save it."""
     value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=turn.now.wall_ms)
@@ -180,9 +155,7 @@ def join_without_id(
         join_as_static_member(turn, group, replaced_id, request)
         return
     member_id = new_member_id(member_id_prefix(request), request.fresh)
-    # KIP-394: a client that times out and joins again must not leave members behind that nobody
-    # drives. Static members are recognised by their instance id; older clients know no second step.
-    if instance_id is None and request.version >= 4:
+    if needs_member_id(request):
         require_member_id(turn, group, member_id, request)
     else:
         add_member(turn, group, new_member(request, member_id), request)
@@ -272,7 +245,8 @@ def rejoin(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupReque
         )
         return
     live.update_protocols(member, protocols)
-    member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(request)
+    member.session_timeout_ms = body.session_timeout_ms
+    member.rebalance_timeout_ms = rebalance_timeout_ms(request)
     park_join(turn, group, member, request)
     rebalance.prepare_or_complete_join(turn, group)
 
@@ -352,44 +326,7 @@ def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> Class
     member = ClassicGroupMember(
         member_id, request.body.group_instance_id, request.caller, request.body.protocol_type
     )
-    member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(request)
+    member.session_timeout_ms = request.body.session_timeout_ms
+    member.rebalance_timeout_ms = rebalance_timeout_ms(request)
     member.protocols = supported_protocols(request.body)
     return member
-
-
-def timeouts_ms(request: GroupRequest[JoinGroupRequest]) -> tuple[int, int]:
-    """Return session and rebalance timeout of a JoinGroup. Version 0 has only the first.
-
-    A negative rebalance timeout counts as 0, as in Kafka.
-    """
-    session_ms = request.body.session_timeout_ms
-    return session_ms, session_ms if request.version == 0 else max(
-        request.body.rebalance_timeout_ms, 0
-    )
-
-
-def supported_protocols(body: JoinGroupRequest) -> Protocols:
-    """Return a JoinGroup's assignors, each once, copied out of the request's buffer."""
-    metadata: dict[str, bytes] = {}
-    for protocol in body.protocols:
-        # Kafka counts a name that is offered twice wrongly, and may never answer the join.
-        if protocol.name not in metadata:
-            metadata[protocol.name] = bytes(protocol.metadata)
-    return tuple(metadata.items())
-
-
-def member_id_prefix(request: GroupRequest[JoinGroupRequest]) -> str:
-    """Return the beginning of a new classic member's id: its group instance id or client id."""
-    instance_id = request.body.group_instance_id
-    return request.caller.client_id if instance_id is None else instance_id
-
-
-def new_member_id(name: str, fresh: bytes) -> str:
-    """Return a classic group's member id in Kafka's form: a prefix and a random UUID.
-
-    fresh: the 16 random bytes for the UUID.
-    """
-    digits = bytes(
-        [*fresh[:6], fresh[6] & 0x0F | 0x40, fresh[7], fresh[8] & 0x3F | 0x80, *fresh[9:]]
-    ).hex()
-    return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

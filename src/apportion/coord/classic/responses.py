@@ -7,6 +7,7 @@ before version 7.
 
 from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
 from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic_protocol import join_error
 from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Ticket
@@ -51,13 +52,6 @@ def join_response(
         skip_assignment=skips_assignment,
         member_id=member.member_id,
         members=members,
-    )
-
-
-def join_error(code: Code, member_id: str, version: int) -> JoinGroupResponse:
-    """Return the JoinGroup response with an error code."""
-    return JoinGroupResponse(
-        error_code=int(code), protocol_name=None if version >= 7 else "", member_id=member_id
     )
 
 

@@ -10,6 +10,16 @@ Versions: those of the four APIs.
 
 from typing import NamedTuple
 
+from apportion.coord.classic_protocol import (
+    check_sync_request,
+    join_error,
+    leave_response,
+    leaving_members,
+    names_protocol,
+    needs_member_id,
+    rebalance_timeout_ms,
+    supported_protocols,
+)
 from apportion.coord.consumer import fencing, timers
 from apportion.coord.consumer.beat import JOINING, Beat
 from apportion.coord.consumer.heartbeat import bump_epoch_if_changed, heartbeat, subscribed_units
@@ -23,12 +33,7 @@ from apportion.errors import Code, DecodeError, Refused
 from apportion.topics import Topics
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from apportion.wire.messages.leave_group import (
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    MemberIdentity,
-    MemberResponse,
-)
+from apportion.wire.messages.leave_group import LeaveGroupRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
@@ -63,14 +68,10 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
     body = request.body
     group = turn.ledger.consumer_group(body.group_id)
     check_join(turn, group, body)
-    # KIP-394. Unlike a classic group, a consumer group does not remember the id, as in Kafka.
-    if not body.member_id and body.group_instance_id is None and request.version >= 4:
-        refused = JoinGroupResponse(
-            error_code=int(Code.MEMBER_ID_REQUIRED),
-            protocol_name=None if request.version >= 7 else "",
-            member_id=new_member_id(request.fresh),
-        )
-        turn.reply(request.ticket, refused)
+    # Unlike a classic group, a consumer group does not remember the id, as in Kafka.
+    if needs_member_id(request):
+        member_id = new_member_id(request.fresh)
+        turn.reply(request.ticket, join_error(Code.MEMBER_ID_REQUIRED, member_id, request.version))
         return
     # `fencing.admit` lets a classic member replace another one, but not under a name that is wrong.
     if body.member_id and body.group_instance_id is not None:
@@ -143,24 +144,14 @@ def to_beat(
     )
 
 
-def rebalance_timeout_ms(request: GroupRequest[JoinGroupRequest]) -> int:
-    """Return JoinGroup's rebalance timeout; version 0 has only the session timeout."""
-    return (
-        request.body.session_timeout_ms
-        if request.version == 0
-        else max(request.body.rebalance_timeout_ms, 0)
-    )
-
-
 def classic_metadata(body: JoinGroupRequest) -> ClassicMemberMetadata:
-    """Return the metadata that JoinGroup alone has, copied out of the frame, each protocol once."""
-    protocols: dict[str, ClassicProtocol] = {}
-    for protocol in body.protocols:
-        protocols.setdefault(
-            protocol.name, ClassicProtocol(name=protocol.name, metadata=bytes(protocol.metadata))
-        )
+    """Return the metadata that JoinGroup alone has."""
     return ClassicMemberMetadata(
-        session_timeout_ms=body.session_timeout_ms, supported_protocols=tuple(protocols.values())
+        session_timeout_ms=body.session_timeout_ms,
+        supported_protocols=tuple(
+            ClassicProtocol(name=name, metadata=metadata)
+            for name, metadata in supported_protocols(body)
+        ),
     )
 
 
@@ -198,11 +189,7 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     do in it.
     """
     body = request.body
-    if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
-        raise Refused(
-            Code.INCONSISTENT_GROUP_PROTOCOL,
-            "SyncGroup of version 5 must name the protocol and its type.",
-        )
+    check_sync_request(request)
     caller = _checked_classic_member(
         turn,
         body.group_id,
@@ -212,10 +199,7 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     )
     group, member, classic = caller
     protocol = classic.supported_protocols[0].name
-    if body.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or body.protocol_name not in (
-        None,
-        protocol,
-    ):
+    if not names_protocol(body, CONSUMER_PROTOCOL_TYPE, protocol):
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {body.member_id} joined with {protocol}."
         )
@@ -306,9 +290,7 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     """
     body = request.body
     group = turn.ledger.consumer_group(body.group_id)
-    identities = (
-        body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
-    )
+    identities = leaving_members(request)
     leaving: dict[str, ConsumerGroupMember] = {}
     codes = []
     for identity in identities:
@@ -323,27 +305,7 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     # One new epoch for the whole request, as in Kafka.
     if leaving:
         turn.remove_members(group, *leaving.values())
-    turn.reply(request.ticket, _leave_response(request.version, identities, codes))
-
-
-def _leave_response(
-    version: int, identities: tuple[MemberIdentity, ...], codes: list[Code]
-) -> LeaveGroupResponse:
-    """Return the LeaveGroup response with a code for each member.
-
-    Up to version 2 the request names one member, and its code is that of the response.
-    """
-    if version < 3:
-        return LeaveGroupResponse(error_code=int(codes[0]))
-    results = (
-        MemberResponse(
-            member_id=identity.member_id,
-            group_instance_id=identity.group_instance_id,
-            error_code=int(code),
-        )
-        for identity, code in zip(identities, codes, strict=True)
-    )
-    return LeaveGroupResponse(members=tuple(results))
+    turn.reply(request.ticket, leave_response(request.version, identities, codes))
 
 
 def _checked_classic_member(

@@ -15,6 +15,7 @@ from apportion.coord.classic import timers as classic_timers
 from apportion.coord.classic.election import select_protocol
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.sync import MAX_GROUP_BYTES
+from apportion.coord.classic_protocol import check_join_request, rebalance_timeout_ms
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import classic_api, membership, timers
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
@@ -41,7 +42,7 @@ def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> 
     Errors: those of `join.join` and of `classic_api.join`; if there are members, the response names
     none.
     """
-    join.check_request(request, turn.settings)
+    check_join_request(request, turn.settings)
     group = turn.ledger.consumer_group(request.body.group_id)
     if group.is_empty():
         # Before the tombstones: Kafka deletes the group also if it refuses the joiner, and the
@@ -265,7 +266,7 @@ def replace_last_consumer(
     joiner = RemainingMember(
         replaced,
         classic_api.classic_metadata(request.body),
-        classic_api.rebalance_timeout_ms(request),
+        rebalance_timeout_ms(request),
     )
     classic_members = [*remaining_members(group), joiner]
     goes_on = topics == replaced.metadata.subscribed_topic_names and is_fully_reconciled(
