@@ -10,7 +10,9 @@ from apportion.client.options import ONE_PROTOCOL_ONLY, ConsumerOptions
 from apportion.client.streams_options import StreamsOptions
 from apportion.coord.config import GroupSettings
 from apportion.node.settings import BrokerSettings
-from apportion.settings import Setting, declared
+from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED
+from apportion.node.topics import FROM_BROKER
+from apportion.settings import MAX_INT64, Setting, declared
 from apportion.spark.options import SparkOptions
 
 HEAD = """# Settings and options
@@ -103,11 +105,37 @@ def _spark_table() -> str:
     return _table(_as_texts(declared(SparkOptions).values()))
 
 
+def _topic_table() -> str:
+    """Return the settings of a topic, those of which only the default is taken last."""
+    supported = (
+        replace(
+            each,
+            name=name,
+            default_words="the broker's" if name in FROM_BROKER else "",
+            # A bound that the type has anyway tells nothing.
+            at_least=None if each.at_least == -MAX_INT64 - 1 else each.at_least,
+            at_most=None if each.at_most == MAX_INT64 else each.at_most,
+        )
+        for name, each in SUPPORTED.items()
+    )
+    unsupported = (
+        replace(
+            each,
+            name=name,
+            at_most=None,
+            sentence=f"Refused unless it is the default; missing here: {each.sentence}.",
+        )
+        for name, each in UNSUPPORTED.items()
+    )
+    return _table((*supported, *unsupported))
+
+
 TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that prints the table
     "options of a consumer": lambda: _consumer_table(is_classic=False),
     "options of a classic consumer": lambda: _consumer_table(is_classic=True),
     "options of a StreamsConsumer": _streams_table,
     "options of the Spark source": _spark_table,
+    "settings of a topic": _topic_table,
 }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from re import fullmatch
 from typing import NamedTuple, TypeVar
 
+K = TypeVar("K")
 V = TypeVar("V")
 
 TopicId = bytes
@@ -86,6 +87,17 @@ def by_topic(
             (partition.partition, value)
         )
     return topics
+
+
+def numbers_by_topic(partitions: Iterable[tuple[K, int]]) -> dict[K, tuple[int, ...]]:
+    """Group partition numbers by their topic, in the order given. K: the topic's id, name or index.
+
+    Sorted partitions give sorted topics and numbers, so equal assignments give equal bytes.
+    """
+    topics: dict[K, list[int]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(number)
+    return {topic: tuple(numbers) for topic, numbers in topics.items()}
 
 
 class Topics:

@@ -33,6 +33,7 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolTopicPartition,
 )
 from apportion.wire.records.consumer_serde import encode
+from tests.cli.loading_broker import LoadingBroker
 
 
 def join(cluster: Cluster, group_id: str, member_id: str) -> None:
@@ -380,3 +381,20 @@ def test_a_missing_group_and_a_missing_broker_are_reported_in_one_sentence(boots
     code, lines = run("list", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300")
     assert code == 1
     assert lines[0][:2] == ["apportion", "groups:"]
+
+
+@pytest.fixture
+def loading_broker() -> Iterator[LoadingBroker]:
+    """A broker that refuses the first two requests for its groups."""
+    broker = LoadingBroker(loading=2)
+    broker.start()
+    yield broker
+    broker.close()
+
+
+def test_a_broker_that_loads_its_groups_is_asked_until_it_knows_them(
+    loading_broker: LoadingBroker,
+) -> None:
+    code, lines = run("list", "--bootstrap", loading_broker.bootstrap)
+    assert code == 0
+    assert ["g", "classic", "Empty"] in lines

@@ -1,4 +1,4 @@
-"""Queries to a cluster: the request of each, and the results and errors in its response."""
+"""Queries about groups and their offsets: each request, and what its response has."""
 
 from typing import Any
 
@@ -18,16 +18,8 @@ from apportion.member.cluster_queries.offsets import (
     OffsetCommitQuery,
     OffsetFetchQuery,
 )
-from apportion.member.cluster_queries.query import BrokerQuery
-from apportion.member.cluster_queries.topics import (
-    Leader,
-    ListOffsetsQuery,
-    MetadataQuery,
-    TopicWithLeaders,
-)
-from apportion.member.membership import TopicDescription
 from apportion.member.reactions import Reaction, reaction
-from apportion.topics import Topic, TopicIdPartition, TopicPartition, Topics
+from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.messages import consumer_group_describe, describe_groups
 from apportion.wire.messages.find_coordinator import (
     Coordinator,
@@ -35,23 +27,6 @@ from apportion.wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from apportion.wire.messages.list_offsets import (
-    LATEST,
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-    ListOffsetsTopicResponse,
-)
-from apportion.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -69,16 +44,10 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from tests.member.refusal import refusal
 
 ID = b"i" * 16
 P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
-
-
-def refusal(query: BrokerQuery[Any], response: Any) -> tuple[Code, str]:
-    """The code and sentence with which the query refuses the response."""
-    with pytest.raises(Refused) as refused:
-        query.parse(response)
-    return refused.value.code, refused.value.why
 
 
 # OffsetCommit
@@ -256,96 +225,6 @@ def test_a_broker_that_is_still_loading_has_no_list_of_groups() -> None:
         loading,
         f"ListGroups: {loading.sentence}",
     )
-
-
-# topics
-
-
-def test_metadata_names_topics_by_name_or_by_id_and_creates_none() -> None:
-    assert MetadataQuery(("t", ID)).request() == MetadataRequest(
-        topics=(MetadataRequestTopic(name="t"), MetadataRequestTopic(topic_id=ID, name=None)),
-        allow_auto_topic_creation=False,
-    )
-
-
-def test_metadata_has_topics_racks_and_leaders_and_the_first_error_but_absence() -> None:
-    topic = MetadataResponseTopic(
-        name="t",
-        topic_id=ID,
-        partitions=(
-            MetadataResponsePartition(
-                partition_index=1, leader_id=-1, leader_epoch=4, replica_nodes=(2,)
-            ),
-            MetadataResponsePartition(
-                partition_index=0, leader_id=1, leader_epoch=3, replica_nodes=(2, 1)
-            ),
-        ),
-    )
-    absent, leaderless, invalid = (
-        MetadataResponseTopic(name=name, error_code=code)
-        for name, code in (
-            ("absent", Code.UNKNOWN_TOPIC_OR_PARTITION),
-            ("leaderless", Code.LEADER_NOT_AVAILABLE),
-            ("invalid", Code.INVALID_TOPIC_EXCEPTION),
-        )
-    )
-    brokers = (
-        MetadataResponseBroker(node_id=1, host="a", port=9, rack="r"),
-        MetadataResponseBroker(node_id=2, host="b", port=9, rack="q"),
-    )
-    parsed = MetadataQuery(("absent", "leaderless", "t", "invalid")).parse(
-        MetadataResponse(brokers=brokers, topics=(absent, leaderless, topic, invalid))
-    )
-    description = TopicDescription("t", ID, 2, (("q", "r"), ("q",)))
-    assert parsed.nodes == {1: ("a", 9), 2: ("b", 9)}
-    assert parsed.existing == (TopicWithLeaders(description, {1: None, 0: Leader(1, 3)}),)
-    assert parsed.topics == Topics([Topic("t", ID, 2)])
-    assert parsed.descriptions == (description,)
-    assert parsed.refused is not None
-    assert str(parsed.refused) == (
-        f"LEADER_NOT_AVAILABLE: topic 'leaderless': {Code.LEADER_NOT_AVAILABLE.sentence}"
-    )
-
-
-def test_metadata_without_topic_ids_is_refused() -> None:
-    response = MetadataResponse(topics=(MetadataResponseTopic(name="t"),))
-    assert refusal(MetadataQuery(("t",)), response) == (
-        Code.UNSUPPORTED_VERSION,
-        "the broker sends no topic ids (Metadata 10); Apache Kafka does since 2.8",
-    )
-
-
-def test_offsets_are_listed_by_topic_name_with_leader_epochs() -> None:
-    assert ListOffsetsQuery(LATEST, {P0: 3, P1: -1}).request() == ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=1,
-        topics=(
-            ListOffsetsTopic(
-                name="t",
-                partitions=(
-                    ListOffsetsPartition(
-                        partition_index=0, current_leader_epoch=3, timestamp=LATEST
-                    ),
-                    ListOffsetsPartition(
-                        partition_index=1, current_leader_epoch=-1, timestamp=LATEST
-                    ),
-                ),
-            ),
-        ),
-    )
-
-
-def test_a_partition_that_a_list_of_offsets_leaves_out_has_no_result() -> None:
-    query, moved = ListOffsetsQuery(LATEST, {P0: 3, P1: 3}), Code.NOT_LEADER_OR_FOLLOWER
-    first = ListOffsetsPartitionResponse(partition_index=0, offset=7)
-    second = ListOffsetsPartitionResponse(partition_index=1, error_code=moved)
-
-    def response(*results: ListOffsetsPartitionResponse) -> ListOffsetsResponse:
-        return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="t", partitions=results),))
-
-    assert query.parse(response(first)) == {P0: 7}
-    assert query.results(response(second, first)) == {P0: first, P1: second}
-    assert refusal(query, response(first, second)) == (moved, f"ListOffsets: {moved.sentence}")
 
 
 # reactions

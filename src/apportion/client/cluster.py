@@ -5,7 +5,7 @@ error: `Refused` with Kafka's code, or `Disconnected`. Thread-safe.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from apportion.client.connection import Disconnected
 from apportion.client.network_client import RetryTimer
@@ -19,16 +19,15 @@ from apportion.member.cluster_queries.offsets import (
     OffsetCommitQuery,
     OffsetFetchQuery,
 )
-from apportion.member.cluster_queries.query import GroupQuery
+from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery
+from apportion.member.cluster_queries.topic_changes import (
+    CreatePartitionsQuery,
+    CreateTopicsQuery,
+    DeleteTopicsQuery,
+    NewTopic,
+)
 from apportion.member.reactions import Reaction, reaction
 from apportion.topics import Topic, TopicIdPartition
-from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from apportion.wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.list_groups import ListedGroup
 
@@ -146,24 +145,13 @@ class Cluster(PartitionLogs):
         config: Mapping[str, str] | None = None,
     ) -> Topic:
         """Create a topic and wait for its leaders."""
-        configs = tuple(
-            CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()
-        )
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=replication_factor,
-            configs=configs,
-        )
-        response = self.call(CreateTopicsRequest(topics=(topic,), timeout_ms=self.timeout_ms))
-        _raise_error(response.topics[0])
+        topic = NewTopic(name, partitions, replication_factor, config or {})
+        self._change(CreateTopicsQuery((topic,), self.timeout_ms))
         return self._wait_for_leaders(name, partitions)
 
     def grow_topic(self, name: str, partitions: int) -> Topic:
         """Increase the topic to `partitions` partitions and wait for their leaders."""
-        topic = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
-        response = self.call(CreatePartitionsRequest(topics=(topic,), timeout_ms=self.timeout_ms))
-        _raise_error(response.results[0])
+        self._change(CreatePartitionsQuery(name, partitions, self.timeout_ms))
         return self._wait_for_leaders(name, partitions)
 
     def delete_topic(self, name: str) -> None:
@@ -171,11 +159,7 @@ class Cluster(PartitionLogs):
 
         Metadata of another broker may show it for a moment longer.
         """
-        # DeleteTopics names topics by `topics` since version 6, by `topic_names` before.
-        request = DeleteTopicsRequest(
-            topics=(DeleteTopicState(name=name),), topic_names=(name,), timeout_ms=self.timeout_ms
-        )
-        _raise_error(self.call(request).responses[0])
+        self._change(DeleteTopicsQuery(name, self.timeout_ms))
         retry_timer = RetryTimer(self.timeout_ms)
         while self.topics([name], fresh=True):
             retry_timer.pause(
@@ -183,6 +167,10 @@ class Cluster(PartitionLogs):
                     Code.REQUEST_TIMED_OUT, f"topic {name!r} is still shown after it was deleted"
                 )
             )
+
+    def _change(self, query: BrokerQuery[None]) -> None:
+        """Send a query that changes a topic, once; raise Refused for an error in the response."""
+        query.parse(self.call(query.request()))
 
     def _wait_for_leaders(self, name: str, partitions: int) -> Topic:
         """Return the topic once it has that many partitions and each has a leader.
@@ -211,9 +199,3 @@ class Cluster(PartitionLogs):
                 if config.name == name:
                     return None if config.value is None else str(config.value)
         return None
-
-
-def _raise_error(result: Any) -> None:
-    """Raise Refused for the error of one topic in a response."""
-    if result.error_code != Code.NONE:
-        raise Refused(Code.of(result.error_code), result.error_message or "")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.streams.metadata.model import TaskId
-from apportion.topics import IdPartition, TopicId
+from apportion.topics import IdPartition, TopicId, numbers_by_topic
 from apportion.wire.messages.consumer_group_describe import TopicPartitions as DescribedPartitions
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -61,12 +61,9 @@ def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> Member
 
 def to_wire(owned: MemberAssignment) -> tuple[TopicPartitions, ...]:
     """Return a member's owned partitions as its ConsumerGroupHeartbeat request reports them."""
-    by_topic: dict[TopicId, list[int]] = {}
-    for topic_id, partition in owned:
-        by_topic.setdefault(topic_id, []).append(partition)
     return tuple(
-        TopicPartitions(topic_id=topic_id, partitions=tuple(numbers))
-        for topic_id, numbers in by_topic.items()
+        TopicPartitions(topic_id=topic_id, partitions=numbers)
+        for topic_id, numbers in numbers_by_topic(owned).items()
     )
 
 

@@ -15,10 +15,8 @@ from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
-from apportion.node.topic_settings import UNSUPPORTED, check_settings
-from apportion.settings import MAX_INT64
+from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED, check_settings
 from apportion.store.metadata_log import MetadataLog
-from apportion.store.settings import LogSettings
 from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -42,30 +40,10 @@ def _topic_settings_of(settings: BrokerSettings) -> dict[str, str]:
     }
 
 
-TOPIC_SETTINGS = {
-    **dict(
-        sorted(
-            {
-                **_topic_settings_of(BrokerSettings()),
-                "cleanup.policy": "delete",
-                "compression.type": "producer",
-                "delete.retention.ms": "86400000",
-                "file.delete.delay.ms": "60000",
-                "flush.messages": str(MAX_INT64),
-                "flush.ms": str(MAX_INT64),
-                "index.interval.bytes": str(LogSettings().index_interval_bytes),
-                "min.cleanable.dirty.ratio": "0.5",
-                "min.compaction.lag.ms": "0",
-                "min.insync.replicas": "1",
-                "preallocate": "false",
-                "retention.ms": "604800000",  # Kafka's; by ours, records stay (decision 43)
-                "segment.index.bytes": "10485760",
-                "segment.jitter.ms": "0",
-                "unclean.leader.election.enable": "false",
-            }.items()
-        )
-    ),
-    **{name: default for name, (default, _, _) in UNSUPPORTED.items()},
+FROM_BROKER = _topic_settings_of(BrokerSettings())
+TOPIC_SETTINGS: dict[str, str] = {
+    name: FROM_BROKER[name] if setting.default is None else setting.default
+    for name, setting in {**SUPPORTED, **UNSUPPORTED}.items()
 }
 """A topic's settings -> Kafka's defaults."""
 OFFSETS_TOPIC_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from apportion.topics import IdPartition, TopicId
+from apportion.topics import IdPartition, TopicId, numbers_by_topic
 
 # A partition index is an int32 in Kafka's messages.
 SHIFT = 32
@@ -123,12 +123,10 @@ class UnitNumbering:
 
     def by_topic(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
         """Yield units (numbered partitions) as topics with partitions, both ascending."""
-        topics: dict[int, list[int]] = {}
         # Ascending, so that equal assignments make equal records and responses.
-        for unit in sorted(units):
-            topics.setdefault(unit >> SHIFT, []).append(unit & PARTITION)
-        for number, partitions in topics.items():
-            yield self.ids[number], tuple(partitions)
+        pairs = ((unit >> SHIFT, unit & PARTITION) for unit in sorted(units))
+        for number, partitions in numbers_by_topic(pairs).items():
+            yield self.ids[number], partitions
 
     def _number(self, topic_id: TopicId) -> int:
         """Return the topic's number in this group; give a new topic the next one."""

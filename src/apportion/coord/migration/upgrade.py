@@ -24,7 +24,7 @@ from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, DecodeError, Refused
-from apportion.topics import IdPartition, TopicId, Topics
+from apportion.topics import IdPartition, TopicId, Topics, numbers_by_topic
 from apportion.wire.codec import Buffer
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.records import consumer_serde
@@ -345,10 +345,7 @@ def each_partition(parts: Iterable[RecordTopicPartitions]) -> Iterator[IdPartiti
 
 def by_topic(partitions: Iterable[IdPartition]) -> tuple[RecordTopicPartitions, ...]:
     """Return the partitions by topic, both ascending, for the records of an upgraded group."""
-    topics: dict[TopicId, list[int]] = {}
-    for topic_id, index in sorted(partitions):
-        topics.setdefault(topic_id, []).append(index)
     return tuple(
-        RecordTopicPartitions(topic_id=topic_id, partitions=tuple(indexes))
-        for topic_id, indexes in topics.items()
+        RecordTopicPartitions(topic_id=topic_id, partitions=indexes)
+        for topic_id, indexes in numbers_by_topic(sorted(partitions)).items()
     )

@@ -7,10 +7,10 @@ numbers.
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Code
+from apportion.topics import numbers_by_topic
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition
 
 
@@ -25,10 +25,7 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicParts, ...]:
     """Return the partitions of an assignment by topic, each once, in order of name and number."""
     # sorted and without repetitions: equal sets of partitions must give equal bytes
     pairs = sorted(dict.fromkeys(partitions))
-    return tuple(
-        TopicParts(topic, tuple(number for _, number in run))
-        for topic, run in groupby(pairs, lambda pair: pair[0])
-    )
+    return tuple(TopicParts(*each) for each in numbers_by_topic(pairs).items())
 
 
 def each_once(parts: Iterable[TopicParts]) -> tuple[TopicParts, ...]:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery
+from apportion.errors import Code
+from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery, raise_error
 from apportion.wire.messages import describe_groups
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -38,8 +38,7 @@ class FindCoordinatorQuery(GroupQuery[Coordinator]):
     def parse(self, response: FindCoordinatorResponse) -> Coordinator:
         """Return the coordinator; raise Refused, with the broker's words, if there is none."""
         found = response.coordinators[0]
-        if found.error_code != Code.NONE:
-            raise Refused(Code.of(found.error_code), found.error_message or "")
+        raise_error(found.error_code, found.error_message)
         return found
 
 

@@ -55,3 +55,9 @@ class GroupQuery(BrokerQuery[V]):
     def subject(self) -> str:
         """The query's name in the texts of its errors."""
         return f"{self.api} of group {self.group_id!r}"
+
+
+def raise_error(error_code: int, message: str | None) -> None:
+    """Raise Refused for an error in a response that has words for it; accept NONE."""
+    if error_code != Code.NONE:
+        raise Refused(Code.of(error_code), message or "")

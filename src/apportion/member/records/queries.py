@@ -1,7 +1,7 @@
 """The queries of `RecordConsumer` that rules of micro-batches do not have.
 
 Those that it shares with them are in `member.queries`. The drivers that answer are
-`client.consumer`, `sim.actors.reader`, and tests.
+`client.consumer`, `sim.actors.record_application`, and tests.
 """
 
 from collections.abc import Mapping

@@ -2,26 +2,26 @@
 
 from typing import Any
 
-from apportion.errors import Code, Unanswerable
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery
 from apportion.member.cluster_queries.offsets import OffsetFetchQuery
+from apportion.member.cluster_queries.query import BrokerQuery
+from apportion.member.cluster_queries.topic_changes import (
+    CreatePartitionsQuery,
+    CreateTopicsQuery,
+    DeleteTopicsQuery,
+    NewTopic,
+)
 from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.requests import fetch_topics, sending
 from apportion.sim.kernel.client import Client, SendRequest, Sleep
 from apportion.sim.kernel.clock import EPOCH_MS, Script, Simulation
 from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-CREATE_TOPICS_VERSION, CREATE_PARTITIONS_VERSION, DELETE_TOPICS_VERSION, PRODUCE_VERSION = (
-    7,
-    3,
-    6,
-    12,
-)  # the request versions that these processes use
+PRODUCE_VERSION = 12
+TOPIC_CHANGE_TIMEOUT_MS = 1_000
 RETRY_MS = 300
 MONITOR_ROUNDS = 30  # at least; the pauses are random, so there are about twice as many
 FINAL_CODES = (
@@ -49,10 +49,8 @@ class TopicAdmin(Client):
 
     def create(self, name: str, partitions: int) -> None:
         """Create a topic on the broker, after the jobs before it."""
-        topic = CreatableTopic(
-            name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
-        )
-        self._enqueue(SendRequest(CreateTopicsRequest(topics=(topic,)), CREATE_TOPICS_VERSION))
+        topic = NewTopic(name, partitions)
+        self._enqueue(CreateTopicsQuery((topic,), TOPIC_CHANGE_TIMEOUT_MS))
 
     def add_partitions(self, name: str, by: int) -> None:
         """Add `by` partitions to the topic, if it exists by then."""
@@ -60,17 +58,12 @@ class TopicAdmin(Client):
 
     def delete(self, name: str) -> None:
         """Delete a topic of the broker, after the jobs before it."""
-        self._enqueue(
-            SendRequest(
-                DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=1_000),
-                DELETE_TOPICS_VERSION,
-            )
-        )
+        self._enqueue(DeleteTopicsQuery(name, TOPIC_CHANGE_TIMEOUT_MS))
 
     def _enqueue(self, job: Any) -> None:
         """Add a job of topic administration; start the process if it was idle.
 
-        job: a request to send until it succeeds, or (topic, how many partitions to add).
+        job: a query to send until it succeeds, or (topic, how many partitions to add).
         """
         self._jobs.append(job)
         if len(self._jobs) == 1:
@@ -82,7 +75,7 @@ class TopicAdmin(Client):
         while self._jobs:
             job = self._jobs[0]
             try:
-                if isinstance(job, SendRequest):
+                if isinstance(job, BrokerQuery):
                     yield from self._send_until_done(job)
                 else:
                     yield from self._add_partitions(*job)
@@ -94,28 +87,21 @@ class TopicAdmin(Client):
         """Grow a topic by that many partitions, from the count that it has now."""
         topic = (yield from fetch_topics(self, [name])).named(name)
         if topic is not None:
-            grown = CreatePartitionsTopic(name=name, count=topic.partitions + by, assignments=None)
             yield from self._send_until_done(
-                SendRequest(
-                    CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000),
-                    CREATE_PARTITIONS_VERSION,
-                )
+                CreatePartitionsQuery(name, topic.partitions + by, TOPIC_CHANGE_TIMEOUT_MS)
             )
 
-    def _send_until_done(self, request: SendRequest) -> Script:
-        """Send the topic administrator's request until it has, or will never have, an effect."""
+    def _send_until_done(self, query: BrokerQuery[None]) -> Script:
+        """Send the topic administrator's query until it has, or will never have, an effect."""
         while True:
-            answer = yield request
+            answer = yield sending(query)
             if answer is not None:
-                results = next(
-                    getattr(answer, name)
-                    for name in ("topics", "responses", "results")
-                    if hasattr(answer, name)
-                )
-                code = Code.of(results[0].error_code)
-                self.simulation.write_trace(
-                    self.name, f"{type(request.body).__name__}: {code.name}"
-                )
+                code = Code.NONE
+                try:
+                    query.parse(answer)
+                except Refused as refused:
+                    code = refused.code
+                self.simulation.write_trace(self.name, f"{query.api}Request: {code.name}")
                 if code in FINAL_CODES:
                     return
             yield Sleep(RETRY_MS)

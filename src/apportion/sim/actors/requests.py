@@ -34,6 +34,9 @@ VERSIONS = {  # of the requests that applications use
     "ListOffsets": 9,
     "ConsumerGroupDescribe": 1,
     "DescribeGroups": 6,
+    "CreateTopics": 7,
+    "CreatePartitions": 3,
+    "DeleteTopics": 6,
 }
 RETRY_MS = 100
 TIMEOUT_MS = 5_000

@@ -5,6 +5,7 @@ Each function returns the event for the member.
 """
 
 from apportion.errors import Refused, Unanswerable
+from apportion.member.cluster_queries.topic_changes import CreateTopicsQuery, NewTopic
 from apportion.member.membership import (
     MetadataFetched,
     QueryAnswered,
@@ -12,20 +13,14 @@ from apportion.member.membership import (
     TopicDescription,
     Unanswered,
 )
-from apportion.sim.actors.requests import Clocked, fetch_topics, list_offsets
-from apportion.sim.kernel.client import SendRequest, Sleep
+from apportion.sim.actors.requests import Clocked, fetch_topics, list_offsets, sending
+from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.streams.queries import CreateInternalTopics, ListEndOffsets
 from apportion.streams.topology import InternalTopic
 from apportion.topics import TopicIdPartition
-from apportion.wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from apportion.wire.messages.list_offsets import LATEST
 
-CREATE_TOPICS_VERSION = 7
 CREATE_TOPICS_TIMEOUT_MS = 10_000
 RETRY_MS = 100
 
@@ -56,16 +51,7 @@ def _create_topics(process: Clocked, topics: tuple[InternalTopic, ...]) -> Scrip
     Raises Unanswerable if they do not all exist after CREATE_TOPICS_TIMEOUT_MS.
     """
     creatable = tuple(
-        CreatableTopic(
-            name=topic.name,
-            num_partitions=topic.partitions,
-            replication_factor=1,
-            assignments=(),
-            configs=tuple(
-                CreatableTopicConfig(name=name, value=value) for name, value in topic.configs
-            ),
-        )
-        for topic in topics
+        NewTopic(topic.name, topic.partitions, config=dict(topic.configs)) for topic in topics
     )
     until_ms = process.mono_ms() + CREATE_TOPICS_TIMEOUT_MS
     names = [topic.name for topic in creatable]
@@ -76,7 +62,7 @@ def _create_topics(process: Clocked, topics: tuple[InternalTopic, ...]) -> Scrip
         if process.mono_ms() >= until_ms:
             raise Unanswerable("CreateTopics")
         missing = tuple(topic for topic in creatable if existing.named(topic.name) is None)
-        yield SendRequest(CreateTopicsRequest(topics=missing), CREATE_TOPICS_VERSION)
+        yield sending(CreateTopicsQuery(missing, CREATE_TOPICS_TIMEOUT_MS))
         yield Sleep(RETRY_MS)
         existing = yield from fetch_topics(process, names)
     return tuple(TopicDescription(topic.name, topic.id, topic.partitions) for topic in existing)
