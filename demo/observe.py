@@ -15,9 +15,9 @@ import psutil
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery
 from apportion.topics import Topic, partitions_of
 from apportion.wire.messages.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
     DescribedGroup,
 )
 from apportion.wire.messages.list_offsets import LATEST
@@ -104,14 +104,18 @@ class Observer(threading.Thread):
         if self.is_alive():
             self.join()
 
+    def _describe_group(self) -> DescribedGroup:
+        """Return the group; one that no member has joined yet counts as empty."""
+        query = ConsumerGroupDescribeQuery(self._group)
+        try:
+            return self._cluster.ask_coordinator(query, timeout_ms=TIMEOUT_MS)
+        except Refused as refused:
+            if refused.code is not Code.GROUP_ID_NOT_FOUND:
+                raise
+            return DescribedGroup(group_id=self._group, group_state="Empty")
+
     def _take_sample(self) -> Sample:
-        group = self._cluster.ask_coordinator(
-            "ConsumerGroupDescribe",
-            ConsumerGroupDescribeRequest(group_ids=(self._group,)),
-            self._group,
-            read=lambda response: _described(response.groups[0]),
-            timeout_ms=TIMEOUT_MS,
-        )
+        group = self._describe_group()
         at_ms = int((monotonic() - self._started_s) * 1000)
         self._holders = partition_users(self._holders, group, self._topic.id)
         names = {member.member_id: member.client_id for member in group.members}
@@ -128,14 +132,6 @@ class Observer(threading.Thread):
             {partition.partition: offset or 0 for partition, offset in committed.items()},
             {partition.partition: offset for partition, offset in ends.items()},
         )
-
-
-def _described(group: DescribedGroup) -> tuple[Code, DescribedGroup]:
-    """Return the error and the group; a group that no member has joined yet counts as empty."""
-    code = Code.of(group.error_code)
-    if code is Code.GROUP_ID_NOT_FOUND:
-        return Code.NONE, DescribedGroup(group_id=group.group_id, group_state="Empty")
-    return code, group
 
 
 def memory_mb() -> int:

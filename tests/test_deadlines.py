@@ -63,7 +63,7 @@ def test_a_thousand_times_armed_is_one_deadline() -> None:
     assert (deadlines.next_at(), len(deadlines)) == (None, 0)
 
 
-def test_what_serving_one_puts_off_or_ends_is_not_due_any_more() -> None:
+def test_deadlines_moved_or_ended_by_another_one_are_not_due() -> None:
     deadlines = Deadlines()
     for at_ms, name in enumerate("abcd"):
         deadlines.arm((name,), at_ms)

@@ -279,3 +279,15 @@ class DecodeError(ValueError):
 
 class EncodeError(ValueError):
     """A value that a version cannot express; the text names the message and the field."""
+
+
+def raised_at(error: Exception) -> str:
+    """Return the file and line where an error was raised, for a log line."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return (
+        "?"
+        if trace is None
+        else f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
+    )

@@ -77,7 +77,7 @@ def test_members_get_what_is_near_them() -> None:
     assert assigned([4], [[0], [0]], [1, 0], [[0], [1], [0], [1]]) == [1, 0, 1, 0]
 
 
-def test_what_is_near_to_nobody_with_room_goes_on_in_order() -> None:
+def test_partitions_near_no_member_with_room_are_assigned_in_order() -> None:
     assert assigned([4], [[0], [0]], [0, 1], [[0], [0], [0], [2]]) == [0, 0, 1, 1]
 
 

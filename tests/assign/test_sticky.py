@@ -114,7 +114,7 @@ def test_cooperative_sticky_is_complete_and_fair_after_two_rounds_and_then_rests
     assert sorted(loads) == sorted(np.bincount(fresh[fresh >= 0], minlength=members))
 
 
-def test_what_one_must_give_goes_back_to_who_had_it_before() -> None:
+def test_partitions_given_up_go_back_to_their_former_owner() -> None:
     claims, starts, subscriptions = vectors([(5, [0, 1, 2, 3]), (4, []), (4, [3])], [4], [[0]] * 3)
     assert sticky(claims, starts, subscriptions).tolist() == [0, 0, 1, 2]
     claims = vectors([(5, [0, 1, 2, 3]), (4, [3]), (4, [])], [4], [[0]] * 3)[0]
@@ -122,7 +122,7 @@ def test_what_one_must_give_goes_back_to_who_had_it_before() -> None:
     assert cooperative_sticky(claims, starts, subscriptions).tolist() == [0, 0, -1, -1]
 
 
-def test_what_goes_home_goes_home_topic_by_topic() -> None:
+def test_partitions_return_to_their_former_owner_topic_by_topic() -> None:
     ours = [(5, list(range(8))), (4, [3, 6]), (3, [2, 7])]
     claims, starts, subscriptions = vectors(ours, [4, 4], [[0, 1]] * 3)
     held = resolve_claims(claims, 8)
@@ -144,7 +144,7 @@ def test_a_former_owner_gets_back_only_what_it_has_room_for() -> None:
 
 
 @pytest.mark.parametrize("wants", [[[0]] * 2, [[0], []]], ids=["equal", "general"])
-def test_what_two_claim_in_one_generation_is_withheld_from_everybody(
+def test_a_partition_claimed_twice_in_one_generation_is_withheld(
     wants: list[list[int]],
 ) -> None:
     claims, starts, subscriptions = vectors([(4, [0, 1]), (4, [1])], [3], wants)

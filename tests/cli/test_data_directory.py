@@ -61,7 +61,7 @@ def test_a_directory_that_is_not_there_yet_is_taken(tmp_path: Path) -> None:
     refuse_foreign_directory(tmp_path / "new")
 
 
-def test_whatever_a_crash_left_of_a_first_start_is_taken_again(tmp_path: Path) -> None:
+def test_any_remainder_of_a_crashed_first_start_is_accepted(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "whole"):
         made = [
             f"{path.name}/" if path.is_dir() else path.name

@@ -373,7 +373,7 @@ def test_an_address_that_is_none_is_refused_in_one_sentence() -> None:
     )
 
 
-def test_what_is_not_there_is_said_in_one_sentence(bootstrap: str) -> None:
+def test_a_missing_group_and_a_missing_broker_are_reported_in_one_sentence(bootstrap: str) -> None:
     code, lines = run("describe", "no-such-group", "--bootstrap", bootstrap)
     assert code == 1
     assert lines[0][:2] == ["apportion", "groups:"]

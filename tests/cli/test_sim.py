@@ -80,7 +80,9 @@ def run_sim(
         ),
     ],
 )
-def test_what_cannot_be_meant_is_one_sentence(arguments: str, sentence: str) -> None:
+def test_impossible_arguments_of_a_simulation_are_refused_in_one_sentence(
+    arguments: str, sentence: str
+) -> None:
     result = CliRunner().invoke(app, ["sim", *arguments.split()])
     assert (result.exit_code, result.stdout, result.stderr) == (
         2,

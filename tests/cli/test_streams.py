@@ -200,7 +200,7 @@ def test_warm_ups_sums_the_next_rebalance_and_tasks_that_nobody_has_are_told(
     assert lines[-1] == "  warm-up    1_0 (at 7 when it joined)"
 
 
-def test_who_is_from_the_future_or_unreadable_or_was_told_an_error_is_named(
+def test_members_with_an_unknown_version_bad_metadata_or_an_error_are_named(
     broker: SimpleNamespace,
 ) -> None:
     members = [
@@ -260,7 +260,7 @@ def test_a_shutdown_that_is_asked_for_is_told(broker: SimpleNamespace) -> None:
     ]
 
 
-def test_what_members_write_does_nothing_to_a_terminal_and_no_date_is_too_far(
+def test_control_characters_of_members_are_escaped_and_no_date_is_too_far(
     broker: SimpleNamespace,
 ) -> None:
     encoded = subscription(11, 11, process_id=NEW, endpoint="evil\x1b[2J:1", tags={"zone": "a\nb"})

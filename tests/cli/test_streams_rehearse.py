@@ -218,7 +218,9 @@ ALONE = "with one instance, which is away, there is nobody else to die; but vict
         ("--matrix --jobs 2 --spark local", "--jobs and --spark exclude each other"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(arguments: str, sentence: str) -> None:
+def test_impossible_arguments_of_a_rehearsal_are_refused_in_one_sentence(
+    arguments: str, sentence: str
+) -> None:
     code, out, err = run(*arguments.split())
     assert (code, out, err) == (2, "", f"apportion streams: {sentence}\n")
 

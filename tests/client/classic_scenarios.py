@@ -14,11 +14,12 @@ import pytest
 import apportion
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
+from apportion.client.members import make_member
 from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import Range
 from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.strategy import strategy
-from apportion.member.batch.offsets import Membership
+from apportion.member.cluster_queries.offsets import Membership
 from apportion.member.membership import MembershipState
 from apportion.topics import IdPartition, Topic, partitions_of
 from apportion.wire.batch import encode_batch
@@ -108,7 +109,9 @@ def members(bootstrap: str, topic: Topic, group: str) -> Iterator[Callable[..., 
             {"protocol": "classic", "assignors": strategy(assignors), **QUICK} if assignors else {}
         )
         session = GroupMembership(
-            RecordingCluster(bootstrap), group, [topic.name], **{**classic, **settings}
+            RecordingCluster(bootstrap),
+            make_member(group, **{**classic, **settings}),
+            [topic.name],
         )
         session.start()
         running.append(session)

@@ -16,6 +16,7 @@ import pytest
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
+from apportion.client.members import make_member
 from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import CooperativeSticky, Range
 from apportion.member.membership import MembershipState, View
@@ -84,7 +85,9 @@ def sessions(
 
     def start(**settings: Any) -> Any:
         session = GroupMembership(
-            CuttableCluster(bootstrap), group, [topic.name], **membership(), **settings
+            CuttableCluster(bootstrap),
+            make_member(group, **membership(), **settings),
+            [topic.name],
         )
         session.start()
         running.append(session)

@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 
 import apportion
-from apportion.client.classic_groups import describe_classic_group
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.streams import StreamsConsumer, TaskRecord
 from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.groups import DescribeGroupsQuery
 from apportion.member.streams.assignor import TaskShare
 from apportion.streams.metadata.codec import decode_subscription
 from apportion.streams.metadata.model import RUNNING, TaskId
@@ -152,7 +152,7 @@ def described(cluster: Cluster, application: str) -> Any:
     """What every instance said of tasks when it joined the present generation, by its endpoint;
     None unless the group is stable.
     """
-    group = describe_classic_group(cluster, application)
+    group = cluster.ask_coordinator(DescribeGroupsQuery(application))
     if group is None or group.group_state != "Stable":
         return None
     blobs = (

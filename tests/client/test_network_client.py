@@ -11,6 +11,7 @@ from apportion.client.bootstrap import addresses, require_known_host
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
+from apportion.client.members import make_member
 from apportion.client.network_client import RetryTimer
 from apportion.member.membership import MembershipState
 
@@ -139,7 +140,9 @@ def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(
 def test_a_session_without_a_broker_keeps_trying_and_leaves_when_told() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        session = GroupMembership(Cluster(f"127.0.0.1:{unused.getsockname()[1]}"), "g", ["t"])
+        session = GroupMembership(
+            Cluster(f"127.0.0.1:{unused.getsockname()[1]}"), make_member("g"), ["t"]
+        )
         session.start()
         view = session.wait(lambda view: False, 400)
         assert (view.state, view.epoch, view.target) == (MembershipState.JOINING, 0, None)

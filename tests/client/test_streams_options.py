@@ -105,7 +105,7 @@ def alone() -> Iterator[StreamsConsumer]:
         yield made
 
 
-def test_what_is_read_follows_from_the_topology(alone: StreamsConsumer) -> None:
+def test_the_topology_says_which_topics_are_read(alone: StreamsConsumer) -> None:
     with pytest.raises(
         RuntimeError, match="a Streams group reads the topics of its topology, lines"
     ):
@@ -131,6 +131,6 @@ def test_only_offset_sums_of_its_tasks_are_reported(
         alone.report(offset_sums)
 
 
-def test_what_is_reported_is_a_mapping(alone: StreamsConsumer) -> None:
+def test_offset_sums_are_reported_as_a_mapping(alone: StreamsConsumer) -> None:
     with pytest.raises(ValueError, match="offset_sums must map tasks to sums of offsets, not be 5"):
         alone.report(5)  # type: ignore[arg-type]

@@ -87,7 +87,7 @@ def test_a_deleted_topic_is_left_out_of_the_description() -> None:
     )
 
 
-def test_what_cannot_be_described_says_why() -> None:
+def test_a_group_that_cannot_be_described_has_an_error_and_a_reason() -> None:
     assert describe(ShardDriver(), "g", "") == (
         DescribedGroup(
             group_id="g",

@@ -71,7 +71,7 @@ def test_no_group_has_such_an_id(
     )
 
 
-def test_what_a_member_sent_is_kept_and_not_the_buffer_that_it_came_in() -> None:
+def test_a_subscription_is_copied_out_of_its_request_buffer() -> None:
     buffer = bytearray(b"metadata assignment")
     driver, client = ClassicShardDriver(), ScriptedClient("a")
     client.protocols = (("range", memoryview(buffer)[:8]),)
@@ -310,7 +310,7 @@ def test_a_member_without_a_rebalance_timeout_has_its_session_timeout_for_one(
         (0, {"group_instance_id": "i"}, Code.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_who_may_commit_to_a_group_without_members(
+def test_a_group_without_members_checks_who_commits(
     epoch: int, facts: dict[str, str], code: Code
 ) -> None:
     driver = ClassicShardDriver()

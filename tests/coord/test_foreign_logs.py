@@ -84,7 +84,7 @@ def test_a_partition_without_a_known_epoch_was_given_at_the_members_own(
     assert group["held"] == dict.fromkeys(by_topic_id(epochs), "a")
 
 
-def test_what_a_member_has_to_give_up_is_held_too() -> None:
+def test_partitions_pending_revocation_are_owned_after_a_load() -> None:
     group = group_of(
         MEMBER, hold(some("foo", (0,)), revoking=[some("foo", (1,)), some("bar", (0,))])
     )

@@ -291,7 +291,9 @@ def test_a_group_whose_only_member_left_while_it_joined_is_upgraded_as_an_empty_
     assert hands(c) == {"c": [0, 1, 2, 3]}
 
 
-def test_whoever_waited_for_a_generation_is_told_to_join_again(driver: MixedShardDriver) -> None:
+def test_an_upgrade_answers_parked_requests_with_rebalance_in_progress(
+    driver: MixedShardDriver,
+) -> None:
     a, b, c = classic(driver, "a"), classic(driver, "b"), consumer(driver, "c")
     settle(a)
     b.act()
@@ -344,7 +346,7 @@ def test_a_static_member_comes_back_in_the_consumer_protocol_and_nobody_notices(
     assert hands(a, c) == {"a": owned["a"], "c": owned["s"]}
 
 
-def test_what_nobody_was_given_is_given_to_somebody_after_an_upgrade(
+def test_an_upgrade_assigns_partitions_that_had_no_owner(
     driver: MixedShardDriver,
 ) -> None:
     a, s = classic(driver, "a"), classic(driver, "s", instance_id="i1")

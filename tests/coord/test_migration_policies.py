@@ -176,7 +176,7 @@ def test_a_dynamic_consumer_that_becomes_classic_does_not_convert_the_group() ->
 
 
 @pytest.mark.parametrize("rebalance_ms", [-1, -7, 0])
-def test_who_wants_no_time_for_a_rebalance_has_none(rebalance_ms: int) -> None:
+def test_a_rebalance_timeout_of_zero_is_over_at_once(rebalance_ms: int) -> None:
     driver = make_driver()
     settle(consumer(driver, "c"))
     assert join(driver, "m", 9, rebalance_ms=rebalance_ms).error_code == Code.NONE

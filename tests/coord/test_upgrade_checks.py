@@ -193,7 +193,7 @@ def test_an_assignment_of_nonsense_is_left_out_and_a_double_one_stops_the_upgrad
     )
 
 
-def test_what_was_given_to_a_member_that_does_not_want_it_makes_a_new_epoch(
+def test_an_upgrade_with_an_unsubscribed_assignment_bumps_the_epoch(
     driver: MixedShardDriver,
 ) -> None:
     nothing = consumer_serde.encode(ConsumerProtocolSubscription(topics=()))

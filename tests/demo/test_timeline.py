@@ -124,7 +124,7 @@ def test_a_gap_in_which_the_owner_changed_is_told_apart() -> None:
     assert commit_gaps(samples, [], 1) == CommitGaps(0, 100, 200)
 
 
-def test_what_was_committed_before_the_first_look_begins_no_gap() -> None:
+def test_offsets_committed_before_the_first_look_begin_no_gap() -> None:
     samples = [
         sample(at * 100, "a", committed=seen)
         for at, seen in enumerate([{}, {0: 0}, {0: 0}, {0: 10}, {0: 20}])

@@ -76,7 +76,7 @@ def test_a_command_prints_what_is_shown(example: Example, tmp_path: Path) -> Non
         walk.close()
 
 
-def test_what_is_not_run_is_this() -> None:
+def test_these_examples_are_not_run() -> None:
     assert [
         (example.page, example.mark.removeprefix(NOT_RUN))
         for example in EXAMPLES

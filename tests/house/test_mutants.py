@@ -99,7 +99,7 @@ def test_only_what_changes_code_is_a_mutant(operator: str, occurrence: int, chan
     assert changes_code(compiled(SOURCE), text) is changes
 
 
-def test_what_compiles_to_the_same_or_not_at_all_is_no_mutant() -> None:
+def test_a_change_that_compiles_to_the_same_or_not_at_all_is_no_mutant() -> None:
     before = compiled(SOURCE)
     assert not changes_code(before, SOURCE.replace("Words - words", "Other words"))
     assert not changes_code(
@@ -228,7 +228,7 @@ def test_the_first_seed_that_breaks_is_told_with_its_law(tmp_path: Path) -> None
     assert broken == {"killed": True, "seed": 4, "what": "lesser", "why": "it is not"}
 
 
-def test_what_was_found_out_is_kept_while_it_holds(tmp_path: Path) -> None:
+def test_findings_are_kept_while_they_are_valid(tmp_path: Path) -> None:
     path = tmp_path / "out" / "results.json"
     findings, shown = Findings(path), mutant("AddNot")
     assert verdict(findings.row(shown)) == "open"

@@ -37,7 +37,7 @@ def test_a_command_that_prints_something_else_is_a_failure(tmp_path: Path) -> No
         play(page, tmp_path)
 
 
-def test_what_is_shown_may_leave_things_out() -> None:
+def test_shown_output_may_leave_out_parts_with_dots() -> None:
     assert commands("$ a\nx ... z\n...\nend\n$ b\n") == [
         Command("a", "x ... z\n...\nend"),
         Command("b", ""),

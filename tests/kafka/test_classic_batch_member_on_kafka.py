@@ -79,7 +79,7 @@ def read_by(
     return spans
 
 
-def test_what_is_there_is_read_and_a_second_run_goes_on(
+def test_present_records_are_read_and_a_second_run_goes_on(
     cluster: Cluster, owner_of: OwnerOf
 ) -> None:
     partitions = partitions_of(cluster.create_topic("now", 3))

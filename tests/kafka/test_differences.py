@@ -16,7 +16,7 @@ MARK = " †"
 BY_NAME = {
     "a JoinGroup or SyncGroup that its member repeats on another connection": (
         "test_classic_on_both.py",
-        "test_who_asks_again_elsewhere_hears_of_the_first_request_here_and_never_on_kafka",
+        "test_a_repeated_join_answers_the_first_one_here_and_not_on_kafka",
     ),
     "a member of a generation whose assignment was not saved when the broker died": (
         "test_classic_on_both.py",

@@ -277,7 +277,7 @@ def test_every_intended_difference_is_told_to_users() -> None:
     ] == []
 
 
-def test_who_is_silent_for_6_s_or_slow_for_1_s_is_gone_on_both_brokers(
+def test_a_member_silent_for_6_s_or_slow_for_1_s_is_removed_on_both_brokers(
     sides: tuple[Side, Side],
 ) -> None:
     group = f"silent-{time.time_ns()}"

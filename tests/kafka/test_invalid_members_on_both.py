@@ -53,7 +53,7 @@ def modern(group: str, letter: str, **said: Any) -> Beat:
 
 
 @pytest.mark.parametrize("metadata", [b"", b"\0", b"\xff\xff\0\0", b"\0\0\0\1\0"])
-def test_who_a_static_member_is_comes_before_what_it_says(
+def test_a_static_members_identity_is_checked_before_its_fields(
     sides: tuple[Side, Side], group: str, metadata: bytes
 ) -> None:
     exchange(sides, modern(group, "m", instance="i-m"))
@@ -86,7 +86,7 @@ def test_who_a_static_member_is_comes_before_what_it_says(
 
 @pytest.mark.parametrize("rebalance_ms", [-1, -7, 0])
 @pytest.mark.parametrize("version", [1, 9])
-def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_consumer_group(
+def test_a_zero_rebalance_timeout_removes_after_200_ms_in_a_consumer_group(
     sides: tuple[Side, Side], group: str, version: int, rebalance_ms: int
 ) -> None:
     exchange(sides, modern(group, "m"))
@@ -101,7 +101,7 @@ def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_consumer_gr
 
 @pytest.mark.parametrize("rebalance_ms", [-1, -7, 0])
 @pytest.mark.parametrize("version", [1, 3])
-def test_who_wants_no_time_for_a_rebalance_is_gone_200_ms_later_in_a_classic_group(
+def test_a_zero_rebalance_timeout_removes_after_200_ms_in_a_classic_group(
     sides: tuple[Side, Side], group: str, version: int, rebalance_ms: int
 ) -> None:
     assert codes(sides, classic(group, "a", version=version, rebalance_ms=rebalance_ms)) == (0, 0)
@@ -261,7 +261,7 @@ def test_an_oddity_of_kafka_is_still_there(
     oddity(sides, group)
 
 
-def test_who_leaves_twice_in_one_request_is_answered_alike(
+def test_leaving_twice_in_one_request_is_answered_alike(
     sides: tuple[Side, Side], group: str
 ) -> None:
     exchange(sides, modern(group, "m", instance="i-m"))

@@ -257,9 +257,7 @@ def read_by_us(side: Side, group: str) -> Any:
     return shard.ledger.groups[group]
 
 
-def test_what_kafka_writes_of_a_group_that_migrates_is_what_we_read(
-    sides: dict[str, Side], group: str
-) -> None:
+def test_kafkas_records_of_a_migrating_group_are_read(sides: dict[str, Side], group: str) -> None:
     side = sides["Kafka"]
     a = alone(side, group)
     epoch, _ = beat(side, group, "c", 0)

@@ -129,7 +129,7 @@ def modern(group: str, letter: str, **result: Any) -> Beat:
     )
 
 
-def test_who_may_join_a_consumer_group_with_members(
+def test_migration_policies_decide_who_joins_a_consumer_group_on_both_brokers(
     sides: tuple[Side, Side], policy: str, group: str
 ) -> None:
     both(sides, modern(group, "m", instance="i-m"))
@@ -163,7 +163,7 @@ def test_who_may_join_a_consumer_group_with_members(
     assert len(kind(sides, group)[2]) == (1 if policy == "disabled" else 4)
 
 
-def test_who_may_join_a_classic_group_with_members_and_what_is_left_when_it_goes(
+def test_migration_policies_decide_who_joins_a_classic_group_on_both_brokers(
     sides: tuple[Side, Side], policy: str, group: str
 ) -> None:
     both(sides, classic(group, "a"))

@@ -288,7 +288,7 @@ def claimed(side: Side, topic: str) -> tuple[list[Any], list[tuple[int, list[Rec
 
 
 @pytest.mark.parametrize("topic", sorted(CLAIMED))
-def test_what_headers_claim_of_times_counts_alike(sides: list[Side], topic: str) -> None:
+def test_timestamps_of_batch_headers_count_alike(sides: list[Side], topic: str) -> None:
     ours, theirs = (claimed(side, topic) for side in sides)
     assert ours == theirs
 

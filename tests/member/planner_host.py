@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from apportion.machine import Note
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
@@ -21,6 +20,7 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.sinks import NO_REPORT, metadata_of
 from apportion.member.batch.span import Span, sorted_span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import MembershipState, View, assignment, to_wire
 from apportion.member.queries import (
     AdoptAssignment,

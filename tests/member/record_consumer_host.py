@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from apportion.errors import Code, Refused
-from apportion.member.batch.offsets import OffsetAndMetadata
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import MembershipState, View, assignment
 from apportion.member.queries import (
     AdoptAssignment,

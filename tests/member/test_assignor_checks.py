@@ -117,7 +117,7 @@ def test_topics_that_the_member_does_not_want_may_be_let_pass() -> None:
             check_given(CLUSTER, MEMBERS, answer, only_subscribed=False)
 
 
-def test_what_another_member_still_owns_is_not_given_in_the_same_round() -> None:
+def test_a_partition_still_owned_by_another_is_not_assigned_in_that_generation() -> None:
     members = {"a": owning(3, t=(0, 1)), "b": owning(3, t=())}
     check_cooperative(members, {"a": giving(t=(0,)), "b": giving()})
     check_cooperative(

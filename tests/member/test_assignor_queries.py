@@ -218,7 +218,7 @@ def test_a_member_joins_again_at_the_time_that_its_assignor_named() -> None:
     )
 
 
-def test_what_an_assignor_refuses_is_why_its_member_fails() -> None:
+def test_a_members_failure_has_the_reason_of_its_assignor() -> None:
     member = eager(assignors=(FollowUpAssignor(-1),))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))

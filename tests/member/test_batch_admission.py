@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import ListMembers, NotReady, SessionTimeout, StartMembership
@@ -19,6 +18,7 @@ from apportion.member.batch.sinks import (
     metadata_of,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.wire.messages.list_offsets import EARLIEST
 from tests.member.planner_host import (
@@ -113,7 +113,9 @@ def test_a_member_that_has_come_meanwhile_has_its_own_time(host: PlannerHost) ->
 
 
 @pytest.mark.parametrize("proof", ["fences", "a checkpoint", "no topic", "no writer"])
-def test_who_has_proof_or_nothing_to_prove_does_not_wait(host: PlannerHost, proof: str) -> None:
+def test_a_writer_with_proof_or_without_need_of_it_does_not_wait(
+    host: PlannerHost, proof: str
+) -> None:
     host.members = ("another",)
     host.subscribed = () if proof == "no topic" else ("t",)
     host.sees(target=held() if proof == "no topic" else held(P0))

@@ -133,7 +133,7 @@ def test_a_limit_is_split_by_lag() -> None:
     )
 
 
-def test_what_does_not_divide_goes_to_the_largest_fractions_and_among_equals_by_turn() -> None:
+def test_a_remainder_goes_to_the_largest_fractions_and_among_equals_by_turn() -> None:
     assert split_limit({P0: 8, P1: 5, P2: 3}, 8, rotation=0) == {P0: 4, P1: 2, P2: 2}
     assert split_limit({P0: 4, P1: 4, P2: 4}, 4, rotation=1) == {P0: 1, P1: 2, P2: 1}
 

@@ -152,7 +152,7 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(
     ]
 
 
-def test_what_a_revoked_partition_was_read_to_is_committed_before_it_is_let_go(
+def test_a_revoked_partitions_position_is_committed_before_its_release(
     host: PlannerHost,
 ) -> None:
     planner, first = working(host, P0, P1)

@@ -173,7 +173,7 @@ def test_a_cooperative_member_joins_again_when_its_owner_has_let_go_and_not_befo
     ]
 
 
-def test_what_is_to_be_revoked_is_claimed_for_as_long_as_the_owner_uses_it() -> None:
+def test_a_partition_to_revoke_is_claimed_while_its_owner_uses_it() -> None:
     member = cooperative_loses_p1()
     member.step(Tick(), at(6_010))
     again = member.step(Answered(10, beaten(Code.REBALANCE_IN_PROGRESS)), at(6_030))
@@ -190,7 +190,7 @@ def test_what_is_to_be_revoked_is_claimed_for_as_long_as_the_owner_uses_it() -> 
     assert member.step(MetadataFetched(13, (SEEN,)), at(6_070)) == [freed]
 
 
-def test_what_was_offered_and_never_adopted_is_freed_by_another_join() -> None:
+def test_an_offered_partition_never_adopted_is_freed_by_another_join() -> None:
     member = in_group(cooperative(), name="cooperative-sticky")
     member.step(Tick(), at(3_000))
     member.step(Answered(5, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_000))

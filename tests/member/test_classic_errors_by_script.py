@@ -145,7 +145,7 @@ def test_a_join_that_was_forgotten_begins_again_after_a_pause() -> None:
         (Code.GROUP_AUTHORIZATION_FAILED, ""),
     ],
 )
-def test_what_nobody_can_mend_ends_the_membership(code: Code, advice: str) -> None:
+def test_an_error_that_no_retry_mends_ends_the_membership(code: Code, advice: str) -> None:
     member = in_group(eager(), 0)
     hears_of_a_rebalance(member)
     member.step(Adopted(1, ()), at(3_000))

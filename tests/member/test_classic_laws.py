@@ -141,7 +141,7 @@ def test_an_owner_that_does_not_let_go_loses_its_place_and_nobody_waits_for_ever
     assert sizes(group) == [2, 2]
 
 
-def test_what_an_owner_may_take_at_any_moment_is_given_to_nobody_else() -> None:
+def test_an_offered_partition_is_given_to_nobody_else() -> None:
     group = SimulatedGroup(t=3)
     leader = group.joins("a", "cooperative-sticky")
     group.settle()
@@ -170,7 +170,7 @@ def test_what_an_owner_may_take_at_any_moment_is_given_to_nobody_else() -> None:
     assert sizes(group) == [1, 1, 1]
 
 
-def test_what_was_offered_and_taken_back_cannot_be_used() -> None:
+def test_a_withdrawn_offer_cannot_be_adopted() -> None:
     group = SimulatedGroup(t=3)
     slow = group.joins("a", "cooperative-sticky")
     group.deliver_all(quick=[])

@@ -120,7 +120,7 @@ def test_a_topic_recreated_since_the_join_is_not_taken_for_the_assigned_one() ->
     assert send.request.reason == "topic t was recreated"
 
 
-def test_what_is_learnt_of_topics_while_the_member_joins_gives_nothing_back() -> None:
+def test_metadata_that_comes_while_joining_offers_nothing_back() -> None:
     member = in_group(eager(metadata_interval_ms=3_000), 0)
     assert FetchMetadata(6, ("t",)) in member.step(Tick(), at(3_000))
     assert member.step(Answered(7, beaten(Code.REBALANCE_IN_PROGRESS)), at(3_001)) == [

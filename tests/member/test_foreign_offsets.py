@@ -5,11 +5,11 @@ after its writer has taken them.
 import pytest
 
 from apportion.errors import Code, Refused
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.sinks import WriterReport
 from apportion.member.batch.span import Span, sorted_span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.wire.messages.list_offsets import EARLIEST
 from tests.member.planner_host import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, PlannerHost, held, read
 

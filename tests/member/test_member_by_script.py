@@ -111,7 +111,7 @@ def test_a_newer_target_waits_until_the_adopted_one_is_acknowledged() -> None:
     assert member.view().state is MembershipState.RECONCILING
 
 
-def test_what_cannot_be_adopted_yet_is_left_out_and_stays_wanted() -> None:
+def test_a_partition_not_adopted_yet_stays_in_the_target() -> None:
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))

@@ -128,7 +128,7 @@ def test_a_group_that_may_not_be_read_ends_the_search_for_its_coordinator() -> N
 @pytest.mark.parametrize(
     "code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR, Code.GROUP_ID_NOT_FOUND]
 )
-def test_what_only_time_can_mend_is_waited_for_but_not_for_ever(code: Code) -> None:
+def test_an_error_that_time_may_mend_is_retried_up_to_a_limit(code: Code) -> None:
     member = new_member(instance_id="i", wait_limit_ms=1_000)
     member.step(Subscribe(("t",)), at(50_000))
     member.step(CoordinatorFound(1), at(50_000))

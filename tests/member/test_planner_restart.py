@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from apportion.machine import Note
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import EndMembership, StartMembership, SubscribedTopics
@@ -20,6 +19,7 @@ from apportion.member.batch.sinks import (
     metadata_of,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import CommitOffsets, FetchCommitted, ListOffsets
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from tests.member.planner_host import ALL, CLAIM, P0, P1, P2, TABLE, PlannerHost, held, read
@@ -171,7 +171,7 @@ def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(
 
 
 @pytest.mark.parametrize("is_cut_off", [False, True])
-def test_who_gives_up_gives_back_the_start_positions_that_it_made_and_nothing_else(
+def test_giving_up_returns_only_the_start_positions_of_this_planner(
     host: PlannerHost, is_cut_off: bool
 ) -> None:
     host.offsets, host.metadata = {P0: 4}, {P0: ""}

@@ -10,8 +10,8 @@ import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink, metadata_of
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import Failed, MembershipState
 from apportion.member.queries import (
     AdoptAssignment,

@@ -10,7 +10,6 @@ import pytest
 from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
@@ -29,6 +28,7 @@ from apportion.member.batch.sinks import (
     sinks_of,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
@@ -163,7 +163,7 @@ def test_a_group_that_has_members_cannot_be_adopted(host: PlannerHost) -> None:
     assert (host.joins, host.stored(P0)) == (0, OffsetAndMetadata(4, OTHERS))
 
 
-def test_what_else_stands_in_the_way_of_an_adoption_is_told_as_what_it_is(
+def test_other_errors_of_an_adoption_are_reported_as_themselves(
     host: PlannerHost,
 ) -> None:
     host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
@@ -301,7 +301,7 @@ def test_a_word_to_go_back_outlasts_the_question_that_follows(
     assert host.stored(P0) == OffsetAndMetadata(5, CLAIM)
 
 
-def test_what_was_given_away_meanwhile_is_not_gone_back_to(host: PlannerHost) -> None:
+def test_a_partition_revoked_meanwhile_is_not_sought_back(host: PlannerHost) -> None:
     host.sees(target=held(P0, P1))
     planner = make_planner()
     first = host.attempt(planner.plan_next(BEGUN, None))

@@ -121,7 +121,7 @@ def test_a_topic_id_is_written_as_kafka_prints_it() -> None:
         "not base64!",
     ],
 )
-def test_what_is_not_just_16_bytes_in_their_only_spelling_is_no_topic_id(text: str) -> None:
+def test_a_topic_id_is_16_bytes_in_their_only_spelling(text: str) -> None:
     with pytest.raises(SpanError, match=f"^{re.escape(repr(text))} is not a topic id"):
         topic_id_bytes(text)
 
@@ -207,7 +207,7 @@ def test_what_is_not_just_16_bytes_in_their_only_spelling_is_no_topic_id(text: s
         ),
     ],
 )
-def test_what_is_no_offset_is_refused_with_the_place_of_the_fault(
+def test_an_invalid_offset_is_refused_with_its_place(
     offset: str | dict[str, Any] | list[Any], sentence: str
 ) -> None:
     with pytest.raises(SpanError, match=sentence):

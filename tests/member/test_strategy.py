@@ -60,7 +60,7 @@ def test_names_and_objects_may_be_mixed_and_the_order_stays() -> None:
         (7, "7 is no assignor: give a name, or an object with the methods of apportion's Assignor"),
     ],
 )
-def test_what_is_no_assignor_is_refused_with_the_remedy(wanted: Any, sentence: str) -> None:
+def test_an_unknown_assignor_is_refused_with_the_remedy(wanted: Any, sentence: str) -> None:
     with pytest.raises(ValueError) as refusal:
         strategy(wanted)
     assert str(refusal.value) == sentence

@@ -85,7 +85,7 @@ def test_versions_1_and_2_do_not_say_what_their_sender_supports() -> None:
     )
 
 
-def test_what_was_given_are_the_tasks_of_that_generation() -> None:
+def test_the_assigned_tasks_are_those_of_the_last_generation() -> None:
     member = assignor()
     hosts = {HERE: (PLACE,)}
     assert (
@@ -97,7 +97,7 @@ def test_what_was_given_are_the_tasks_of_that_generation() -> None:
     )
 
 
-def test_what_ran_in_an_earlier_life_is_not_said_to_run() -> None:
+def test_tasks_of_an_earlier_incarnation_are_not_reported_as_running() -> None:
     lives = [1]
     member = StreamsAssignor(StreamsSettings(LINES, b"p" * 16), lambda: lives[0])
     member.offset_sums, member.sums_incarnation = RUNS | {TaskId(0, 2): 5}, 1
@@ -237,7 +237,7 @@ def test_only_the_leader_is_told_when_to_check_the_lag_of_warm_up_tasks(
     assert [len(infos["a"].active), len(infos["b"].standby)] == [2, 1]
 
 
-def test_who_reads_other_topics_gets_nothing_and_a_note_says_so() -> None:
+def test_a_member_of_another_topology_gets_nothing_and_a_log_line() -> None:
     leads = assignor()
     leads.member_id = "a"
     subscriptions = {

@@ -228,7 +228,7 @@ def test_a_broken_member_gets_nothing_and_the_others_go_on() -> None:
 @pytest.mark.parametrize(
     ("sums", "gets"), [({}, []), (dict.fromkeys(HALF, 1_000_000), ["1_0", "1_1"])]
 )
-def test_who_has_told_that_it_has_the_state_of_a_task_may_run_it_at_once(
+def test_a_member_with_a_tasks_state_may_run_it_at_once(
     sums: dict[TaskId, int], gets: list[str]
 ) -> None:
     group = SimulatedStreamsGroup()

@@ -18,6 +18,6 @@ GIVEN = TaskShare(
 )
 
 
-def test_what_a_task_reads_waits_until_all_of_its_topics_are_seen() -> None:
+def test_a_tasks_partitions_wait_until_all_its_topics_are_known() -> None:
     assert whole_tasks((LEFT, OTHER), GIVEN) == (OTHER,)
     assert whole_tasks((LEFT, OTHER, RIGHT), GIVEN) == (LEFT, RIGHT, OTHER)

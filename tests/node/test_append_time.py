@@ -127,7 +127,7 @@ def test_offsets_are_found_by_the_time_of_the_append(
     assert (listed(driver, EARLIEST), listed(driver, LATEST)) == ((0, -1), (9, -1))
 
 
-def test_what_was_stamped_is_whole_after_a_crash_and_a_repeat_has_its_first_time(
+def test_a_stamped_batch_survives_a_crash_and_a_repeat_has_its_first_time(
     appending: "NodeDriver", kit: "type[Kit]"
 ) -> None:
     sent = batch(5, producer=(7, 0, 0))

@@ -302,7 +302,7 @@ def test_a_request_has_no_more_looked_into_than_one_batch_may_hold(
     assert several(driver, many, many, small) == [Code.NONE, Code.REQUEST_TIMED_OUT, Code.NONE]
 
 
-def test_what_becomes_gzip_takes_long_and_so_an_eighth_of_it_is_packed(
+def test_gzip_is_slow_so_the_broker_compresses_an_eighth_as_many_bytes(
     driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
     create(driver, compression_type="gzip")

@@ -164,7 +164,7 @@ def test_a_group_is_there_after_a_crash_and_misses_who_does_not_come_back(
     )
 
 
-def test_whoever_hung_up_is_not_told_and_the_others_are(driver: "NodeDriver") -> None:
+def test_a_closed_connection_gets_no_response_and_the_others_do(driver: "NodeDriver") -> None:
     joined = settled(driver)
     gone, stays = driver.ask(joining(instance_id="i")), driver.ask(joining(instance_id="j"))
     driver.node.step(Gone((Ticket(gone),)), driver.now)

@@ -133,7 +133,7 @@ def test_minus_one_is_all_that_can_be_read(filled: "NodeDriver", kit: "type[Kit]
         ((10**9, "compacted"), Code.POLICY_VIOLATION),
     ],
 )
-def test_what_may_not_be_deleted_is_refused_with_kafkas_code(
+def test_a_forbidden_deletion_of_records_is_refused_with_kafkas_code(
     filled: "NodeDriver", wanted: tuple[Any, ...], code: Code
 ) -> None:
     config = CreatableTopicConfig(name="cleanup.policy", value="compact")
@@ -171,7 +171,7 @@ def test_records_are_not_said_to_be_deleted_before_that_is_on_the_disk(
 
 
 @pytest.mark.parametrize("tear_bytes", [None, 0])
-def test_what_was_deleted_stays_deleted_after_a_crash(
+def test_deleted_records_stay_deleted_after_a_crash(
     filled: "NodeDriver", kit: "type[Kit]", tear_bytes: int | None
 ) -> None:
     trimmed(filled, 3)
@@ -255,7 +255,7 @@ def test_a_batch_that_was_deleted_and_is_sent_again_is_known_after_a_crash(
     assert (answer.base_offset, answer.error_code, listed(again, LATEST)) == (0, Code.NONE, 1)
 
 
-def test_whoever_waits_for_records_that_are_deleted_is_told(
+def test_a_fetch_that_waits_for_deleted_records_is_out_of_range(
     filled: "NodeDriver", kit: "type[Kit]"
 ) -> None:
     asked = filled.ask(kit.fetch("t", 5, max_wait_ms=10_000, min_bytes=10_000), 12)

@@ -55,7 +55,7 @@ def codes(history: Any, tickets: dict[str, int]) -> dict[str, int]:
     }
 
 
-def test_who_waits_in_the_shard_of_a_request_that_fails_is_told_to_ask_again(history: Any) -> None:
+def test_requests_parked_in_the_shard_of_a_failed_one_get_a_retriable_error(history: Any) -> None:
     group = apart(1)[0]
     neighbour = next(f"n{at}" for at in range(99) if shard_of(f"n{at}", 5) == shard_of(group, 5))
     tickets = joining(history, group)
@@ -66,7 +66,7 @@ def test_who_waits_in_the_shard_of_a_request_that_fails_is_told_to_ask_again(his
     assert codes(history, tickets) == {group: Code.COORDINATOR_NOT_AVAILABLE}
 
 
-def test_whom_a_step_has_answered_that_fails_after_all_is_told_to_ask_again(history: Any) -> None:
+def test_requests_answered_by_a_step_that_fails_get_a_retriable_error(history: Any) -> None:
     tickets = joining(history, *apart(2))
     with pytest.MonkeyPatch.context() as patch:
         history.faults = [Fault(patch, (Coordinators, "tick"), 1, True, PLANTED)]
@@ -121,7 +121,7 @@ LASTING = {
 
 
 @pytest.mark.parametrize("where", LASTING)
-def test_what_fails_whenever_it_is_tried_is_left_alone_and_everybody_else_is_served(
+def test_a_permanent_failure_is_left_alone_and_other_requests_are_served(
     history: Any, where: str
 ) -> None:
     owner, name, most_times = LASTING[where]

@@ -75,7 +75,7 @@ def test_min_bytes_are_waited_for(driver: "NodeDriver", kit: "type[Kit]") -> Non
     assert offsets_in(only(driver.answers[ticket])) == [0, 1]
 
 
-def test_what_came_before_the_deadline_is_answered_even_if_it_is_too_little(
+def test_a_fetch_returns_too_few_bytes_at_its_deadline(
     driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
     driver.create("t")

@@ -65,7 +65,7 @@ def committed(driver: "NodeDriver", *group_ids: str) -> dict[str, list[int]]:
     }
 
 
-def test_whoever_looks_sees_the_topics_and_the_shard_of_a_group_with_its_log(
+def test_a_node_shows_its_topics_and_each_shard_with_its_log(
     driver: "NodeDriver",
 ) -> None:
     driver.create("t", 3)

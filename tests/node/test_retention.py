@@ -304,7 +304,7 @@ moves = st.lists(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(moves, st.lists(st.sampled_from([None, 0, 1000]), max_size=25))
-def test_what_is_young_is_there_and_what_is_old_goes_through_any_number_of_crashes(
+def test_retention_keeps_young_records_and_drops_old_ones_across_crashes(
     kit: "type[Kit]", steps: list[tuple[str, int]], crashes: list[int | None]
 ) -> None:
     driver = kit.NodeDriver(**OFTEN)

@@ -94,7 +94,7 @@ def test_a_setting_that_is_obeyed_has_a_test_that_says_its_name(name: str, test:
     )
 
 
-def test_what_a_setting_does_not_do_is_said() -> None:
+def test_settings_obeyed_in_part_say_what_is_missing() -> None:
     assert of_kind(InPart) == ["cleanup.policy"]
     assert all(TOPIC[name].missing for name in of_kind(InPart))
 
@@ -196,7 +196,7 @@ STREAMS = [
 
 
 @pytest.mark.parametrize("config", STREAMS)
-def test_what_well_known_clients_ask_for_is_taken(
+def test_topic_settings_of_well_known_clients_are_accepted(
     driver: "NodeDriver", config: dict[str, Any]
 ) -> None:
     assert create(driver, **config) == (Code.NONE, None)

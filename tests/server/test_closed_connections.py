@@ -71,7 +71,7 @@ def test_a_host_that_sends_nonsense_hides_no_other() -> None:
     )
 
 
-def test_what_did_not_come_again_is_forgotten_and_has_a_line_when_it_comes() -> None:
+def test_a_closing_that_is_not_repeated_is_forgotten_and_logged_the_next_time() -> None:
     closings = ClosedConnectionLog()
     for _ in range(2):
         assert closings.line_or_none("h", "h:1", "no header") is not None

@@ -77,7 +77,9 @@ def test_bytes_that_mean_nothing_close_the_connection(
     assert len(lines) == 1, lines
 
 
-def test_what_a_peer_names_itself_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_group_name_with_line_breaks_is_one_line_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO, logger="apportion.server")
     group = "g\n2026-01-01 ERROR forged \x1b[31m"
     with EmbeddedBroker(group_min_session_timeout_ms=100) as broker, Peer(broker.bootstrap) as peer:

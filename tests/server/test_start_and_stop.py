@@ -107,7 +107,7 @@ def test_a_broker_that_is_never_idle_ends_and_keeps_what_it_acknowledged(tmp_pat
 
 
 @pytest.mark.parametrize("passes", range(4))
-def test_who_connects_while_the_broker_ends_is_closed_at_once_and_not_left_open(
+def test_a_connection_made_while_the_broker_ends_is_closed_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passes: int
 ) -> None:
     late, abort = [], ServerConnection.abort

@@ -19,10 +19,10 @@ from apportion.coord.replay import Ledger
 from apportion.coord.turn import Turn
 from apportion.machine import Instant
 from apportion.member.batch import admission, plan, planner, span
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.plan import PlanInput
 from apportion.member.batch.sinks import Sinks
 from apportion.member.batch.span import Span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.consumer import machine
 from apportion.member.membership import MemberAssignment, minus
 from apportion.node import flush_gate

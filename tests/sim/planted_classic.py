@@ -159,7 +159,7 @@ def drop_out_with_all_that_is_owned(
     if not keeps_id:
         self._member_id = ""
     self._enter(MembershipState.JOINING)
-    self._backoff.reset_delay(now)
+    self._link.backoff.reset_delay(now)
 
 
 def told_without_generation(subscription: Subscription) -> OwnershipClaim:

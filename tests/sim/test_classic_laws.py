@@ -290,7 +290,7 @@ def member(
         ([], []),
     ],
 )
-def test_what_could_have_stayed_is_counted(members: list[MemberMetadata], why: list[str]) -> None:
+def test_needless_moves_are_counted(members: list[MemberMetadata], why: list[str]) -> None:
     saved: Any = GroupMetadataValue(
         protocol_type="consumer",
         generation=3,

@@ -108,7 +108,7 @@ def test_a_cut_off_consumer_is_judged_by_the_commits_of_its_beginning() -> None:
     group.delivers("a", 0)
 
 
-def test_what_was_not_committed_is_delivered_again_after_a_failure(group: Group) -> None:
+def test_uncommitted_records_are_delivered_again_after_a_failure(group: Group) -> None:
     group.delivers("a", 2)
     group.fails("a")
     group.uses("a")

@@ -262,7 +262,7 @@ def test_every_counter_is_recounted(name: str) -> None:
         [has("a", 0, 1, epoch=0, before=0, at=0)],  # has just taken over
     ],
 )
-def test_what_happens_every_day_breaks_no_law(changes: list[CoordinatorRecord]) -> None:
+def test_ordinary_histories_break_no_law(changes: list[CoordinatorRecord]) -> None:
     assert after(*changes) == {}
 
 

@@ -202,7 +202,9 @@ def test_a_thread_that_gave_up_does_not_come_back_to_a_process_that_is_closing()
         ),
     ],
 )
-def test_what_cannot_be_played_is_refused_in_one_sentence(sizes: dict[str, Any], why: str) -> None:
+def test_an_impossible_rehearsal_is_refused_in_one_sentence(
+    sizes: dict[str, Any], why: str
+) -> None:
     with pytest.raises(RehearsalRefused) as refused:
         Rehearsal(**sizes)
     assert str(refused.value).startswith(why)

@@ -46,7 +46,7 @@ def test_the_last_seed_may_kill_its_process() -> None:
     ]
 
 
-def test_what_the_simulator_raises_is_an_outcome_of_its_seed() -> None:
+def test_an_error_of_the_simulator_is_an_outcome_of_its_seed() -> None:
     assert play_seed(7, Draw(), stand_in.raises_at_seven).broken == Violation(
         "no-defect", 0, "LookupError: seven"
     )
@@ -123,7 +123,7 @@ def test_a_draw_says_sizes_and_faults_and_draws_the_rest() -> None:
         {"workers": 0, "session_ms": 2_000},
     ],
 )
-def test_what_is_said_contradicts_no_seed(sizes: dict[str, int]) -> None:
+def test_the_summary_contradicts_no_seed(sizes: dict[str, int]) -> None:
     for seed in range(200):
         scenario = Draw(sizes=sizes).scenario(seed)
         assert {name: getattr(scenario, name) for name in sizes} == sizes

@@ -77,7 +77,7 @@ def test_another_law_that_breaks_is_not_the_same_failure() -> None:
     )
 )
 @example((3, [{0, 3}, {1}]))
-def test_what_is_left_breaks_and_no_single_fault_can_be_left_out(
+def test_the_shrunk_faults_break_the_law_and_none_can_be_left_out(
     given_: tuple[int, list[set[int]]],
 ) -> None:
     size, needed = given_

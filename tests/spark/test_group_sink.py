@@ -11,9 +11,9 @@ import pytest
 
 from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
 from apportion.member.batch.span import EMPTY_SPAN, Span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark import handover
 from apportion.spark.batch_member import BatchMember
@@ -55,7 +55,7 @@ def begun(member: BatchMember, table: str) -> Span:
     return span_where(member, asking, lambda span: span.ranges and not span.question_number)
 
 
-def test_who_would_bring_a_group_a_second_sink_is_refused_and_takes_nothing(
+def test_a_member_with_a_second_sink_for_its_group_is_refused_and_takes_nothing(
     cluster: Cluster, batch_member_of: Callable[..., BatchMember], protocol: GroupProtocol
 ) -> None:
     topic, group, partitions, member = two_of_eight(

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from apportion.client.cluster import Cluster
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import metadata_of
 from apportion.member.batch.span import EMPTY_SPAN, LostOffsets
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.delta import Writer
@@ -211,7 +211,7 @@ def test_a_partition_new_to_the_table_does_not_begin_at_a_foreign_commit(
     assert query.offsets(new) == [2, 3, 4, 5, 6, 7] if "rewind" in way_on else [5, 6, 7]
 
 
-def test_who_went_back_without_a_fence_goes_on_going_back_if_the_word_of_it_is_lost(
+def test_a_query_that_rewound_without_a_fence_rewinds_again_if_the_report_is_lost(
     query: Query, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (old,), (_, new) = query.topic(4), query.topic(8, partitions=2)

@@ -143,7 +143,7 @@ def test_a_batch_without_rows_moves_its_fence(tmp_path: Path) -> None:
     assert (stored(path), opened(path).fence_or_none("g/t/0")) == ([], 12)
 
 
-def test_who_read_the_fence_before_it_moved_commits_nothing(tmp_path: Path) -> None:
+def test_a_writer_that_read_the_fence_before_it_moved_commits_nothing(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     zombie = opened(path)
     late = written(path, {("t", 0): OffsetWindow(0, 0, 3)}, rows(0, 0, 3))

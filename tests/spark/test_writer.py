@@ -49,7 +49,7 @@ def test_a_file_that_straddles_a_fence_that_moved_is_written_again_above_it(path
     assert (stored(path), orphans(path)) == (every((0, 0, 9), (1, 0, 4), (2, 0, 3)), [])
 
 
-def test_who_is_beaten_again_while_writing_again_still_writes_each_row_once(path: str) -> None:
+def test_a_writer_beaten_twice_writes_each_row_once(path: str) -> None:
     first, second = Writer(path), Writer(path)
     batch(
         Writer(path),

@@ -366,7 +366,7 @@ def test_a_full_disk_leaves_the_log_as_it_was_and_the_next_cleaning_succeeds() -
     assert state(all_records(log)) == state(before)
 
 
-def test_what_somebody_else_wrote_in_a_transaction_is_not_touched() -> None:
+def test_records_of_a_foreign_transaction_are_not_compacted() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, HERE, LAYOUT)
     batch = encode_records(

@@ -50,7 +50,7 @@ FULL_WHEN_ROLLING = [
 @settings(max_examples=500, deadline=None)
 @example(LAYOUTS[0], FULL_WHEN_ROLLING)
 @given(st.sampled_from(LAYOUTS), st.lists(appends | syncs | crashes | fulls | cuts, max_size=40))
-def test_what_was_synced_is_there_after_any_crash_and_nothing_is_invented(
+def test_synced_batches_survive_any_crash_and_nothing_is_invented(
     layout: LogSettings, steps: list[tuple[str, Any]]
 ) -> None:
     disk = MemoryDisk()
@@ -150,7 +150,7 @@ def test_segments_behind_a_torn_one_are_thrown_away() -> None:
     assert content(log) == [first, again]
 
 
-def test_what_a_start_has_read_back_must_be_synced_before_it_is_durable() -> None:
+def test_batches_read_back_by_a_start_must_be_synced_to_be_durable() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0")
     batch = append(log, b"one")

@@ -72,7 +72,7 @@ def test_consumers_with_one_process_id_are_threads_of_one_process() -> None:
     )
 
 
-def test_what_a_process_lacks_of_a_task_follows_from_its_offsets() -> None:
+def test_the_lag_of_a_process_follows_from_its_offsets() -> None:
     consumers = {
         "a": ConsumerMetadata(info(A, {TaskId(1, 0): RUNNING, TaskId(1, 1): 45, TaskId(7, 7): 3})),
         "b": ConsumerMetadata(info(B, {TaskId(1, 0): OFFSET_UNKNOWN, TaskId(1, 1): 51})),
@@ -97,7 +97,7 @@ def test_of_several_threads_of_a_process_the_nearest_to_the_end_counts() -> None
     ]
 
 
-def test_who_owns_a_task_without_state_runs_it() -> None:
+def test_the_owner_of_a_stateless_task_runs_it() -> None:
     consumers = {
         "a": ConsumerMetadata(
             info(A), owned_partitions=(TopicPartition("x", 0), TopicPartition("z", 0))
@@ -108,7 +108,7 @@ def test_who_owns_a_task_without_state_runs_it() -> None:
     ]
 
 
-def test_who_owns_a_task_and_still_restores_it_has_what_it_says() -> None:
+def test_an_owner_that_still_restores_a_task_has_the_lag_that_it_reports() -> None:
     consumers = {
         "a": ConsumerMetadata(
             info(A, {TaskId(1, 1): 3}),
@@ -120,7 +120,7 @@ def test_who_owns_a_task_and_still_restores_it_has_what_it_says() -> None:
     assert prior(clients) == [(0, 2), (0, 3)]
 
 
-def test_what_one_thread_restores_its_process_has_to_run() -> None:
+def test_a_process_has_to_run_the_task_that_one_of_its_threads_restores() -> None:
     consumers = {
         "a1": ConsumerMetadata(
             info(A, {TaskId(1, 1): 3}), owned_partitions=(TopicPartition("y", 1),)
@@ -141,7 +141,7 @@ def test_before_version_7_who_owns_a_task_cannot_say_more_and_runs_it() -> None:
     ]
 
 
-def test_who_speaks_a_version_from_the_future_runs_what_it_owns() -> None:
+def test_a_member_of_a_future_version_runs_the_tasks_that_it_owns() -> None:
     consumers = {
         "a": ConsumerMetadata(FutureInfo(12, 12), owned_partitions=(TopicPartition("y", 1),))
     }

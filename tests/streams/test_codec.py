@@ -128,7 +128,7 @@ def test_noise_after_a_version_decodes_or_is_a_decode_error(
 
 @VERSIONS
 @BOTH
-def test_what_follows_the_end_is_left_alone(
+def test_bytes_after_the_end_of_the_metadata_are_ignored(
     version: int,
     values: Callable[..., st.SearchStrategy[Any]],
     encode: Callable[..., bytes],
@@ -286,9 +286,7 @@ PROCESS = bytes(16)
         ),
     ],
 )
-def test_what_is_wrong_with_a_subscription_is_said_with_the_field(
-    frame: bytes, sentence: str
-) -> None:
+def test_an_error_in_decoding_a_subscription_names_the_field(frame: bytes, sentence: str) -> None:
     with pytest.raises(DecodeError) as caught:
         decode_subscription(frame)
     assert str(caught.value) == sentence
@@ -347,9 +345,7 @@ HOST = b"\0\1h" + numbers(80)
         ),
     ],
 )
-def test_what_is_wrong_with_an_assignment_is_said_with_the_field(
-    frame: bytes, sentence: str
-) -> None:
+def test_an_error_in_decoding_an_assignment_names_the_field(frame: bytes, sentence: str) -> None:
     with pytest.raises(DecodeError) as caught:
         decode_assignment(frame)
     assert str(caught.value) == sentence
@@ -394,7 +390,7 @@ def test_what_is_wrong_with_an_assignment_is_said_with_the_field(
         ),
     ],
 )
-def test_what_cannot_be_said_is_refused(info: Any, sentence: str) -> None:
+def test_metadata_that_a_version_cannot_express_is_refused(info: Any, sentence: str) -> None:
     with pytest.raises(EncodeError) as caught:
         (encode_subscription if isinstance(info, SubscriptionInfo) else encode_assignment)(info)
     assert str(caught.value) == sentence

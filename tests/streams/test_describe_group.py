@@ -192,7 +192,7 @@ def test_of_a_member_from_the_future_the_versions_are_read() -> None:
         ),
     ],
 )
-def test_who_cannot_be_read_is_named_and_the_others_are_shown(
+def test_an_unreadable_member_is_named_and_the_others_are_shown(
     subscription: bytes, assignment: bytes, unread: tuple[str, ...] | None
 ) -> None:
     broken = shown("a", subscription, assignment)
@@ -220,7 +220,7 @@ def test_no_bytes_break_a_description(subscription: bytes, assignment: bytes) ->
         lambda version: st.tuples(subscriptions(version), assignments(version))
     )
 )
-def test_whatever_can_be_said_is_shown(pair: tuple[SubscriptionInfo, AssignmentInfo]) -> None:
+def test_every_encodable_member_is_described(pair: tuple[SubscriptionInfo, AssignmentInfo]) -> None:
     subscription, assignment = pair
     encoded = encode(
         consumer_protocol.ConsumerProtocolSubscription(user_data=encode_subscription(subscription))
@@ -306,7 +306,7 @@ def test_the_earliest_next_rebalance_counts() -> None:
     assert describe_group(members).next_rebalance_ms == 9
 
 
-def test_what_somebody_ran_and_nobody_was_given_is_told_where_all_can_be_read() -> None:
+def test_tasks_that_lost_their_owner_are_reported_if_every_member_is_readable() -> None:
     ran = subscription_bytes(
         offset_sums={TaskId(0, 1): RUNNING, TaskId(0, 0): RUNNING, TaskId(0, 2): 4}
     )

@@ -214,7 +214,7 @@ def test_in_the_manners_of_kip_268_they_get_nothing_and_the_leaders_version() ->
     }
 
 
-def test_who_cannot_be_led_together_is_told_of_an_error_in_the_oldest_version() -> None:
+def test_members_without_a_common_version_get_an_error_in_the_oldest_one() -> None:
     plan = lead(
         LINES, {"a": subscription("a", version=2), "x": ConsumerMetadata(FutureInfo(12, 12))}
     )

@@ -34,7 +34,7 @@ def test_a_task_with_two_sources_is_named_for_each_of_its_partitions() -> None:
     )
 
 
-def test_what_another_still_owns_is_withheld_and_asked_for_again_at_once() -> None:
+def test_a_task_that_another_member_owns_is_withheld_until_an_immediate_rejoin() -> None:
     plan = lead(LINES, {"a": subscription("a", owned=(0, 1, 2, 3)), "b": subscription("b")})
     assert len(plan.assignments["a"].partitions) == 2
     assert plan.assignments["b"] == ConsumerAssignment(
@@ -91,7 +91,7 @@ def test_two_that_cannot_be_read_and_claim_the_same_keep_nobody_busy() -> None:
 
 
 @pytest.mark.parametrize("sums", [{}, RESTORING])
-def test_what_one_thread_restores_another_of_its_process_is_no_standby_of(
+def test_a_thread_is_no_standby_of_a_task_that_its_process_restores(
     sums: dict[TaskId, int],
 ) -> None:
     subscriptions = {
@@ -204,7 +204,7 @@ def test_for_any_claims_no_task_is_assigned_twice_in_two_roles_or_while_owned(
         assert len(shared) == len(set(shared))
 
 
-def test_who_cannot_be_read_gets_nothing_and_what_it_holds_is_given_to_nobody() -> None:
+def test_an_unreadable_member_gets_nothing_and_its_tasks_are_withheld() -> None:
     plan = lead(LINES, {"a": subscription("a"), "b": ConsumerMetadata(None, lines(0, 1))})
     assert plan.assignments["b"] == ConsumerAssignment(
         (), AssignmentInfo(11, 11, error=AssignorError.ASSIGNMENT_ERROR)

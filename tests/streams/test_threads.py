@@ -8,7 +8,7 @@ from apportion.streams.task_assignment.threads import (
 )
 
 
-def test_who_had_a_task_with_state_keeps_it_up_to_an_even_load() -> None:
+def test_the_previous_thread_keeps_its_stateful_tasks_up_to_an_even_load() -> None:
     work = ProcessTasks(stateful=(0, 1, 2, 3), standby=(), stateless=(), previous={"b": (3, 2, 1)})
     assert assign_tasks_to_threads(("a", "b"), work) == {
         "a": ThreadTasks((0, 1), ()),
@@ -16,7 +16,7 @@ def test_who_had_a_task_with_state_keeps_it_up_to_an_even_load() -> None:
     }
 
 
-def test_what_is_left_goes_back_to_who_had_it_if_that_keeps_the_loads_even() -> None:
+def test_remaining_tasks_return_to_their_thread_if_the_loads_stay_even() -> None:
     work = ProcessTasks(stateful=(0, 1, 2), standby=(), stateless=(), previous={"b": (1, 2)})
     assert assign_tasks_to_threads(("a", "b"), work) == {
         "a": ThreadTasks((0,), ()),

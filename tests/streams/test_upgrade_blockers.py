@@ -109,7 +109,7 @@ def test_where_nobody_is_in_the_way_it_is_said_what_comes_next(
         ),
     ],
 )
-def test_who_understands_least_is_in_the_way_of_those_who_understand_more(
+def test_the_processes_with_the_lowest_version_block_the_upgrade(
     versions: dict[str, MetadataVersions],
     numbers: tuple[int, int, int],
     holders: tuple[str, ...],

@@ -51,7 +51,7 @@ def test_a_checker_finds_each_mistake_and_no_other(errors: dict[int, str]) -> No
 
 
 @pytest.mark.parametrize("package", PUBLIC)
-def test_what_loads_on_first_use_is_what_checkers_see(package: str) -> None:
+def test_names_loaded_on_first_use_are_those_that_checkers_see(package: str) -> None:
     module: Any = importlib.import_module(package)
     source = (
         Path(module.__file__).read_text().partition("if TYPE_CHECKING:")[2].partition("else:")[0]

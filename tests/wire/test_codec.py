@@ -204,7 +204,7 @@ HEARTBEAT = ConsumerGroupHeartbeatRequest
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_the_field(
+def test_an_error_in_decoding_a_message_names_the_field(
     cls: Any, version: int, frame: bytes, sentence: str
 ) -> None:
     with pytest.raises(DecodeError) as caught:
@@ -272,7 +272,9 @@ def test_bytes_and_records_are_views_of_the_frame() -> None:
         ),
     ],
 )
-def test_what_a_version_cannot_say_is_refused(value: Any, version: int, sentence: str) -> None:
+def test_a_value_that_a_version_cannot_express_is_refused(
+    value: Any, version: int, sentence: str
+) -> None:
     with pytest.raises(EncodeError) as caught:
         write(value, version)
     assert str(caught.value) == f"{value.__class__.__name__} v{version}: {sentence}"

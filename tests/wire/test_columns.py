@@ -76,7 +76,7 @@ def test_columns_are_the_bytes_of_the_rows(
         ),
     ],
 )
-def test_what_is_wrong_with_columns_is_said_with_the_field(frame: bytes, sentence: str) -> None:
+def test_an_error_in_decoding_columns_names_the_field(frame: bytes, sentence: str) -> None:
     with pytest.raises(DecodeError) as caught:
         read(Columns, 0, frame)
     assert str(caught.value) == sentence

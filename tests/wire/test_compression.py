@@ -29,7 +29,7 @@ LINES = b"".join(b"line %d of a text that repeats itself\n" % (i * i % 977) for 
 @pytest.mark.parametrize("codec", CODECS)
 @settings(max_examples=40, deadline=None)
 @given(data=st.binary(max_size=300), times=st.sampled_from([0, 1, 2, 500]))
-def test_what_was_compressed_comes_back(codec: int, data: bytes, times: int) -> None:
+def test_compressed_bytes_are_decompressed_unchanged(codec: int, data: bytes, times: int) -> None:
     assert decompress(codec, compress(codec, data * times), len(data) * times) == data * times
 
 

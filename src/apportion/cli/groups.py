@@ -18,19 +18,17 @@ from apportion.client.bootstrap import require_known_host
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, DecodeError, Refused
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import claimed_sinks
+from apportion.member.cluster_queries.groups import (
+    ConsumerGroupDescribeQuery,
+    DescribeGroupsQuery,
+)
+from apportion.member.cluster_queries.offsets import AllOffsetsQuery, OffsetAndMetadata
 from apportion.readable import readable
 from apportion.topics import TopicIdPartition
 from apportion.wire.codec import Buffer
-from apportion.wire.messages.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
-    DescribedGroup,
-)
-from apportion.wire.messages.describe_groups import DescribeGroupsRequest
-from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+from apportion.wire.messages.list_groups import ListedGroup
 from apportion.wire.messages.list_offsets import LATEST
-from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment
 from apportion.wire.records.consumer_serde import decode
 
@@ -39,12 +37,8 @@ UNUSABLE = 2  # exit code when the arguments make no sense
 NO_OFFSETS = "No offset is committed, and no member owns a partition: do the topics exist?"
 COMPLETION_TIMEOUT_MS = 1_000  # a shell waits for Tab's completions
 PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
-# the newest version of DescribeGroups that has no error for a group of another type (KIP-1043)
-DESCRIBE_WITHOUT_ERRORS_VERSION = 5
 # by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
 PROTOCOLS = {0: "classic", 1: "consumer"}
-# the newest version of OffsetFetch that names topics; later ones have topic ids alone
-OFFSET_FETCH_BY_NAME_VERSION = 9
 Parts = list[Table | Text]
 
 
@@ -93,21 +87,17 @@ def group_names(
     except ValueError:
         return []
     try:
-        groups = [
-            group
-            for node in cluster.nodes()
-            for group in cluster.call(ListGroupsRequest(), node=node).groups
-        ]
+        groups = cluster.list_groups()
     # An error message in the middle of a command line would be worse than no completions.
     except (Refused, Disconnected):
         return []
     finally:
         cluster.close()
-    return sorted(
+    return [
         group.group_id
         for group in groups
         if group.group_id.startswith(prefix) and (is_offered is None or is_offered(group))
-    )
+    ]
 
 
 def _print_report(
@@ -146,20 +136,11 @@ def _print_report(
 
 
 def _list_groups(cluster: Cluster) -> list[dict[str, str]]:
-    """Return every group of the cluster, in order of name.
-
-    Each broker lists the groups that it coordinates, so every broker is asked.
-    """
-    groups = (
-        group
-        for node in cluster.nodes()
-        for group in cluster.call(ListGroupsRequest(), node=node).groups
-    )
-    rows = (
+    """Return a row of the report for every group of the cluster, in order of name."""
+    return [
         {"group": each.group_id, "type": each.group_type or "?", "state": each.group_state or "?"}
-        for each in groups
-    )
-    return sorted(rows, key=lambda row: row["group"])
+        for each in cluster.list_groups()
+    ]
 
 
 def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
@@ -170,7 +151,7 @@ def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str
     try:
         # KIP-848's description first: it alone has epochs, and the error for other types says which
         # call comes next.
-        description = _describe_consumer_group(cluster, group_id)
+        description = cluster.ask_coordinator(ConsumerGroupDescribeQuery(group_id))
     except Refused as error:
         listed = next((row for row in _list_groups(cluster) if row["group"] == group_id), None)
         # ConsumerGroupDescribe answers so for a group of another type as well; only the list tells
@@ -212,18 +193,17 @@ def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str
 
 
 def _describe_classic_group(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
-    """Return the report of `groups describe` on a classic group.
+    """Return the report of `groups describe` on a group that is no consumer group.
 
     In the report, members own nothing if they are no consumers, or if their assignment cannot be
     decoded: only consumers' assignments have a known format.
     """
     group_id = listed["group"]
-    description = cluster.call(
-        DescribeGroupsRequest(groups=(group_id,)),
-        coordinator=group_id,
-        version=DESCRIBE_WITHOUT_ERRORS_VERSION,
-    ).groups[0]
-    members = [
+    description = cluster.ask_coordinator(DescribeGroupsQuery(group_id))
+    # DescribeGroups does not know a share or Streams group.
+    if description is None:
+        return {**listed, "members": [], **_offsets(cluster, group_id, ())}
+    members: list[dict[str, Any]] = [
         {
             "member": member.member_id,
             "instance": member.group_instance_id,
@@ -285,44 +265,15 @@ def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition])
     }
 
 
-def _describe_consumer_group(cluster: Cluster, group_id: str) -> DescribedGroup:
-    """Return the report of `groups describe` on a group of KIP-848.
-
-    Raises Refused(GROUP_ID_NOT_FOUND) for one of another type.
-    """
-
-    def read(response: Any) -> tuple[Code, DescribedGroup]:
-        return Code.of(response.groups[0].error_code), response.groups[0]
-
-    return cluster.ask_coordinator(
-        "ConsumerGroupDescribe",
-        ConsumerGroupDescribeRequest(group_ids=(group_id,)),
-        group_id,
-        read=read,
-        timeout_ms=cluster.timeout_ms,
-    )
-
-
 def _fetch_committed(cluster: Cluster, group_id: str) -> dict[TopicIdPartition, OffsetAndMetadata]:
     """Return every committed offset of the group, with its metadata."""
-    request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
-    response = cluster.call(
-        request, coordinator=group_id, version=OFFSET_FETCH_BY_NAME_VERSION
-    ).groups[0]
-    if response.error_code != Code.NONE:
-        raise Refused(Code.of(response.error_code))
-    topics = cluster.topics(topic.name for topic in response.topics)
-    known = [
-        (topic.partitions, metadata)
-        for topic in response.topics
-        if (metadata := topics.named(topic.name)) is not None
-    ]
+    committed = cluster.ask_coordinator(AllOffsetsQuery(group_id))
+    # The offsets of a topic that was deleted have no end to compare with.
+    topics = cluster.topics(dict.fromkeys(topic for topic, _ in committed))
     return {
-        TopicIdPartition(topic.name, topic.id, each.partition_index): OffsetAndMetadata(
-            each.committed_offset, each.metadata or ""
-        )
-        for partitions, topic in known
-        for each in partitions
+        TopicIdPartition(topic.name, topic.id, partition): offset
+        for (name, partition), offset in committed.items()
+        if (topic := topics.named(name)) is not None
     }
 
 

@@ -12,15 +12,11 @@ from apportion.cli.failures import NoSuchGroup, print_failure
 from apportion.cli.groups import group_names as completions
 from apportion.cli.streams_picture import show
 from apportion.client.bootstrap import require_known_host
-from apportion.client.classic_groups import (
-    GroupPosition,
-    describe_classic_group,
-    group_positions,
-    list_group,
-)
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
+from apportion.client.group_positions import GroupPosition, group_positions
 from apportion.errors import Refused
+from apportion.member.cluster_queries.groups import DescribeGroupsQuery
 from apportion.streams.describe.group import (
     DescribedConsumer,
     DescribedProcess,
@@ -105,7 +101,7 @@ def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, An
     bootstrap: for the error's text. Raises NoSuchGroup if there is no such group, NoStreamsGroup if
     it is not one of Kafka Streams on the classic protocol.
     """
-    group = describe_classic_group(cluster, group_id)
+    group = cluster.ask_coordinator(DescribeGroupsQuery(group_id))
     # DescribeGroups shows classic groups alone: a group of KIP-1071 looks as if it were missing.
     if group is None:
         raise _no_streams_group(cluster, group_id, bootstrap)
@@ -148,7 +144,7 @@ def _no_streams_group(
     cluster: Cluster, group_id: str, bootstrap: str
 ) -> NoSuchGroup | NoStreamsGroup:
     """Return the error for a name that no classic group has, with what has that name instead."""
-    other = list_group(cluster, group_id)
+    other = next((each for each in cluster.list_groups() if each.group_id == group_id), None)
     if other is None:
         return NoSuchGroup(group_id, bootstrap, "that is the application.id, and ")
     what = OTHER_TYPES.get(

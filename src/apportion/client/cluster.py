@@ -4,22 +4,22 @@ Each retries what `member/reactions.py` calls retriable until its timeout, then 
 error: `Refused` with Kafka's code, or `Disconnected`. Thread-safe.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from apportion.client.connection import Disconnected
 from apportion.client.network_client import RetryTimer
 from apportion.client.partition_logs import PartitionLogs
 from apportion.errors import Code, Refused
-from apportion.member.batch.offsets import (
+from apportion.member.cluster_queries.groups import ListGroupsQuery
+from apportion.member.cluster_queries.offsets import (
     NO_MEMBER,
     Membership,
     OffsetAndMetadata,
-    commit_errors,
-    commit_request,
-    fetch_request,
-    parse_fetch_response,
+    OffsetCommitQuery,
+    OffsetFetchQuery,
 )
+from apportion.member.cluster_queries.query import GroupQuery
 from apportion.member.reactions import Reaction, reaction
 from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -30,6 +30,7 @@ from apportion.wire.messages.create_topics import (
 )
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from apportion.wire.messages.list_groups import ListedGroup
 
 BROKER_RESOURCE = 4  # the resource type of a broker in DescribeConfigs
 V = TypeVar("V")
@@ -40,40 +41,55 @@ class Cluster(PartitionLogs):
 
     # groups
 
-    def ask_coordinator(
-        self,
-        api: str,
-        request: Any,
-        group_id: str,
-        *,
-        read: Callable[[Any], tuple[Code, V]],
-        timeout_ms: int,
-    ) -> V:
-        """Send a request to the group's coordinator, with retries.
-
-        api: its name in `member/reactions.py` and in errors. read: returns the error code of a
-        response, and what this method returns if there is no error.
-        """
-        retry_timer = RetryTimer(timeout_ms)
+    def ask_coordinator(self, query: GroupQuery[V], *, timeout_ms: int | None = None) -> V:
+        """Send a query to its group's coordinator, with retries; return the result."""
+        retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
+        request = query.request()
         while True:
+            failure: Exception
             try:
-                code, value = read(
-                    self.call(request, coordinator=group_id, timeout_ms=retry_timer.left_ms())
+                response = self.call(
+                    request,
+                    coordinator=query.group_id,
+                    timeout_ms=retry_timer.left_ms(),
+                    version=query.version,
                 )
-                if code is Code.NONE:
-                    return value
-                failure: Exception = Refused(code, f"{api} of group {group_id!r}: {code.sentence}")
-                meant = reaction(api, code)
             except Disconnected as error:
                 failure, meant = error, Reaction.FIND_COORDINATOR
             except Refused as error:
-                # `read` raises nothing: this came from FindCoordinator, which `call` sends first.
+                # From FindCoordinator, which `call` sends first.
                 failure, meant = error, reaction("FindCoordinator", error.code)
+            else:
+                try:
+                    return query.parse(response)
+                except Refused as error:
+                    failure, meant = error, reaction(query.api, error.code)
             if meant is Reaction.FIND_COORDINATOR:
-                self.forget_coordinator(group_id)
+                self.forget_coordinator(query.group_id)
             elif meant is not Reaction.RETRY:
                 raise failure
             retry_timer.pause(failure)
+
+    def list_groups(self) -> list[ListedGroup]:
+        """Return every group of the cluster, in order of name (ListGroups).
+
+        Each broker lists the groups that it coordinates, so every broker is queried.
+        """
+        groups = (group for node in self.nodes() for group in self._list_groups(node))
+        return sorted(groups, key=lambda group: group.group_id)
+
+    def _list_groups(self, node: int) -> tuple[ListedGroup, ...]:
+        """Return the groups of one broker; wait until it has loaded them."""
+        query = ListGroupsQuery()
+        retry_timer = RetryTimer(self.timeout_ms)
+        while True:
+            response = self.call(query.request(), node=node, timeout_ms=retry_timer.left_ms())
+            try:
+                return query.parse(response)
+            except Refused as error:
+                if reaction(query.api, error.code) is Reaction.RAISE:
+                    raise
+                retry_timer.pause(error)
 
     def commit(
         self,
@@ -85,21 +101,9 @@ class Cluster(PartitionLogs):
         timeout_ms: int | None = None,
     ) -> None:
         """Commit all these offsets (OffsetCommit). Raises Refused if any was not committed."""
-        if not offsets:
-            return
-        request = commit_request(group_id, offsets, membership, metadata)
-
-        def read(response: Any) -> tuple[Code, None]:
-            codes = commit_errors(response, offsets).values()
-            return next((code for code in codes if code is not Code.NONE), Code.NONE), None
-
-        self.ask_coordinator(
-            "OffsetCommit",
-            request,
-            group_id,
-            read=read,
-            timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms,
-        )
+        if offsets:
+            query = OffsetCommitQuery(group_id, offsets, membership, metadata)
+            self.ask_coordinator(query, timeout_ms=timeout_ms)
 
     def committed(
         self,
@@ -128,21 +132,8 @@ class Cluster(PartitionLogs):
         requested = tuple(partitions)
         if not requested:
             return {}
-
-        def read(response: Any) -> tuple[Code, dict[TopicIdPartition, OffsetAndMetadata]]:
-            code, offsets = parse_fetch_response(response, requested)
-            if code is Code.NONE:
-                code = next(iter(offsets.codes.values()), Code.NONE)
-            return code, offsets.committed
-
-        request = fetch_request(group_id, requested, membership)
-        return self.ask_coordinator(
-            "OffsetFetch",
-            request,
-            group_id,
-            read=read,
-            timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms,
-        )
+        query = OffsetFetchQuery(group_id, requested, membership)
+        return self.ask_coordinator(query, timeout_ms=timeout_ms)
 
     # topics and settings
 

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
+from apportion.client.members import make_member
 from apportion.client.missing_topics import MissingTopics
 from apportion.client.options import (
     RESETS,
@@ -24,8 +25,8 @@ from apportion.client.outage import Outage
 from apportion.drive.clocks import now
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import View
 from apportion.member.queries import (
     AdoptAssignment,
@@ -84,13 +85,7 @@ class Consumer:
             name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")
         }
         self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
-        self._membership = GroupMembership(
-            self._cluster,
-            group_id,
-            (),
-            before_join=self._check_before_join,
-            **self._membership_settings(chosen),
-        )
+        self._membership = self._new_membership(group_id, chosen)
         self._missing_topics = MissingTopics(self._cluster, group_id)
         self._outage = Outage(log, group_id)
         self._request_timeout_ms = min(
@@ -191,7 +186,7 @@ class Consumer:
         return _to_topic_partitions(self._rule.positions)
 
     @property
-    def session(self) -> GroupMembership:
+    def session(self) -> GroupMembership[Any]:
         """The membership in the group, for programs that watch it: status and history."""
         return self._membership
 
@@ -214,8 +209,9 @@ class Consumer:
     def _new_rule(self, settings: RecordConsumerSettings) -> RecordConsumer:
         return RecordConsumer(settings)
 
-    def _membership_settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
-        return membership_settings(chosen)
+    def _new_membership(self, group_id: str, chosen: Mapping[str, Any]) -> GroupMembership[Any]:
+        member = make_member(group_id, **membership_settings(chosen))
+        return GroupMembership(self._cluster, member, (), before_join=self._check_before_join)
 
     def _poll(self, timeout_ms: int, limit: int) -> list[ConsumerRecord]:
         if not self._started or self._closed:

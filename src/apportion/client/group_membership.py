@@ -12,19 +12,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
 from apportion.client.cluster import Cluster
 from apportion.client.member_requests import MemberRequests
-from apportion.client.members import MembershipEvent, make_member
+from apportion.client.members import GroupMember, MembershipEvent
 from apportion.client.network_client import RetryTimer
 from apportion.client.outage import LOG_INTERVAL_S
 from apportion.drive.clocks import now
 from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.offsets import Membership, OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink
+from apportion.member.cluster_queries.offsets import Membership, OffsetAndMetadata
 from apportion.member.membership import (
     Action,
     Adopted,
@@ -41,59 +41,46 @@ from apportion.member.membership import (
     Polled,
     QueryCluster,
     SendToCoordinator,
-    ShutDownApplication,
     Subscribe,
-    TaskOffsetSums,
     View,
 )
 from apportion.member.reactions import Reaction, reaction
-from apportion.member.settings import GROUP_PROTOCOL
-from apportion.member.streams.assignor import TaskShare
-from apportion.member.streams.machine import StreamsMember
 from apportion.readable import readable
 from apportion.topics import IdPartition, TopicIdPartition
 
 V = TypeVar("V")
+M = TypeVar("M", bound=GroupMember)
 log = logging.getLogger("apportion.session")
-# A classic member may wait for its JoinGroup response, fetch metadata and send LeaveGroup at the
-# same time.
-CLASSIC_CONCURRENT_CALLS = 3
 
 
-class GroupMembership:
+class GroupMembership(Generic[M]):
     """One member of one group: its state machine, its threads, and the owner's calls to it."""
 
     def __init__(
         self,
         cluster: Cluster,
-        group_id: str,
+        member: M,
         topics: Iterable[str],
         *,
-        protocol: str = GROUP_PROTOCOL.default,
         history_limit: int = 256,
         before_join: Callable[[], None] | None = None,
-        **settings: Any,
     ) -> None:
-        """Build the member's state machine; no thread runs before `start`.
+        """Take a member's state machine (`make_member`); no thread runs before `start`.
 
-        protocol: "consumer" (KIP-848), "classic", or "streams", a classic group of Kafka Streams.
         before_join: called once, on a background thread, when the coordinator is known and before
         it hears of the member; if it raises AnotherSink, the member does not join, and `refusal`
         holds the error.
-        settings: fields of `ConsumerSettings` (KIP-848) or of `ClassicSettings`, such as
-        instance_id; with "streams" also `streams`, the member's StreamsSettings.
         """
         self.cluster = cluster
-        self.settings, self._member = make_member(protocol, group_id, settings)
+        self.settings, self._member = member.settings, member
         self._topics = tuple(topics)
         self._status = self._member.view()
-        self._tasks = TaskShare()
         self._changed = threading.Condition()
         self._history: deque[MembershipEvent] = deque(maxlen=history_limit)
         self._crash: BaseException | None = None
         self._left: Left | None = None
         self._requests = MemberRequests(
-            cluster, group_id, self.settings.response_timeout_ms, before_join
+            cluster, self.settings.group_id, self.settings.response_timeout_ms, before_join
         )
         self._last_logged, self._log_again_s = "", 0.0
         self._driver: ThreadDriver[Event, Action] = ThreadDriver(
@@ -101,7 +88,7 @@ class GroupMembership:
             perform=self._perform,
             after_step=self._publish,
             on_crash=self._record_crash,
-            concurrent_calls=1 if protocol == "consumer" else CLASSIC_CONCURRENT_CALLS,
+            concurrent_calls=member.concurrent_calls,
         )
 
     # the owner's side
@@ -178,21 +165,6 @@ class GroupMembership:
         """Subscribe the group member to these topics from the next heartbeat on."""
         self._topics = tuple(topics)
         self._driver.post(Subscribe(self._topics))
-
-    def snapshot(self) -> tuple[View, TaskShare]:
-        """Return the status and the tasks of a Kafka Streams member after the same step.
-
-        Raises as `status` does.
-        """
-        with self._changed:
-            return self.status(), self._tasks
-
-    def report(self, task_state: TaskOffsetSums | ShutDownApplication) -> None:
-        """Send this to the Kafka Streams group, in the subscription of the next JoinGroup.
-
-        ShutDownApplication starts a rebalance (KIP-671).
-        """
-        self._driver.post(task_state)
 
     def touch(self) -> None:
         """Show the member that its owner polls. Needed only with `poll_limit_ms`.
@@ -379,8 +351,6 @@ class GroupMembership:
         view = self._member.view()
         with self._changed:
             before, self._status = self._status, view
-            if isinstance(self._member, StreamsMember):
-                self._tasks = self._member.tasks()
             if (
                 view.owned != before.owned
                 and view.incarnation == before.incarnation

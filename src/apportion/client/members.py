@@ -1,7 +1,6 @@
 """The member machine for each group protocol, and the events of a membership's history."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -10,7 +9,7 @@ from apportion.member.classic.requests import ClassicSettings
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import MemberAssignment
-from apportion.member.settings import MemberSettings
+from apportion.member.settings import GROUP_PROTOCOL
 from apportion.member.streams.machine import StreamsMember
 
 GroupMember = ConsumerMember | ClassicMember | StreamsMember
@@ -38,24 +37,15 @@ def new_member_id() -> str:
 
 
 def make_member(
-    protocol: str, group_id: str, settings: Mapping[str, Any]
-) -> tuple[MemberSettings, GroupMember]:
-    """Return the settings and the state machine of a group member, for `GroupMembership`.
+    group_id: str, *, protocol: str = GROUP_PROTOCOL.default, **settings: Any
+) -> ConsumerMember | ClassicMember:
+    """Return the state machine of a group member, for `GroupMembership`.
 
-    protocol: "classic", "streams" or "consumer" (KIP-848), as in `GroupMembership`.
-    settings: of the protocol's settings class; "streams" also takes `streams`, its StreamsSettings.
+    protocol: "consumer" (KIP-848) or "classic". settings: fields of `ConsumerSettings` or of
+    `ClassicSettings`, such as instance_id.
     """
     if protocol == "classic":
-        classic = ClassicSettings(group_id=group_id, **settings)
-        return classic, ClassicMember(classic)
-    if protocol == "streams":
-        member = StreamsMember(
-            settings["streams"], ClassicSettings(group_id, (), **_without(settings, "streams"))
-        )
-        return member.settings, member
-    chosen = ConsumerSettings(group_id=group_id, **{"member_id": new_member_id(), **settings})
-    return chosen, ConsumerMember(chosen)
-
-
-def _without(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if key != name}
+        return ClassicMember(ClassicSettings(group_id=group_id, **settings))
+    return ConsumerMember(
+        ConsumerSettings(group_id=group_id, **{"member_id": new_member_id(), **settings})
+    )

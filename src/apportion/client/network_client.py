@@ -8,33 +8,20 @@ with a `RetryTimer`. Thread-safe: each call has a connection to itself, taken fr
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from apportion.client.bootstrap import HostAndPort, addresses
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.errors import Code, Refused
 from apportion.member.batch.span import topic_id_text
+from apportion.member.cluster_queries.groups import FindCoordinatorQuery
+from apportion.member.cluster_queries.topics import ClusterMetadata, Leader, MetadataQuery
 from apportion.member.membership import TopicDescription
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
-from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics
-from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
-from apportion.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseTopic,
-)
+from apportion.topics import TopicId, TopicIdPartition, Topics
 
 CONNECT_TIMEOUT_MS = 5_000
-GROUP_KEY = 0  # FindCoordinator's key_type of a group id
-
-
-class Leader(NamedTuple):
-    """The leader of a partition, and its leader epoch."""
-
-    node_id: int
-    epoch: int
 
 
 class RetryTimer:
@@ -198,15 +185,13 @@ class NetworkClient:
         known = self._coordinators.get(group_id)
         if known is not None:
             return known
-        request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=(group_id,))
-        coordinator = self.call(request, timeout_ms=timeout_ms).coordinators[0]
-        if coordinator.error_code != Code.NONE:
-            raise Refused(Code.of(coordinator.error_code), coordinator.error_message or "")
+        query = FindCoordinatorQuery(group_id)
+        coordinator = query.parse(self.call(query.request(), timeout_ms=timeout_ms))
         with self._lock:
             # The coordinator may be a broker that no Metadata response has named yet.
             self._nodes[coordinator.node_id] = (coordinator.host, coordinator.port)
             self._coordinators[group_id] = coordinator.node_id
-        return int(coordinator.node_id)
+        return coordinator.node_id
 
     def forget_coordinator(self, group_id: str) -> None:
         """Forget the group's coordinator, so that the next call finds it anew."""
@@ -223,7 +208,7 @@ class NetworkClient:
         """
         requested = tuple(sorted(dict.fromkeys(names)))
         if fresh or any(self._topics.named(name) is None for name in requested):
-            self._fetch_metadata(tuple(MetadataRequestTopic(name=name) for name in requested))
+            self._fetch_metadata(requested)
         known = (self._topics.named(name) for name in requested)
         return Topics(topic for topic in known if topic is not None)
 
@@ -232,9 +217,7 @@ class NetworkClient:
         requested = tuple(sorted(dict.fromkeys(ids)))
         unknown = tuple(each for each in requested if self._topics.with_id(each) is None)
         if unknown:
-            self._fetch_metadata(
-                tuple(MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in unknown)
-            )
+            self._fetch_metadata(unknown)
         known = (self._topics.with_id(topic_id) for topic_id in requested)
         return Topics(topic for topic in known if topic is not None)
 
@@ -277,92 +260,45 @@ class NetworkClient:
 
         For classic members, whose leader needs partition counts and racks for its assignor.
         """
-        answer = self._fetch_metadata(
-            tuple(MetadataRequestTopic(name=name) for name in sorted(dict.fromkeys(names)))
-        )
-        racks = {broker.node_id: broker.rack for broker in answer.brokers if broker.rack}
-        return tuple(
-            TopicDescription(
-                topic.name, bytes(topic.topic_id), len(topic.partitions), _racks(topic, racks)
-            )
-            for topic in answer.topics
-            if topic.name is not None and not topic.error_code
-        )
+        return self._fetch_metadata(tuple(sorted(dict.fromkeys(names)))).descriptions
 
-    def _fetch_metadata(self, requested: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
+    def _fetch_metadata(self, names_or_ids: tuple[str | TopicId, ...]) -> ClusterMetadata:
         """Fetch and cache metadata of these topics; forget those that no longer exist."""
-        # A consumer that misspells a topic must not create it.
-        request = MetadataRequest(topics=requested, allow_auto_topic_creation=False)
+        query = MetadataQuery(names_or_ids)
         retry_timer = RetryTimer(min(self.timeout_ms, 10_000))
         while True:
-            answer: MetadataResponse = self.call(request, timeout_ms=retry_timer.left_ms())
-            refused = self._cache(answer)
+            metadata = query.parse(self.call(query.request(), timeout_ms=retry_timer.left_ms()))
+            self._cache(metadata)
+            refused = metadata.refused
             if refused is None:
                 break
-            if reaction("Metadata", refused.code) is not Reaction.RETRY:
+            if reaction(query.api, refused.code) is not Reaction.RETRY:
                 raise refused
             retry_timer.pause(refused)
+        existing = metadata.topics
         # A deleted topic must leave the cache, or its old id and leaders would be used for ever.
-        for entry in requested:
+        for each in names_or_ids:
             known = (
-                self._topics.named(entry.name)
-                if entry.name is not None
-                else self._topics.with_id(entry.topic_id)
+                self._topics.named(each) if isinstance(each, str) else self._topics.with_id(each)
             )
-            if known is not None and not any(
-                known.name == topic.name and not topic.error_code for topic in answer.topics
-            ):
+            if known is not None and existing.named(known.name) is None:
                 with self._lock:
                     self._topics = self._topics.without(known.name)
-        return answer
+        return metadata
 
-    def _cache(self, answer: MetadataResponse) -> Refused | None:
-        """Cache a Metadata response; return its first error other than an unknown topic."""
-        refused = None
+    def _cache(self, metadata: ClusterMetadata) -> None:
+        """Cache the brokers, the topics and their leaders."""
         with self._lock:
             # A response without brokers must not erase those known so far.
-            if answer.brokers:
-                self._nodes = {
-                    broker.node_id: (broker.host, broker.port) for broker in answer.brokers
-                }
-            for topic in answer.topics:
-                code = Code.of(topic.error_code)
-                if code is Code.NONE and topic.name is not None:
-                    self._cache_topic(topic, topic.name)
-                # Absence is an answer here and no error: the caller sees which topics exist.
-                elif code not in (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID):
-                    refused = refused or Refused(code, f"topic {topic.name!r}: {code.sentence}")
-        return refused
-
-    def _cache_topic(self, topic: MetadataResponseTopic, name: str) -> None:
-        """Cache a topic and its leaders. Raises Refused where the broker sends no topic id."""
-        topic_id = bytes(topic.topic_id)
-        # Without ids a recreated topic cannot be told from its predecessor, and everything here
-        # relies on that.
-        if topic_id == NO_TOPIC_ID:
-            raise Refused(
-                Code.UNSUPPORTED_VERSION,
-                "the broker sends no topic ids (Metadata 10); Apache Kafka does since 2.8",
-            )
-        known = Topic(name, topic_id, len(topic.partitions))
-        if self._topics.named(name) != known:
-            self._topics = self._topics.adding(known)
-        for partition in topic.partitions:
-            key = (topic_id, partition.partition_index)
-            # -1 while the partition has no leader; a cached old one would only cost a refused
-            # request.
-            if partition.leader_id >= 0:
-                self._leaders[key] = Leader(partition.leader_id, partition.leader_epoch)
-            else:
-                self._leaders.pop(key, None)
-
-
-def _racks(topic: MetadataResponseTopic, racks: dict[int, str]) -> tuple[tuple[str, ...], ...]:
-    """Return the racks of each partition's replicas; () where no broker has a rack."""
-    if not racks:
-        return ()
-    partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
-    return tuple(
-        tuple(sorted({racks[node] for node in each.replica_nodes if node in racks}))
-        for each in partitions
-    )
+            if metadata.nodes:
+                self._nodes = metadata.nodes
+            for each in metadata.existing:
+                if self._topics.named(each.topic.name) != each.topic:
+                    self._topics = self._topics.adding(each.topic)
+                for partition, leader in each.leaders.items():
+                    key = (each.topic.id, partition)
+                    # A cached old leader would only cost a refused request.
+                    if leader is None:
+                        self._leaders.pop(key, None)
+                    else:
+                        self._leaders[key] = leader

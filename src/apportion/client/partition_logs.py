@@ -7,8 +7,9 @@ the last error: `Refused` with Kafka's code, or `Disconnected`. Thread-safe.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from apportion.client.connection import Disconnected
-from apportion.client.network_client import Leader, NetworkClient, RetryTimer
+from apportion.client.network_client import NetworkClient, RetryTimer
 from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.topics import Leader, ListOffsetsQuery
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.records.fetches import (
     FETCH_BYTES,
@@ -17,14 +18,8 @@ from apportion.member.records.fetches import (
     fetch_request,
     parse_fetch_response,
 )
-from apportion.topics import TopicIdPartition, by_topic
-from apportion.wire.messages.list_offsets import (
-    EARLIEST,
-    LATEST,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 LEAST_FETCH_BYTES = 64 << 10
@@ -83,39 +78,16 @@ class PartitionLogs(NetworkClient):
         timeout_ms: int,
     ) -> Refused | None:
         """Send one ListOffsets request; add to `offsets`, and return the last retriable error."""
-        topics = tuple(
-            ListOffsetsTopic(
-                name=topic,
-                partitions=tuple(
-                    ListOffsetsPartition(
-                        partition_index=number,
-                        # A leader of another epoch refuses the request instead of answering for a
-                        # log that was truncated.
-                        current_leader_epoch=leader.epoch,
-                        timestamp=timestamp,
-                    )
-                    for number, leader in partitions
-                ),
-            )
-            for (topic, _), partitions in by_topic(leaders).items()
+        query = ListOffsetsQuery(
+            timestamp, {partition: leader.epoch for partition, leader in leaders.items()}
         )
-        response = self.call(
-            # read_committed: LATEST is the last stable offset then (KIP-98), beyond which no reader
-            # may go.
-            ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=topics),
-            node=node,
-            timeout_ms=timeout_ms,
-        )
-        # ListOffsets names topics, so the id is put back from the request.
-        by_name = {(partition.topic, partition.partition): partition for partition in leaders}
+        response = self.call(query.request(), node=node, timeout_ms=timeout_ms)
         failure = None
-        for topic in response.topics:
-            for result in topic.partitions:
-                partition = by_name[topic.name, result.partition_index]
-                if result.error_code == Code.NONE:
-                    offsets[partition] = result.offset
-                else:
-                    failure = self._retriable_or_raise("ListOffsets", result.error_code, partition)
+        for partition, result in query.results(response).items():
+            if result.error_code == Code.NONE:
+                offsets[partition] = result.offset
+            else:
+                failure = self._retriable_or_raise(query.api, result.error_code, partition)
         return failure
 
     def _for_each_leader(

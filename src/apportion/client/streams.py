@@ -11,7 +11,10 @@ from typing import Any, NamedTuple, Unpack
 from uuid import uuid4
 
 from apportion.client.consumer import Consumer
+from apportion.client.options import membership_settings
+from apportion.client.streams_membership import StreamsMembership
 from apportion.client.streams_options import StreamsOptions, streams_options
+from apportion.member.classic.requests import ClassicSettings
 from apportion.member.membership import ShutDownApplication, TaskOffsetSums
 from apportion.member.queries import MembershipSnapshot
 from apportion.member.records.fetch_buffer import ConsumerRecord
@@ -22,6 +25,7 @@ from apportion.member.records.streams_consumer import (
     StreamsRecordConsumer,
 )
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
+from apportion.member.streams.machine import StreamsMember
 from apportion.settings import MAX_INT32, MAX_INT64
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import known_release
@@ -53,6 +57,7 @@ class StreamsConsumer(Consumer):
 
     # Without a source topic the group's leader ends the application with an error of its own.
     _warns_of_missing_topics = False
+    _membership: StreamsMembership
 
     def __init__(
         self,
@@ -140,11 +145,12 @@ class StreamsConsumer(Consumer):
         """
         self._membership.report(ShutDownApplication())
 
-    def _membership_settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
-        settings = super()._membership_settings(chosen)
+    def _new_membership(self, group_id: str, chosen: Mapping[str, Any]) -> StreamsMembership:
+        settings = membership_settings(chosen)
         # A Streams group has one protocol, "stream", and its assignor is the task assignor.
-        del settings["assignors"]
-        return settings | {"protocol": "streams", "streams": self._streams}
+        del settings["protocol"], settings["assignors"]
+        member = StreamsMember(self._streams, ClassicSettings(group_id, (), **settings))
+        return StreamsMembership(self._cluster, member, (), before_join=self._check_before_join)
 
     def _has_task(self, task: object) -> bool:
         # Named topologies are known to the metadata only; a `Topology` here has none.

@@ -1,10 +1,8 @@
 """The part of a member's state machine that both group protocols share.
 
-A member has one request to its coordinator in flight at a time. Before the first one, and after an
-error that says so, it looks up the coordinator (FindCoordinator). It repeats failed requests with
-exponential backoff, leaves when its owner does not poll in time (max.poll.interval.ms), and ends
-with an error that cannot be retried. Joining, heartbeats and assignments differ:
-`consumer/machine.py` (KIP-848) and `classic/machine.py` (KIP-429) add them.
+A member sends its requests over a `CoordinatorLink`, leaves when its owner does not poll in time
+(`PollDeadline`), and ends with an error that cannot be retried. Joining, heartbeats and assignments
+differ: `consumer/machine.py` (KIP-848) and `classic/machine.py` (KIP-429) add them.
 """
 
 from abc import ABC, abstractmethod
@@ -13,7 +11,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from apportion.errors import Code, Refused
 from apportion.machine import Instant, Note, Tick
-from apportion.member.backoff import Backoff
+from apportion.member.coordinator_link import CoordinatorLink, PollDeadline
 from apportion.member.membership import (
     SILENT,
     Action,
@@ -46,22 +44,17 @@ class MemberMachine(ABC, Generic[S]):
 
     transitions: ClassVar[Mapping[MembershipState, set[MembershipState]]]
     """state -> states that may follow, the table of the protocol"""
+    concurrent_calls: ClassVar[int]
+    """how many of its actions may wait for a response at the same time"""
 
     def __init__(self, settings: S) -> None:
         """Begin outside the group, without topics or a known coordinator."""
         self.settings = settings
         self.state = MembershipState.UNSUBSCRIBED
         self._error: Failed | None = None
-        self._coordinator_known = False
-        self._in_flight: FindCoordinator | SendToCoordinator | None = None
-        self._last_request_id = 0
-        self._backoff = Backoff(
-            settings.backoff_ms, settings.backoff_limit_ms, settings.wait_limit_ms
-        )
-        self._heartbeat_at_ms = 0
-        self._poll_deadline_ms: int | None = None
+        self._link = CoordinatorLink(settings)
+        self._poll_deadline = PollDeadline(settings.poll_limit_ms)
         self._becomes_stale = False
-        self._sent_at_ms = 0  # when the last request was sent
 
     def wake_at(self) -> int | None:
         """Return when the member next needs a Tick (monotonic ms).
@@ -71,9 +64,9 @@ class MemberMachine(ABC, Generic[S]):
         return min(self._wake_times(), default=None)
 
     def _wake_times(self) -> list[int]:
-        times = [] if self._poll_deadline_ms is None else [self._poll_deadline_ms]
-        if self._in_flight is None and self.state not in SILENT:
-            times.append(self._due_at())
+        times = [] if self._poll_deadline.at_ms is None else [self._poll_deadline.at_ms]
+        if self._link.in_flight is None and self.state not in SILENT:
+            times.append(self._link.due_at(sends_at_once=self._sends_at_once()))
         return times
 
     def step(self, event: Event, now: Instant) -> list[Action]:
@@ -87,11 +80,7 @@ class MemberMachine(ABC, Generic[S]):
         return actions
 
     def _apply_event(self, event: Event, actions: list[Action], now: Instant) -> None:
-        """Apply an event to the member's state, and add the actions that follow.
-
-        A response to any request but the one in flight is ignored.
-        """
-        in_flight = self._in_flight
+        """Apply an event to the member's state, and add the actions that follow."""
         match event:
             case Subscribe(topics):
                 self._subscribe(tuple(sorted(dict.fromkeys(topics))), now)
@@ -105,27 +94,13 @@ class MemberMachine(ABC, Generic[S]):
             case Leave(for_good):
                 # A member that is leaving as stale and is closed now ends UNSUBSCRIBED: it must not
                 # rejoin at a later poll.
-                self._becomes_stale, self._poll_deadline_ms = False, None
+                self._becomes_stale = False
+                self._poll_deadline.stop()
                 if self.state is not MembershipState.LEAVING:
                     self._leave(actions, for_good)
-            # A response to an earlier request is stale: it must not change anything.
-            case CoordinatorFound(request_id) if (
-                in_flight is not None and request_id == in_flight.request_id
-            ):
-                self._in_flight, self._coordinator_known = None, True
-            case Answered(request_id, response) if (
-                isinstance(in_flight, SendToCoordinator) and request_id == in_flight.request_id
-            ):
-                self._in_flight = None
-                self._apply_response(in_flight.request, response, actions, now)
-            case Unanswered(request_id, why, code) if (
-                in_flight is not None and request_id == in_flight.request_id
-            ):
-                self._in_flight = None
-                self._apply_failure(in_flight, why, code, actions, now)
-            case Tick() if (
-                self._poll_deadline_ms is not None and now.mono_ms >= self._poll_deadline_ms
-            ):
+            case CoordinatorFound() | Answered() | Unanswered():
+                self._apply_answer(event, actions, now)
+            case Tick() if self._poll_deadline.is_over(now.mono_ms):
                 self._leave_as_stale(actions)
 
     # the owner
@@ -140,14 +115,12 @@ class MemberMachine(ABC, Generic[S]):
 
     def _restart_poll_timer(self, now: Instant) -> None:
         """Restart max.poll.interval.ms: the owner has polled or subscribed."""
-        limit = self.settings.poll_limit_ms
-        self._poll_deadline_ms = (
-            None if limit is None or self.state is MembershipState.FATAL else now.mono_ms + limit
-        )
+        if self.state is not MembershipState.FATAL:
+            self._poll_deadline.restart(now.mono_ms)
 
     def _leave_as_stale(self, actions: list[Action]) -> None:
         """Leave until the owner polls again: it exceeded max.poll.interval.ms."""
-        self._poll_deadline_ms = None
+        self._poll_deadline.stop()
         if self.state in SILENT or self.state is MembershipState.LEAVING:
             return
         limit = self.settings.poll_limit_ms
@@ -161,6 +134,19 @@ class MemberMachine(ABC, Generic[S]):
 
     # the coordinator
 
+    def _apply_answer(
+        self, event: CoordinatorFound | Answered | Unanswered, actions: list[Action], now: Instant
+    ) -> None:
+        """Apply the answer to the request in flight; ignore one to any other request."""
+        answered = self._link.take_answered(event)
+        match event:
+            case CoordinatorFound() if answered is not None:
+                self._link.is_known = True
+            case Answered(_, response) if isinstance(answered, SendToCoordinator):
+                self._apply_response(answered.request, response, actions, now)
+            case Unanswered(_, why, code) if answered is not None:
+                self._apply_failure(answered, why, code, actions, now)
+
     @abstractmethod
     def _apply_response(
         self,
@@ -170,6 +156,35 @@ class MemberMachine(ABC, Generic[S]):
         now: Instant,
     ) -> None:
         """Apply the response to `request`, be it an error or not."""
+
+    def _apply_error(
+        self,
+        request: MembershipRequest,
+        code: Code,
+        why: str,
+        on_error: Reaction,
+        actions: list[Action],
+        now: Instant,
+    ) -> None:
+        """Repeat a request that was refused, if `on_error` says so; otherwise fail."""
+        if on_error is Reaction.FIND_COORDINATOR:
+            self._link.is_known = False
+            self._retry(request, now, free=1)
+        elif on_error is Reaction.RETRY or (
+            on_error is Reaction.RETRY_FOR_A_TIME and self._link.backoff.may_keep_waiting(now)
+        ):
+            actions.append(Note("warning", f"{self._name_request(request)}: {code.name}: {why}"))
+            self._retry(request, now)
+        else:
+            self._fail_by_response(code, why, actions)
+
+    @abstractmethod
+    def _name_request(self, request: MembershipRequest) -> str:
+        """Return the request and its member as log lines name them."""
+
+    def _fail_by_response(self, code: Code, why: str, actions: list[Action]) -> None:
+        """End the membership for good, after a response with an error that no retry mends."""
+        self._fail(code, why, actions)
 
     def _apply_failure(
         self,
@@ -187,7 +202,7 @@ class MemberMachine(ABC, Generic[S]):
             self._fail(code, why, actions)
         else:
             # A broken connection often means that the group has moved to another broker.
-            self._coordinator_known = False
+            self._link.is_known = False
             actions.append(Note("warning", f"no answer for {self._label()}: {why}"))
             request = in_flight.request if isinstance(in_flight, SendToCoordinator) else None
             self._retry(request, now)
@@ -227,14 +242,14 @@ class MemberMachine(ABC, Generic[S]):
                 MembershipState.STALE if self._becomes_stale else MembershipState.UNSUBSCRIBED
             )
         self._reset_membership()
-        self._in_flight = None
+        self._link.in_flight = None
         if not self._becomes_stale:
             actions.append(Left(is_confirmed))
 
     def _fail(self, code: Code, why: str, actions: list[Action]) -> None:
         """End the membership for good (FATAL), reporting everything owned as lost."""
         self._error = Failed(code, why)
-        self._poll_deadline_ms = None
+        self._poll_deadline.stop()
         # Lost first: it reports the incarnation and partitions that the reset below forgets.
         actions += [self._lost(), self._error]
         self._enter(MembershipState.FATAL)
@@ -267,30 +282,22 @@ class MemberMachine(ABC, Generic[S]):
             # A leave overtakes the request in flight, whose response is ignored then.
             if self._has_sent_leave():
                 return
-        elif self._in_flight is not None or now.mono_ms < self._due_at():
+        elif self._link.in_flight is not None or now.mono_ms < self._link.due_at(
+            sends_at_once=self._sends_at_once()
+        ):
             return
-        # Each attempt has its own id, so that a late response to an earlier attempt is told from
-        # this one's.
-        self._last_request_id += 1
-        if not self._coordinator_known:
-            self._in_flight = FindCoordinator(self._last_request_id, self.settings.group_id)
-        else:
-            try:
-                request, timeout_ms = self._build_request()
-            except Refused as refused:
-                self._fail(refused.code, refused.why, actions)
-                return
-            self._sent_at_ms = now.mono_ms
-            self._heartbeat_at_ms = now.mono_ms + self._heartbeat_interval_ms()
-            self._in_flight = SendToCoordinator(self._last_request_id, request, timeout_ms)
-        actions.append(self._in_flight)
-
-    def _due_at(self) -> int:
-        """Return when the next request may be sent (monotonic ms)."""
-        # The backoff holds even for requests that do not wait for the interval, or a refused join
-        # would be repeated without a pause.
-        not_before_ms = self._backoff.not_before_ms
-        return not_before_ms if self._sends_at_once() else max(self._heartbeat_at_ms, not_before_ms)
+        if not self._link.is_known:
+            actions.append(self._link.find_coordinator())
+            return
+        try:
+            request, timeout_ms = self._build_request()
+        except Refused as refused:
+            self._fail(refused.code, refused.why, actions)
+            return
+        interval_ms = self._heartbeat_interval_ms()
+        actions.append(
+            self._link.send(request, timeout_ms, now_ms=now.mono_ms, interval_ms=interval_ms)
+        )
 
     @abstractmethod
     def _sends_at_once(self) -> bool:

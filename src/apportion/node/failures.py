@@ -4,6 +4,7 @@ The first failure at a line of code is logged; others at the same line are count
 a minute. It knows no clock.
 """
 
+from apportion.errors import raised_at
 from apportion.machine import Note
 
 IN_A_ROW_MS = 10_000
@@ -43,7 +44,7 @@ class StepFailures:
             0 if is_first else min(max(2 * self.pause_ms, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
         )
         self._last_ms = now_ms
-        origin, why = _raised_at(error), f"{type(error).__name__}: {error}"
+        origin, why = raised_at(error), f"{type(error).__name__}: {error}"
         # Otherwise a broker that fails in ever new ways would fill its memory.
         if origin not in self._repeats and len(self._repeats) >= MAX_ORIGINS:
             origin = "other places"
@@ -76,15 +77,3 @@ class StepFailures:
     def __bool__(self) -> bool:
         """Return whether there is anything to count."""
         return bool(self._repeats)
-
-
-def _raised_at(error: Exception) -> str:
-    """Return the file and line where an error was raised, for the log line of a failed step."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return (
-        "?"
-        if trace is None
-        else f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
-    )

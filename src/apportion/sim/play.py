@@ -4,6 +4,7 @@ import gc
 from collections.abc import Iterator
 
 from apportion.coord.classic.state import ClassicGroup
+from apportion.errors import raised_at
 from apportion.member.membership import MembershipState
 from apportion.sim.actors.reader import Reader
 from apportion.sim.actors.sink import Sink
@@ -69,7 +70,7 @@ def _violation_or_none(cluster: SimulatedCluster) -> Violation | None:
         return Violation(
             "no-defect",
             cluster.simulation.now_ms,
-            f"{type(error).__name__}: {error} ({raise_site(error)})",
+            f"{type(error).__name__}: {error} ({raised_at(error)})",
         )
     return None
 
@@ -321,15 +322,3 @@ def _files(disk: MemoryDisk, directory: str) -> Iterator[bytes]:
         yield path.encode()
         yield bytes(disk.view(path, 0, disk.size(path))) if disk.size(path) else b""
         yield from _files(disk, path)
-
-
-def raise_site(error: Exception) -> str:
-    """Return the file and line where an error was raised, for a simulation's violation."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return (
-        "?"
-        if trace is None
-        else f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
-    )

@@ -19,13 +19,13 @@ from uuid import uuid4
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
+from apportion.client.members import make_member
 from apportion.client.network_client import RetryTimer
 from apportion.coord.config import GroupSettings
 from apportion.drive.clocks import now
 from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member.batch.membership import AssignmentIncomplete, MembershipFailed
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     DescribeAssignment,
@@ -41,6 +41,7 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import View
 from apportion.member.queries import (
     AdoptAssignment,
@@ -106,10 +107,9 @@ class BatchMember:
         self._has_stale_reports = True
         self._last_report = NO_REPORT
 
-    def _new_membership(self) -> GroupMembership:
-        return GroupMembership(
-            self.cluster, self.options.group, self.options.topics, **self.options.membership()
-        )
+    def _new_membership(self) -> GroupMembership[Any]:
+        member = make_member(self.options.group, **self.options.membership())
+        return GroupMembership(self.cluster, member, self.options.topics)
 
     def close(self, timeout_ms: int = LEAVE_TIMEOUT_MS) -> None:
         """Leave the group, waiting at most `timeout_ms`."""

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import AnotherSink, sink_names, sinks_of
 from apportion.member.batch.span import LostOffsets
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.spark.query_introspection import SourceReading
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST

@@ -24,7 +24,6 @@ from collections.abc import Mapping
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.queries import (
     EndMembership,
     ListMembers,
@@ -49,6 +48,7 @@ from apportion.member.batch.sinks import (
     unclaimed_offsets,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import (
     CommitOffsets,
     FetchCommitted,

@@ -31,7 +31,7 @@ from apportion.member.batch.admission import (
 )
 from apportion.member.batch.data_loss import DataLossCheck
 from apportion.member.batch.membership import BatchMembership, BatchOwnership
-from apportion.member.batch.offsets import OffsetAndMetadata, due_commits
+from apportion.member.batch.offsets import due_commits
 from apportion.member.batch.plan import BatchPlan, LogBounds, PlanInput, StartingOffsets, plan_batch
 from apportion.member.batch.queries import QueryGenerator, ReadWriterReport
 from apportion.member.batch.sinks import (
@@ -46,6 +46,7 @@ from apportion.member.batch.sinks import (
     unclaimed_offsets,
 )
 from apportion.member.batch.span import Span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import View
 from apportion.member.queries import CommitOffsets, ListOffsets
 from apportion.topics import TopicIdPartition

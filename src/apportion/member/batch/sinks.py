@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.span import Span
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.topics import TopicIdPartition
 
 MAX_METADATA_BYTES = 4096  # the default of Kafka's offset.metadata.max.bytes

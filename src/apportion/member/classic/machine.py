@@ -49,6 +49,8 @@ class ClassicMember(MemberMachine[ClassicSettings]):
     """One member of one classic group. Raises ValueError if its assignors do not go together."""
 
     transitions = NEXT
+    # It may wait for its JoinGroup response, fetch metadata and send LeaveGroup at the same time.
+    concurrent_calls = 3
 
     def __init__(self, settings: ClassicSettings) -> None:
         super().__init__(settings)
@@ -134,7 +136,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         is_silent = not self._member_id or (self.settings.instance_id is not None and not for_good)
         # Looking up a coordinator to leave at would delay the close; the session timeout does the
         # same work.
-        if is_silent or not self._coordinator_known:
+        if is_silent or not self._link.is_known:
             self._finish_leaving(actions, is_confirmed=is_silent)
         else:
             self._enter(MembershipState.LEAVING)
@@ -156,9 +158,8 @@ class ClassicMember(MemberMachine[ClassicSettings]):
                 codes = [response.error_code, *(member.error_code for member in response.members)]
                 self._finish_leaving(actions, is_confirmed=not any(codes))
             return
-        api = type(request).__name__.removesuffix("Request")
         code = Code.of(response.error_code)
-        on_error = reaction(api, code)
+        on_error = reaction(api_name(request), code)
         if on_error is Reaction.ACCEPT:
             self._accept(response, actions, now)
         elif on_error is Reaction.REJOIN_KEEPING:
@@ -170,24 +171,20 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             self._member_id = response.member_id
         elif on_error in (Reaction.REJOIN, Reaction.REJOIN_AS_NEW):
             self._lose_membership(code, on_error is Reaction.REJOIN, actions, now)
-        elif on_error is Reaction.FIND_COORDINATOR:
-            self._coordinator_known = False
-            self._retry(request, now, free=1)
-        elif on_error is Reaction.RETRY or (
-            on_error is Reaction.RETRY_FOR_A_TIME and self._backoff.may_keep_waiting(now)
-        ):
-            actions.append(
-                Note("warning", f"{api} of {self._label()}: {code.name}: {code.sentence}")
-            )
-            self._retry(request, now)
         else:
-            self._member_id = ""
-            self._fail(code, failure_text(self.settings, code), actions)
+            self._apply_error(request, code, code.sentence, on_error, actions, now)
+
+    def _name_request(self, request: MembershipRequest) -> str:
+        return f"{api_name(request)} of {self._label()}"
+
+    def _fail_by_response(self, code: Code, why: str, actions: list[Action]) -> None:  # noqa: ARG002 (the classic protocol's errors come without a sentence)
+        self._member_id = ""
+        self._fail(code, failure_text(self.settings, code), actions)
 
     def _accept(self, response: MembershipResponse, actions: list[Action], now: Instant) -> None:
         """Apply the response to a classic member's request, which has no error."""
         may_have_been_removed = self._contact.may_have_been_removed(now.mono_ms)
-        self._contact.record(now.mono_ms, self._sent_at_ms, is_settled=True)
+        self._contact.record(now.mono_ms, self._link.sent_at_ms, is_settled=True)
         if isinstance(response, JoinGroupResponse):
             # A group under the consumer protocol (KIP-848) names no leader, and admits a member
             # that it has removed as a new member with the same id. Checked before the response is
@@ -199,18 +196,18 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             else:
                 self._apply_join(response, actions, now)
             return
-        self._backoff.record_success()
+        self._link.backoff.record_success()
         # A SyncGroup response that arrives after the state was left belongs to an older generation.
         if isinstance(response, SyncGroupResponse) and self.state is MembershipState.SYNCING:
             self._apply_sync(response, actions, now)
 
     def _rejoin_next_generation(self, request: MembershipRequest, now: Instant) -> None:
         """Rejoin after REBALANCE_IN_PROGRESS, keeping what is owned (KIP-429)."""
-        self._contact.record(now.mono_ms, self._sent_at_ms, is_settled=False)
+        self._contact.record(now.mono_ms, self._link.sent_at_ms, is_settled=False)
         # Kafka acts on this code in a heartbeat only while the member is stable: the join that is
         # due anyway carries the reason.
         if isinstance(request, HeartbeatRequest):
-            self._backoff.record_success()
+            self._link.backoff.record_success()
             self._incarnation.rejoin_reason = (
                 self._incarnation.rejoin_reason or "the group rebalances"
             )
@@ -218,9 +215,9 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             self._retry(request, now, free=1)
 
     def _retry(self, request: MembershipRequest | None, now: Instant, free: int = 0) -> None:
-        self._backoff.record_failure(now, free)
+        self._link.backoff.record_failure(now, free)
         if request is not None:
-            self._heartbeat_at_ms = now.mono_ms
+            self._link.heartbeat_at_ms = now.mono_ms
         # SyncGroup is not repeated: the member may have been removed meanwhile. It rejoins.
         if isinstance(request, SyncGroupRequest) and self.state is MembershipState.SYNCING:
             self._enter(MembershipState.JOINING)
@@ -244,19 +241,19 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         self._join(now)
         if number == NO_GENERATION:
             # Two refused joins in a row must not become a loop without a pause.
-            self._backoff.record_failure(now)
+            self._link.backoff.record_failure(now)
 
     # a generation
 
     def _apply_join(self, response: JoinGroupResponse, actions: list[Action], now: Instant) -> None:
         # The coordinator may have replaced the id of a static member (KIP-345).
         self._member_id = response.member_id
-        self._heartbeat_at_ms = now.mono_ms + self.settings.heartbeat_interval_ms
+        self._link.heartbeat_at_ms = now.mono_ms + self.settings.heartbeat_interval_ms
         # Before the response is applied: applying it may fail the member, and FATAL must be the
         # last state.
         self._enter(MembershipState.SYNCING)
         self._apply(lambda: self._incarnation.apply_join(response), actions, now)
-        self._backoff.reset_delay(now)
+        self._link.backoff.reset_delay(now)
 
     def _apply_sync(self, response: SyncGroupResponse, actions: list[Action], now: Instant) -> None:
         self._apply(lambda: self._incarnation.apply_sync(response), actions, now)
@@ -267,7 +264,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         ):
             # The assignment was dropped: it has a topic that is no longer subscribed.
             actions.append(Note("warning", f"{self._label()} joins again: {why}"))
-            self._backoff.record_failure(now, free=1)
+            self._link.backoff.record_failure(now, free=1)
             self._enter(MembershipState.JOINING)
 
     def _apply_metadata(
@@ -322,7 +319,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         self._enter(MembershipState.JOINING)
         self._start_incarnation(self._incarnation.number + 1)
         self._error = None
-        self._backoff.reset_delay(now)
+        self._link.backoff.reset_delay(now)
 
     def _start_incarnation(self, number: int) -> None:
         """Begin a classic member's next incarnation, with the subscription and a fatal error."""
@@ -367,10 +364,9 @@ class ClassicMember(MemberMachine[ClassicSettings]):
 
     def _refresh_if_due(self, actions: list[Action], now: Instant) -> None:
         if self._may_refresh() and now.mono_ms >= self._refresh.not_before_ms:
-            self._last_request_id += 1
             actions.append(
                 self._refresh.start(
-                    self._last_request_id,
+                    self._link.next_request_id(),
                     self._incarnation.watched_topics(),
                     self._incarnation.pending_query,
                 )
@@ -385,7 +381,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         return self.settings.heartbeat_interval_ms
 
     def _has_sent_leave(self) -> bool:
-        in_flight = self._in_flight
+        in_flight = self._link.in_flight
         return isinstance(in_flight, SendToCoordinator) and isinstance(
             in_flight.request, LeaveGroupRequest
         )
@@ -396,3 +392,8 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         is_held_back = isinstance(request, JoinGroupRequest | SyncGroupRequest)
         settings = self.settings
         return request, settings.join_timeout_ms if is_held_back else settings.response_timeout_ms
+
+
+def api_name(request: MembershipRequest) -> str:
+    """Return the name of the request's API, such as `JoinGroup`."""
+    return type(request).__name__.removesuffix("Request")

@@ -46,6 +46,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     """One member of one consumer group."""
 
     transitions = NEXT
+    concurrent_calls = 1
 
     def __init__(self, settings: ConsumerSettings) -> None:
         super().__init__(settings)
@@ -96,8 +97,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         is_joining = self.state is MembershipState.JOINING
         # Once a join was sent the coordinator may have admitted the member, although it does not
         # know its epoch yet: then it has to leave.
-        is_join_sent = is_joining and self._in_flight is not None and self._coordinator_known
-        if (is_joining or self.state in SILENT or not self._coordinator_known) and not is_join_sent:
+        is_join_sent = is_joining and self._link.in_flight is not None and self._link.is_known
+        if (is_joining or self.state in SILENT or not self._link.is_known) and not is_join_sent:
             # A member with an epoch that goes silent stays in the group until its session expires.
             self._finish_leaving(actions, is_confirmed=self._epoch == JOIN)
         else:
@@ -106,7 +107,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     def _send_stale_leave(self, actions: list[Action]) -> None:
         # No lookup just to leave: the owner has stalled, and the session expires without
         # heartbeats.
-        if self._coordinator_known:
+        if self._link.is_known:
             self._enter(MembershipState.LEAVING)
         else:
             self._finish_leaving(actions, is_confirmed=False)
@@ -140,18 +141,11 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             on_error = Reaction.RETRY_FOR_A_TIME
         if on_error is Reaction.REJOIN:
             self._lose_membership(code, actions, now)
-        elif on_error is Reaction.FIND_COORDINATOR:
-            self._coordinator_known = False
-            self._retry(request, now, free=1)
-        elif on_error is Reaction.RETRY or (
-            on_error is Reaction.RETRY_FOR_A_TIME and self._backoff.may_keep_waiting(now)
-        ):
-            actions.append(
-                Note("warning", f"heartbeat of {self.settings.member_id}: {code.name}: {why}")
-            )
-            self._retry(request, now)
         else:
-            self._fail(code, why, actions)
+            self._apply_error(request, code, why, on_error, actions, now)
+
+    def _name_request(self, request: MembershipRequest) -> str:  # noqa: ARG002 (it has one request)
+        return f"heartbeat of {self.settings.member_id}"
 
     def _accept(
         self, response: ConsumerGroupHeartbeatResponse, actions: list[Action], now: Instant
@@ -159,9 +153,9 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         """Take epoch, interval and target of a ConsumerGroupHeartbeat response without an error."""
         self._epoch = response.member_epoch
         self._last_accepted_ms = now.mono_ms
-        self._backoff.record_success()
+        self._link.backoff.record_success()
         # The interval counts from the moment of sending.
-        self._heartbeat_at_ms += response.heartbeat_interval_ms - self._interval_ms
+        self._link.heartbeat_at_ms += response.heartbeat_interval_ms - self._interval_ms
         self._interval_ms = response.heartbeat_interval_ms
         if response.assignment is not None:
             target = from_wire(response.assignment.topic_partitions)
@@ -205,8 +199,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         free: int = 0,
     ) -> None:
         # The next heartbeat waits for the backoff alone, not for the interval.
-        self._backoff.record_failure(now, free)
-        self._heartbeat_at_ms = now.mono_ms
+        self._link.backoff.record_failure(now, free)
+        self._link.heartbeat_at_ms = now.mono_ms
 
     def _lose_membership(self, code: Code, actions: list[Action], now: Instant) -> None:
         """Report everything owned as lost, and join again with the same member id (KIP-848).
@@ -231,8 +225,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._heartbeats.require_full()
         self._error = None
         self._incarnation += 1
-        self._heartbeat_at_ms = now.mono_ms
-        self._backoff.reset_delay(now)
+        self._link.heartbeat_at_ms = now.mono_ms
+        self._link.backoff.reset_delay(now)
 
     def _reset_membership(self) -> None:
         self._epoch = JOIN

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.batch.offsets import OffsetAndMetadata
 from apportion.member.batch.sinks import refuse_consumer
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import View
 from apportion.member.queries import ExistingTopics, FetchCommitted
 from apportion.member.reactions import is_lost_membership

@@ -37,6 +37,8 @@ class StreamsMember:
     Raises ValueError if its settings do not go together.
     """
 
+    concurrent_calls = ClassicMember.concurrent_calls
+
     def __init__(self, settings: StreamsSettings, classic: ClassicSettings) -> None:
         """Create the classic member that carries a Streams member, with an assignor of its own.
 

@@ -3,18 +3,14 @@
 from typing import Any
 
 from apportion.errors import Code, Unanswerable
-from apportion.member.batch.offsets import fetch_request
+from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery
+from apportion.member.cluster_queries.offsets import OffsetFetchQuery
 from apportion.sim.actors.broker import BrokerProcess
-from apportion.sim.actors.requests import (
-    CONSUMER_GROUP_DESCRIBE_VERSION,
-    OFFSET_FETCH_VERSION,
-    fetch_topics,
-)
+from apportion.sim.actors.requests import fetch_topics, sending
 from apportion.sim.kernel.client import Client, SendRequest, Sleep
 from apportion.sim.kernel.clock import EPOCH_MS, Script, Simulation
 from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -199,17 +195,14 @@ class OffsetMonitor(Client):
                 topics = yield from fetch_topics(self, names)
             except Unanswerable:
                 continue
-            partitions = [
+            partitions = tuple(
                 TopicIdPartition(topic.name, topic.id, index)
                 for topic in topics
                 for index in range(topic.partitions)
-            ]
+            )
             for group in self._groups:
-                yield SendRequest(fetch_request(group, partitions), OFFSET_FETCH_VERSION)
-                yield SendRequest(
-                    ConsumerGroupDescribeRequest(group_ids=(group,)),
-                    CONSUMER_GROUP_DESCRIBE_VERSION,
-                )
+                yield sending(OffsetFetchQuery(group, partitions))
+                yield sending(ConsumerGroupDescribeQuery(group))
 
 
 def topic_name(index: int) -> str:

@@ -6,13 +6,17 @@ observer sees which partitions the script uses.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from apportion.errors import Code
+from apportion.errors import Code, Refused
 from apportion.machine import Note, Tick
+from apportion.member.cluster_queries.groups import FindCoordinatorQuery
+from apportion.member.cluster_queries.query import BrokerQuery
+from apportion.member.cluster_queries.topics import MetadataQuery
 from apportion.member.membership import (
     Answered,
     CoordinatorFound,
+    Event,
     Failed,
     FetchMetadata,
     FindCoordinator,
@@ -21,14 +25,13 @@ from apportion.member.membership import (
     MetadataFetched,
     SendToCoordinator,
     Subscribe,
-    TopicDescription,
     Unanswered,
 )
 from apportion.member.reactions import Reaction, reaction
 from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.members import AnyMember, classic_member, consumer_member
 from apportion.sim.actors.protocols import ProtocolPair
-from apportion.sim.actors.requests import METADATA_VERSION, AwaitMember
+from apportion.sim.actors.requests import AwaitMember, sending
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Client
 from apportion.sim.kernel.clock import ScriptRunner, Simulation, Timer
 from apportion.sim.kernel.network import RequestChannel
@@ -38,15 +41,12 @@ from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.kernel.settings import CONSUMER
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest
-from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.sync_group import SyncGroupRequest
 
-FIND_COORDINATOR_VERSION = 4  # the request versions that applications use
-REQUEST_VERSIONS = {
+REQUEST_VERSIONS = {  # of a member's own requests
     ConsumerGroupHeartbeatRequest: 1,
     JoinGroupRequest: 9,
     SyncGroupRequest: 5,
@@ -56,6 +56,8 @@ REQUEST_VERSIONS = {
 LEAVE_TIMEOUT_MS = 3_000
 RESTART_DELAY_US = 1_000_000
 WAKE_UP_US = 10_000  # a thread that waited runs a moment after it was woken
+
+V = TypeVar("V")
 
 
 class Application(Client):
@@ -331,49 +333,45 @@ class Application(Client):
         """Send Metadata for a classic member, over a connection of its own."""
         if self.metadata_channel.is_busy:
             self.metadata_channel.close()
-        topics = tuple(MetadataRequestTopic(name=name) for name in fetch.names)
-        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-        self.metadata_channel.send(
-            request,
-            METADATA_VERSION,
-            REQUEST_TIMEOUT_MS,
-            lambda answer: self._receive_metadata(fetch.request_id, answer),
+        self._query(
+            self.metadata_channel,
+            MetadataQuery(fetch.names),
+            fetch.request_id,
+            lambda metadata: MetadataFetched(fetch.request_id, metadata.descriptions),
         )
-
-    def _receive_metadata(self, request_id: int, answer: Any) -> None:
-        """Give the member the topics of a Metadata response, or tell it that none came."""
-        if answer is None:
-            self.step_member(Unanswered(request_id, "nobody answered"))
-            return
-        topics = (topic for topic in answer.topics if topic.error_code == Code.NONE)
-        descriptions = tuple(
-            TopicDescription(topic.name, bytes(topic.topic_id), len(topic.partitions))
-            for topic in topics
-        )
-        self.step_member(MetadataFetched(request_id, descriptions))
 
     def _find_coordinator(self, find: FindCoordinator) -> None:
         """Send FindCoordinator for the member, over its connection for heartbeats."""
         self._abandon_request()
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(find.group_id,))
-        self.heartbeat_channel.send(
-            request,
-            FIND_COORDINATOR_VERSION,
-            REQUEST_TIMEOUT_MS,
-            lambda answer: self._receive_coordinator(find.request_id, answer),
+        self._query(
+            self.heartbeat_channel,
+            FindCoordinatorQuery(find.group_id),
+            find.request_id,
+            lambda _coordinator: CoordinatorFound(find.request_id),
         )
 
-    def _receive_coordinator(self, request_id: int, answer: Any) -> None:
-        """Give the member the FindCoordinator response, or tell it that none came."""
-        if answer is None:
-            self.step_member(Unanswered(request_id, "nobody answered"))
-            return
-        code = Code.of(answer.coordinators[0].error_code)
-        self.step_member(
-            CoordinatorFound(request_id)
-            if code is Code.NONE
-            else Unanswered(request_id, code.sentence, code)
-        )
+    def _query(
+        self,
+        channel: RequestChannel,
+        query: BrokerQuery[V],
+        request_id: int,
+        event: Callable[[V], Event],
+    ) -> None:
+        """Send a query for the member; give it the event of the result, or of the failure."""
+
+        def receive(answer: Any) -> None:
+            if answer is None:
+                self.step_member(Unanswered(request_id, "nobody answered"))
+                return
+            try:
+                result = query.parse(answer)
+            except Refused as refused:
+                self.step_member(Unanswered(request_id, refused.why, refused.code))
+                return
+            self.step_member(event(result))
+
+        send = sending(query)
+        channel.send(send.body, send.version, REQUEST_TIMEOUT_MS, receive)
 
     def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
         """Start what the application's script yielded: a request, a wait, or AwaitMember."""

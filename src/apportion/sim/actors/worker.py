@@ -19,18 +19,20 @@ from apportion.member.batch.queries import NotReady, QueryGenerator
 from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
 from apportion.member.classic.described import from_described_group
+from apportion.member.cluster_queries.groups import (
+    ConsumerGroupDescribeQuery,
+    DescribeGroupsQuery,
+)
 from apportion.member.membership import Adopted, Polled
 from apportion.member.queries import MembershipSnapshot
 from apportion.rules import rule_script
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.members import has_new_target
 from apportion.sim.actors.requests import (
-    DEAD,
     AwaitMember,
+    ask,
     commit,
     committed_with_metadata,
-    describe_classic_group,
-    describe_consumer_group,
     list_offsets,
 )
 from apportion.sim.actors.sink import Sink
@@ -183,10 +185,10 @@ class Worker(Application):
         DescribeGroups finds nothing.
         """
         if self.uses_classic_protocol:
-            group = yield from describe_classic_group(self)
-            if group.group_state != DEAD:
+            group = yield from ask(self, DescribeGroupsQuery(self.group))
+            if group is not None:
                 return from_described_group(group, (yield from self._fetch_subscribed()))
-        return (yield from describe_consumer_group(self))
+        return (yield from ask(self, ConsumerGroupDescribeQuery(self.group)))
 
     def _trace_note(self, note: Note) -> Script:
         self.simulation.write_trace(self.name, note.text)

@@ -7,11 +7,11 @@ to it but the bounces, the crash of `crash_at`, and the faults of the rehearsal.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from apportion.errors import raised_at
 from apportion.sim.faults import inject
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken, Violation
 from apportion.sim.kernel.trace import Trace
-from apportion.sim.play import raise_site
 from apportion.sim.streams.cluster import InstanceChange, StreamsCluster
 from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.rehearsal import Rehearsal
@@ -113,7 +113,7 @@ def rehearse(
         broken = Violation(law.law, simulation.now_ms, law.why)
     except Exception as error:
         broken = Violation(
-            "no-defect", simulation.now_ms, f"{type(error).__name__}: {error} ({raise_site(error)})"
+            "no-defect", simulation.now_ms, f"{type(error).__name__}: {error} ({raised_at(error)})"
         )
     if broken is not None:
         simulation.write_trace("world", f"law broken: {broken}")

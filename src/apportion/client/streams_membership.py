@@ -1,0 +1,33 @@
+"""The membership of a Kafka Streams process: a group membership that also has tasks."""
+
+from apportion.client.group_membership import GroupMembership
+from apportion.member.membership import ShutDownApplication, TaskOffsetSums, View
+from apportion.member.streams.assignor import TaskShare
+from apportion.member.streams.machine import StreamsMember
+
+
+class StreamsMembership(GroupMembership[StreamsMember]):
+    """One Kafka Streams member of one classic group."""
+
+    _tasks = TaskShare()
+
+    def snapshot(self) -> tuple[View, TaskShare]:
+        """Return the status and the tasks after the same step.
+
+        Raises as `status` does.
+        """
+        with self._changed:
+            return self.status(), self._tasks
+
+    def report(self, task_state: TaskOffsetSums | ShutDownApplication) -> None:
+        """Send this to the group, in the subscription of the next JoinGroup.
+
+        ShutDownApplication starts a rebalance (KIP-671).
+        """
+        self._driver.post(task_state)
+
+    def _publish(self) -> None:
+        # Within one lock with the view, so that a snapshot has both of one step.
+        with self._changed:
+            self._tasks = self._member.tasks()
+            super()._publish()

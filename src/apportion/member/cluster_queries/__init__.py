@@ -1,0 +1,1 @@
+"""Queries to a cluster as values: each has its request, and reads its response."""

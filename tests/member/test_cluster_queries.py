@@ -1,0 +1,364 @@
+"""Queries to a cluster: the request of each, and the results and errors in its response."""
+
+from typing import Any
+
+import pytest
+
+from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.groups import (
+    ConsumerGroupDescribeQuery,
+    DescribeGroupsQuery,
+    FindCoordinatorQuery,
+    ListGroupsQuery,
+)
+from apportion.member.cluster_queries.offsets import (
+    AllOffsetsQuery,
+    Membership,
+    OffsetAndMetadata,
+    OffsetCommitQuery,
+    OffsetFetchQuery,
+)
+from apportion.member.cluster_queries.query import BrokerQuery
+from apportion.member.cluster_queries.topics import (
+    Leader,
+    ListOffsetsQuery,
+    MetadataQuery,
+    TopicWithLeaders,
+)
+from apportion.member.membership import TopicDescription
+from apportion.member.reactions import Reaction, reaction
+from apportion.topics import Topic, TopicIdPartition, TopicPartition, Topics
+from apportion.wire.messages import consumer_group_describe, describe_groups
+from apportion.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from apportion.wire.messages.list_offsets import (
+    LATEST,
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
+from apportion.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from apportion.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from apportion.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+ID = b"i" * 16
+P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
+
+
+def refusal(query: BrokerQuery[Any], response: Any) -> tuple[Code, str]:
+    """The code and sentence with which the query refuses the response."""
+    with pytest.raises(Refused) as refused:
+        query.parse(response)
+    return refused.value.code, refused.value.why
+
+
+# OffsetCommit
+
+
+def test_a_commit_names_its_topics_both_ways_and_says_who_commits() -> None:
+    query = OffsetCommitQuery("g", {P1: 7, P0: 5}, Membership("m", 3, "i"), "note")
+    assert query.request() == OffsetCommitRequest(
+        group_id="g",
+        generation_id_or_member_epoch=3,
+        member_id="m",
+        group_instance_id="i",
+        topics=(
+            OffsetCommitRequestTopic(
+                name="t",
+                topic_id=ID,
+                partitions=(
+                    OffsetCommitRequestPartition(
+                        partition_index=0, committed_offset=5, committed_metadata="note"
+                    ),
+                    OffsetCommitRequestPartition(
+                        partition_index=1, committed_offset=7, committed_metadata="note"
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+def committed(*codes: Code) -> tuple[OffsetCommitResponse, OffsetCommitResponse]:
+    """Two responses with these codes for the partitions of `t`, by name and by id."""
+    parts = tuple(
+        OffsetCommitResponsePartition(partition_index=number, error_code=code)
+        for number, code in enumerate(codes)
+    )
+    return (
+        OffsetCommitResponse(topics=(OffsetCommitResponseTopic(name="t", partitions=parts),)),
+        OffsetCommitResponse(topics=(OffsetCommitResponseTopic(topic_id=ID, partitions=parts),)),
+    )
+
+
+def test_a_commit_is_refused_with_the_first_error_by_name_and_by_id() -> None:
+    query = OffsetCommitQuery("g", {P0: 1, P1: 1})
+    for response in committed(Code.NONE, Code.NONE):
+        query.parse(response)
+    stale = Code.STALE_MEMBER_EPOCH
+    for response in committed(Code.NONE, stale):
+        assert refusal(query, response) == (stale, f"OffsetCommit of group 'g': {stale.sentence}")
+
+
+def test_a_partition_that_a_commits_response_leaves_out_is_not_committed() -> None:
+    for response in committed(Code.NONE):
+        assert refusal(OffsetCommitQuery("g", {P0: 1, P1: 1}), response)[0] is (
+            Code.UNKNOWN_SERVER_ERROR
+        )
+
+
+# OffsetFetch
+
+
+def fetched(*partitions: OffsetFetchResponsePartitions, code: Code = Code.NONE) -> Any:
+    """A response with these offsets of `t`, or with an error of the group."""
+    topics = (OffsetFetchResponseTopics(name="t", topic_id=ID, partitions=partitions),)
+    return OffsetFetchResponse(
+        groups=(
+            OffsetFetchResponseGroup(
+                group_id="g", topics=topics if partitions else (), error_code=code
+            ),
+        )
+    )
+
+
+def test_a_fetch_asks_for_stable_offsets_as_the_member() -> None:
+    topics = (OffsetFetchRequestTopics(name="t", topic_id=ID, partition_indexes=(0, 2)),)
+    group = OffsetFetchRequestGroup(group_id="g", member_id="m", member_epoch=3, topics=topics)
+    query = OffsetFetchQuery("g", (P2, P0), Membership("m", 3))
+    assert query.request() == OffsetFetchRequest(groups=(group,), require_stable=True)
+
+
+def test_a_tool_fetches_offsets_as_no_member_and_need_not_wait_for_stable_ones() -> None:
+    topics = (OffsetFetchRequestTopics(name="t", topic_id=ID, partition_indexes=(0,)),)
+    group = OffsetFetchRequestGroup(group_id="g", topics=topics)
+    query = OffsetFetchQuery("g", (P0,), require_stable=False)
+    assert query.request() == OffsetFetchRequest(groups=(group,), require_stable=False)
+
+
+def test_a_partition_without_an_offset_is_none() -> None:
+    response = fetched(
+        OffsetFetchResponsePartitions(partition_index=0, committed_offset=0, metadata="note"),
+        OffsetFetchResponsePartitions(partition_index=1, committed_offset=-1, metadata=""),
+    )
+    assert OffsetFetchQuery("g", (P0, P1)).parse(response) == {
+        P0: OffsetAndMetadata(0, "note"),
+        P1: OffsetAndMetadata(None),
+    }
+
+
+def test_a_fetch_is_refused_with_the_groups_error_before_that_of_a_partition() -> None:
+    query, unstable = OffsetFetchQuery("g", (P0, P1)), Code.UNSTABLE_OFFSET_COMMIT
+    first = OffsetFetchResponsePartitions(partition_index=0, committed_offset=3)
+    second = OffsetFetchResponsePartitions(
+        partition_index=1, committed_offset=-1, error_code=unstable
+    )
+    assert refusal(query, fetched(first, second)) == (
+        unstable,
+        f"OffsetFetch of group 'g': {unstable.sentence}",
+    )
+    assert refusal(query, fetched(first))[0] is Code.UNKNOWN_SERVER_ERROR
+    assert refusal(query, fetched(code=Code.NOT_COORDINATOR))[0] is Code.NOT_COORDINATOR
+
+
+def test_all_offsets_of_a_group_come_by_topic_name() -> None:
+    query = AllOffsetsQuery("g")
+    group = OffsetFetchRequestGroup(group_id="g", topics=None)
+    assert (query.request(), query.version) == (OffsetFetchRequest(groups=(group,)), 9)
+    assert query.parse(
+        fetched(OffsetFetchResponsePartitions(partition_index=2, committed_offset=8))
+    ) == {TopicPartition("t", 2): OffsetAndMetadata(8)}
+    assert refusal(query, fetched(code=Code.NOT_COORDINATOR))[0] is Code.NOT_COORDINATOR
+
+
+# groups
+
+
+def test_a_coordinator_is_found_or_refused_in_the_brokers_words() -> None:
+    query = FindCoordinatorQuery("g")
+    assert query.request() == FindCoordinatorRequest(key_type=0, coordinator_keys=("g",))
+    found = Coordinator(key="g", node_id=2, host="h", port=9)
+    none = Coordinator(
+        key="g", node_id=-1, error_code=Code.COORDINATOR_NOT_AVAILABLE, error_message="not yet"
+    )
+    assert query.parse(FindCoordinatorResponse(coordinators=(found,))) is found
+    assert refusal(query, FindCoordinatorResponse(coordinators=(none,))) == (
+        Code.COORDINATOR_NOT_AVAILABLE,
+        "not yet",
+    )
+
+
+def test_a_consumer_group_is_described_or_refused() -> None:
+    query = ConsumerGroupDescribeQuery("g")
+    group = consumer_group_describe.DescribedGroup(group_id="g", group_state="Stable")
+    absent = consumer_group_describe.DescribedGroup(
+        group_id="g", error_code=Code.GROUP_ID_NOT_FOUND
+    )
+    answer = consumer_group_describe.ConsumerGroupDescribeResponse
+    assert query.request() == consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=("g",))
+    assert query.parse(answer(groups=(group,))) is group
+    assert refusal(query, answer(groups=(absent,))) == (
+        Code.GROUP_ID_NOT_FOUND,
+        f"ConsumerGroupDescribe of group 'g': {Code.GROUP_ID_NOT_FOUND.sentence}",
+    )
+
+
+def test_a_classic_group_that_is_not_there_is_none_in_every_version() -> None:
+    query = DescribeGroupsQuery("g")
+    assert query.request() == describe_groups.DescribeGroupsRequest(groups=("g",))
+
+    def parse(**facts: Any) -> Any:
+        group = describe_groups.DescribedGroup(group_id="g", **facts)
+        return query.parse(describe_groups.DescribeGroupsResponse(groups=(group,)))
+
+    assert parse(group_state="Empty").group_state == "Empty"
+    assert parse(group_state="Dead") is None
+    assert parse(group_state="Dead", error_code=Code.GROUP_ID_NOT_FOUND) is None
+    with pytest.raises(Refused, match="DescribeGroups of group 'g': Another broker coordinates"):
+        parse(error_code=Code.NOT_COORDINATOR)
+
+
+def test_a_broker_that_is_still_loading_has_no_list_of_groups() -> None:
+    query, loading = ListGroupsQuery(), Code.COORDINATOR_LOAD_IN_PROGRESS
+    groups = (ListedGroup(group_id="g"),)
+    assert query.request() == ListGroupsRequest()
+    assert query.parse(ListGroupsResponse(groups=groups)) == groups
+    assert refusal(query, ListGroupsResponse(error_code=loading)) == (
+        loading,
+        f"ListGroups: {loading.sentence}",
+    )
+
+
+# topics
+
+
+def test_metadata_names_topics_by_name_or_by_id_and_creates_none() -> None:
+    assert MetadataQuery(("t", ID)).request() == MetadataRequest(
+        topics=(MetadataRequestTopic(name="t"), MetadataRequestTopic(topic_id=ID, name=None)),
+        allow_auto_topic_creation=False,
+    )
+
+
+def test_metadata_has_topics_racks_and_leaders_and_the_first_error_but_absence() -> None:
+    topic = MetadataResponseTopic(
+        name="t",
+        topic_id=ID,
+        partitions=(
+            MetadataResponsePartition(
+                partition_index=1, leader_id=-1, leader_epoch=4, replica_nodes=(2,)
+            ),
+            MetadataResponsePartition(
+                partition_index=0, leader_id=1, leader_epoch=3, replica_nodes=(2, 1)
+            ),
+        ),
+    )
+    absent, leaderless, invalid = (
+        MetadataResponseTopic(name=name, error_code=code)
+        for name, code in (
+            ("absent", Code.UNKNOWN_TOPIC_OR_PARTITION),
+            ("leaderless", Code.LEADER_NOT_AVAILABLE),
+            ("invalid", Code.INVALID_TOPIC_EXCEPTION),
+        )
+    )
+    brokers = (
+        MetadataResponseBroker(node_id=1, host="a", port=9, rack="r"),
+        MetadataResponseBroker(node_id=2, host="b", port=9, rack="q"),
+    )
+    parsed = MetadataQuery(("absent", "leaderless", "t", "invalid")).parse(
+        MetadataResponse(brokers=brokers, topics=(absent, leaderless, topic, invalid))
+    )
+    description = TopicDescription("t", ID, 2, (("q", "r"), ("q",)))
+    assert parsed.nodes == {1: ("a", 9), 2: ("b", 9)}
+    assert parsed.existing == (TopicWithLeaders(description, {1: None, 0: Leader(1, 3)}),)
+    assert parsed.topics == Topics([Topic("t", ID, 2)])
+    assert parsed.descriptions == (description,)
+    assert parsed.refused is not None
+    assert str(parsed.refused) == (
+        f"LEADER_NOT_AVAILABLE: topic 'leaderless': {Code.LEADER_NOT_AVAILABLE.sentence}"
+    )
+
+
+def test_metadata_without_topic_ids_is_refused() -> None:
+    response = MetadataResponse(topics=(MetadataResponseTopic(name="t"),))
+    assert refusal(MetadataQuery(("t",)), response) == (
+        Code.UNSUPPORTED_VERSION,
+        "the broker sends no topic ids (Metadata 10); Apache Kafka does since 2.8",
+    )
+
+
+def test_offsets_are_listed_by_topic_name_with_leader_epochs() -> None:
+    assert ListOffsetsQuery(LATEST, {P0: 3, P1: -1}).request() == ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=1,
+        topics=(
+            ListOffsetsTopic(
+                name="t",
+                partitions=(
+                    ListOffsetsPartition(
+                        partition_index=0, current_leader_epoch=3, timestamp=LATEST
+                    ),
+                    ListOffsetsPartition(
+                        partition_index=1, current_leader_epoch=-1, timestamp=LATEST
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+def test_a_partition_that_a_list_of_offsets_leaves_out_has_no_result() -> None:
+    query, moved = ListOffsetsQuery(LATEST, {P0: 3, P1: 3}), Code.NOT_LEADER_OR_FOLLOWER
+    first = ListOffsetsPartitionResponse(partition_index=0, offset=7)
+    second = ListOffsetsPartitionResponse(partition_index=1, error_code=moved)
+
+    def response(*results: ListOffsetsPartitionResponse) -> ListOffsetsResponse:
+        return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="t", partitions=results),))
+
+    assert query.parse(response(first)) == {P0: 7}
+    assert query.results(response(second, first)) == {P0: first, P1: second}
+    assert refusal(query, response(first, second)) == (moved, f"ListOffsets: {moved.sentence}")
+
+
+# reactions
+
+
+def test_every_code_has_a_reaction_and_what_no_row_names_is_the_callers() -> None:
+    assert reaction("ConsumerGroupHeartbeat", Code.FENCED_MEMBER_EPOCH) is Reaction.REJOIN
+    assert reaction("OffsetCommit", Code.FENCED_MEMBER_EPOCH) is Reaction.RAISE
+    assert reaction("OffsetCommit", Code.STALE_MEMBER_EPOCH) is Reaction.RETRY_WITH_NEW_EPOCH
+    assert reaction("Fetch", Code.NOT_LEADER_OR_FOLLOWER) is Reaction.REFRESH_METADATA
+    assert reaction("Unheard", Code.NOT_COORDINATOR) is Reaction.FIND_COORDINATOR
+    assert reaction("Fetch", 12_345) is Reaction.RAISE
+    assert all(
+        reaction(api, Code.NONE) is Reaction.ACCEPT
+        for api in ("Fetch", "Metadata", "FindCoordinator", "OffsetFetch")
+    )
