@@ -1,15 +1,19 @@
 """The classic protocol's rules that hold for groups of both kinds.
 
-They are about the requests and responses alone: a classic member may be in a classic group, or,
-since KIP-848, in a consumer group, and must not notice the difference. How a group treats its
-members is in `classic` and in `consumer/classic_api.py`; neither imports the other.
-Versions: JoinGroup 0-9, SyncGroup 0-5, LeaveGroup 0-5, as each function says.
+A classic member may be in a classic group or, since KIP-848, in a consumer group, and must not
+notice the difference. The rules here are about requests and responses alone. How a group treats its
+members is in `classic` and in `consumer/classic_api.py`, which do not import each other.
+Versions: JoinGroup 0-9, SyncGroup 0-5, LeaveGroup 0-5.
 """
 
+from typing import NamedTuple
+
 from apportion.coord.config import GroupSettings
+from apportion.coord.group import Protocols
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import GroupRequest
 from apportion.errors import Code, Refused
+from apportion.machine import Caller, Ticket
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import (
     LeaveGroupRequest,
@@ -20,6 +24,27 @@ from apportion.wire.messages.leave_group import (
 from apportion.wire.messages.sync_group import SyncGroupRequest
 
 UUID_CHARS = 37  # with the dash before it
+
+
+class Joiner(NamedTuple):
+    """The sender of a JoinGroup, whatever the version of the request.
+
+    member_id: its own, or where it has none a new one in the form of classic groups. needs_id: it
+        has to be told a new one, and join again with it (KIP-394). fresh: 16 random bytes.
+    """
+
+    ticket: Ticket
+    version: int
+    caller: Caller
+    fresh: bytes
+    member_id: str
+    has_id: bool
+    needs_id: bool
+    instance_id: str | None
+    protocol_type: str
+    protocols: Protocols
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
 
 
 def check_group_id(group_id: str) -> None:
@@ -34,8 +59,8 @@ def check_group_id(group_id: str) -> None:
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is too long.")
 
 
-def check_join_request(request: GroupRequest[JoinGroupRequest], settings: GroupSettings) -> None:
-    """Refuse a JoinGroup that no group could accept, or that no record could hold.
+def checked_joiner(request: GroupRequest[JoinGroupRequest], settings: GroupSettings) -> Joiner:
+    """Return the sender of a JoinGroup; refuse what no group could accept or no record could hold.
 
     Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST.
     """
@@ -51,17 +76,23 @@ def check_join_request(request: GroupRequest[JoinGroupRequest], settings: GroupS
         for text in (body.protocol_type, *(protocol.name for protocol in body.protocols))
     ):
         raise Refused(Code.INVALID_REQUEST, "The name of a protocol is too long.")
-    if not fits_in_key(member_id_prefix(request) + "-" * UUID_CHARS):
+    prefix = member_id_prefix(request)
+    if not fits_in_key(prefix + "-" * UUID_CHARS):
         raise Refused(Code.INVALID_REQUEST, "GroupInstanceId or the client's id is too long.")
-
-
-def check_has_protocol(body: JoinGroupRequest) -> None:
-    """Refuse a JoinGroup without an assignor. Errors: INCONSISTENT_GROUP_PROTOCOL."""
-    if not body.protocol_type or not body.protocols:
-        raise Refused(
-            Code.INCONSISTENT_GROUP_PROTOCOL,
-            "A member needs a protocol type and at least one protocol.",
-        )
+    return Joiner(
+        ticket=request.ticket,
+        version=request.version,
+        caller=request.caller,
+        fresh=request.fresh,
+        member_id=body.member_id or new_member_id(prefix, request.fresh),
+        has_id=bool(body.member_id),
+        needs_id=needs_member_id(request),
+        instance_id=body.group_instance_id,
+        protocol_type=body.protocol_type,
+        protocols=supported_protocols(body),
+        session_timeout_ms=body.session_timeout_ms,
+        rebalance_timeout_ms=rebalance_timeout_ms(request),
+    )
 
 
 def needs_member_id(request: GroupRequest[JoinGroupRequest]) -> bool:
@@ -103,7 +134,7 @@ def rebalance_timeout_ms(request: GroupRequest[JoinGroupRequest]) -> int:
     )
 
 
-def supported_protocols(body: JoinGroupRequest) -> tuple[tuple[str, bytes], ...]:
+def supported_protocols(body: JoinGroupRequest) -> Protocols:
     """Return a JoinGroup's assignors, each once, copied out of the request's buffer."""
     metadata: dict[str, bytes] = {}
     for protocol in body.protocols:
@@ -114,7 +145,10 @@ def supported_protocols(body: JoinGroupRequest) -> tuple[tuple[str, bytes], ...]
 
 
 def join_error(code: Code, member_id: str, version: int) -> JoinGroupResponse:
-    """Return the JoinGroup response with an error code."""
+    """Return the JoinGroup response with an error code.
+
+    Its protocol name is null, which is "" before version 7.
+    """
     return JoinGroupResponse(
         error_code=int(code), protocol_name=None if version >= 7 else "", member_id=member_id
     )

@@ -4,16 +4,13 @@ Versions 0-5 (5: KIP-559).
 """
 
 from apportion.coord.classic.checks import existing_group
-from apportion.coord.classic.rebalance import (
+from apportion.coord.classic.membership import (
     arm_session,
-    prepare_rebalance,
-    remove_pending_sync,
-)
-from apportion.coord.classic.responses import (
     complete_pending_sync,
     fail_pending_sync,
     sync_response,
 )
+from apportion.coord.classic.rebalance import prepare_rebalance, remove_pending_sync
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import check_sync_request, names_protocol
