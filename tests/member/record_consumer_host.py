@@ -18,6 +18,7 @@ from apportion.member.queries import (
 )
 from apportion.member.records.fetches import PartitionFetch
 from apportion.member.records.queries import (
+    CallListener,
     FetchRecords,
     KnownTopics,
     ReportFetch,
@@ -42,7 +43,7 @@ class RecordConsumerHost:
 
     queries: those since the last `clear`, without the quiet ones. offsets: the group's. logs: the
     number of records of each partition. before: called with each query, before it is answered; it
-    may raise.
+    may raise. listener_errors: what the application's listener raises, by its name.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -62,6 +63,7 @@ class RecordConsumerHost:
         self.logs = {P0: 5, P1: 5, P2: 5}
         self.queries: list[Any] = []
         self.before: Any = lambda query: None
+        self.listener_errors: dict[str, Exception] = {}
 
     def receives(self, *partitions: TopicIdPartition, epoch: int = 2) -> None:
         """Give the member a new target."""
@@ -109,6 +111,8 @@ class RecordConsumerHost:
                 return {
                     each: 0 if timestamp == EARLIEST else self.logs[each] for each in partitions
                 }
+            case CallListener(name):
+                return self.listener_errors.get(name)
             case FetchRecords(positions):
                 return {each: self.fetched(each, offset) for each, offset in positions.items()}
         return None

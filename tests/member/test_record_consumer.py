@@ -28,7 +28,14 @@ from apportion.member.records.queries import (
 )
 from apportion.rules import run_rule
 from apportion.topics import Topic, TopicIdPartition, Topics
-from tests.member.record_consumer_host import P0, P1, P2, RecordConsumerHost, reading_consumer
+from tests.member.record_consumer_host import (
+    P0,
+    P1,
+    P2,
+    RecordConsumerHost,
+    owned,
+    reading_consumer,
+)
 
 
 @pytest.fixture
@@ -63,6 +70,31 @@ def test_revoked_positions_are_committed_before_the_target_is_acknowledged(
     committed, adopted = host.named(CommitOffsets)[0], host.named(AdoptAssignment)[0]
     assert committed.offsets == {P0: 3}
     assert host.queries.index(committed) < host.queries.index(adopted)
+
+
+@pytest.mark.parametrize("error", [Refused(Code.REBALANCE_IN_PROGRESS, "mine"), ValueError("mine")])
+def test_a_revocation_is_complete_where_its_listener_raises(
+    host: RecordConsumerHost, error: Exception
+) -> None:
+    host.receives(P1, epoch=3)
+    host.listener_errors = {"on_revoked": error}
+    with pytest.raises(type(error)) as raised:
+        host.poll()
+    assert raised.value is error
+    assert list(host.rule.positions) == [P1]
+    host.poll()
+    assert [call.name for call in host.named(CallListener)] == ["on_revoked"]
+    assert [query.target for query in host.named(AdoptAssignment)] == [owned(P1)]
+
+
+def test_what_on_assigned_raises_goes_to_the_caller_of_poll(host: RecordConsumerHost) -> None:
+    host.receives(P0, P1, P2, epoch=3)
+    host.listener_errors = {"on_assigned": Refused(Code.NOT_COORDINATOR, "mine")}
+    with pytest.raises(Refused, match="mine"):
+        host.poll()
+    assert P2 in host.rule.positions
+    host.poll()
+    assert [call.name for call in host.named(CallListener)] == ["on_assigned"]
 
 
 def test_records_of_a_revoked_partition_are_not_delivered(host: RecordConsumerHost) -> None:

@@ -289,10 +289,15 @@ class Consumer:
             query.partitions, query.timestamp, timeout_ms=self._request_timeout_ms
         )
 
-    def _call_listener(self, query: CallListener) -> None:
+    def _call_listener(self, query: CallListener) -> Exception | None:
         listener = self._listeners[query.name]
         if listener is not None:
-            listener(_to_topic_partitions(query.partitions))
+            try:
+                listener(_to_topic_partitions(query.partitions))
+            # The application's own, whatever it is: the rule raises it after the revocation.
+            except Exception as error:
+                return error
+        return None
 
     def _report_fetch(self, query: ReportFetch) -> None:
         if query.error is None:

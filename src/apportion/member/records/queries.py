@@ -50,9 +50,10 @@ class ReportFetch:
 
 @dataclass(frozen=True, slots=True)
 class CallListener:
-    """Call the application's rebalance listener: on_assigned, on_revoked or on_lost. Answer: None.
+    """Call the application's rebalance listener: on_assigned, on_revoked or on_lost.
 
-    It may raise; then the rule ends, and the next poll goes on from where it was.
+    Answer: the exception that it raised; None without one. The rule completes the change of the
+    partitions, and raises the exception to the caller of poll.
     """
 
     name: str

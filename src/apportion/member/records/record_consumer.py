@@ -85,6 +85,7 @@ class RecordConsumer:
         self.changes = 0
         self.buffer = FetchBuffer()
         self.claims = SinkClaims(settings.group_id)
+        self._listener_error: Exception | None = None  # what the last call of a listener raised
         self._polled_at_ms = self._committed_at_ms = 0
         # the member's state, if the last poll has applied all of it
         self._applied_view: View | None = None
@@ -177,7 +178,8 @@ class RecordConsumer:
             lost = tuple(self.positions)
             # Before the listener, so that a commit in it cannot name what others own.
             yield from self.drop_partitions(lost)
-            yield CallListener("on_lost", lost)
+            self._listener_error = yield CallListener("on_lost", lost)
+            self._raise_listener_error()
 
     # ownership
 
@@ -201,7 +203,8 @@ class RecordConsumer:
         try:
             has_changed = yield from self._change_partitions(view)
         except (Refused, Unanswerable) as error:
-            if is_final(error):
+            # The error of a listener is the caller's, even where it looks like one of the cluster.
+            if error is self._listener_error or is_final(error):
                 raise
             yield Note("warning", f"cannot follow the group now: {error}")
             return None
@@ -273,15 +276,24 @@ class RecordConsumer:
         self.changes += 1
         # After the positions are set, so that the listener may read or change them.
         if existing:
-            yield CallListener("on_assigned", existing)
+            self._listener_error = yield CallListener("on_assigned", existing)
+            self._raise_listener_error()
 
     def _revoke_partitions(self, revoked: tuple[TopicIdPartition, ...]) -> Rule[None]:
         """Commit if that is automatic, call `on_revoked`, and drop these partitions."""
         # The commit and the listener come first: both may need the positions.
         if self.settings.auto_commit_ms is not None:
             yield from self._commit_automatically(REVOCATION_COMMIT_TIMEOUT_MS)
-        yield CallListener("on_revoked", revoked)
+        self._listener_error = yield CallListener("on_revoked", revoked)
+        # As in Kafka: the revocation is complete, whatever the listener raises. Else every poll
+        # would call it again for the same partitions.
         yield from self.drop_partitions(revoked)
+        self._raise_listener_error()
+
+    def _raise_listener_error(self) -> None:
+        """Raise what the listener has raised that was called last."""
+        if self._listener_error is not None:
+            raise self._listener_error
 
     # records
 
