@@ -15,9 +15,8 @@ from apportion.member.reactions import Reaction, reaction
 from apportion.member.records import queries as record_queries
 from apportion.member.records.fetches import (
     FetchPosition,
+    FetchQuery,
     PartitionFetch,
-    fetch_request,
-    parse_fetch_response,
 )
 from apportion.member.records.record_consumer import RecordConsumer
 from apportion.rules import Rule, rule_script
@@ -27,13 +26,11 @@ from apportion.sim.actors.requests import (
     commit,
     committed_with_metadata,
     list_offsets,
+    sending,
 )
 from apportion.sim.actors.topic_cache import TopicCache
-from apportion.sim.kernel.client import SendRequest
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.topics import TopicIdPartition
-
-FETCH_VERSION = 17
 
 
 class RecordApplication(Application):
@@ -99,13 +96,12 @@ class RecordApplication(Application):
         positions = {
             partition: FetchPosition(offset) for partition, offset in query.positions.items()
         }
-        answer = yield SendRequest(fetch_request(positions, 0), FETCH_VERSION)
+        fetch = FetchQuery(positions, max_wait_ms=0)
+        answer = yield sending(fetch)
         if answer is None:
-            raise Unanswerable("Fetch")
-        if answer.error_code != Code.NONE:
-            raise Refused(Code.of(answer.error_code), "Fetch")
-        fetched = _without_errors(parse_fetch_response(answer, positions))
-        if not any(fetch.batches for fetch in fetched.values()):
+            raise Unanswerable(fetch.api)
+        fetched = _without_errors(fetch.parse(answer))
+        if not any(each.batches for each in fetched.values()):
             yield from self._await_change(query.max_wait_ms)
         return fetched
 

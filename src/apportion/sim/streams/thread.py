@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from apportion.errors import Code, Refused, Unanswerable
+from apportion.member.cluster_queries.records import ProduceQuery
 from apportion.member.membership import QueryCluster, SendToCoordinator, TaskOffsetSums
 from apportion.member.queries import MembershipSnapshot, ReadMembership
 from apportion.member.reactions import Reaction, reaction
@@ -25,7 +26,7 @@ from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.machine import StreamsMember
 from apportion.sim.actors.members import classic_settings, has_new_target
 from apportion.sim.actors.record_application import ANSWERS, RecordApplication, at_once
-from apportion.sim.actors.requests import AwaitMember, list_offsets
+from apportion.sim.actors.requests import AwaitMember, list_offsets, sending
 from apportion.sim.actors.topic_cache import TopicCache
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, SendRequest, Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
@@ -35,7 +36,6 @@ from apportion.sim.streams.leader_queries import answer_query
 from apportion.sim.streams.word_count import (
     CHANGELOG_BATCH,
     COUNT_SUBTOPOLOGY,
-    COUNTS,
     RECORDS_PER_WRITE,
     WORD_COUNT,
     changelog_of,
@@ -46,12 +46,11 @@ from apportion.streams.metadata.probing import NEWER_VERSION_REASON
 from apportion.streams.metadata.releases import Release
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
-from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
     from apportion.sim.streams.instance import Instance
 
-PRODUCE_VERSION = 12
+PRODUCE_TIMEOUT_MS = 2_000
 FIRST_WARMUP_VERSION = 8  # the metadata version of 2.6
 RECORDS_PER_READ = 200  # of a changelog, that a standby or a restoring task reads at once
 WORK_INTERVAL_MS = 2_000
@@ -300,18 +299,13 @@ class StreamThread(RecordApplication):
         ]
         if not tasks:
             return
-        data = tuple(
-            PartitionProduceData(index=task.partition, records=CHANGELOG_BATCH) for task in tasks
+        query = ProduceQuery(
+            {changelog_of(task): CHANGELOG_BATCH for task in tasks}, PRODUCE_TIMEOUT_MS
         )
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=2_000,
-            topic_data=(TopicProduceData(name=COUNTS, partition_data=data),),
-        )
-        answer = yield SendRequest(request, PRODUCE_VERSION)
-        for result in () if answer is None else answer.responses[0].partition_responses:
+        answer = yield sending(query)
+        for partition, result in () if answer is None else query.results(answer).items():
             if result.error_code == Code.NONE:
-                self.instance.state[TaskId(COUNT_SUBTOPOLOGY, result.index)] = (
+                self.instance.state[TaskId(COUNT_SUBTOPOLOGY, partition.partition)] = (
                     result.base_offset + RECORDS_PER_WRITE
                 )
 
