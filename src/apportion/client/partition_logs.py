@@ -93,8 +93,14 @@ class PartitionLogs(NetworkClient):
         self,
         partitions: Iterable[TopicIdPartition],
         send: Callable[[int, dict[TopicIdPartition, Leader]], Exception | None],
+        *,
+        skips_deleted: bool = False,
     ) -> Exception | None:
-        """Call `send` once for each leader; return the last retriable error."""
+        """Call `send` once for each leader; return the last retriable error.
+
+        skips_deleted: partitions of deleted topics are left out, with that error; otherwise it is
+        raised.
+        """
         failure: Exception | None = None
         by_node: dict[int, dict[TopicIdPartition, Leader]] = {}
         for partition in partitions:
@@ -105,7 +111,8 @@ class PartitionLogs(NetworkClient):
                 failure = error
             except Refused as error:
                 # UNKNOWN_TOPIC_ID is retriable in Kafka, but no topic gets a deleted one's id.
-                if not error.code.retriable or error.code is Code.UNKNOWN_TOPIC_ID:
+                is_deleted = error.code is Code.UNKNOWN_TOPIC_ID
+                if not error.code.retriable or (is_deleted and not skips_deleted):
                     raise
                 failure = error
         for node, leaders in by_node.items():
@@ -143,7 +150,8 @@ class PartitionLogs(NetworkClient):
     ) -> dict[TopicIdPartition, PartitionFetch]:
         """Fetch records from these positions on; wait up to `max_wait_ms` while there are none.
 
-        A partition whose leader did not answer is left out. For `Consumer.poll`.
+        A partition whose leader did not answer, or whose topic was deleted, is left out. For
+        `Consumer.poll`.
         """
         fetched: dict[TopicIdPartition, PartitionFetch] = {}
 
@@ -170,7 +178,7 @@ class PartitionLogs(NetworkClient):
 
         # One partition's failure must not hold back what others have: it is raised only if nothing
         # came at all.
-        failure = self._for_each_leader(positions, send)
+        failure = self._for_each_leader(positions, send, skips_deleted=True)
         if failure is not None and not fetched:
             raise failure
         return fetched

@@ -33,8 +33,8 @@ class KnownTopics:
 class FetchRecords:
     """Fetch from these positions, waiting up to `max_wait_ms` if there is nothing to read.
 
-    Answer: dict[TopicIdPartition, PartitionFetch]; partitions whose leader did not answer are left
-    out.
+    Answer: dict[TopicIdPartition, PartitionFetch]; partitions whose leader did not answer, or whose
+    topic was deleted, are left out.
     """
 
     positions: Mapping[TopicIdPartition, int]
