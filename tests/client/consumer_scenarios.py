@@ -14,7 +14,7 @@ import pytest
 import apportion
 from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
-from apportion.errors import Refused
+from apportion.errors import Code, Refused
 from apportion.topics import Topic, TopicPartition, partitions_of
 from tests.client.scenarios import fill
 
@@ -113,6 +113,22 @@ def test_two_consumers_share_and_are_told_what_comes_and_goes(
             ("first", "on_revoked", 4),
         ]
     )
+
+
+def test_an_exception_of_on_assigned_comes_out_of_poll_once(
+    bootstrap: str, options: dict[str, Any], topic: Topic, group: str
+) -> None:
+    def refuse(partitions: tuple[TopicPartition, ...]) -> None:
+        raise Refused(Code.NOT_COORDINATOR, f"{len(partitions)} partitions")
+
+    with apportion.Consumer(
+        bootstrap, group, topics=[topic.name], on_assigned=refuse, **options
+    ) as consumer:
+        with pytest.raises(Refused, match="4 partitions"):
+            while not consumer.assignment:
+                consumer.poll(100)
+        assert len(consumer.assignment) == 4
+        consumer.poll(0)
 
 
 def test_a_poll_that_waits_longer_than_polls_may_be_apart_is_a_poll_all_the_time(

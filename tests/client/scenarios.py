@@ -320,6 +320,21 @@ def test_a_range_that_is_not_there_is_an_error_and_never_a_short_answer(
         list(cluster.fetch_range(partition, 5, 20, timeout_ms=700))
 
 
+def test_a_deleted_topic_keeps_nobody_from_fetching_the_others(
+    cluster: Cluster, topic: Topic
+) -> None:
+    fill(cluster, topic, each=2)
+    gone = cluster.create_topic(f"{topic.name}-gone", 1)
+    others = dict.fromkeys(partitions_of(topic), 0)
+    cluster.delete_topic(gone.name)
+    # until its metadata are asked for: before, the broker alone knows of it
+    while True:
+        fetched = cluster.fetch(dict.fromkeys(partitions_of(gone), 0) | others, max_wait_ms=500)
+        assert {each for each in fetched if fetched[each].batches} == others.keys()
+        if fetched.keys() == others.keys():
+            return
+
+
 def test_a_topic_made_again_under_its_name_is_another_one(cluster: Cluster, topic: Topic) -> None:
     partition = partitions_of(topic)[0]
     cluster.delete_topic(topic.name)

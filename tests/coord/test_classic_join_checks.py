@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apportion.coord.classic.join import new_member_id
+from apportion.coord.classic_protocol import new_member_id
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupResponse

@@ -43,8 +43,8 @@ class RecordConsumerHost:
 
     queries: those since the last `clear`, without the quiet ones. offsets: the group's. logs: the
     number of records of each partition. before: called with each query, before it is answered; it
-    may raise. is_adopting: the member adopts its target when it is asked to. listener_error: what
-    each call of a listener raises.
+    may raise. is_adopting: the member adopts its target when it is asked to. listener_errors: what
+    the application's listener raises, by its name.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -65,7 +65,7 @@ class RecordConsumerHost:
         self.queries: list[Any] = []
         self.before: Any = lambda query: None
         self.is_adopting = True
-        self.listener_error: Exception | None = None
+        self.listener_errors: dict[str, Exception] = {}
 
     def receives(self, *partitions: TopicIdPartition, epoch: int = 2) -> None:
         """Give the member a new target."""
@@ -94,8 +94,6 @@ class RecordConsumerHost:
                     (self.topics.with_id(each.topic_id), each.partition) for each in partitions
                 )
                 return tuple(TopicIdPartition(t.name, t.id, number) for t, number in known if t)
-            case CallListener():
-                return self.listener_error
             case AdoptAssignment(incarnation, target):
                 if (
                     self.is_adopting
@@ -119,6 +117,8 @@ class RecordConsumerHost:
                 return {
                     each: 0 if timestamp == EARLIEST else self.logs[each] for each in partitions
                 }
+            case CallListener(name):
+                return self.listener_errors.get(name)
             case FetchRecords(positions):
                 return {each: self.fetched(each, offset) for each, offset in positions.items()}
         return None

@@ -72,6 +72,31 @@ def test_revoked_positions_are_committed_before_the_target_is_acknowledged(
     assert host.queries.index(committed) < host.queries.index(adopted)
 
 
+@pytest.mark.parametrize("error", [Refused(Code.REBALANCE_IN_PROGRESS, "mine"), ValueError("mine")])
+def test_a_revocation_is_complete_where_its_listener_raises(
+    host: RecordConsumerHost, error: Exception
+) -> None:
+    host.receives(P1, epoch=3)
+    host.listener_errors = {"on_revoked": error}
+    with pytest.raises(type(error)) as raised:
+        host.poll()
+    assert raised.value is error
+    assert list(host.rule.positions) == [P1]
+    host.poll()
+    assert [call.name for call in host.named(CallListener)] == ["on_revoked"]
+    assert [query.target for query in host.named(AdoptAssignment)] == [owned(P1)]
+
+
+def test_what_on_assigned_raises_goes_to_the_caller_of_poll(host: RecordConsumerHost) -> None:
+    host.receives(P0, P1, P2, epoch=3)
+    host.listener_errors = {"on_assigned": Refused(Code.NOT_COORDINATOR, "mine")}
+    with pytest.raises(Refused, match="mine"):
+        host.poll()
+    assert P2 in host.rule.positions
+    host.poll()
+    assert [call.name for call in host.named(CallListener)] == ["on_assigned"]
+
+
 def test_records_of_a_revoked_partition_are_not_delivered(host: RecordConsumerHost) -> None:
     host.receives(P1, epoch=3)
     assert host.poll() == []
@@ -119,21 +144,6 @@ def test_closing_after_a_lost_membership_commits_nothing(host: RecordConsumerHos
     host.view = replace(host.view, state=MembershipState.STALE, target=None, owned=())
     host.run(host.rule.close())
     assert host.named(CallListener, CommitOffsets) == [CallListener("on_lost", (P0, P1))]
-
-
-@pytest.mark.parametrize("error", [KeyError("mine"), Refused(Code.ILLEGAL_GENERATION)])
-def test_a_listeners_error_is_raised_when_the_assignment_is_applied(
-    host: RecordConsumerHost, error: Exception
-) -> None:
-    host.listener_error = error
-    host.receives(P0, P2, epoch=3)
-    with pytest.raises(type(error)) as raised:
-        host.poll()
-    assert raised.value is error
-    assert sorted(host.rule.positions) == [P0, P2]
-    assert [call.name for call in host.named(CallListener)] == ["on_revoked", "on_assigned"]
-    host.listener_error = None
-    assert host.poll() != []
 
 
 def test_a_partition_without_a_fetched_offset_is_started_by_a_later_poll(

@@ -1,6 +1,7 @@
 """Queries about topics, and those that change them: each request, and what its response has."""
 
 from apportion.errors import Code
+from apportion.member.cluster_queries.records import ProduceQuery
 from apportion.member.cluster_queries.topic_changes import (
     CreatePartitionsQuery,
     CreateTopicsQuery,
@@ -50,6 +51,14 @@ from apportion.wire.messages.metadata import (
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
+)
+from apportion.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
 )
 from tests.member.refusal import refusal
 
@@ -145,6 +154,44 @@ def test_a_partition_that_a_list_of_offsets_leaves_out_has_no_result() -> None:
     assert query.parse(response(first)) == {P0: 7}
     assert query.results(response(second, first)) == {P0: first, P1: second}
     assert refusal(query, response(first, second)) == (moved, f"ListOffsets: {moved.sentence}")
+
+
+# records
+
+
+def test_batches_are_appended_with_all_acks_to_topics_named_both_ways() -> None:
+    data = tuple(
+        PartitionProduceData(index=number, records=batch)
+        for number, batch in ((0, b"a"), (1, b"b"))
+    )
+    assert ProduceQuery({P0: b"a", P1: b"b"}, 500).request() == ProduceRequest(
+        acks=-1,
+        timeout_ms=500,
+        topic_data=(TopicProduceData(name="t", topic_id=ID, partition_data=data),),
+    )
+
+
+def produced(*results: PartitionProduceResponse) -> tuple[ProduceResponse, ProduceResponse]:
+    """Two responses with these results of `t`, by name and by id."""
+    return (
+        ProduceResponse(
+            responses=(TopicProduceResponse(name="t", partition_responses=results),),
+        ),
+        ProduceResponse(
+            responses=(TopicProduceResponse(topic_id=ID, partition_responses=results),),
+        ),
+    )
+
+
+def test_a_produce_response_is_read_by_name_and_by_id() -> None:
+    query, moved = ProduceQuery({P0: b"a", P1: b"b"}, 500), Code.NOT_LEADER_OR_FOLLOWER
+    first = PartitionProduceResponse(index=0, base_offset=7)
+    second = PartitionProduceResponse(index=1, error_code=moved)
+    for response in produced(first):
+        assert query.parse(response) == {P0: 7}
+    for response in produced(second, first):
+        assert query.results(response) == {P0: first, P1: second}
+        assert refusal(query, response) == (moved, f"Produce: {moved.sentence}")
 
 
 # changes of topics

@@ -15,6 +15,7 @@ from apportion.coord.classic import rebalance
 from apportion.coord.classic.membership import remove_member, remove_pending_member
 from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
+from apportion.coord.classic_protocol import Joiner
 from apportion.coord.consumer import classic_api
 from apportion.coord.consumer.beat import Beat
 from apportion.coord.consumer.classic_api import to_beat
@@ -23,7 +24,7 @@ from apportion.coord.group import CommitClaim
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.migration.downgrade import RemainingMember, to_saved_member
 from apportion.coord.migration.upgrade import UpgradedMember
-from apportion.coord.turn import GroupRequest, Turn
+from apportion.coord.turn import Turn
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
 from apportion.machine import Instant
@@ -45,7 +46,6 @@ from apportion.member.membership import (
     minus,
 )
 from apportion.topics import TopicId, Topics
-from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.records.consumer_serde import decode_sticky
 from tests.sim.bug import Planted
@@ -138,9 +138,9 @@ def without_debts(
 
 
 def beat_of_who_owns_nothing(
-    turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription
+    turn: Turn, group_id: str, joiner: Joiner, subscription: ConsumerProtocolSubscription
 ) -> Beat:
-    return replace(to_beat(turn, request, subscription), owned=())
+    return replace(to_beat(turn, group_id, joiner, subscription), owned=())
 
 
 def must_follow_the_group(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 from apportion.coord.consumer.state import ConsumerGroupMember
 from apportion.member.assignors.interface import Given, Subscription
 from apportion.member.classic import leader as any_leader
+from apportion.member.records.record_consumer import RecordConsumer
 from apportion.sim.streams import thread
 from apportion.sim.streams.rehearsal import Rehearsal
 from apportion.streams import consumer_assignments, leader
@@ -25,6 +26,7 @@ from apportion.streams.task_assignment.threads import (
     assign_tasks_to_threads,
 )
 from tests.sim.bug import Patch
+from tests.sim.planted_records import adopt_first
 
 next_versions = probing._NEXT_VERSION
 assign_consumers = leader.assign_consumers  # type: ignore[attr-defined]
@@ -160,7 +162,7 @@ PLANTED = (
             (consumer_assignments.GroupTasks, "is_owned_by_another", gives_what_others_own),
             (any_leader, "check_cooperative", checks_nothing),
         ),
-        MOVES,
+        MOVES | {"seed": 4},  # with others the old owner commits before the new one starts
     ),
     PlantedInStreams(
         "steps-up",
@@ -214,7 +216,7 @@ PLANTED = (
             (consumer_assignments, "assign_tasks_to_threads", moves_on_to_the_next_thread),
             (any_leader, "check_cooperative", checks_nothing),
         ),
-        {"threads": 2},
+        {"threads": 2, "seed": 2},
     ),
     PlantedInStreams(
         "one-role-in-a-process",
@@ -222,6 +224,13 @@ PLANTED = (
         "one-role",
         ((consumer_assignments, "assign_tasks_to_threads", copies_in_the_next_thread),),
         {"threads": 2},
+    ),
+    PlantedInStreams(
+        "acknowledged-first",
+        "the task is closed in a moment, so the group may know of it already",
+        "one-active",
+        ((RecordConsumer, "_adopt_target", adopt_first),),
+        MOVES,
     ),
     PlantedInStreams(
         "few-warmups",

@@ -18,7 +18,7 @@ from apportion.coord.turn import Turn
 from apportion.node import coordinators
 from apportion.node.flush_gate import FlushGate
 from apportion.sim import play as playing
-from apportion.sim.actors import reader, worker
+from apportion.sim.actors import record_application, worker
 from apportion.sim.checks.consumer_laws import WATCHED_LAWS
 from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.kernel.scenario import draw_scenario
@@ -27,7 +27,7 @@ from apportion.topics import TopicIdPartition
 from tests.sim.test_classic_laws import SABOTAGE as OF_CLASSIC
 from tests.sim.test_found_seeds import FOUND
 
-flushed, arm_session, commit = FlushGate.flushed, timers.arm_session, reader.commit  # type: ignore[attr-defined]
+flushed, arm_session, commit = FlushGate.flushed, timers.arm_session, record_application.commit  # type: ignore[attr-defined]
 answer, converge = heartbeat_api.heartbeat_response, playing._converge
 
 
@@ -64,7 +64,7 @@ def tells_the_epoch_before(verdict: HeartbeatResult, settings: GroupSettings) ->
 
 
 def commits_what_was_before(
-    who: reader.Reader, offsets: dict[TopicIdPartition, int], *facts: Any
+    who: record_application.RecordApplication, offsets: dict[TopicIdPartition, int], *facts: Any
 ) -> Generator[Any, Any, Any]:
     return commit(
         who,
@@ -74,7 +74,7 @@ def commits_what_was_before(
 
 
 def commits_what_is_to_come(
-    who: reader.Reader, offsets: dict[TopicIdPartition, int], *facts: Any
+    who: record_application.RecordApplication, offsets: dict[TopicIdPartition, int], *facts: Any
 ) -> Generator[Any, Any, Any]:
     return commit(who, {partition: at + 1 for partition, at in offsets.items()}, *facts)
 
@@ -102,13 +102,13 @@ SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says
         "epochs-never-back",
     ),
     "a consumer commits what was before": (
-        reader,
+        record_application,
         "commit",
         commits_what_was_before,
         "offsets-never-back",
     ),
     "a consumer commits what is to come": (
-        reader,
+        record_application,
         "commit",
         commits_what_is_to_come,
         "all-is-read",

@@ -291,11 +291,12 @@ class Consumer:
 
     def _call_listener(self, query: CallListener) -> Exception | None:
         listener = self._listeners[query.name]
-        try:
-            if listener is not None:
+        if listener is not None:
+            try:
                 listener(_to_topic_partitions(query.partitions))
-        except Exception as error:
-            return error
+            # The application's own, whatever it is: the rule raises it after the revocation.
+            except Exception as error:
+                return error
         return None
 
     def _report_fetch(self, query: ReportFetch) -> None:

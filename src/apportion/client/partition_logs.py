@@ -9,18 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from apportion.client.connection import Disconnected
 from apportion.client.network_client import NetworkClient, RetryTimer
 from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.records import ProduceQuery
 from apportion.member.cluster_queries.topics import Leader, ListOffsetsQuery
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.records.fetches import (
     FETCH_BYTES,
     FetchPosition,
+    FetchQuery,
     PartitionFetch,
-    fetch_request,
-    parse_fetch_response,
 )
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
-from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 LEAST_FETCH_BYTES = 64 << 10
 # Before the first response shows the real size: `fetch_range` asks for about as many bytes as its
@@ -94,8 +93,14 @@ class PartitionLogs(NetworkClient):
         self,
         partitions: Iterable[TopicIdPartition],
         send: Callable[[int, dict[TopicIdPartition, Leader]], Exception | None],
+        *,
+        skips_deleted: bool = False,
     ) -> Exception | None:
-        """Call `send` once for each leader; return the last retriable error."""
+        """Call `send` once for each leader; return the last retriable error.
+
+        skips_deleted: partitions of deleted topics are left out, with that error; otherwise it is
+        raised.
+        """
         failure: Exception | None = None
         by_node: dict[int, dict[TopicIdPartition, Leader]] = {}
         for partition in partitions:
@@ -106,7 +111,8 @@ class PartitionLogs(NetworkClient):
                 failure = error
             except Refused as error:
                 # UNKNOWN_TOPIC_ID is retriable in Kafka, but no topic gets a deleted one's id.
-                if not error.code.retriable or error.code is Code.UNKNOWN_TOPIC_ID:
+                is_deleted = error.code is Code.UNKNOWN_TOPIC_ID
+                if not error.code.retriable or (is_deleted and not skips_deleted):
                     raise
                 failure = error
         for node, leaders in by_node.items():
@@ -144,7 +150,8 @@ class PartitionLogs(NetworkClient):
     ) -> dict[TopicIdPartition, PartitionFetch]:
         """Fetch records from these positions on; wait up to `max_wait_ms` while there are none.
 
-        A partition whose leader did not answer is left out. For `Consumer.poll`.
+        A partition whose leader did not answer, or whose topic was deleted, is left out. For
+        `Consumer.poll`.
         """
         fetched: dict[TopicIdPartition, PartitionFetch] = {}
 
@@ -171,7 +178,7 @@ class PartitionLogs(NetworkClient):
 
         # One partition's failure must not hold back what others have: it is raised only if nothing
         # came at all.
-        failure = self._for_each_leader(positions, send)
+        failure = self._for_each_leader(positions, send, skips_deleted=True)
         if failure is not None and not fetched:
             raise failure
         return fetched
@@ -188,19 +195,18 @@ class PartitionLogs(NetworkClient):
         """Send one Fetch request; batches that start at or after `end` are left out."""
         # The broker may hold the response for wait_ms (fetch.max.wait.ms), so that comes on top of
         # the timeout.
-        response = self.call(
-            fetch_request(positions, wait_ms, max_bytes),
-            node=node,
-            timeout_ms=wait_ms + self.timeout_ms,
-        )
-        if response.error_code != Code.NONE:
-            code = Code.of(response.error_code)
-            raise Refused(code, f"fetch from broker {node}: {code.sentence}")
-        fetched = parse_fetch_response(response, positions, end)
+        query = FetchQuery(positions, wait_ms, max_bytes, end)
+        response = self.call(query.request(), node=node, timeout_ms=wait_ms + self.timeout_ms)
+        try:
+            fetched = query.parse(response)
+        except Refused as refused:
+            raise Refused(
+                refused.code, f"fetch from broker {node}: {refused.code.sentence}"
+            ) from None
         for partition, fetch in fetched.items():
             # The caller decides about OFFSET_OUT_OF_RANGE: a consumer by auto.offset.reset.
             if fetch.code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE):
-                self._retriable_or_raise("Fetch", fetch.code, partition)
+                self._retriable_or_raise(query.api, fetch.code, partition)
         return fetched
 
     def fetch_range(
@@ -284,22 +290,16 @@ class PartitionLogs(NetworkClient):
         A batch without a producer id may be appended twice if a response is lost.
         """
         retry_timer = RetryTimer(self.timeout_ms)
-        data = TopicProduceData(
-            name=partition.topic,
-            topic_id=partition.topic_id,
-            partition_data=(PartitionProduceData(index=partition.partition, records=batch),),
-        )
-        # acks=all: an acknowledged record survives the loss of the leader.
-        request = ProduceRequest(acks=-1, timeout_ms=self.timeout_ms, topic_data=(data,))
+        query = ProduceQuery({partition: batch}, self.timeout_ms)
         while True:
             try:
                 node = self.leader(partition).node_id
-                response = self.call(request, node=node, timeout_ms=retry_timer.left_ms())
+                response = self.call(query.request(), node=node, timeout_ms=retry_timer.left_ms())
             except Disconnected as error:
                 self.forget_leader(partition)
                 retry_timer.pause(error)
                 continue
-            result = response.responses[0].partition_responses[0]
+            result = query.results(response)[partition]
             if result.error_code == Code.NONE:
-                return int(result.base_offset)
-            retry_timer.pause(self._retriable_or_raise("Produce", result.error_code, partition))
+                return result.base_offset
+            retry_timer.pause(self._retriable_or_raise(query.api, result.error_code, partition))

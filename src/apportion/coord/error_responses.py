@@ -7,7 +7,7 @@ it, and `GROUP_ERROR_RESPONSES` turns it into the response of the request's API.
 from collections.abc import Callable
 from typing import Any
 
-from apportion.coord.classic.responses import join_error
+from apportion.coord.classic_protocol import join_error
 from apportion.coord.turn import GroupRequest
 from apportion.errors import Code, Refused
 from apportion.wire.error_slots import ErrorShape, error_shape, fill, slots

@@ -1,7 +1,7 @@
 """The interface of a group of any kind, so that `offsets.py` and `admin.py` know no kinds."""
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from apportion.coord.records import CoordinatorRecord
 from apportion.deadlines import Key
@@ -9,6 +9,8 @@ from apportion.topics import TopicId
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """The protocol type of consumers, the only one whose subscriptions can be decoded here."""
+Protocols: TypeAlias = "tuple[tuple[str, bytes], ...]"
+"""The protocols (assignors) that a member supports, best first: name and metadata of each."""
 ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """Authorized operations without access control: read, describe, delete, describe and alter
 configs.

@@ -25,6 +25,8 @@ from apportion.wire.records.codec import decode_key, decode_value, encode_key, e
 if TYPE_CHECKING:
     from apportion.deadlines import Key
 
+SHARD = "shard"
+"""The deadline of a shard, at which it is stepped: the earliest of its own ones."""
 SendReply = Callable[[int, PendingReply], None]
 """Sends a reply once the flush of that number has succeeded."""
 
@@ -43,7 +45,7 @@ class HostedShard:
     def __init__(self, shard: Shard, partition: Partition) -> None:
         self.shard = shard
         self.partition = partition
-        self.deadline: Key = ("shard", partition.index)
+        self.deadline: Key = (SHARD, partition.index)
         self.flush_seq = partition.flush_seq
         self.is_confirmed = False
 

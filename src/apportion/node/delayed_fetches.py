@@ -7,6 +7,9 @@ deadline (`max_wait_ms`), whichever comes first. It knows no logs: the node asks
 from apportion.machine import Arrived, Ticket
 from apportion.topics import IdPartition
 
+FETCH = "fetch"
+"""The deadline of a delayed Fetch: its `max_wait_ms` is over."""
+
 
 class DelayedFetches:
     """Parked requests, and for each partition the ones that a change of it could complete.

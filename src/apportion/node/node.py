@@ -27,8 +27,8 @@ from apportion.machine import (
 )
 from apportion.node.broker import Address, BrokerContext, BrokerHandler
 from apportion.node.cleaning import CLEANING, Cleaner
-from apportion.node.coordinators import Coordinators
-from apportion.node.delayed_fetches import DelayedFetches
+from apportion.node.coordinators import SHARD, Coordinators
+from apportion.node.delayed_fetches import FETCH, DelayedFetches
 from apportion.node.error_responses import error_response
 from apportion.node.failures import COUNTED_EACH_MS, StepFailures
 from apportion.node.flush_gate import FlushedFiles, FlushGate, PendingReply
@@ -152,7 +152,7 @@ class Node:
             for key in self._broker.deadlines.take_due(now.mono_ms):
                 self._run(
                     UnitOfWork(
-                        delayed_fetches.request_or_none(key[1]) if key[0] == "fetch" else None,
+                        delayed_fetches.request_or_none(key[1]) if key[0] == FETCH else None,
                         self._serve,
                         key,
                     ),
@@ -334,15 +334,15 @@ class Node:
 
     def _stop_waiting(self, ticket: Ticket) -> None:
         """Forget the delayed Fetch of that ticket, if there is one."""
-        self._broker.deadlines.disarm(("fetch", ticket))
+        self._broker.deadlines.disarm((FETCH, ticket))
         self._broker.delayed_fetches.remove(ticket)
 
     def _serve(self, key: Key, now: Instant) -> None:
         """Serve a due deadline; at its max_wait a Fetch gets the batches there are."""
         broker = self._broker
-        if key[0] == "shard":
+        if key[0] == SHARD:
             self._coordinators.tick(key[1], now)
-        elif key[0] == "fetch" and self._request is not None:
+        elif key[0] == FETCH and self._request is not None:
             self._answer_fetch(self._request, fetch.FetchResult(broker, self._request))
         elif key == CLEANING:
             self._cleaner.run_step(now)

@@ -1,21 +1,9 @@
-"""Checks that the handlers of the classic protocol share."""
+"""The look-up of the group that SyncGroup or Heartbeat names."""
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.records import fits_in_key
+from apportion.coord.classic_protocol import check_group_id
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
-
-
-def check_group_id(group_id: str) -> None:
-    """Refuse a classic group's id that no record can hold. Errors: INVALID_GROUP_ID."""
-    # Only membership needs a name: OffsetCommit and OffsetFetch accept an empty group id, as in
-    # Kafka.
-    if not group_id:
-        raise Refused(Code.INVALID_GROUP_ID, "GroupId is empty.")
-    # Kafka notices when it encodes the record, and answers UNKNOWN_SERVER_ERROR. The request is at
-    # fault.
-    if not fits_in_key(group_id):
-        raise Refused(Code.INVALID_GROUP_ID, "GroupId is too long.")
 
 
 def existing_group(turn: Turn, group_id: str) -> ClassicGroup:

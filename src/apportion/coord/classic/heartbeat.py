@@ -4,7 +4,7 @@ Versions 0-4.
 """
 
 from apportion.coord.classic.checks import existing_group
-from apportion.coord.classic.rebalance import arm_session
+from apportion.coord.classic.membership import arm_session
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code

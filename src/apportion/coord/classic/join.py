@@ -8,34 +8,30 @@ SkipAssignment (KIP-814, whose text says 8).
 
 from apportion.coord import records
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.checks import check_group_id
-from apportion.coord.classic.live_state import ClassicGroupMember, Protocols
-from apportion.coord.classic.membership import remove_member, remove_pending_member
-from apportion.coord.classic.responses import (
-    fail_pending_join,
-    fail_pending_requests,
-    join_error,
+from apportion.coord.classic.membership import (
+    arm_session,
     join_response,
     members_for_leader,
+    new_member,
+    park_join,
+    remove_member,
+    remove_pending_member,
+    replace_member,
+    require_member_id,
+    static_member_response,
 )
-from apportion.coord.classic.state import SESSION, ClassicGroup
+from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
-from apportion.coord.config import GroupSettings
-from apportion.coord.records import fits_in_key
+from apportion.coord.classic_protocol import Joiner, checked_joiner, join_error
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.records.groups import GroupMetadataValue
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
 """The session timeout of a new member that waits for its first generation, as in Kafka: it cannot
 heartbeat yet.
 """
-# Kafka has no bound. But any client may ask for ids, and each costs memory for a session timeout.
-MAX_PENDING_JOINS = 10_000
-MIN_PENDING_JOINS = 100
-"""Bounds for the number of pending member ids; within them, `group.max.size` is the limit."""
-UUID_CHARS = 37  # with the dash before it
 
 
 def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
@@ -45,57 +41,45 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
     Errors, in this order: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST,
     GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
-    body = request.body
     # Before the group is looked up, as in Kafka: a wrong session timeout is reported for a missing
     # group, too.
-    check_request(request, turn.settings)
-    group = turn.ledger.classic_group_or_none(body.group_id)
+    joiner = checked_joiner(request, turn.settings)
+    group_id = request.body.group_id
+    group = turn.ledger.classic_group_or_none(group_id)
     if group is None:
         # Before `create_group`: a refused request must leave no empty group behind, as it does in
         # Kafka.
-        check_first_join(request)
-        join_without_id(turn, create_group(turn, body.group_id), request)
+        check_first_join(group_id, joiner)
+        join_without_id(turn, create_group(turn, group_id), joiner)
     # Kafka's order: capacity before protocols and member id. A late member of a full group has to
     # be removed, whatever it sends.
-    elif not has_room_for(group, body.member_id, turn.settings.group_max_size):
-        reject_joiner(turn, group, request)
+    elif not has_room_for(group, joiner.member_id, turn.settings.group_max_size):
+        reject_joiner(turn, group, joiner)
     else:
-        check_protocols(group, body)
-        if body.member_id:
-            rejoin(turn, group, request)
+        check_protocols(group, joiner)
+        if joiner.has_id:
+            rejoin(turn, group, joiner)
         else:
-            join_without_id(turn, group, request)
+            join_without_id(turn, group, joiner)
 
 
-def check_request(request: GroupRequest[JoinGroupRequest], settings: GroupSettings) -> None:
-    """Refuse a JoinGroup that no group could accept, or that no record could hold.
-
-    Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST.
-    """
-    body = request.body
-    check_group_id(body.group_id)
-    least_ms, most_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
-    if not least_ms <= body.session_timeout_ms <= most_ms:
-        raise Refused(
-            Code.INVALID_SESSION_TIMEOUT, f"SessionTimeoutMs must be from {least_ms} to {most_ms}."
-        )
-    if not all(
-        fits_in_key(text)
-        for text in (body.protocol_type, *(protocol.name for protocol in body.protocols))
-    ):
-        raise Refused(Code.INVALID_REQUEST, "The name of a protocol is too long.")
-    if not fits_in_key(member_id_prefix(request) + "-" * UUID_CHARS):
-        raise Refused(Code.INVALID_REQUEST, "GroupInstanceId or the client's id is too long.")
-
-
-def check_first_join(request: GroupRequest[JoinGroupRequest]) -> None:
+def check_first_join(group_id: str, joiner: Joiner) -> None:
     """Refuse a JoinGroup that names a group that does not exist and that cannot create it.
 
     Errors: UNKNOWN_MEMBER_ID, INCONSISTENT_GROUP_PROTOCOL.
     """
-    if request.body.member_id:
-        raise Refused(Code.UNKNOWN_MEMBER_ID, f"There is no classic group {request.body.group_id}.")
-    check_has_protocol(request.body)
+    if joiner.has_id:
+        raise Refused(Code.UNKNOWN_MEMBER_ID, f"There is no classic group {group_id}.")
+    check_has_protocol(joiner)
+
+
+def check_has_protocol(joiner: Joiner) -> None:
+    """Refuse a JoinGroup without an assignor. Errors: INCONSISTENT_GROUP_PROTOCOL."""
+    if not joiner.protocol_type or not joiner.protocols:
+        raise Refused(
+            Code.INCONSISTENT_GROUP_PROTOCOL,
+            "A member needs a protocol type and at least one protocol.",
+        )
 
 
 def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
@@ -115,32 +99,23 @@ def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
     return member is not None or len(live.members) < limit
 
 
-def check_protocols(group: ClassicGroup, body: JoinGroupRequest) -> None:
+def check_protocols(group: ClassicGroup, joiner: Joiner) -> None:
     """Refuse a JoinGroup whose assignors have none in common with those of all members.
 
     Errors: INCONSISTENT_GROUP_PROTOCOL.
     """
     live = group.live
     if live.state is ClassicGroupState.EMPTY:
-        check_has_protocol(body)
-    elif body.protocol_type != live.protocol_type or not any(
+        check_has_protocol(joiner)
+    elif joiner.protocol_type != live.protocol_type or not any(
         # Counters, because every member of a large group joins for every generation.
-        live.protocol_counts.get(protocol.name, 0) == len(live.members)
-        for protocol in body.protocols
+        live.protocol_counts.get(name, 0) == len(live.members)
+        for name, _ in joiner.protocols
     ):
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL,
             f"No protocol of type {live.protocol_type} that the member speaks is spoken "
             f"by all members of group {group.group_id}.",
-        )
-
-
-def check_has_protocol(body: JoinGroupRequest) -> None:
-    """Refuse a JoinGroup without an assignor. Errors: INCONSISTENT_GROUP_PROTOCOL."""
-    if not body.protocol_type or not body.protocols:
-        raise Refused(
-            Code.INCONSISTENT_GROUP_PROTOCOL,
-            "A member needs a protocol type and at least one protocol.",
         )
 
 
@@ -155,125 +130,97 @@ def create_group(turn: Turn, group_id: str) -> ClassicGroup:
     return group
 
 
-def reject_joiner(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
+def reject_joiner(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
     """Answer JoinGroup to a full classic group with GROUP_MAX_SIZE_REACHED.
 
     A member that rejoins too late is removed, and a pending member id is void.
     """
-    member = group.live.members.get(request.body.member_id)
+    member = group.live.members.get(joiner.member_id)
     if member is not None:
         remove_member(turn, group, member)
-    remove_pending_member(turn, group, request.body.member_id)
+    remove_pending_member(turn, group, joiner.member_id)
     # Kafka lets the others wait until the rebalance timeout, though no member is missing any more.
     rebalance.complete_join_if_all_joined(turn, group)
-    turn.reply(request.ticket, join_error(Code.GROUP_MAX_SIZE_REACHED, "", request.version))
+    turn.reply(joiner.ticket, join_error(Code.GROUP_MAX_SIZE_REACHED, "", joiner.version))
 
 
-def join_without_id(
-    turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]
-) -> None:
+def join_without_id(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
     """Handle JoinGroup without a member id: of a new member, or a restarted static one."""
-    instance_id = request.body.group_instance_id
-    replaced_id = None if instance_id is None else group.live.instances.get(instance_id)
+    replaced_id = (
+        None if joiner.instance_id is None else group.live.instances.get(joiner.instance_id)
+    )
     # KIP-345: in a classic group the last process to join with an instance id wins.
     if replaced_id is not None:
-        join_as_static_member(turn, group, replaced_id, request)
-        return
-    member_id = new_member_id(member_id_prefix(request), request.fresh)
-    # KIP-394: a client that times out and joins again must not leave members behind that nobody
-    # drives. Static members are recognised by their instance id; older clients know no second step.
-    if instance_id is None and request.version >= 4:
-        require_member_id(turn, group, member_id, request)
+        join_as_static_member(turn, group, replaced_id, joiner)
+    elif joiner.needs_id:
+        require_member_id(turn, group, joiner)
     else:
-        add_member(turn, group, new_member(request, member_id), request)
+        add_member(turn, group, joiner)
 
 
 def join_as_static_member(
-    turn: Turn, group: ClassicGroup, replaced_id: str, request: GroupRequest[JoinGroupRequest]
+    turn: Turn, group: ClassicGroup, replaced_id: str, joiner: Joiner
 ) -> None:
-    """Replace a classic group's static member by the sender of JoinGroup, even in a full group.
+    """Give a restarted static member its predecessor's membership, even in a full group (KIP-345).
 
-    The joiner has a new id, or the same one where it comes back from the consumer protocol.
+    The joiner has a new id, or the same one where it comes back from the consumer protocol. A
+    stable group whose protocol stays the same goes on without a rebalance.
     """
-    member_id = request.body.member_id or new_member_id(member_id_prefix(request), request.fresh)
-    replace_static_member(
-        turn,
-        group,
-        old=group.live.members[replaced_id],
-        new=new_member(request, member_id),
-        request=request,
-    )
-
-
-def require_member_id(
-    turn: Turn, group: ClassicGroup, member_id: str, request: GroupRequest[JoinGroupRequest]
-) -> None:
-    """Answer JoinGroup with MEMBER_ID_REQUIRED and a new id (KIP-394).
-
-    The id is valid for one session timeout. The oldest pending ids are dropped when there are too
-    many.
-    """
-    pending = group.live.pending_joins
-    while len(pending) >= max(
-        MIN_PENDING_JOINS, min(MAX_PENDING_JOINS, turn.settings.group_max_size)
-    ):
-        remove_pending_member(turn, group, next(iter(pending)))
-    pending[member_id] = None
-    turn.deadlines.arm(
-        (SESSION, group.group_id, member_id), turn.now.mono_ms + request.body.session_timeout_ms
-    )
-    turn.reply(request.ticket, join_error(Code.MEMBER_ID_REQUIRED, member_id, request.version))
-
-
-def add_member(
-    turn: Turn,
-    group: ClassicGroup,
-    member: ClassicGroupMember,
-    request: GroupRequest[JoinGroupRequest],
-) -> None:
-    """Add a new member to a classic group for its JoinGroup, and start a rebalance."""
     live = group.live
+    led_by = live.leader
+    member = replace_member(turn, group, live.members[replaced_id], joiner)
+    # Only the protocol counts, as in Kafka; the leader sees a changed subscription at the next
+    # rebalance. The record names the new id, or a crash would give the instance back to the old
+    # one.
+    if live.state is ClassicGroupState.STABLE and live.select_protocol() == live.protocol:
+        turn.emit(group.to_record())
+        turn.reply(joiner.ticket, static_member_response(live, member, led_by, joiner.version))
+    else:  # without an assignment, or one that another protocol (assignor) has to make
+        park_join(turn, live, member, joiner.ticket)
+        rebalance.prepare_or_complete_join(turn, group)
+
+
+def add_member(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
+    """Add a new member to a classic group for its JoinGroup, and start a rebalance."""
+    live, member = group.live, new_member(joiner)
     member.is_new = True
     # Only newcomers of an open rebalance extend the initial delay (`rebalance.expire_join`).
     live.has_newcomers = live.has_newcomers or live.state is ClassicGroupState.PREPARING_REBALANCE
     live.add(member)
     # Before the rebalance: `all_joined` has to count this member.
-    park_join(turn, group, member, request)
-    rebalance.arm_session(turn, group, member, NEW_MEMBER_TIMEOUT_MS)
+    park_join(turn, live, member, joiner.ticket)
+    arm_session(turn, group, member, NEW_MEMBER_TIMEOUT_MS)
     rebalance.prepare_or_complete_join(turn, group)
 
 
-def rejoin(turn: Turn, group: ClassicGroup, request: GroupRequest[JoinGroupRequest]) -> None:
+def rejoin(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
     """Handle JoinGroup with a member id: park it for the next generation, or answer it at once.
 
     Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; UNKNOWN_SERVER_ERROR for a dynamic member's id
     that comes back with a group instance id.
     """
-    body, live = request.body, group.live
-    if body.member_id in live.pending_joins:
+    live = group.live
+    if joiner.member_id in live.pending_joins:
         # Kafka calls this an illegal state: a static member never gets a pending id.
-        if body.group_instance_id is not None:
+        if joiner.instance_id is not None:
             raise Refused(
                 Code.UNKNOWN_SERVER_ERROR,
-                f"Member {body.member_id} was given its id as a dynamic member.",
+                f"Member {joiner.member_id} was given its id as a dynamic member.",
             )
-        add_member(turn, group, new_member(request, body.member_id), request)
+        add_member(turn, group, joiner)
         return
-    member = group.checked_member(body.member_id, body.group_instance_id)
-    protocols = supported_protocols(body)
+    member = group.checked_member(joiner.member_id, joiner.instance_id)
+    leads = live.leader == member.member_id
     if live.state is not ClassicGroupState.PREPARING_REBALANCE and may_answer_at_once(
-        live.state, live.leader == member.member_id, member.protocols == protocols
+        live.state, leads, member.protocols == joiner.protocols
     ):
-        turn.reply(
-            request.ticket,
-            join_response(
-                live, member, members_for_leader(live) if live.leader == member.member_id else ()
-            ),
-        )
+        members = members_for_leader(live) if leads else ()
+        turn.reply(joiner.ticket, join_response(live, member, members))
         return
-    live.update_protocols(member, protocols)
-    member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(request)
-    park_join(turn, group, member, request)
+    live.update_protocols(member, joiner.protocols)
+    member.session_timeout_ms = joiner.session_timeout_ms
+    member.rebalance_timeout_ms = joiner.rebalance_timeout_ms
+    park_join(turn, live, member, joiner.ticket)
     rebalance.prepare_or_complete_join(turn, group)
 
 
@@ -284,112 +231,3 @@ def may_answer_at_once(state: ClassicGroupState, is_leader: bool, has_same_proto
     group's leader, however, rejoins because it wants a rebalance.
     """
     return has_same_protocols and (state is ClassicGroupState.COMPLETING_REBALANCE or not is_leader)
-
-
-def replace_static_member(
-    turn: Turn,
-    group: ClassicGroup,
-    *,
-    old: ClassicGroupMember,
-    new: ClassicGroupMember,
-    request: GroupRequest[JoinGroupRequest],
-) -> None:
-    """Give a restarted static member its predecessor's membership, and fence the old id (KIP-345).
-
-    A stable group whose protocol stays the same goes on without a rebalance. From version 9 on, the
-    response names the new member as the leader and sets SkipAssignment (KIP-814). Before that it
-    names the predecessor's id as the leader, so that the new member does not assign; where the id
-    is the same, it names no leader.
-    """
-    live = group.live
-    led_by = live.leader
-    # Now, because no later event would answer them: the old id is in no generation any more.
-    fail_pending_requests(turn, group, old, Code.FENCED_INSTANCE_ID, member_id=old.member_id)
-    turn.deadlines.disarm((SESSION, group.group_id, old.member_id))
-    new.assignment = old.assignment
-    live.replace(old, new)
-    rebalance.arm_session(turn, group, new)
-    # Only the protocol counts, as in Kafka; the leader sees a changed subscription at the next
-    # rebalance. The record names the new id, or a crash would give the instance back to the old
-    # one.
-    if live.state is ClassicGroupState.STABLE and live.select_protocol() == live.protocol:
-        turn.emit(group.to_record())
-        turn.reply(request.ticket, static_member_response(group, new, led_by, request.version))
-    else:  # without an assignment, or one that another protocol (assignor) has to make
-        park_join(turn, group, new, request)
-        rebalance.prepare_or_complete_join(turn, group)
-
-
-def static_member_response(
-    group: ClassicGroup, member: ClassicGroupMember, led_by: str | None, version: int
-) -> JoinGroupResponse:
-    """Return JoinGroup's response to a restarted static member in a stable group.
-
-    led_by: the member id of the leader before the replacement.
-    """
-    live = group.live
-    if version < 9:
-        return join_response(live, member, led_by="" if led_by == member.member_id else led_by)
-    leads = live.leader == member.member_id
-    return join_response(
-        live, member, members_for_leader(live) if leads else (), skips_assignment=leads
-    )
-
-
-def park_join(
-    turn: Turn,
-    group: ClassicGroup,
-    member: ClassicGroupMember,
-    request: GroupRequest[JoinGroupRequest],
-) -> None:
-    """Park a member's JoinGroup; answer an earlier one of the member with REBALANCE_IN_PROGRESS."""
-    before = group.live.park_join(member, request.ticket)
-    fail_pending_join(turn, before, Code.REBALANCE_IN_PROGRESS, member.member_id)
-
-
-def new_member(request: GroupRequest[JoinGroupRequest], member_id: str) -> ClassicGroupMember:
-    """Return a new member with the metadata of its JoinGroup, not in the group yet."""
-    member = ClassicGroupMember(
-        member_id, request.body.group_instance_id, request.caller, request.body.protocol_type
-    )
-    member.session_timeout_ms, member.rebalance_timeout_ms = timeouts_ms(request)
-    member.protocols = supported_protocols(request.body)
-    return member
-
-
-def timeouts_ms(request: GroupRequest[JoinGroupRequest]) -> tuple[int, int]:
-    """Return session and rebalance timeout of a JoinGroup. Version 0 has only the first.
-
-    A negative rebalance timeout counts as 0, as in Kafka.
-    """
-    session_ms = request.body.session_timeout_ms
-    return session_ms, session_ms if request.version == 0 else max(
-        request.body.rebalance_timeout_ms, 0
-    )
-
-
-def supported_protocols(body: JoinGroupRequest) -> Protocols:
-    """Return a JoinGroup's assignors, each once, copied out of the request's buffer."""
-    metadata: dict[str, bytes] = {}
-    for protocol in body.protocols:
-        # Kafka counts a name that is offered twice wrongly, and may never answer the join.
-        if protocol.name not in metadata:
-            metadata[protocol.name] = bytes(protocol.metadata)
-    return tuple(metadata.items())
-
-
-def member_id_prefix(request: GroupRequest[JoinGroupRequest]) -> str:
-    """Return the beginning of a new classic member's id: its group instance id or client id."""
-    instance_id = request.body.group_instance_id
-    return request.caller.client_id if instance_id is None else instance_id
-
-
-def new_member_id(name: str, fresh: bytes) -> str:
-    """Return a classic group's member id in Kafka's form: a prefix and a random UUID.
-
-    fresh: the 16 random bytes for the UUID.
-    """
-    digits = bytes(
-        [*fresh[:6], fresh[6] & 0x0F | 0x40, fresh[7], fresh[8] & 0x3F | 0x80, *fresh[9:]]
-    ).hex()
-    return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

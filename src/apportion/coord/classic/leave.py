@@ -4,18 +4,13 @@ Versions 0-5 (3: several members, KIP-345).
 """
 
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.checks import check_group_id
 from apportion.coord.classic.membership import remove_member, remove_pending_member
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
+from apportion.coord.classic_protocol import check_group_id, leave_response, leaving_members
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
-from apportion.wire.messages.leave_group import (
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    MemberIdentity,
-    MemberResponse,
-)
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
 
 def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
@@ -27,7 +22,7 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     body = request.body
     check_group_id(body.group_id)
     group = turn.ledger.classic_group_or_none(body.group_id)
-    leaving = body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
+    leaving = leaving_members(request)
     codes = [
         # As in Kafka, an unknown group is an error of each member, not of the response (from
         # version 3 on).
@@ -60,23 +55,3 @@ def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity)
         return refusal.code
     remove_member(turn, group, member)
     return Code.NONE
-
-
-def leave_response(
-    version: int, leaving: tuple[MemberIdentity, ...], codes: list[Code]
-) -> LeaveGroupResponse:
-    """Return a classic group's LeaveGroup response with one code for each member.
-
-    Before version 3 a request names one member, and its code is that of the whole response.
-    """
-    if version < 3:
-        return LeaveGroupResponse(error_code=int(codes[0]))
-    members = (
-        MemberResponse(
-            member_id=identity.member_id,
-            group_instance_id=identity.group_instance_id,
-            error_code=int(code),
-        )
-        for identity, code in zip(leaving, codes, strict=True)
-    )
-    return LeaveGroupResponse(members=tuple(members))

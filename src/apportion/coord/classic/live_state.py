@@ -6,17 +6,13 @@ every member. A crash loses it; `ClassicGroup.restore` makes it again from the l
 generation. The methods keep the counters right; the rules are in the handlers.
 """
 
-from typing import TypeAlias
-
 from apportion.coord.classic.election import select_protocol
 from apportion.coord.classic.states import NEXT, ClassicGroupState
+from apportion.coord.group import Protocols
 from apportion.machine import Caller, Ticket
 
 NOT_DECODED: dict[str, None] = {}
 """Placeholder for the topics of a generation that were not decoded yet."""
-
-Protocols: TypeAlias = "tuple[tuple[str, bytes], ...]"
-"""The protocols (assignors) that a member supports, best first: name and metadata of each."""
 
 
 class ClassicGroupMember:

@@ -7,13 +7,14 @@ long as new ones come, up to the rebalance timeout. The essay on the whole cycle
 """
 
 from apportion.coord.classic.live_state import ClassicGroupMember
-from apportion.coord.classic.membership import remove_member
-from apportion.coord.classic.responses import (
+from apportion.coord.classic.membership import (
+    arm_session,
     complete_pending_join,
     fail_pending_sync,
     members_for_leader,
+    remove_member,
 )
-from apportion.coord.classic.state import SESSION, ClassicGroup
+from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
@@ -25,14 +26,6 @@ SYNC = "classic sync"
 SyncGroup.
 """
 MIN_REJOIN_WAIT_MS = 1_000  # for static members that are away
-
-
-def arm_session(
-    turn: Turn, group: ClassicGroup, member: ClassicGroupMember, timeout_ms: int | None = None
-) -> None:
-    """Restart a member's session timeout, or give it `timeout_ms`."""
-    wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
-    turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + wait_ms)
 
 
 def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:

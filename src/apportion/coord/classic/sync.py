@@ -4,18 +4,16 @@ Versions 0-5 (5: KIP-559).
 """
 
 from apportion.coord.classic.checks import existing_group
-from apportion.coord.classic.rebalance import (
+from apportion.coord.classic.membership import (
     arm_session,
-    prepare_rebalance,
-    remove_pending_sync,
-)
-from apportion.coord.classic.responses import (
     complete_pending_sync,
     fail_pending_sync,
     sync_response,
 )
+from apportion.coord.classic.rebalance import prepare_rebalance, remove_pending_sync
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
+from apportion.coord.classic_protocol import check_sync_request, names_protocol
 from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, Refused
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -32,12 +30,7 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
     """
     body = request.body
-    # KIP-559: from version 5 on a proxy may rely on both.
-    if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
-        raise Refused(
-            Code.INCONSISTENT_GROUP_PROTOCOL,
-            "SyncGroup of version 5 must name the protocol and its type.",
-        )
+    check_sync_request(request)
     group = existing_group(turn, body.group_id)
     member = group.checked_member(body.member_id, body.group_instance_id)
     # Kafka's order: the generation before the protocol, because another generation may have another
@@ -68,10 +61,7 @@ def check_protocol(group: ClassicGroup, body: SyncGroupRequest) -> None:
     Errors: INCONSISTENT_GROUP_PROTOCOL.
     """
     live = group.live
-    if body.protocol_type not in (None, live.protocol_type) or body.protocol_name not in (
-        None,
-        live.protocol,
-    ):
+    if not names_protocol(body, live.protocol_type, live.protocol):
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL,
             f"Group {group.group_id} speaks {live.protocol} ({live.protocol_type} protocol).",

@@ -1,8 +1,12 @@
 """Session timeouts of classic members, and the state of a group after its log was replayed."""
 
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.membership import remove_member, remove_pending_member
-from apportion.coord.classic.responses import fail_pending_requests
+from apportion.coord.classic.membership import (
+    arm_session,
+    release_member,
+    remove_member,
+    remove_pending_member,
+)
 from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import Turn
@@ -54,7 +58,7 @@ def restore_group(turn: Turn, group: ClassicGroup) -> None:
     group.restore()
     # The time for which the broker was down does not count: no member could heartbeat.
     for member in group.live.members.values():
-        rebalance.arm_session(turn, group, member)
+        arm_session(turn, group, member)
     # The setting was lowered. As in Kafka, all join again, and JoinGroup refuses those that are too
     # many.
     if len(group.live.members) > turn.settings.group_max_size:
@@ -75,8 +79,7 @@ def release_members(turn: Turn, group: ClassicGroup, code: Code) -> None:
     """
     # No deadline may stay behind: it would fire for the next group with this id.
     for member in group.live.members.values():
-        fail_pending_requests(turn, group, member, code, member_id=member.member_id)
-        turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
+        release_member(turn, group, member, code)
     for member_id in group.live.pending_joins:
         turn.deadlines.disarm((SESSION, group.group_id, member_id))
     turn.deadlines.disarm((rebalance.JOIN, group.group_id))

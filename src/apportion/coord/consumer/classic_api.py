@@ -10,6 +10,14 @@ Versions: those of the four APIs.
 
 from typing import NamedTuple
 
+from apportion.coord.classic_protocol import (
+    Joiner,
+    check_sync_request,
+    join_error,
+    leave_response,
+    leaving_members,
+    names_protocol,
+)
 from apportion.coord.consumer import fencing, timers
 from apportion.coord.consumer.beat import JOINING, Beat
 from apportion.coord.consumer.heartbeat import bump_epoch_if_changed, heartbeat, subscribed_units
@@ -22,13 +30,8 @@ from apportion.coord.turn import GroupRequest, Turn
 from apportion.errors import Code, DecodeError, Refused
 from apportion.topics import Topics
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from apportion.wire.messages.leave_group import (
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    MemberIdentity,
-    MemberResponse,
-)
+from apportion.wire.messages.join_group import JoinGroupResponse
+from apportion.wire.messages.leave_group import LeaveGroupRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
@@ -51,7 +54,7 @@ class ClassicCaller(NamedTuple):
     classic: ClassicMemberMetadata
 
 
-def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
+def join(turn: Turn, group: ConsumerGroup, joiner: Joiner) -> None:
     """Handle JoinGroup of a classic member to a consumer group.
 
     The member joins or rejoins, and is reconciled; then it has a rebalance timeout for its
@@ -60,27 +63,24 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
     UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR for a subscription that cannot be
     decoded.
     """
-    body = request.body
-    group = turn.ledger.consumer_group(body.group_id)
-    check_join(turn, group, body)
-    # KIP-394. Unlike a classic group, a consumer group does not remember the id, as in Kafka.
-    if not body.member_id and body.group_instance_id is None and request.version >= 4:
-        refused = JoinGroupResponse(
-            error_code=int(Code.MEMBER_ID_REQUIRED),
-            protocol_name=None if request.version >= 7 else "",
-            member_id=new_member_id(request.fresh),
-        )
-        turn.reply(request.ticket, refused)
+    check_join(turn, group, joiner)
+    # A consumer group gives ids of its own form. Unlike a classic group it does not remember one
+    # that it requires, as in Kafka.
+    if not joiner.has_id:
+        joiner = joiner._replace(member_id=new_member_id(joiner.fresh))
+    if joiner.needs_id:
+        refused = join_error(Code.MEMBER_ID_REQUIRED, joiner.member_id, joiner.version)
+        turn.reply(joiner.ticket, refused)
         return
     # `fencing.admit` lets a classic member replace another one, but not under a name that is wrong.
-    if body.member_id and body.group_instance_id is not None:
-        _checked_member(group, body.member_id, body.group_instance_id)
-    result = heartbeat(turn, to_beat(turn, request, subscription_of(body)))
+    if joiner.has_id and joiner.instance_id is not None:
+        _checked_member(group, joiner.member_id, joiner.instance_id)
+    result = heartbeat(turn, to_beat(turn, group.group_id, joiner, subscription_of(joiner)))
     timers.arm_sync(turn, result.group, result.member)
-    turn.reply(request.ticket, join_response(result.member, body.protocols[0].name))
+    turn.reply(joiner.ticket, join_response(result.member, joiner.protocols[0][0]))
 
 
-def check_join(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> None:
+def check_join(turn: Turn, group: ConsumerGroup, joiner: Joiner) -> None:
     """Refuse a classic member's JoinGroup to a consumer group that it cannot be in.
 
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL where `group.consumer.migration.policy` is
@@ -90,77 +90,66 @@ def check_join(turn: Turn, group: ConsumerGroup, body: JoinGroupRequest) -> None
     if turn.settings.group_consumer_migration_policy == "disabled":
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL,
-            f"Group {body.group_id} takes members of the consumer protocol only.",
+            f"Group {group.group_id} takes members of the consumer protocol only.",
         )
-    if not fits_in_key(body.member_id):
+    if not fits_in_key(joiner.member_id):
         raise Refused(Code.INVALID_REQUEST, "MemberId is too long.")
     limit = turn.settings.group_consumer_max_size
-    if not fencing.has_room(group, body.member_id, limit):
-        raise fencing.group_full_error(body.group_id, limit)
+    if not fencing.has_room(group, joiner.member_id, limit):
+        raise fencing.group_full_error(group.group_id, limit)
     saved = group.saved
     # Nobody runs the protocol here, but a downgrade needs one that all classic members support.
     is_shared = any(
-        saved.protocol_counts.get(protocol.name, 0) == saved.classic_member_count
-        for protocol in body.protocols
+        saved.protocol_counts.get(name, 0) == saved.classic_member_count
+        for name, _ in joiner.protocols
     )
-    if body.protocol_type != CONSUMER_PROTOCOL_TYPE or not is_shared:
+    if joiner.protocol_type != CONSUMER_PROTOCOL_TYPE or not is_shared:
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL,
-            f"No protocol is spoken by all classic members of group {body.group_id}.",
+            f"No protocol is spoken by all classic members of group {group.group_id}.",
         )
 
 
-def subscription_of(body: JoinGroupRequest) -> ConsumerProtocolSubscription:
+def subscription_of(joiner: Joiner) -> ConsumerProtocolSubscription:
     """Decode the subscription of the first protocol in a JoinGroup.
 
     Errors: UNKNOWN_SERVER_ERROR if it is malformed, as in Kafka.
     """
+    name, metadata = joiner.protocols[0]
     try:
-        return consumer_serde.decode(ConsumerProtocolSubscription, body.protocols[0].metadata)[1]
+        return consumer_serde.decode(ConsumerProtocolSubscription, metadata)[1]
     except DecodeError as error:
         raise Refused(
             Code.UNKNOWN_SERVER_ERROR,
-            f"The subscription of {body.protocols[0].name} is malformed: {error}",
+            f"The subscription of {name} is malformed: {error}",
         ) from error
 
 
 def to_beat(
-    turn: Turn, request: GroupRequest[JoinGroupRequest], subscription: ConsumerProtocolSubscription
+    turn: Turn, group_id: str, joiner: Joiner, subscription: ConsumerProtocolSubscription
 ) -> Beat:
     """Return a classic member's JoinGroup as a heartbeat with every field and its partitions."""
-    body = request.body
     return Beat(
-        group_id=body.group_id,
-        member_id=body.member_id or new_member_id(request.fresh),
+        group_id=group_id,
+        member_id=joiner.member_id,
         epoch=JOINING,
-        caller=request.caller,
-        instance_id=body.group_instance_id,
+        caller=joiner.caller,
+        instance_id=joiner.instance_id,
         rack_id=subscription.rack_id,
-        rebalance_timeout_ms=rebalance_timeout_ms(request),
+        rebalance_timeout_ms=joiner.rebalance_timeout_ms,
         topics=subscription.topics,
         owned=to_topic_partitions(subscription.owned_partitions, turn.topics),
-        classic=classic_metadata(body),
+        classic=classic_metadata(joiner),
     )
 
 
-def rebalance_timeout_ms(request: GroupRequest[JoinGroupRequest]) -> int:
-    """Return JoinGroup's rebalance timeout; version 0 has only the session timeout."""
-    return (
-        request.body.session_timeout_ms
-        if request.version == 0
-        else max(request.body.rebalance_timeout_ms, 0)
-    )
-
-
-def classic_metadata(body: JoinGroupRequest) -> ClassicMemberMetadata:
-    """Return the metadata that JoinGroup alone has, copied out of the frame, each protocol once."""
-    protocols: dict[str, ClassicProtocol] = {}
-    for protocol in body.protocols:
-        protocols.setdefault(
-            protocol.name, ClassicProtocol(name=protocol.name, metadata=bytes(protocol.metadata))
-        )
+def classic_metadata(joiner: Joiner) -> ClassicMemberMetadata:
+    """Return the metadata that JoinGroup alone has."""
     return ClassicMemberMetadata(
-        session_timeout_ms=body.session_timeout_ms, supported_protocols=tuple(protocols.values())
+        session_timeout_ms=joiner.session_timeout_ms,
+        supported_protocols=tuple(
+            ClassicProtocol(name=name, metadata=metadata) for name, metadata in joiner.protocols
+        ),
     )
 
 
@@ -198,11 +187,7 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     do in it.
     """
     body = request.body
-    if request.version >= 5 and None in (body.protocol_type, body.protocol_name):
-        raise Refused(
-            Code.INCONSISTENT_GROUP_PROTOCOL,
-            "SyncGroup of version 5 must name the protocol and its type.",
-        )
+    check_sync_request(request)
     caller = _checked_classic_member(
         turn,
         body.group_id,
@@ -212,10 +197,7 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     )
     group, member, classic = caller
     protocol = classic.supported_protocols[0].name
-    if body.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or body.protocol_name not in (
-        None,
-        protocol,
-    ):
+    if not names_protocol(body, CONSUMER_PROTOCOL_TYPE, protocol):
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {body.member_id} joined with {protocol}."
         )
@@ -306,9 +288,7 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     """
     body = request.body
     group = turn.ledger.consumer_group(body.group_id)
-    identities = (
-        body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
-    )
+    identities = leaving_members(request)
     leaving: dict[str, ConsumerGroupMember] = {}
     codes = []
     for identity in identities:
@@ -323,27 +303,7 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     # One new epoch for the whole request, as in Kafka.
     if leaving:
         turn.remove_members(group, *leaving.values())
-    turn.reply(request.ticket, _leave_response(request.version, identities, codes))
-
-
-def _leave_response(
-    version: int, identities: tuple[MemberIdentity, ...], codes: list[Code]
-) -> LeaveGroupResponse:
-    """Return the LeaveGroup response with a code for each member.
-
-    Up to version 2 the request names one member, and its code is that of the response.
-    """
-    if version < 3:
-        return LeaveGroupResponse(error_code=int(codes[0]))
-    results = (
-        MemberResponse(
-            member_id=identity.member_id,
-            group_instance_id=identity.group_instance_id,
-            error_code=int(code),
-        )
-        for identity, code in zip(identities, codes, strict=True)
-    )
-    return LeaveGroupResponse(members=tuple(results))
+    turn.reply(request.ticket, leave_response(request.version, identities, codes))
 
 
 def _checked_classic_member(

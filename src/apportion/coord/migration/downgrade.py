@@ -15,6 +15,7 @@ from apportion.coord.classic import timers as classic_timers
 from apportion.coord.classic.election import select_protocol
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.sync import MAX_GROUP_BYTES
+from apportion.coord.classic_protocol import Joiner, checked_joiner
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import classic_api, membership, timers
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
@@ -41,19 +42,19 @@ def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> 
     Errors: those of `join.join` and of `classic_api.join`; if there are members, the response names
     none.
     """
-    join.check_request(request, turn.settings)
+    joiner = checked_joiner(request, turn.settings)
     group = turn.ledger.consumer_group(request.body.group_id)
     if group.is_empty():
         # Before the tombstones: Kafka deletes the group also if it refuses the joiner, and the
         # epochs of the group then start again at 1.
-        join.check_first_join(request)
+        join.check_first_join(group.group_id, joiner)
         turn.emit_all(group.tombstones())
         join.join(turn, request)
         return
     try:
-        replaced = replaced_consumer_or_none(turn, group, request.body)
-        classic_api.join(turn, request) if replaced is None else replace_last_consumer(
-            turn, group, replaced, request
+        replaced = replaced_consumer_or_none(turn, group, joiner)
+        classic_api.join(turn, group, joiner) if replaced is None else replace_last_consumer(
+            turn, group, replaced, joiner
         )
     except Refused as refusal:
         # Kafka's consumer groups answer so, unlike its classic groups.
@@ -220,16 +221,16 @@ def consumer_group_tombstones(group: ConsumerGroup) -> list[CoordinatorRecord]:
 
 
 def replaced_consumer_or_none(
-    turn: Turn, group: ConsumerGroup, body: JoinGroupRequest
+    turn: Turn, group: ConsumerGroup, joiner: Joiner
 ) -> ConsumerGroupMember | None:
     """Return the static member that JoinGroup replaces, if it is the last non-classic one.
 
     Errors: those of `classic_api.check_join`, if so.
     """
-    if body.group_instance_id is None:
+    if joiner.instance_id is None:
         return None
     static_member, classic_members = (
-        group.static_member_or_none(body.group_instance_id),
+        group.static_member_or_none(joiner.instance_id),
         remaining_members(group),
     )
     if (
@@ -237,22 +238,25 @@ def replaced_consumer_or_none(
         # FENCED_INSTANCE_ID.
         static_member is None
         or static_member.is_classic
-        or body.member_id not in ("", static_member.member_id)
+        or (joiner.has_id and joiner.member_id != static_member.member_id)
     ):
         return None
     if len(classic_members) + 1 < len(group.saved.members):
         return None
-    classic_api.check_join(turn, group, body)
-    # The timeout does not matter here: `may_downgrade` looks at the protocols.
-    joiner = RemainingMember(static_member, classic_api.classic_metadata(body), 0)
-    return static_member if may_downgrade(turn.settings, [*classic_members, joiner]) else None
+    classic_api.check_join(turn, group, joiner)
+    classic_members.append(remaining_joiner(static_member, joiner))
+    return static_member if may_downgrade(turn.settings, classic_members) else None
+
+
+def remaining_joiner(replaced: ConsumerGroupMember, joiner: Joiner) -> RemainingMember:
+    """Return the static member that JoinGroup replaces, with the joiner's classic metadata."""
+    return RemainingMember(
+        replaced, classic_api.classic_metadata(joiner), joiner.rebalance_timeout_ms
+    )
 
 
 def replace_last_consumer(
-    turn: Turn,
-    group: ConsumerGroup,
-    replaced: ConsumerGroupMember,
-    request: GroupRequest[JoinGroupRequest],
+    turn: Turn, group: ConsumerGroup, replaced: ConsumerGroupMember, joiner: Joiner
 ) -> None:
     """Downgrade a consumer group; give the joiner the membership of the replaced static member.
 
@@ -261,20 +265,15 @@ def replace_last_consumer(
     leader (KIP-814), because somebody has to watch the topics.
     """
     # Ordered as a consumer group saves them (`merge_metadata`), so the two can be compared.
-    topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(request.body).topics)))
-    joiner = RemainingMember(
-        replaced,
-        classic_api.classic_metadata(request.body),
-        classic_api.rebalance_timeout_ms(request),
-    )
-    classic_members = [*remaining_members(group), joiner]
+    topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(joiner).topics)))
+    classic_members = [*remaining_members(group), remaining_joiner(replaced, joiner)]
     goes_on = topics == replaced.metadata.subscribed_topic_names and is_fully_reconciled(
         group, replaced, turn.topics
     )
     # Kafka names a leader in any case, and no member joins again; then two members may use one
     # partition (decision 33).
     new = downgrade(turn, group, classic_members, leader=replaced.member_id if goes_on else None)
-    join.join_as_static_member(turn, new, replaced.member_id, request)
+    join.join_as_static_member(turn, new, replaced.member_id, joiner)
 
 
 def is_fully_reconciled(

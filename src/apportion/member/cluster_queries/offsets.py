@@ -6,10 +6,10 @@ carries the member's id and epoch, and the coordinator refuses it if they are ou
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple
 
 from apportion.errors import Code
-from apportion.member.cluster_queries.query import GroupQuery
+from apportion.member.cluster_queries.query import GroupQuery, by_partition
 from apportion.topics import TopicIdPartition, TopicPartition, by_topic
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -24,8 +24,6 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponsePartitions,
 )
-
-V = TypeVar("V")
 
 
 class Membership(NamedTuple):
@@ -98,8 +96,9 @@ class OffsetCommitQuery(GroupQuery[None]):
             for topic in response.topics
             for partition in topic.partitions
         }
+        found = by_partition(codes, self.offsets)
         self.refuse_errors(
-            _value_of(codes, partition, Code.UNKNOWN_SERVER_ERROR) for partition in self.offsets
+            found.get(partition, Code.UNKNOWN_SERVER_ERROR) for partition in self.offsets
         )
 
 
@@ -142,14 +141,12 @@ class OffsetFetchQuery(GroupQuery[dict[TopicIdPartition, OffsetAndMetadata]]):
         A partition that the response leaves out has UNKNOWN_SERVER_ERROR.
         """
         group = response.groups[0]
-        by_key = {
+        results = {
             (topic.name or bytes(topic.topic_id), partition.partition_index): partition
             for topic in group.topics
             for partition in topic.partitions
         }
-        fetched = {
-            partition: _value_of(by_key, partition, NO_ANSWER) for partition in self.partitions
-        }
+        fetched = dict.fromkeys(self.partitions, NO_ANSWER) | by_partition(results, self.partitions)
         self.refuse_errors([group.error_code, *(each.error_code for each in fetched.values())])
         return {partition: _committed(each) for partition, each in fetched.items()}
 
@@ -185,14 +182,3 @@ def _committed(partition: OffsetFetchResponsePartitions) -> OffsetAndMetadata:
     if partition.committed_offset < 0:
         return OffsetAndMetadata(None)
     return OffsetAndMetadata(partition.committed_offset, partition.metadata or "")
-
-
-def _value_of(
-    by_key: Mapping[tuple[str | bytes, int], V], partition: TopicIdPartition, default: V
-) -> V:
-    """Return a partition's value in an offset response, which has topics or ids (KIP-848)."""
-    # OffsetCommit and OffsetFetch have topic ids from version 10 on
-    by_name = by_key.get((partition.topic, partition.partition))
-    if by_name is not None:
-        return by_name
-    return by_key.get((partition.topic_id, partition.partition), default)

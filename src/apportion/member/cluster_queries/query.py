@@ -4,11 +4,12 @@ A query knows neither sockets nor retries. `client.cluster.Cluster` sends it to 
 simulator over its network; both retry by `member/reactions.py`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from apportion.errors import Code, Refused
+from apportion.topics import TopicIdPartition
 
 V = TypeVar("V")
 
@@ -61,3 +62,21 @@ def raise_error(error_code: int, message: str | None) -> None:
     """Raise Refused for an error in a response that has words for it; accept NONE."""
     if error_code != Code.NONE:
         raise Refused(Code.of(error_code), message or "")
+
+
+def by_partition(
+    results: Mapping[tuple[str | bytes, int], V], partitions: Iterable[TopicIdPartition]
+) -> dict[TopicIdPartition, V]:
+    """Return the results of these partitions in a response, whose topics have names or ids.
+
+    results: by the name or id of the topic, and the number. A partition that the response leaves
+    out is left out.
+    """
+    found = {}
+    for partition in partitions:
+        # By name or by id is a matter of the version (KIP-516, KIP-848).
+        for topic in (partition.topic, partition.topic_id):
+            if (topic, partition.partition) in results:
+                found[partition] = results[topic, partition.partition]
+                break
+    return found

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.query import BrokerQuery
+from apportion.member.cluster_queries.query import BrokerQuery, by_partition
 from apportion.member.membership import TopicDescription
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics, by_topic
 from apportion.wire.messages.list_offsets import (
@@ -147,16 +147,12 @@ class ListOffsetsQuery(BrokerQuery[dict[TopicIdPartition, int]]):
     ) -> dict[TopicIdPartition, ListOffsetsPartitionResponse]:
         """Return each partition's offset or error, as far as the response has them."""
         # ListOffsets names topics, so the id is put back from the query.
-        by_name = {
+        results: dict[tuple[str | bytes, int], ListOffsetsPartitionResponse] = {
             (topic.name, result.partition_index): result
             for topic in response.topics
             for result in topic.partitions
         }
-        return {
-            partition: by_name[partition.topic_partition]
-            for partition in self.leader_epochs
-            if partition.topic_partition in by_name
-        }
+        return by_partition(results, self.leader_epochs)
 
     def parse(self, response: ListOffsetsResponse) -> dict[TopicIdPartition, int]:
         """Return each partition's offset; raise Refused if any has an error."""

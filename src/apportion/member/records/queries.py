@@ -1,7 +1,7 @@
 """The queries of `RecordConsumer` that rules of micro-batches do not have.
 
 Those that it shares with them are in `member.queries`. The drivers that answer are
-`client.consumer`, `sim.actors.reader`, and tests.
+`client.consumer`, `sim.actors.record_application`, and tests.
 """
 
 from collections.abc import Mapping
@@ -33,8 +33,8 @@ class KnownTopics:
 class FetchRecords:
     """Fetch from these positions, waiting up to `max_wait_ms` if there is nothing to read.
 
-    Answer: dict[TopicIdPartition, PartitionFetch]; partitions whose leader did not answer are left
-    out.
+    Answer: dict[TopicIdPartition, PartitionFetch]; partitions whose leader did not answer, or whose
+    topic was deleted, are left out.
     """
 
     positions: Mapping[TopicIdPartition, int]
@@ -52,7 +52,8 @@ class ReportFetch:
 class CallListener:
     """Call the application's rebalance listener: on_assigned, on_revoked or on_lost.
 
-    Answer: the error that it raised, or None.
+    Answer: the exception that it raised; None without one. The rule completes the change of the
+    partitions, and raises the exception to the caller of poll.
     """
 
     name: str

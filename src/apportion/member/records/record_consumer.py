@@ -34,19 +34,19 @@ from apportion.member.membership import MemberAssignment, MembershipState, View,
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
-    ListOffsets,
     MembershipSnapshot,
     ReadMembership,
     ResolveTopicNames,
 )
 from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
+from apportion.member.records.listener import RebalanceListener
 from apportion.member.records.queries import (
     AwaitMembershipChange,
-    CallListener,
     FetchRecords,
     PollMembership,
     ReportFetch,
 )
+from apportion.member.records.resets import reset_offsets
 from apportion.member.records.sink_claims import SinkClaims, is_final
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
@@ -91,7 +91,7 @@ class RecordConsumer:
         self.buffer = FetchBuffer()
         self.claims = SinkClaims(settings.group_id)
         self._polled_at_ms = self._committed_at_ms = 0
-        self._listener_error: Exception | None = None
+        self._listener = RebalanceListener()
         # the member's state, if the last poll has applied all of it
         self._applied_view: View | None = None
 
@@ -119,7 +119,7 @@ class RecordConsumer:
         while True:
             self._applied_view = None
             self._applied_view = yield from self.apply_assignment()
-            self._raise_listener_error()
+            self._listener.raise_error()
             # Lost while the assignment was applied: it has to be applied anew before a delivery.
             snapshot: MembershipSnapshot = yield ReadMembership()
             if self.positions and self._has_lost(snapshot.view):
@@ -183,7 +183,7 @@ class RecordConsumer:
             yield from self.lose_partitions()
         else:
             yield from self._revoke_partitions(tuple(self.positions))
-        self._raise_listener_error()
+        self._listener.raise_error()
 
     def lose_partitions(self) -> Rule[None]:
         """Drop every partition without a commit, and call `on_lost`."""
@@ -191,7 +191,7 @@ class RecordConsumer:
             lost = tuple(self.positions)
             # Before the listener, so that a commit in it cannot name what others own.
             yield from self.drop_partitions(lost)
-            yield from self._call_listener("on_lost", lost)
+            yield from self._listener.call("on_lost", lost)
 
     # ownership
 
@@ -294,30 +294,24 @@ class RecordConsumer:
         starts = {each: offset for each in existing if (offset := stored[each].offset) is not None}
         # What the group has already need not be committed again by the next automatic commit.
         self.committed |= starts
-        resets = yield from self._reset_offsets(without, "the group has no committed offset for it")
+        resets = yield from reset_offsets(
+            self.settings.reset, without, "the group has no committed offset for it"
+        )
         self.buffer.positions.update(starts | resets)
         self.changes += 1
         # After the positions are set, so that the listener may read or change them.
         if existing:
-            yield from self._call_listener("on_assigned", existing)
+            yield from self._listener.call("on_assigned", existing)
 
     def _revoke_partitions(self, revoked: tuple[TopicIdPartition, ...]) -> Rule[None]:
         """Commit if that is automatic, call `on_revoked`, and drop these partitions."""
         # The commit and the listener come first: both may need the positions.
         if self.settings.auto_commit_ms is not None:
             yield from self._commit_automatically(REVOCATION_COMMIT_TIMEOUT_MS)
-        yield from self._call_listener("on_revoked", revoked)
+        yield from self._listener.call("on_revoked", revoked)
+        # As in Kafka: the revocation is complete, whatever the listener raises. Else every poll
+        # would call it again for the same partitions.
         yield from self.drop_partitions(revoked)
-
-    def _call_listener(self, name: str, partitions: tuple[TopicIdPartition, ...]) -> Rule[None]:
-        """Call the application's listener, and keep its first error for the end of the poll."""
-        error: Exception | None = yield CallListener(name, partitions)
-        self._listener_error = self._listener_error or error
-
-    def _raise_listener_error(self) -> None:
-        error, self._listener_error = self._listener_error, None
-        if error is not None:
-            raise error
 
     # records
 
@@ -355,27 +349,9 @@ class RecordConsumer:
         yield Note("warning", why)
         # Retention has deleted the position, or the log was truncated; Kafka's consumer applies
         # auto.offset.reset to both.
-        self.buffer.positions.update((yield from self._reset_offsets([partition], why)))
-
-    def _reset_offsets(
-        self, partitions: Sequence[TopicIdPartition], why: str
-    ) -> Rule[dict[TopicIdPartition, int]]:
-        """Return the offsets that `auto_offset_reset` chooses. Raises Refused if it is "error".
-
-        why: what makes a reset necessary, for the error.
-        """
-        if not partitions:
-            return {}
-        # auto.offset.reset=none in Kafka: a program that keeps its own offsets wants to hear of it.
-        if self.settings.reset is None:
-            raise Refused(
-                Code.OFFSET_OUT_OF_RANGE,
-                f"auto_offset_reset is 'error', and of {partitions[0]}: {why}",
-            )
-        starts: dict[TopicIdPartition, int] = yield ListOffsets(
-            tuple(partitions), self.settings.reset
+        self.buffer.positions.update(
+            (yield from reset_offsets(self.settings.reset, [partition], why))
         )
-        return starts
 
     # upkeep
 

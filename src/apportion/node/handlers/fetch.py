@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, BrokerContext, BrokerHandler
+from apportion.node.delayed_fetches import FETCH
 from apportion.node.partitions import LEADER_EPOCH, Partition
 from apportion.topics import IdPartition
 from apportion.wire.messages.fetch import (
@@ -41,7 +42,7 @@ def fetch(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer | Non
     if result.is_complete or request.max_wait_ms <= 0:
         return Answer(result.response)
     broker.delayed_fetches.park(arrived, result.partitions)
-    broker.deadlines.arm(("fetch", arrived.ticket), now.mono_ms + request.max_wait_ms)
+    broker.deadlines.arm((FETCH, arrived.ticket), now.mono_ms + request.max_wait_ms)
     return None
 
 

@@ -6,6 +6,7 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery
 from apportion.member.cluster_queries.offsets import OffsetFetchQuery
 from apportion.member.cluster_queries.query import BrokerQuery
+from apportion.member.cluster_queries.records import ProduceQuery
 from apportion.member.cluster_queries.topic_changes import (
     CreatePartitionsQuery,
     CreateTopicsQuery,
@@ -14,13 +15,12 @@ from apportion.member.cluster_queries.topic_changes import (
 )
 from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.requests import fetch_topics, sending
-from apportion.sim.kernel.client import Client, SendRequest, Sleep
+from apportion.sim.kernel.client import Client, Sleep
 from apportion.sim.kernel.clock import EPOCH_MS, Script, Simulation
 from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.batch import encode_batch
-from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-PRODUCE_VERSION = 12
+PRODUCE_TIMEOUT_MS = 2_000
 TOPIC_CHANGE_TIMEOUT_MS = 1_000
 RETRY_MS = 300
 MONITOR_ROUNDS = 30  # at least; the pauses are random, so there are about twice as many
@@ -142,17 +142,10 @@ class RecordProducer(Client):
         """Produce a batch to a random partition; return whether the broker acknowledged it."""
         topic = self.rng.choice(topics)
         index = self.rng.randrange(topic.partitions)
-        data = PartitionProduceData(index=index, records=self.rng.choice(self._batches))
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=2_000,
-            topic_data=(TopicProduceData(name=topic.name, partition_data=(data,)),),
-        )
-        answer = yield SendRequest(request, PRODUCE_VERSION)
-        if answer is None:
-            return False
-        result = answer.responses[0].partition_responses[0]
-        return result.error_code == Code.NONE
+        partition = TopicIdPartition(topic.name, topic.id, index)
+        query = ProduceQuery({partition: self.rng.choice(self._batches)}, PRODUCE_TIMEOUT_MS)
+        answer = yield sending(query)
+        return answer is not None and query.results(answer)[partition].error_code == Code.NONE
 
 
 class OffsetMonitor(Client):

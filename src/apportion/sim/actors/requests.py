@@ -31,6 +31,8 @@ VERSIONS = {  # of the requests that applications use
     "OffsetFetch": 10,
     "FindCoordinator": 4,
     "Metadata": 12,
+    "Produce": 12,
+    "Fetch": 17,
     "ListOffsets": 9,
     "ConsumerGroupDescribe": 1,
     "DescribeGroups": 6,

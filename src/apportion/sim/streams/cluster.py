@@ -138,6 +138,8 @@ class StreamsCluster(SimulatedCluster):
             group is None
             or group.live.state is not ClassicGroupState.STABLE
             or not self.broker.is_listening
+            # It has the tasks that it is about to give up.
+            or any(instance.is_closing for instance in self.instances)
         ):
             return False
         live = self._live()

@@ -1,27 +1,33 @@
 """One stream thread of a Kafka Streams application: a real Streams member with simulated work.
 
-The work is what a group can see of word count: the active task of a store writes to its changelog,
-and standby and restoring tasks read it. A thread closes as Kafka Streams does: without LeaveGroup,
-so the group waits for its session to end.
+`StreamsRecordConsumer` decides what a poll does, as in `apportion.StreamsConsumer`. The work is
+what a group can see of word count: the active task of a store writes to its changelog, and standby
+and restoring tasks read it. A thread closes as Kafka Streams does: without LeaveGroup, so the group
+waits for its session to end.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.member.membership import (
-    Adopted,
-    Polled,
-    QueryCluster,
-    SendToCoordinator,
-    TaskOffsetSums,
-)
+from apportion.member.cluster_queries.records import ProduceQuery
+from apportion.member.membership import QueryCluster, SendToCoordinator, TaskOffsetSums
+from apportion.member.queries import MembershipSnapshot, ReadMembership
 from apportion.member.reactions import Reaction, reaction
+from apportion.member.records.queries import CallListener, FetchRecords
+from apportion.member.records.record_consumer import RecordConsumerSettings
+from apportion.member.records.streams_consumer import (
+    CallTaskListener,
+    ReportTaskOffsetSums,
+    StreamsRecordConsumer,
+)
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.machine import StreamsMember
-from apportion.sim.actors.application import Application
 from apportion.sim.actors.members import classic_settings, has_new_target
-from apportion.sim.actors.requests import AwaitMember, fetch_topics, list_offsets
+from apportion.sim.actors.record_application import ANSWERS, RecordApplication, at_once
+from apportion.sim.actors.requests import AwaitMember, list_offsets, sending
+from apportion.sim.actors.topic_cache import TopicCache
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, SendRequest, Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
@@ -30,7 +36,6 @@ from apportion.sim.streams.leader_queries import answer_query
 from apportion.sim.streams.word_count import (
     CHANGELOG_BATCH,
     COUNT_SUBTOPOLOGY,
-    COUNTS,
     RECORDS_PER_WRITE,
     WORD_COUNT,
     changelog_of,
@@ -39,27 +44,29 @@ from apportion.sim.streams.word_count import (
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.probing import NEWER_VERSION_REASON
 from apportion.streams.metadata.releases import Release
-from apportion.topics import TopicId, TopicIdPartition
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from apportion.wire.messages.list_offsets import LATEST
-from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from apportion.sim.streams.instance import Instance
 
-PRODUCE_VERSION = 12
+PRODUCE_TIMEOUT_MS = 2_000
 FIRST_WARMUP_VERSION = 8  # the metadata version of 2.6
 RECORDS_PER_READ = 200  # of a changelog, that a standby or a restoring task reads at once
 WORK_INTERVAL_MS = 2_000
 CHECKPOINT_PROBABILITY = 0.2  # of writing the state to the disk after some work
-TASK_CLOSE_MS = 200  # the mean time to finish and commit a task before it is given up
+TASK_CLOSE_MS = 200  # the mean time to finish tasks before they are given up
+COMMIT_INTERVAL_MS = 30_000  # commit.interval.ms
+MAX_POLL_RECORDS = 1_000
+POLL_REQUEST_TIMEOUT_MS = 5_000
+RETRY_MS = 200
 
 
-class StreamThread(Application):
+class StreamThread(RecordApplication):
     """One stream thread of `instance`.
 
-    active: the tasks that it runs. restoring: those of them whose stores are not complete yet.
-    active_incarnation: the incarnation of the member in which `active` was assigned.
+    active: the tasks that it runs, by its rule. restoring: those of them whose stores are not
+    complete yet. active_incarnation: the incarnation of the member in which `active` was assigned.
     offset_sums: the task offset sums that the member knows; offset_sums_at_join: those in the
     subscription of the last JoinGroup. join_versions: the metadata version of the subscription with
     which the thread joined each generation. is_leader: in the generation joined last.
@@ -143,11 +150,20 @@ class StreamThread(Application):
         """
         if not self.is_up:
             return
+        self.give_up_partitions(self._leave if self.instance.leaves_on_close else self._end)
+
+    def stop(self) -> None:
+        """Remove the stream thread from its application: give up its tasks, and leave the group."""
+        if self.is_up:
+            self.give_up_partitions(self._leave)
+
+    def _leave(self) -> None:
         self.instance.write_checkpoint()
-        if self.instance.leaves_on_close:
-            self.stop()
-        else:
-            self.die(closes_connections=True)
+        super().stop()
+
+    def _end(self) -> None:
+        self.instance.write_checkpoint()
+        self.die(closes_connections=True)
 
     def _new_member(self, scenario: Scenario) -> StreamsMember:
         """Create the Streams member of the release that the instance runs as now."""
@@ -172,12 +188,10 @@ class StreamThread(Application):
         super().step_member(event)
         self.on_change(self)
 
-    def set_in_use(self, incarnation: int, partitions: Mapping[TopicIdPartition, None]) -> None:
-        """Run exactly the Streams tasks that read these partitions from now on."""
-        self.active = dict.fromkeys(task_of(partition) for partition in partitions)
-        self.active_incarnation = incarnation
-        self.on_change(self)
-        super().set_in_use(incarnation, partitions)
+    def note_use(self) -> None:
+        """Report the partitions in use: those of the tasks that run."""
+        running = (each for each in self.rule.positions if task_of(each) in self.active)
+        self.set_in_use(self.rule.incarnation, dict.fromkeys(running))
 
     def _current_offset_sums(self) -> dict[TaskId, int]:
         """Return the state that this thread reports, with RUNNING for each complete active task."""
@@ -250,71 +264,31 @@ class StreamThread(Application):
 
     def script(self) -> Script:
         """Poll as a stream thread, until the process ends."""
-        self._names: dict[TopicId, str] = {}
-        self._incarnation = 0
+        self.topics_known = TopicCache(self)
+        self.rule = StreamsRecordConsumer(
+            RecordConsumerSettings(
+                group_id=self.group,
+                reset=EARLIEST,
+                auto_commit_ms=COMMIT_INTERVAL_MS,
+                max_poll_interval_ms=self.simulation.scenario.rebalance_ms,
+                request_timeout_ms=POLL_REQUEST_TIMEOUT_MS,
+            )
+        )
+        self.rule.topics = self.topics
         while True:
-            self.step_member(Polled())
             try:
-                yield from self._poll()
+                yield from self.poll_records(0, MAX_POLL_RECORDS)
+                yield from self._work_on_tasks()
             except (Refused, Unanswerable):
-                yield Sleep(200)
+                yield Sleep(RETRY_MS)
             yield AwaitMember(self.work_ms(WORK_INTERVAL_MS), has_new_target)
 
-    def _poll(self) -> Script:
-        """Adopt a new target assignment, then work on the active and standby tasks once."""
-        view = self.member.view()
-        if view.incarnation != self._incarnation:
-            # The member lost its membership: the tasks belong to others now.
-            self._incarnation = view.incarnation
-            self.set_in_use(self._incarnation, {})
-        if view.epoch <= 0 or view.target is None:
-            return
-        if view.target != view.owned:
-            yield from self._adopt_target()
+    def _work_on_tasks(self) -> Script:
+        """Work on the active, restoring and standby tasks once."""
         yield from self._write_changelogs()
         yield from self._read_changelogs()
         if self.rng.random() < CHECKPOINT_PROBABILITY:
             self.instance.write_checkpoint()
-
-    def _adopt_target(self) -> Script:
-        """Adopt a new assignment of the thread's member.
-
-        Close the tasks of revoked partitions, report that, and run the new ones. The member may
-        receive another target at every `yield`, so the target is read again after each.
-        incarnation: of the membership, not of the process.
-        """
-        before = self.member.view()
-        # Closing a task takes time (flush, commit), in which the target may change.
-        if any(each not in (before.target or ()) for each in before.owned):
-            yield Sleep(self.work_ms(TASK_CLOSE_MS))
-        view = self.member.view()
-        target, incarnation = view.target, view.incarnation
-        if target is None or incarnation != self._incarnation:
-            return
-        unknown = tuple(
-            dict.fromkeys(each.topic_id for each in target if each.topic_id not in self._names)
-        )
-        for topic in (yield from fetch_topics(self, unknown)):
-            self._names[topic.id] = topic.name
-        now = self.member.view()
-        if (now.incarnation, now.target) != (incarnation, target):
-            return
-        assigned = dict.fromkeys(
-            TopicIdPartition(self._names[each.topic_id], *each)
-            for each in target
-            if each.topic_id in self._names
-        )
-        # Revoked tasks end before the member reports it: after that another member may run them.
-        kept = {partition: None for partition in self.in_use.partitions if partition in assigned}
-        self.set_in_use(incarnation, kept)
-        self.step_member(Adopted(incarnation, target))
-        now = self.member.view()
-        if (now.incarnation, now.owned) == (incarnation, target):
-            gained = (
-                partition for partition in assigned if partition not in self.in_use.partitions
-            )
-            self.restoring.update(dict.fromkeys(task_of(partition) for partition in gained))
-            self.set_in_use(incarnation, assigned)
 
     def _write_changelogs(self) -> Script:
         """Write some records to each complete store and its changelog, as the thread's tasks do."""
@@ -325,26 +299,22 @@ class StreamThread(Application):
         ]
         if not tasks:
             return
-        data = tuple(
-            PartitionProduceData(index=task.partition, records=CHANGELOG_BATCH) for task in tasks
+        query = ProduceQuery(
+            {changelog_of(task): CHANGELOG_BATCH for task in tasks}, PRODUCE_TIMEOUT_MS
         )
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=2_000,
-            topic_data=(TopicProduceData(name=COUNTS, partition_data=data),),
-        )
-        answer = yield SendRequest(request, PRODUCE_VERSION)
-        for result in () if answer is None else answer.responses[0].partition_responses:
+        answer = yield sending(query)
+        for partition, result in () if answer is None else query.results(answer).items():
             if result.error_code == Code.NONE:
-                self.instance.state[TaskId(COUNT_SUBTOPOLOGY, result.index)] = (
+                self.instance.state[TaskId(COUNT_SUBTOPOLOGY, partition.partition)] = (
                     result.base_offset + RECORDS_PER_WRITE
                 )
 
     def _read_changelogs(self) -> Script:
         """Read the changelogs of the thread's standby and restoring tasks a little further."""
+        # Once each: a restoring task becomes a standby before the thread has given it up.
         tasks = [
             task
-            for task in (*self.share.standby, *self.restoring)
+            for task in self.restoring | dict.fromkeys(self.share.standby)
             if task.subtopology == COUNT_SUBTOPOLOGY
         ]
         ends = yield from list_offsets(self, [changelog_of(task) for task in tasks], LATEST)
@@ -355,13 +325,55 @@ class StreamThread(Application):
             )
             if self.instance.state[task] == end:
                 self.restoring.pop(task, None)
-        # Stateless tasks have nothing to restore, and a task may have been revoked meanwhile.
-        for task in [
-            task
-            for task in self.restoring
-            if task.subtopology != COUNT_SUBTOPOLOGY or task not in self.active
-        ]:
-            del self.restoring[task]
+
+    # answers to the rule's queries
+
+    def _read_membership(self, _query: ReadMembership) -> Script:
+        return at_once(MembershipSnapshot(self.member.view(), self.now().mono_ms, self.share))
+
+    def _fetch(self, query: FetchRecords) -> Script:
+        """Fetch for the running tasks; Kafka Streams pauses the partitions of restoring ones."""
+        ready = {
+            partition: offset
+            for partition, offset in query.positions.items()
+            if task_of(partition) not in self.restoring
+        }
+        if not ready:
+            return {}
+        return (yield from self.fetch_records(replace(query, positions=ready)))
+
+    def _call_listener(self, query: CallListener) -> Script:
+        # Closing a task takes time, in which the target may change.
+        if query.name == "on_revoked":
+            yield Sleep(self.work_ms(TASK_CLOSE_MS))
+
+    def _run_tasks(self, query: ReportTaskOffsetSums) -> Script:
+        """Run exactly the tasks that the rule reports as running; restore the stores of new ones.
+
+        The member has it with the whole state of the process before its next step.
+        """
+        running = dict.fromkeys(
+            task for task, offset_sum in query.offset_sums.items() if offset_sum == RUNNING
+        )
+        self.restoring = {
+            task: None
+            for task in running
+            if task in self.restoring
+            or (task not in self.active and task.subtopology == COUNT_SUBTOPOLOGY)
+        }
+        self.active, self.active_incarnation = running, query.incarnation
+        self.on_change(self)
+        return at_once(None)
+
+    answers: ClassVar[Mapping[type, Any]] = {
+        **ANSWERS,
+        ReadMembership: _read_membership,
+        FetchRecords: _fetch,
+        CallListener: _call_listener,
+        # The report that follows it names the same tasks.
+        CallTaskListener: lambda _thread, _query: at_once(None),
+        ReportTaskOffsetSums: _run_tasks,
+    }
 
 
 def default_assignor(release: Release) -> str:
