@@ -3,13 +3,13 @@
 See `planted.py`.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from apportion.member.membership import View, assignment
-from apportion.member.queries import AdoptAssignment, ListOffsets
+from apportion.member.queries import AdoptAssignment
 from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
 from apportion.member.records.record_consumer import RecordConsumer
+from apportion.member.records.resets import reset_offsets
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import decode_batch
@@ -34,7 +34,7 @@ def adopt_first(self: RecordConsumer, view: View) -> Rule[None]:
 
 
 def start_by_policy(self: RecordConsumer, added: tuple[TopicIdPartition, ...]) -> Rule[None]:
-    starts = yield from self._reset_offsets(added, "it was assigned")
+    starts = yield from reset_offsets(self.settings.reset, added, "it was assigned")
     self.buffer.positions.update(starts)
     self.changes += 1
 
@@ -64,12 +64,10 @@ def start_one_before(self: RecordConsumer, added: tuple[TopicIdPartition, ...]) 
             self.committed[partition] = self.positions[partition]
 
 
-def start_at_the_end(
-    self: RecordConsumer, partitions: Sequence[TopicIdPartition], why: str
-) -> Rule[dict[TopicIdPartition, int]]:
-    starts: dict[TopicIdPartition, int] = yield ListOffsets(tuple(partitions), LATEST)
-    self.committed |= starts
-    return starts
+def start_at_the_end(self: RecordConsumer, added: tuple[TopicIdPartition, ...]) -> Rule[None]:
+    self.settings = self.settings._replace(reset=LATEST)
+    yield from start_partitions(self, added)
+    self.committed |= {each: self.positions[each] for each in added if each in self.positions}
 
 
 def commit_what_comes_next(self: RecordConsumer) -> dict[TopicIdPartition, int]:
@@ -135,7 +133,7 @@ RECORDS = (
     Planted(
         "start-at-the-end",
         "Nobody has read the partition yet, so nobody misses what is in it.",
-        ((RecordConsumer, "_reset_offsets", start_at_the_end),),
+        ((RecordConsumer, "_start_partitions", start_at_the_end),),
         sizes=READERS,
     ),
     Planted(
