@@ -46,7 +46,7 @@ def test_a_fetch_names_its_topics_both_ways_with_positions_and_limits() -> None:
     )
 
 
-def test_a_fetched_part_has_batches_bounds_and_the_partitions_own_error() -> None:
+def test_parts_come_in_order_with_batches_bounds_and_their_own_errors() -> None:
     query = FetchQuery({P0: FetchPosition(0), P1: FetchPosition(9)}, 0)
     readable = PartitionData(
         partition_index=0,
@@ -58,6 +58,7 @@ def test_a_fetched_part_has_batches_bounds_and_the_partitions_own_error() -> Non
     gone = PartitionData(partition_index=1, error_code=Code.OFFSET_OUT_OF_RANGE)
     for response in responses(gone, readable):
         fetched = query.parse(response)
+        assert list(fetched) == [P1, P0]
         assert fetched[P0] == PartitionFetch((memoryview(RECORDS),), 2, 0, 2, Code.NONE)
         assert fetched[P1].code is Code.OFFSET_OUT_OF_RANGE
         assert fetched[P1].next_offset == 9

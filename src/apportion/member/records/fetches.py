@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from apportion.errors import Code
-from apportion.member.cluster_queries.query import BrokerQuery, by_partition
+from apportion.member.cluster_queries.query import BrokerQuery
 from apportion.member.records.visible import visible
 from apportion.topics import TopicIdPartition, by_topic
 from apportion.wire.messages.fetch import (
@@ -90,19 +90,24 @@ class FetchQuery(BrokerQuery[dict[TopicIdPartition, PartitionFetch]]):
         )
 
     def parse(self, response: FetchResponse) -> dict[TopicIdPartition, PartitionFetch]:
-        """Return each partition's part of the response, as far as the response has them.
+        """Return each partition's part of the response, in the order of the response.
 
         Raises Refused for an error of the whole response. That of a partition is in its part.
         """
         self.refuse_errors([response.error_code])
-        results = {
-            (topic.topic or bytes(topic.topic_id), data.partition_index): data
+        by_key: dict[tuple[str | bytes, int], TopicIdPartition] = {}
+        for partition in self.positions:
+            for topic in (partition.topic, partition.topic_id):
+                by_key[topic, partition.partition] = partition
+        parts = {
+            by_key[topic.topic or bytes(topic.topic_id), data.partition_index]: data
             for topic in response.responses
             for data in topic.partitions
         }
+        # In the order of the response: what came first is delivered first.
         return {
             partition: _partition_fetch(data, self.positions[partition].offset, self.end)
-            for partition, data in by_partition(results, self.positions).items()
+            for partition, data in parts.items()
         }
 
 
