@@ -28,7 +28,7 @@ class Group:
         self._consumers: dict[str, Any] = {}
 
     def consumer(self, name: str) -> Any:
-        view = SimpleNamespace(incarnation=1, error=None)
+        view = SimpleNamespace(incarnation=1, error=None, target=(), owned=())
         return self._consumers.setdefault(
             name,
             SimpleNamespace(
@@ -39,6 +39,7 @@ class Group:
     def uses(self, name: str, *partitions: TopicIdPartition, incarnation: int = 1) -> None:
         consumer = self.consumer(name)
         consumer.in_use = InUse(incarnation, dict.fromkeys(partitions))
+        consumer.view.owned = tuple(each.id_partition for each in partitions)
         self.checker.ownership_changed(consumer)
 
     def delivers(self, name: str, *offsets: int) -> None:
@@ -149,3 +150,15 @@ def test_a_partition_that_was_lost_is_dropped_without_a_commit(group: Group) -> 
 def test_a_process_that_ends_commits_nothing(group: Group) -> None:
     group.delivers("a", 2)
     group.uses("a", incarnation=0)
+
+
+def test_a_partition_that_its_member_has_lost_is_not_delivered(group: Group) -> None:
+    group.consumer("a").view.owned = ()
+    with pytest.raises(LawBroken, match="which it does not own"):
+        group.delivers("a", 2)
+
+
+def test_a_member_that_left_gives_up_partitions_without_a_commit(group: Group) -> None:
+    group.delivers("a", 2)
+    group.consumer("a").view.target = None
+    group.uses("a")
