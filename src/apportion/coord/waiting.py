@@ -35,7 +35,7 @@ class WaitingRequests:
         return self._by_ticket.get(ticket)
 
     def take(self, ticket: Ticket) -> Arrived:
-        """Remove a request, and return it, for whoever carries out its `Reply`.
+        """Remove a request, and return it, for the driver that carries out its `Reply`.
 
         Not earlier: a step that fails before that must find the request here, to fail it.
         """

@@ -2,7 +2,7 @@
 
 A member has one request to its coordinator in flight. Before the first one, and after an error that
 says so, it looks the coordinator up (FindCoordinator). Failed requests are repeated with
-exponential backoff. What a request says, and what a response changes, is the protocol's.
+exponential backoff. The contents of requests, and the effects of responses, are the protocol's.
 """
 
 from apportion.member.backoff import Backoff

@@ -1,9 +1,8 @@
 """Queries that rules ask their membership and the cluster.
 
 Each is a value. A rule (`apportion.rules`) yields one and is sent the answer; the drivers that
-answer are `client.consumer`, `spark.batch_member`, the simulator's actors, and tests. What
-micro-batches need beyond these is in `member.batch.queries`, what single records need in
-`member.records.queries`.
+answer are `client.consumer`, `spark.batch_member`, the simulator's actors, and tests. Further
+queries are in `member.batch.queries` (micro-batches) and `member.records.queries` (single records).
 """
 
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from apportion.topics import TopicIdPartition
 
 @dataclass(frozen=True, slots=True)
 class ReadMembership:
-    """Read the member's present state. Answer: MembershipSnapshot; never fails."""
+    """Read the member's present state. Answer: MembershipSnapshot, without waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,9 @@ class FetchCommitted:
 class CommitOffsets:
     """Commit offsets to the group.
 
-    incarnation: of the member that commits; 0 to commit without a member id. timeout_ms: None for
-    the driver's own. Answer: None, once they are stored.
+    incarnation: of the member that commits; 0 to commit without a member id. Only the batch rule
+    uses that and `metadata`. timeout_ms: None for the driver's own. Answer: None, once they are
+    stored.
     """
 
     offsets: Mapping[TopicIdPartition, int]
