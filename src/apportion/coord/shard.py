@@ -149,7 +149,7 @@ class Shard:
     """The coordinator of the groups of one partition of `__consumer_offsets`.
 
     First `replay` every stored record, then call `loaded`. Until then requests are refused with
-    COORDINATOR_LOAD_IN_PROGRESS. waiting: the driver that carries out a `Reply` takes its request out.
+    COORDINATOR_LOAD_IN_PROGRESS. waiting: a driver takes a request out when it sends the reply.
     """
 
     __slots__ = ("_deadlines", "_is_loaded", "ledger", "settings", "topics", "waiting")
