@@ -51,8 +51,8 @@ long: $(READY) ## searches that take hours, from a fresh seed; says how to repea
 bench: $(READY) ## measure, print a table, write bench-out/results.json (ARGS="--only heartbeat")
 	@$(JAVA) $(PY) bench/run.py $(ARGS)
 
-mutants: $(READY) ## small bugs put into coord/ and member/: do the tests and the simulator see them? (ARGS="--sample 20")
-	@$(PY) tools/mutants.py $(ARGS)
+mutants: $(READY) ## small bugs put into coord/, member/, client/ and spark/: do the tests and the simulator see them? (ARGS="--sample 20")
+	@$(JAVA) $(PY) tools/mutants.py $(ARGS)
 
 sim: $(READY) ## search the seeds that catch each planted bug, keep them in tests/sim/found.txt (ARGS="--only NAME")
 	@$(PY) tools/hunt.py $(ARGS)

@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.bench_server import ServerProcess, running_server
+from bench.bench_server import ServerProcess, find_coordinator, running_server
 
 from apportion.wire.frames import FrameSplitter
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -145,6 +145,7 @@ def processor_seconds(broker: ServerProcess) -> tuple[float, float]:
     The first one includes the JoinGroup requests without a member id.
     """
     members = [Member(broker.port) for _ in range(MEMBERS)]
+    find_coordinator(members[0].peer)
     before = broker.cpu_seconds()
     for member in members:
         member.join()

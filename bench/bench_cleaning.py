@@ -68,7 +68,7 @@ def _write_log(disk: RealDisk) -> Log:
         batch = encode_batch(batch_records, base_offset=log.next_offset, timestamp_ms=first)
         log.append(batch, last_offset=log.next_offset + PARTITIONS - 1, max_timestamp_ms=first)
     for _ in range(2):  # the second one seals the closed segments
-        disk.sync(log.unsynced_paths())
+        disk.sync(log.take_unsynced_paths())
     return log
 
 
@@ -95,4 +95,4 @@ def _clean(disk: RealDisk, log: Log) -> list[float]:
         if pause is None:
             return steps
         if pause is CleanerPause.FLUSH:
-            disk.sync(log.unsynced_paths())
+            disk.sync(log.take_unsynced_paths())

@@ -24,6 +24,7 @@ from apportion.wire.frames import FrameSplitter
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.table import decode_response, encode_request
 
 MEMBERS_A_GROUP = 20
@@ -100,6 +101,12 @@ def call(peer: socket.socket, request: Any, version: int) -> Any:
     return decode_response(type(request), version, received[0])[1]
 
 
+def find_coordinator(peer: socket.socket) -> None:
+    """Look for the coordinator of the groups, as every client does before it joins."""
+    found = call(peer, FindCoordinatorRequest(key_type=0, coordinator_keys=("bench",)), 6)
+    assert found.coordinators[0].error_code == 0, found
+
+
 def join_group(peer: socket.socket, group: str, member: str) -> int:
     """Let the member join its group; return its epoch."""
     heartbeat = ConsumerGroupHeartbeatRequest(
@@ -117,6 +124,7 @@ def join_group(peer: socket.socket, group: str, member: str) -> int:
 
 def join_and_reconcile(peers: list[socket.socket]) -> list[bytes]:
     """Let all members join and reconcile; return the frame of each one's steady heartbeat."""
+    find_coordinator(peers[0])
     names = [(f"group-{n // MEMBERS_A_GROUP}", f"member-{n}") for n in range(len(peers))]
     epochs = [join_group(peer, *name) for peer, name in zip(peers, names, strict=True)]
     owned: list[Any] = [()] * len(peers)

@@ -47,7 +47,7 @@ def _append(disk: RealDisk) -> tuple[float, float]:
             offset = log.next_offset
             set_base_offset(batch, offset, 0)
             log.append(batch, last_offset=offset, max_timestamp_ms=1)
-        disk.sync(log.unsynced_paths())
+        disk.sync(log.take_unsynced_paths())
         times.append(perf_counter() - start)
     disk.close()
     return ROUNDS * GROUP / sum(times), median(times) * 1000

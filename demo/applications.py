@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from apportion.testing import host
+from demo import host
 
 ROOT = Path(__file__).resolve().parent.parent
 

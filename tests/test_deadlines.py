@@ -50,9 +50,13 @@ def test_deadlines_are_a_dict_in_the_order_of_time_and_key(
                 del plain[each]
         assert deadlines.next_at() == min(plain.values(), default=None)
         assert len(deadlines) == len(plain)
-        assert all(
-            deadlines.at_or_none(each) == plain[each] and each in deadlines for each in plain
-        )
+        assert all(each in deadlines for each in plain)
+    for at_ms in sorted({*plain.values()}):
+        due = due_in(plain, at_ms)
+        assert list(deadlines.take_due(at_ms)) == due
+        for each in due:
+            del plain[each]
+    assert not len(deadlines)
 
 
 def test_a_thousand_times_armed_is_one_deadline() -> None:

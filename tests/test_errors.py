@@ -3,7 +3,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from apportion.errors import Code, Refused
+from apportion.errors import Code, Refused, raised_at
 
 
 def test_codes_names_and_retriability_are_the_oracles() -> None:
@@ -37,3 +37,17 @@ def test_a_refusal_says_its_code_and_why() -> None:
         == "INVALID_REQUEST: MemberId is empty."
     )
     assert Refused(Code.NON_EMPTY_GROUP).why == Code.NON_EMPTY_GROUP.sentence
+
+
+def test_an_error_is_located_where_it_was_raised_and_not_where_it_passed() -> None:
+    def fail() -> None:
+        raise ValueError("here")
+
+    with pytest.raises(ValueError, match="here") as raised:
+        fail()
+    line = fail.__code__.co_firstlineno + 1
+    assert raised_at(raised.value) == f"test_errors.py:{line}"
+
+
+def test_an_error_that_was_never_raised_has_no_line() -> None:
+    assert raised_at(ValueError("nowhere")) == "?"

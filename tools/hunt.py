@@ -2,7 +2,7 @@
 
 The seeds are written into tests/sim/found.txt and docs/guards.md.
 
-At most 2,000 seeds are played for each bug, in two processes, in simulations of the protocol that
+At most 5,000 seeds are played for each bug, in two processes, in simulations of the protocol that
 the bug concerns. The result is the lowest seed that breaks a law with the bug and none without it.
 `make test` replays these seeds, with the bug and without.
 """
@@ -33,7 +33,7 @@ FOUND = ROOT / "tests" / "sim" / "found.txt"
 PAGE = ROOT / "docs" / "guards.md"
 # a bug, its guard, what happens, the seed
 ROW = re.compile(r"^(\| `([\w-]+)` \|[^|\n]*\|[^|\n]*\|)[^|\n]*\|$", re.MULTILINE)
-SEEDS, JOBS = 2_000, 2
+SEEDS, JOBS = 5_000, 2
 
 
 class Found(NamedTuple):

@@ -1,9 +1,9 @@
-"""The mutants: every change of code that cosmic-ray can make in `coord/` and `member/`.
+"""The mutants: every change of code that cosmic-ray can make in the packages of ROOMS.
 
 Left out are changes of annotations, docstrings, type aliases, protocols and imports of the future,
-those that Python does not compile, and those that compile to the same code. The sample is drawn so
-that it hardly moves when a file is edited: each mutant has a random rank of its own, from the seed
-and its name, and the lowest ranks are taken.
+those that Python does not compile, those that compile to the same code, and `is` for `==`. The
+sample is drawn so that it hardly moves when a file is edited: each mutant has a random rank of its
+own, from the seed and its name, and the lowest ranks are taken.
 """
 
 import ast
@@ -21,11 +21,21 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.provider import OperatorProvider
 
-ROOMS = ("coord", "member")
+ROOMS = ("client", "coord", "member", "spark")
 PROVIDER = OperatorProvider()
-OPERATORS = {name: PROVIDER[name] for name in PROVIDER if not PROVIDER[name].arguments()}
-"""cosmic-ray's operators by name, but for those that replace variables by numbers of their own
-drawing.
+SAME_IN_CPYTHON = {
+    f"ReplaceComparisonOperator_{swap}" for swap in ("Eq_Is", "Is_Eq", "NotEq_IsNot", "IsNot_NotEq")
+}
+"""`is` for `==` and back. CPython keeps each small number, each character and each state once, so
+no test can tell most of these mutants from the original; the few others are given up with them.
+"""
+OPERATORS = {
+    name: PROVIDER[name]
+    for name in PROVIDER
+    if not PROVIDER[name].arguments() and name not in SAME_IN_CPYTHON
+}
+"""cosmic-ray's operators by name, but for those above, and for those that replace variables by
+numbers of their own drawing.
 """
 
 KINDS = {
@@ -99,6 +109,11 @@ class Mutant:
         return "\n".join(signed)
 
     @property
+    def room(self) -> str:
+        """The package that the module belongs to."""
+        return self.file.split("/")[0]
+
+    @property
     def module(self) -> str:
         """The module's dotted name."""
         return "apportion." + self.file.removesuffix(".py").removesuffix("/__init__").replace(
@@ -110,12 +125,16 @@ def points(package: Path) -> list[Point]:
     """Every place where an operator can change a module of ROOMS, in order."""
     found = []
     for file in sorted(file for room in ROOMS for file in (package / room).rglob("*.py")):
-        nodes = list(ast_nodes(get_ast(file.read_text())))
+        text = file.read_text()
+        nodes, lines = list(ast_nodes(get_ast(text))), text.splitlines()
         for name, operator in OPERATORS.items():
             places = [place for node in nodes for place in operator().mutation_positions(node)]
             relative = file.relative_to(package).as_posix()
             found += [
-                Point(relative, name, number, start[0]) for number, (start, _) in enumerate(places)
+                Point(relative, name, number, line)
+                for number, ((line, column), _) in enumerate(places)
+                # The `*` between parameters is no operator.
+                if not lines[line - 1].startswith("*,", column)
             ]
     return sorted(found)
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,17 +14,31 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tools.mutation import Mutant
+from tools.mutation import ROOMS, Mutant
 
-TESTS = ("coord", "member", "node")
-"""The packages of tests that concern the mutants."""
+SESSIONS = ("test_log_lines.py", "test_one_sink.py", "test_query.py", "test_seeds.py")
+"""Tests that start Spark, which alone takes longer than most trials."""
 
-LEFT_OUT = ("test_guards.py",)
-"""Tests of the tests: slow, and they say nothing of a mutant that the others do not."""
+LEFT_OUT = (
+    # of the tests themselves
+    "test_guards.py",
+    # of whole applications and pages
+    "test_cluster.py",
+    "test_examples.py",
+    "test_outage.py",
+    "test_readme.py",
+    "test_rehearsals.py",
+    "test_takeover.py",
+    "test_tutorial.py",
+)
+"""Tests that take minutes, and say little of a mutant that the others do not."""
+
+HANGS_S = 120
+"""How long one test may take, in seconds of any clock: the longest sound one needs a quarter."""
 
 TIME_LIMIT = -signal.SIGPROF
-"""The exit code of a trial that used up its processor time. Only that is limited: on a busy machine
-a sound trial may take long.
+"""The exit code of a trial that used up its processor time. The trial as a whole has no other
+limit: on a busy machine a sound one may take long.
 """
 
 FOREIGN = 70
@@ -32,7 +47,8 @@ FOREIGN = 70
 CHECKED = """
 import contextlib, resource, signal, sys
 with contextlib.suppress(ValueError, OSError):
-    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    # of what can be written; a JVM reserves addresses for much more
+    resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
 module, path, limit_s = *sys.argv[1:3], float(sys.argv[3])
 signal.setitimer(signal.ITIMER_PROF, limit_s)
 def is_foreign():
@@ -40,9 +56,10 @@ def is_foreign():
 """
 
 TEST = """
-import pytest
+import os, pytest
 code = pytest.main(sys.argv[4:])
-sys.exit(70 if is_foreign() else code)
+print(end="", flush=True)
+os._exit(70 if is_foreign() else code)  # a mutant's threads may never end
 """
 
 SIMULATE = """
@@ -92,12 +109,13 @@ class Tree:
     """
 
     def __init__(self, root: Path, directory: Path) -> None:
-        directory.mkdir(parents=True)
+        (directory / "tmp").mkdir(parents=True)
         self.directory = directory = directory.resolve()
         leave = shutil.ignore_patterns("__pycache__", ".hypothesis", "target", "node_modules")
         shutil.copytree(root / "src" / "apportion", directory / "src" / "apportion", ignore=leave)
-        # whole: some tests hold the pages, and other tests, to what they promise
-        for name in ("tests", "docs"):
+        # whole: some tests hold the pages, and other tests, to what they promise; those of Spark
+        # kill hosts as the demonstration does
+        for name in ("tests", "docs", "demo"):
             shutil.copytree(root / name, directory / name, ignore=leave)
         shutil.copy(root / "pyproject.toml", directory)
         compile_all = [
@@ -122,29 +140,12 @@ class Tree:
         finally:
             file.write_text(before)
 
-    def tests(self, mutant: Mutant | None, limit_s: float) -> Finding:
+    def tests(self, mutant: Mutant | None, limit_s: float, suspect: str = "") -> Finding:
         """Run the unit tests, and return whether one fails, and which.
 
-        The tests of the mutant's own package run first, scripts before the others, properties last.
-
-        limit_s: of processor time.
+        limit_s: of processor time, of each of the parts that `parts` gives. suspect: a test that is
+        run before all others if it still exists.
         """
-        own = mutant.file.split("/")[0] if mutant else ""
-        rooms = [self.directory / "tests" / name for name in TESTS]
-        files = [
-            file.relative_to(self.directory)
-            for room in rooms
-            for file in room.glob("test_*.py")
-            if file.name not in LEFT_OUT
-        ]
-        files.sort(
-            key=lambda file: (
-                file.parent.name != own,
-                "script" not in file.name,
-                "law" in file.name,
-                file,
-            )
-        )
         options = [
             "-x",
             "-q",
@@ -152,10 +153,59 @@ class Tree:
             "-rfE",
             "-p",
             "no:cacheprovider",
+            f"--timeout={HANGS_S}",
+            "--hypothesis-profile=quick",
             "-W",
             "ignore::SyntaxWarning",
         ]
-        return self._found(mutant, TEST, [*options, *map(str, files)], limit_s, _failed_test)
+        seconds = 0.0
+        suspected = self._function_or_none(suspect)
+        for files in [*([[suspected]] if suspected else []), *self.parts(mutant)]:
+            found = self._found(mutant, TEST, [*options, *files], limit_s, _failed_test)
+            seconds += found["seconds"]
+            # A suspect that pytest does not find, or that fails for another reason, proves nothing.
+            is_trusted = files != [suspected] or found.get("what", "").split("[")[0] == suspected
+            if found["killed"] and is_trusted:
+                break
+        return found | {"seconds": round(seconds, 1)}
+
+    def _function_or_none(self, test: str) -> str | None:
+        """Return pytest's name of a test without its parameters; None if there is no such test."""
+        file, _, function = test.split("[")[0].partition("::")
+        path = self.directory / file
+        is_there = function and path.is_file() and f"def {function}(" in path.read_text()
+        return f"{file}::{function}" if is_there else None
+
+    def parts(self, mutant: Mutant | None) -> list[list[str]]:
+        """Return the tests of the mutant's package (for None: of all), in parts to be run in turn.
+
+        Files that name the mutant's module are first, then the others. What starts Spark is run
+        only where it names the module. In a part, scripts are first, properties last.
+        """
+        rooms = (mutant.room,) if mutant else ROOMS
+        files = sorted(
+            (
+                file
+                for room in rooms
+                for file in (self.directory / "tests" / room).glob("test_*.py")
+                if file.name not in LEFT_OUT
+            ),
+            key=lambda file: ("script" not in file.name, "law" in file.name, file),
+        )
+        if mutant is None:
+            parts = [[file for file in files if file.parent.name == room] for room in rooms]
+        else:
+            names = _names(mutant.module)
+            related = [file for file in files if names.search(file.read_text())]
+            others = [file for file in files if file not in related and file.name not in SESSIONS]
+            parts = [
+                [file for file in related if file.name not in SESSIONS],
+                [file for file in related if file.name in SESSIONS],
+                others,
+            ]
+        return [
+            [file.relative_to(self.directory).as_posix() for file in part] for part in parts if part
+        ]
 
     def seeds(
         self, mutant: Mutant | None, count: int, left_out: list[int], seed_limit_s: int
@@ -184,6 +234,7 @@ class Tree:
         ]
         environment = os.environ | {
             "PYTHONPATH": str(self.directory / "src"),
+            "TMPDIR": str(self.directory / "tmp"),  # queries of a user find one another there
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONHASHSEED": "0",
             "CI": "true",  # Hypothesis: the same examples each time, no deadlines, nothing kept
@@ -198,6 +249,13 @@ class Tree:
             )
         finding = {"killed": done.returncode != 0, "seconds": round(time.monotonic() - started, 1)}
         return finding | (read(done) if finding["killed"] else {})
+
+
+def _names(module: str) -> re.Pattern[str]:
+    """Return the pattern of a test that names this module: by its path, or by an import of it."""
+    package, _, name = module.rpartition(".")
+    package, whole = re.escape(package), re.escape(module)
+    return re.compile(rf"{whole}\b|from {package} import [^\n]*\b{name}\b")
 
 
 def _failed_test(done: subprocess.CompletedProcess[str]) -> Finding:

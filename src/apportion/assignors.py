@@ -5,6 +5,7 @@ names or objects.
 """
 
 from apportion.member.assignors.builtin import CooperativeSticky, Range, RoundRobin, Sticky
+from apportion.member.assignors.checks import Overlap, validate_subscription
 from apportion.member.assignors.interface import (
     Assignor,
     FollowUp,
@@ -23,6 +24,7 @@ __all__ = [
     "FollowUp",
     "Given",
     "MemberFailure",
+    "Overlap",
     "Range",
     "Rebalance",
     "RoundRobin",
@@ -31,4 +33,5 @@ __all__ = [
     "TopicParts",
     "TopicShape",
     "by_topic",
+    "validate_subscription",
 ]

@@ -46,10 +46,6 @@ class Deadlines:
         """Remove the deadline of `key`, if there is one."""
         self._at.pop(key, None)
 
-    def at_or_none(self, key: Key) -> int | None:
-        """Return the deadline of `key`; None if it is not armed."""
-        return self._at.get(key)
-
     def next_at(self) -> int | None:
         """Return the earliest deadline; None if there is none."""
         self._drop_stale()

@@ -62,7 +62,7 @@ class Code(IntEnum):
     NETWORK_EXCEPTION = 13, "The connection broke before the answer came.", RETRIABLE
     COORDINATOR_LOAD_IN_PROGRESS = 14, "The coordinator is still reading its log.", RETRIABLE
     COORDINATOR_NOT_AVAILABLE = 15, "No coordinator can be reached for this group now.", RETRIABLE
-    NOT_COORDINATOR = 16, "Another broker coordinates this group.", RETRIABLE
+    NOT_COORDINATOR = 16, "This broker does not coordinate the group now.", RETRIABLE
     INVALID_TOPIC_EXCEPTION = 17, "That is no valid topic for this operation."
     RECORD_LIST_TOO_LARGE = 18, "The batch exceeds the segment size of the log."
     NOT_ENOUGH_REPLICAS = 19, "Too few replicas are in sync to accept the write.", RETRIABLE

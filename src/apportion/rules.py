@@ -17,6 +17,15 @@ Rule = Generator[Any, Any, T]
 """A generator that yields queries, is sent their answers, and returns a T."""
 
 
+class RuleQuery:
+    """A query that a rule asks its driver; `Note`, a log line, is the only other value it yields.
+
+    Each names its answer in its docstring.
+    """
+
+    __slots__ = ()
+
+
 class RunningRule(Generic[T]):
     """A rule that is paused at a query, for drivers that have the answer only later.
 

@@ -103,17 +103,15 @@ def numbers_by_topic(partitions: Iterable[tuple[K, int]]) -> dict[K, tuple[int, 
 class Topics:
     """An immutable snapshot of topics, looked up by name or by id.
 
-    Snapshots are equal if they hold the same topics; `version` grows by one with every change and
-    has no other meaning.
+    Snapshots are equal if they hold the same topics.
     """
 
-    __slots__ = ("_by_id", "_by_name", "version")
+    __slots__ = ("_by_id", "_by_name")
 
-    def __init__(self, topics: Iterable[Topic] = (), version: int = 0) -> None:
+    def __init__(self, topics: Iterable[Topic] = ()) -> None:
         ordered = sorted(topics)
         self._by_name = {topic.name: topic for topic in ordered}
         self._by_id = {topic.id: topic for topic in ordered}
-        self.version = version
 
     def __iter__(self) -> Iterator[Topic]:
         """Iterate over the topics in order of name."""
@@ -135,11 +133,18 @@ class Topics:
         """Return the topic with that id; None if there is none, as after its deletion."""
         return self._by_id.get(topic_id)
 
+    def partition(self, name: str, number: int) -> TopicIdPartition | None:
+        """Return a partition with its topic's id; None if the snapshot does not have it."""
+        topic = self.named(name)
+        if topic is None or not 0 <= number < topic.partitions:
+            return None
+        return TopicIdPartition(name, topic.id, number)
+
     def adding(self, topic: Topic) -> "Topics":
         """Return a snapshot in which `topic` replaces any topic of its name."""
         kept = (other for other in self if other.name != topic.name)
-        return Topics([*kept, topic], self.version + 1)
+        return Topics([*kept, topic])
 
     def without(self, name: str) -> "Topics":
         """Return a snapshot without the topic of that name."""
-        return Topics((other for other in self if other.name != name), self.version + 1)
+        return Topics(other for other in self if other.name != name)

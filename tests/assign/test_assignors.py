@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.assign.assignors import ASSIGNORS, Subscriptions
+from apportion.assign.assignors import ASSIGNORS
 from apportion.assign.heterogeneous import uniform_heterogeneous
 from apportion.assign.range import range_assignment
+from apportion.assign.subscriptions import Subscriptions
 from apportion.assign.uniform import uniform_homogeneous
 
 

@@ -12,7 +12,7 @@ from apportion.client.cluster import Cluster
 from apportion.errors import Code
 from apportion.member.batch.sinks import metadata_of
 from apportion.server.embedded import EmbeddedBroker
-from apportion.topics import TopicIdPartition
+from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
@@ -34,6 +34,7 @@ from apportion.wire.records.consumer_protocol import (
 )
 from apportion.wire.records.consumer_serde import encode
 from tests.cli.loading_broker import LoadingBroker
+from tests.client import changes
 
 
 def join(cluster: Cluster, group_id: str, member_id: str) -> None:
@@ -56,13 +57,11 @@ def bootstrap() -> Iterator[str]:
     """
     with EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap, client_id="reader")
-        topic = cluster.create_topic("t", 1)
-        partition = TopicIdPartition("t", topic.id, 0)
-        cluster.produce(
-            partition, encode_batch([(None, b"a", ()), (None, b"b", ())], timestamp_ms=1)
-        )
-        cluster.commit("h", {partition: 2})
-        cluster.commit("g", {partition: 1})
+        (partition,) = partitions_of(cluster.create_topic("t", 1))
+        records = [(None, b"a", ()), (None, b"b", ())]
+        cluster.produce(partition, encode_batch(records, timestamp_ms=1))
+        changes.commit(cluster, "h", {partition: 2})
+        changes.commit(cluster, "g", {partition: 1})
         join(cluster, "g", "member-1")
         cluster.close()
         yield broker.bootstrap
@@ -168,9 +167,10 @@ def test_a_group_of_offsets_alone_is_described_too(bootstrap: str) -> None:
 
 def test_the_sink_to_which_a_group_belongs_is_shown(bootstrap: str) -> None:
     cluster: Any = Cluster(bootstrap)
-    partition = TopicIdPartition("t", cluster.topics(["t"]).named("t").id, 0)
+    (partition,) = partitions_of(cluster.topics(["t"]).named("t"))
+    claim = metadata_of(("/lake/b", "/lake/a"))
     try:
-        cluster.commit("of-a-sink", {partition: 1}, metadata=metadata_of(("/lake/b", "/lake/a")))
+        changes.commit(cluster, "of-a-sink", {partition: 1}, metadata=claim)
         result = CliRunner().invoke(
             app, ["groups", "describe", "of-a-sink", "--json", "--bootstrap", bootstrap]
         )

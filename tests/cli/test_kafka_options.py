@@ -9,6 +9,7 @@ from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import partitions_of
+from tests.client import changes
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def bootstrap() -> Iterator[str]:
         cluster = Cluster(broker.bootstrap)
         partition = partitions_of(cluster.create_topic("t", 1))[0]
         for group in ("etl", "other"):
-            cluster.commit(group, {partition: 0})
+            changes.commit(cluster, group, {partition: 0})
         cluster.close()
         yield broker.bootstrap
 

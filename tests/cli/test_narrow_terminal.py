@@ -14,6 +14,7 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from tests.cli.terminal import on_terminal
+from tests.client import changes
 
 WORKERS = [f"analytics-nightly-worker-eu-west-1-{number}-0f61d9a2" for number in range(3)]
 
@@ -77,7 +78,7 @@ def test_a_member_without_partitions_and_a_group_without_members_are_told_in_wor
 ) -> None:
     cluster: Any = Cluster(bootstrap)
     partition = partitions_of(cluster.topics(["analytics-events"]).named("analytics-events"))[0]
-    cluster.commit("offsets-alone", {partition: 0})
+    changes.commit(cluster, "offsets-alone", {partition: 0})
     cluster.call(
         ConsumerGroupHeartbeatRequest(
             group_id="waits",

@@ -18,6 +18,7 @@ from apportion.wire.records.consumer_protocol import (
 )
 from apportion.wire.records.consumer_serde import encode
 from tests.cli.streams_groups import as_json, asked, assignment, group, subscription
+from tests.client import changes
 
 OLD, NEW = bytes(15) + b"\1", bytes(15) + b"\2"
 OLD_NAME, NEW_NAME = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
@@ -45,7 +46,7 @@ def upgrading() -> list[tuple[str, bytes, bytes]]:
 def test_processes_are_shown_with_versions_tasks_lag_and_upgrade_blockers(
     broker: SimpleNamespace,
 ) -> None:
-    broker.clusters["one"].commit("up", {broker.partitions[0]: 1, broker.partitions[1]: 2})
+    changes.commit(broker.clusters["one"], "up", {broker.partitions[0]: 1, broker.partitions[1]: 2})
     with group(broker, "up", upgrading()):
         code, lines = asked(broker, "up")
     advice = (
@@ -82,7 +83,7 @@ def test_processes_are_shown_with_versions_tasks_lag_and_upgrade_blockers(
 
 
 def test_json_holds_the_same_under_keys_that_stay(broker: SimpleNamespace) -> None:
-    broker.clusters["one"].commit("same", {broker.partitions[0]: 1})
+    changes.commit(broker.clusters["one"], "same", {broker.partitions[0]: 1})
     with group(broker, "same", upgrading()) as ids:
         report = as_json(broker, "same")
     advice = report["metadata"].pop("advice")
@@ -131,7 +132,7 @@ def test_json_holds_the_same_under_keys_that_stay(broker: SimpleNamespace) -> No
 
 
 def test_json_has_a_process_with_its_tasks_and_what_it_had_of_them(broker: SimpleNamespace) -> None:
-    broker.clusters["one"].commit("tasks", {broker.partitions[0]: 1})
+    changes.commit(broker.clusters["one"], "tasks", {broker.partitions[0]: 1})
     with group(broker, "tasks", upgrading()):
         old, new = as_json(broker, "tasks")["processes"]
     del old["consumers"], new["consumers"]
@@ -283,7 +284,7 @@ def test_a_topic_that_is_gone_leaves_the_lag_unknown(broker: SimpleNamespace) ->
 
 
 def test_lag_is_unknown_where_tasks_are(broker: SimpleNamespace) -> None:
-    broker.clusters["one"].commit("waiting", {broker.partitions[0]: 1})
+    changes.commit(broker.clusters["one"], "waiting", {broker.partitions[0]: 1})
     assert as_json(broker, "waiting")["lag"] is None
     with group(
         broker,

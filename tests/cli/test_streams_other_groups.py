@@ -12,6 +12,7 @@ from apportion.errors import Code
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tests.cli.streams_groups import as_json, ask_to_join, asked, assignment, group, subscription
+from tests.client import changes
 
 
 def test_a_group_that_rebalances_is_shown_by_name(broker: SimpleNamespace) -> None:
@@ -43,7 +44,7 @@ def test_a_group_that_rebalances_is_shown_by_name(broker: SimpleNamespace) -> No
 
 
 def test_a_group_without_members_is_empty(broker: SimpleNamespace) -> None:
-    broker.clusters["one"].commit("empty", {broker.partitions[0]: 1})
+    changes.commit(broker.clusters["one"], "empty", {broker.partitions[0]: 1})
     assert asked(broker, "empty") == (
         0,
         [

@@ -19,12 +19,13 @@ from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import Range
 from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.strategy import strategy
-from apportion.member.cluster_queries.offsets import Membership
+from apportion.member.cluster_queries.offsets import Membership, OffsetCommitQuery
 from apportion.member.membership import MembershipState
 from apportion.topics import IdPartition, Topic, partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupResponse
+from tests.client import changes
 
 PATIENT_S = 60
 QUICK = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 200, "metadata_interval_ms": 300}
@@ -224,11 +225,10 @@ def test_an_old_generation_can_commit_nothing(
     settle([first, second], 2, 2)
     partition = partitions_of(topic)[0]
     with pytest.raises(Refused) as refusal:
-        cluster.commit(
-            group, {partition: 1}, Membership(old.member_id, old.epoch), timeout_ms=2_000
-        )
+        membership = Membership(old.member_id, old.epoch)
+        cluster.ask_coordinator(OffsetCommitQuery(group, {partition: 1}, membership))
     assert refusal.value.code is Code.ILLEGAL_GENERATION
-    first.commit({partition: 2})
+    changes.commit_as(first, {partition: 2})
     assert cluster.committed(group, [partition]) == {partition: 2}
 
 
@@ -240,38 +240,11 @@ def test_a_commit_in_the_middle_of_a_rebalance_is_stored_when_that_is_over(
     partition, crowd = partitions_of(topic)[0], [first]
     for number in range(3):
         crowd.append(members("cooperative-sticky"))
-        first.commit({partition: number})
+        changes.commit_as(first, {partition: number})
         follow(*crowd)
-        first.commit({partition: number + 10})
+        changes.commit_as(first, {partition: number + 10})
     settle(crowd, 1, 1, 1, 1)
-    assert first.committed([partition]) == {partition: 12}
-
-
-def test_a_static_leader_that_restarts_disturbs_nobody_and_assigns_nothing(
-    members: Callable[..., Any], cluster: Cluster, topic: Topic
-) -> None:
-    leader = members("cooperative-sticky", instance_id="leader")
-    settle([leader], 4)
-    other = members("cooperative-sticky", instance_id="other")
-    mine, others = settle([leader, other], 2, 2)
-    before, happened = other.status(), other.history()
-    assert leader.leave()
-    again = members("cooperative-sticky", instance_id="leader")
-    assert settle([again, other], 2, 2) == [mine, others]
-    assert (again.status().epoch, other.history()) == (before.epoch, happened)
-    joined = again.cluster.joins()[0]
-    assert (joined.skip_assignment, joined.leader == joined.member_id) == (True, True)
-    cluster.grow_topic(topic.name, 6)  # the leader that is back watches
-    settle([again, other], 3, 3)
-
-
-def test_a_static_member_that_is_replaced_is_fenced(members: Callable[..., Any]) -> None:
-    first = members("range", instance_id="me")
-    settle([first], 4)
-    second = members("range", instance_id="me")
-    settle([second], 4)
-    view = first.wait(lambda view: view.state is MembershipState.FATAL, 30_000)
-    assert (view.owned, view.error.code.name) == ((), "FENCED_INSTANCE_ID")
+    assert changes.committed_as(first, [partition]) == {partition: 12}
 
 
 def test_a_member_that_says_goodbye_while_its_join_is_parked_is_gone_at_once(
@@ -369,18 +342,18 @@ def test_a_group_changes_from_classic_to_kip_848_and_back_with_members_of_both_k
     settle([old], 4)
     new = members()
     settle([old, new], 2, 2)
-    partition = new.resolve_names(new.status().owned)[0]
-    new.commit({partition: 7})
+    partition = new.cluster.resolve_names(new.status().owned)[0]
+    changes.commit_as(new, {partition: 7})
     assert old.leave()
     settle([new], 4)
     back = members("cooperative-sticky")
     settle([new, back], 2, 2)
-    mine = back.resolve_names(back.status().owned)[0]
-    back.commit({mine: 9})
+    mine = back.cluster.resolve_names(back.status().owned)[0]
+    changes.commit_as(back, {mine: 9})
     assert new.leave()
     settle([back], 4)
     assert (
-        back.committed([partition, mine]) == {partition: 7, mine: 9}
+        changes.committed_as(back, [partition, mine]) == {partition: 7, mine: 9}
         if partition != mine
         else {partition: 9}
     )

@@ -16,6 +16,7 @@ from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
 from apportion.errors import Code, Refused
 from apportion.topics import Topic, TopicPartition, partitions_of
+from tests.client import changes
 from tests.client.scenarios import fill
 
 if TYPE_CHECKING:
@@ -213,3 +214,63 @@ def test_offsets_can_be_committed_and_asked_for_by_name(
             TopicPartition(topic.name, 1): 41,
             TopicPartition(topic.name, 2): None,
         }
+
+
+def test_an_offset_of_a_partition_that_does_not_exist_is_refused_at_once(
+    bootstrap: str, options: dict[str, Any], topic: Topic, group: str
+) -> None:
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
+        while not consumer.assignment:
+            consumer.poll(100)
+        with pytest.raises(Refused) as refusal:
+            consumer.commit({TopicPartition(topic.name, 0): 1, TopicPartition(topic.name, 4): 1})
+        assert str(refusal.value) == (
+            f"UNKNOWN_TOPIC_OR_PARTITION: topic {topic.name!r} has no partition 4"
+        )
+        assert consumer.committed([TopicPartition(topic.name, 0)]) == {
+            TopicPartition(topic.name, 0): None
+        }
+
+
+def test_on_revoked_can_commit_and_read_positions_while_the_consumer_closes(
+    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+) -> None:
+    fill(cluster, topic, each=1)
+    positions = {}
+
+    def keep(partitions: tuple[TopicPartition, ...]) -> None:
+        positions.update({each: consumer.position(each) for each in partitions})
+        consumer.commit()
+
+    with apportion.Consumer(
+        bootstrap,
+        group,
+        topics=[topic.name],
+        auto_offset_reset="earliest",
+        on_revoked=keep,
+        **options,
+    ) as consumer:
+        seen = 0
+        while seen < 4:
+            seen += len(consumer.poll(5_000))
+    assert positions == {TopicPartition(topic.name, number): 1 for number in range(4)}
+    assert cluster.committed(group, partitions_of(topic)) == dict.fromkeys(partitions_of(topic), 1)
+
+
+def test_offsets_of_a_topic_that_was_created_again_go_to_the_new_one(
+    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+) -> None:
+    other = TopicPartition(f"{topic.name}-other", 0)
+    with apportion.Consumer(bootstrap, group, topics=[topic.name], **options) as consumer:
+        while not consumer.assignment:
+            consumer.poll(100)
+        cluster.create_topic(other.topic, 1)
+        assert consumer.committed([other]) == {other: None}
+        changes.delete_topic(cluster, other.topic)
+        cluster.create_topic(other.topic, 1)
+        consumer.poll(0)
+        assert consumer.committed([other]) == {other: None}
+        changes.delete_topic(cluster, other.topic)
+        cluster.create_topic(other.topic, 1)
+        consumer.commit({other: 41})
+        assert consumer.committed([other]) == {other: 41}

@@ -23,6 +23,7 @@ from apportion.member.membership import MembershipState, View
 from apportion.topics import Topic, partitions_of
 from apportion.wire.batch import decode_batch, encode_batch
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
+from tests.client import changes
 
 PATIENT_MS = 60_000
 numbers = count()
@@ -159,7 +160,7 @@ def test_a_member_joins_and_owns_everything_only_after_it_adopted(
     session = sessions()
     view = session.wait(lambda view: bool(view.target), PATIENT_MS)
     assert (view.state, view.owned, view.incarnation) == (MembershipState.RECONCILING, (), 1)
-    assert session.resolve_names(view.target) == partitions_of(topic)
+    assert session.cluster.resolve_names(view.target) == partitions_of(topic)
     session.adopt(view.incarnation, view.target)
     assert session.status().owned == view.target
     assert [event.what for event in session.history() if event.added] == ["offered", "adopted"]
@@ -196,9 +197,9 @@ def test_offsets_are_committed_and_read_as_a_member(
     session = sessions()
     settled(session, 4)
     partitions = partitions_of(topic)
-    assert session.committed(partitions) == dict.fromkeys(partitions)
-    session.commit({partitions[0]: 5, partitions[2]: 7})
-    assert session.committed(partitions) == {
+    assert changes.committed_as(session, partitions) == dict.fromkeys(partitions)
+    changes.commit_as(session, {partitions[0]: 5, partitions[2]: 7})
+    assert changes.committed_as(session, partitions) == {
         partitions[0]: 5,
         partitions[1]: None,
         partitions[2]: 7,
@@ -207,7 +208,7 @@ def test_offsets_are_committed_and_read_as_a_member(
     session.leave()
     assert cluster.committed(group, partitions[:1]) == {partitions[0]: 5}
     with pytest.raises(Refused, match="is not in group"):
-        session.commit({partitions[0]: 6})
+        changes.commit_as(session, {partitions[0]: 6})
 
 
 def test_a_commit_by_nobody_is_refused_while_the_group_has_members(
@@ -215,7 +216,7 @@ def test_a_commit_by_nobody_is_refused_while_the_group_has_members(
 ) -> None:
     settled(sessions(), 4)
     with pytest.raises(Refused) as refusal:
-        cluster.commit(group, {partitions_of(topic)[0]: 1})
+        changes.commit(cluster, group, {partitions_of(topic)[0]: 1})
     assert refusal.value.code is Code.UNKNOWN_MEMBER_ID
 
 
@@ -224,17 +225,17 @@ def test_a_zombie_can_commit_nothing_and_comes_back_as_a_new_life(
 ) -> None:
     zombie, heir = sessions(), sessions()
     settle_together(zombie, heir, partitions=2)
-    partition = zombie.resolve_names(zombie.status().owned)[0]
-    zombie.commit({partition: 3})
+    partition = zombie.cluster.resolve_names(zombie.status().owned)[0]
+    changes.commit_as(zombie, {partition: 3})
     zombie.cluster.out = True
     settled(heir, 4)
-    assert heir.committed([partition]) == {partition: 3}
-    heir.commit({partition: 8})
+    assert changes.committed_as(heir, [partition]) == {partition: 3}
+    changes.commit_as(heir, {partition: 8})
     assert len(zombie.status().owned) == 2  # it still believes
     status = zombie.status()
     zombie.cluster.out = False
     with pytest.raises(Refused) as refusal:
-        zombie.commit({partition: 4})
+        changes.commit_as(zombie, {partition: 4})
     assert refusal.value.code in (
         Code.UNKNOWN_MEMBER_ID,
         Code.FENCED_MEMBER_EPOCH,
@@ -326,7 +327,7 @@ def test_a_deleted_topic_keeps_nobody_from_fetching_the_others(
     fill(cluster, topic, each=2)
     gone = cluster.create_topic(f"{topic.name}-gone", 1)
     others = dict.fromkeys(partitions_of(topic), 0)
-    cluster.delete_topic(gone.name)
+    changes.delete_topic(cluster, gone.name)
     # until its metadata are asked for: before, the broker alone knows of it
     while True:
         fetched = cluster.fetch(dict.fromkeys(partitions_of(gone), 0) | others, max_wait_ms=500)
@@ -337,9 +338,10 @@ def test_a_deleted_topic_keeps_nobody_from_fetching_the_others(
 
 def test_a_topic_made_again_under_its_name_is_another_one(cluster: Cluster, topic: Topic) -> None:
     partition = partitions_of(topic)[0]
-    cluster.delete_topic(topic.name)
+    changes.delete_topic(cluster, topic.name)
+    cluster.forget_leader(partition)
     with pytest.raises(Refused) as refusal:
-        cluster.leader(partition, fresh=True)
+        cluster.leader(partition)
     assert refusal.value.code is Code.UNKNOWN_TOPIC_ID
     cluster.forget_leader(partition)
     with pytest.raises(Refused) as refusal:
@@ -347,8 +349,9 @@ def test_a_topic_made_again_under_its_name_is_another_one(cluster: Cluster, topi
     assert refusal.value.code in (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
     again = cluster.create_topic(topic.name, 1)
     assert again.id != topic.id
+    cluster.forget_leader(partition)
     with pytest.raises(Refused) as refusal:
-        cluster.leader(partition, fresh=True)
+        cluster.leader(partition)
     assert refusal.value.code is Code.UNKNOWN_TOPIC_ID
 
 
@@ -357,6 +360,6 @@ def test_a_topic_grows_and_its_new_partitions_are_handed_out(
 ) -> None:
     session = sessions()
     settled(session, 4)
-    assert cluster.grow_topic(topic.name, 6).partitions == 6
+    assert changes.grow_topic(cluster, topic.name, 6).partitions == 6
     view = settled(session, 6)
-    assert session.resolve_names(view.owned) == partitions_of(topic._replace(partitions=6))
+    assert session.cluster.resolve_names(view.owned) == partitions_of(topic._replace(partitions=6))

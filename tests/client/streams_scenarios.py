@@ -23,6 +23,7 @@ from apportion.wire.batch import encode_batch
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.records.consumer_serde import decode
+from tests.client import changes
 
 PATIENT_S = 60
 EVERY = [TaskId(part, number) for part in range(2) for number in range(4)]
@@ -170,7 +171,7 @@ def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_ov
 
     def take_over(share: TaskShare) -> None:
         if len(share.active) == 4:
-            cluster.grow_topic(lines.name, 5)
+            changes.grow_topic(cluster, lines.name, 5)
             assert process.session.wait(lambda view: view.epoch == 2, PATIENT_S * 1_000).epoch == 2
             reported.append(reported_sums())
 
@@ -188,7 +189,7 @@ def test_the_group_hears_of_tasks_that_run_here_once_the_owner_has_taken_them_ov
     }
     with apportion.StreamsConsumer(bootstrap, application, **options) as process:
         until(lambda: len(process.tasks.active) == 5, process)
-        cluster.grow_topic(lines.name, 6)
+        changes.grow_topic(cluster, lines.name, 6)
         until(lambda: len(process.tasks.active) == 6, process)
         assert reported == [{}]
         assert reported_sums() == {TaskId(0, number): RUNNING for number in range(5)}

@@ -16,6 +16,7 @@ from apportion.client.members import make_member
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
+from tests.client import changes
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(
     session.start()
     offered: Any = session.wait(lambda view: bool(view.target), 20_000)
     session.adopt(offered.incarnation, offered.target)
-    session.commit({partitions_of(topic)[0]: 5})
+    changes.commit_as(session, {partitions_of(topic)[0]: 5})
     before = session.status()
     broker.close()
     with pytest.raises(Disconnected):
@@ -65,8 +66,8 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(
     accepted_ms = before.last_accepted_ms or 0
     after = session.wait(lambda view: (view.last_accepted_ms or 0) > accepted_ms + 1_000, 20_000)
     assert (after.incarnation, after.epoch, after.owned) == (1, before.epoch, before.owned)
-    session.commit({partitions_of(topic)[1]: 6})
-    assert session.committed(partitions_of(topic)) == dict(
+    changes.commit_as(session, {partitions_of(topic)[1]: 6})
+    assert changes.committed_as(session, partitions_of(topic)) == dict(
         zip(partitions_of(topic), [5, 6, None], strict=True)
     )
     assert session.leave()

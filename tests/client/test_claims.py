@@ -15,6 +15,7 @@ from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import TopicIdPartition, TopicPartition, partitions_of
+from tests.client import changes
 
 CLAIM = metadata_of(("/lake/flights",))
 
@@ -57,7 +58,7 @@ def test_a_claim_is_seen_when_the_group_has_changed(
     cluster: Cluster, meeting: Callable[..., tuple[Consumer, Any, TopicIdPartition]]
 ) -> None:
     consumer, query, partition = meeting("changed")
-    query.commit({partition: 0}, metadata=CLAIM)
+    changes.commit_as(query, {partition: 0}, metadata=CLAIM)
     with pytest.raises(AnotherSink, match="group changed: it belongs to the sink /lake/flights"):
         while True:
             consumer.poll(100)
@@ -73,7 +74,7 @@ def test_a_claim_that_comes_later_is_seen_before_the_first_commit(
     while consumer.session.status().epoch < query.status().epoch:
         consumer.poll(100)
     consumer.poll(0)  # it has looked by now
-    query.commit({partition: 0}, metadata=CLAIM)
+    changes.commit_as(query, {partition: 0}, metadata=CLAIM)
     with pytest.raises(AnotherSink, match="group later: it belongs to the sink /lake/flights"):
         consumer.commit({TopicPartition("later", 0): 1})
     assert cluster.committed_offsets("later", [partition]) == {

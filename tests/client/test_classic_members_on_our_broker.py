@@ -1,5 +1,5 @@
 """Our classic member, session and Consumer on our own broker: every scenario of scenarios.py and
-consumer_scenarios.py, eager and cooperative, and of classic_scenarios.py.
+consumer_scenarios.py, eager and cooperative, and of classic_scenarios.py and static_scenarios.py.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import pytest
 from apportion.server.embedded import EmbeddedBroker
 from tests.client.shared_scenarios import adopt
 
-adopt(globals(), "scenarios", "consumer_scenarios", "classic_scenarios")
+adopt(globals(), "scenarios", "consumer_scenarios", "classic_scenarios", "static_scenarios")
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,12 @@
 connected.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from apportion import Consumer
+from apportion import Consumer, TopicPartition
 from apportion.client.foreign_options import why_foreign_or_none
 from apportion.client.options import OPTIONS
 from apportion.client.streams_options import STREAMS
@@ -80,6 +81,10 @@ class OnlyCooperative(Range):
                 "heartbeat_interval_ms": 6_000,
             },
             "heartbeat_interval_ms (6000) must be below session_timeout_ms (6000)",
+        ),
+        (
+            {"group_protocol": "classic", "max_poll_interval_ms": 3_000},
+            "heartbeat_interval_ms (3000) must be below max_poll_interval_ms (3000)",
         ),
         (
             {"group_protocol": "classic", "partition_assignment_strategy": "stick"},
@@ -203,6 +208,46 @@ def test_a_consumer_without_topics_cannot_be_polled_nor_given_none() -> None:
         consumer.poll()
 
 
+@pytest.mark.parametrize("offset", [-1, -5, True, 2**63, "7", 3.5, None])
+def test_what_is_no_offset_is_refused_before_anything_is_committed(offset: Any) -> None:
+    with Consumer("localhost:1", "g") as consumer, pytest.raises(ValueError) as refusal:
+        consumer.commit({TopicPartition("t", 0): 1, TopicPartition("t", 1): offset})
+    assert str(refusal.value) == (
+        f"the offset of t-1 must be a whole number from 0 to 9223372036854775807, not {offset!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("offsets", "sentence"),
+    [
+        ("x", "offsets must map partitions to offsets, not be 'x'"),
+        ({"t": 1}, "offsets must name each TopicPartition, not 't'"),
+    ],
+)
+def test_offsets_without_their_partitions_are_refused(offsets: Any, sentence: str) -> None:
+    with Consumer("localhost:1", "g") as consumer, pytest.raises(ValueError) as refusal:
+        consumer.commit(offsets)
+    assert str(refusal.value) == sentence
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda consumer: consumer.poll(),
+        lambda consumer: consumer.subscribe("t"),
+        lambda consumer: consumer.commit(),
+        lambda consumer: consumer.commit({TopicPartition("t", 0): 1}),
+        lambda consumer: consumer.committed([TopicPartition("t", 0)]),
+        lambda consumer: consumer.position(TopicPartition("t", 0)),
+    ],
+)
+def test_a_closed_consumer_says_so_to_every_call(call: Callable[[Consumer], object]) -> None:
+    consumer = Consumer("localhost:1", "g")
+    consumer.close()
+    with pytest.raises(RuntimeError, match=r"^this consumer is closed$"):
+        call(consumer)
+
+
 @pytest.mark.parametrize("topics", ["", [""], ["flights", 7], "flights trains", 7, None])
 def test_a_consumer_is_not_made_with_topics_that_cannot_be(
     topics: Any,
@@ -225,3 +270,11 @@ def test_an_outage_is_said_once_and_not_with_every_attempt(
         "that one of 127.0.0.1:1,127.0.0.1:2 listens and can be reached from this host, or give "
         "other bootstrap servers"
     ]
+
+
+@pytest.mark.parametrize(("max_poll_interval_ms", "request_ms"), [(4, 1), (8, 2), (400_000, 5_000)])
+def test_a_request_in_a_poll_takes_a_quarter_of_the_time_between_polls_at_most(
+    max_poll_interval_ms: int, request_ms: int
+) -> None:
+    with Consumer("nobody:1", "g", max_poll_interval_ms=max_poll_interval_ms) as consumer:
+        assert consumer._request_timeout_ms == request_ms

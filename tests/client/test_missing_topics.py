@@ -12,6 +12,7 @@ import apportion
 from apportion.client import missing_topics
 from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
+from apportion.errors import Code, Refused
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import free_ports
 from apportion.wire.messages.metadata import MetadataRequest
@@ -118,3 +119,9 @@ def test_a_poll_does_not_wait_for_the_answer_whether_a_topic_exists(
         with closing(Cluster(f"127.0.0.1:{front}")) as asking:
             asking.create_topic("flihgts", 1)
         polled_until(consumer, lambda: "topic flihgts exists now" in caplog.text)
+
+
+def test_a_topic_that_cannot_exist_is_refused_and_not_asked_for_again(cluster: Cluster) -> None:
+    with pytest.raises(Refused) as refusal:
+        cluster.topics(["no/name"])
+    assert refusal.value.code is Code.INVALID_TOPIC_EXCEPTION

@@ -9,14 +9,21 @@ import pytest
 
 from apportion.client.bootstrap import addresses, require_known_host
 from apportion.client.cluster import Cluster
-from apportion.client.connection import Disconnected
+from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.client.members import make_member
 from apportion.client.network_client import RetryTimer
 from apportion.member.membership import MembershipState
+from apportion.server.embedded import EmbeddedBroker
+from apportion.wire.messages.api_versions import ApiVersionsRequest
+from apportion.wire.messages.metadata import MetadataRequest
+from apportion.wire.table import api_of, api_versions_response, encode_response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+UNASKED = b"".join(encode_response(api_of(ApiVersionsRequest), 3, 0, api_versions_response()))
+"""A broker's response to a request that nobody has sent."""
 
 
 def test_a_bootstrap_list_is_text_or_a_list() -> None:
@@ -61,6 +68,33 @@ def test_patience_raises_what_stood_in_the_way_when_the_time_is_over() -> None:
         while True:
             patience.pause(KeyError("in the way"))
     assert patience.left_ms() <= 200
+
+
+def test_the_time_that_is_left_is_told_in_milliseconds() -> None:
+    limit_ms = 10**8
+    assert limit_ms - 60_000 < RetryTimer(limit_ms).left_ms() <= limit_ms
+
+
+def test_pauses_between_tries_double_up_to_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    patience = RetryTimer(60_000)
+    for _ in range(7):
+        patience.pause(KeyError("in the way"))
+    assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+
+
+def test_a_correlation_id_is_an_int32_and_begins_anew_after_the_last() -> None:
+    with EmbeddedBroker() as broker:
+        host, port = broker.bootstrap.split(":")
+        connection = BrokerConnection(host, int(port), "c", 5_000)
+        connection._correlation_id = 2**31 - 2
+        ids = []
+        for _ in range(2):
+            connection.call(MetadataRequest(), timeout_ms=5_000)
+            ids.append(connection._correlation_id)
+        connection.close()
+    assert ids == [2**31 - 1, 0]
 
 
 def test_a_broker_that_is_not_there_is_named() -> None:
@@ -118,6 +152,7 @@ class NonsenseServer(threading.Thread):
         (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
         (b"\0\0\0\2ab", "a response of 2 bytes"),
         (b"\0\0\0\x04\0\0\0\x09", "is no answer to ApiVersions"),
+        (UNASKED, "an answer to request 0 instead of 1"),
     ],
 )
 def test_a_server_that_is_no_broker_is_told_apart(

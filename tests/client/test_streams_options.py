@@ -45,6 +45,7 @@ TOPOLOGY = [{"sources": ["lines"]}]
             "most 30, not",
         ),
         ({"client_tags": {"zone": "\ud800"}}, "client_tags must map at most 5 names"),
+        ({"client_tags": dict.fromkeys("abcdef", "x")}, "client_tags must map at most 5 names"),
         (
             {"rack_aware_assignment_tags": "zone"},
             "rack_aware_assignment_tags must be a list of names of tags, not 'zone'",
@@ -91,6 +92,12 @@ def test_an_option_that_cannot_be_meant_is_refused_in_one_sentence(
 ) -> None:
     with pytest.raises(ValueError, match=why):
         apportion.StreamsConsumer("localhost:1", "app", topology=TOPOLOGY, **options)
+
+
+@pytest.mark.parametrize("names", ["a", "abcde"])
+def test_a_process_may_have_up_to_five_tags(names: str) -> None:
+    tags = dict.fromkeys(names, "x")
+    apportion.StreamsConsumer("localhost:1", "app", topology=TOPOLOGY, client_tags=tags).close()
 
 
 def test_a_topology_that_cannot_be_is_refused_before_anything_is_asked() -> None:

@@ -42,8 +42,8 @@ def wrote(bootstrap: str, records: list[tuple[bytes, bytes | None]]) -> None:
 def clean(log: Log, disk: RealDisk) -> None:
     for pause in clean_log(log, log.next_offset, LONG_AGO):
         if pause is CleanerPause.FLUSH:
-            disk.sync(log.unsynced_paths())
-    disk.sync(log.unsynced_paths())
+            disk.sync(log.take_unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Gone, Note, Reply, Ticket
-from apportion.member.assignors.builtin import CooperativeSticky, Subscription, TopicShape
-from apportion.member.assignors.interface import from_wire, to_wire
+from apportion.member.assignors.builtin import CooperativeSticky
+from apportion.member.assignors.interface import Subscription, TopicShape, from_wire, to_wire
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -30,7 +30,7 @@ from apportion.wire.messages.offset_commit import (
 from apportion.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
+    OffsetFetchRequestTopic,
     OffsetFetchResponseGroup,
 )
 from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
@@ -96,7 +96,10 @@ class ShardDriver:
             record for action in actions if isinstance(action, Append) for record in action.records
         ]
         self.notes += [action.text for action in actions if isinstance(action, Note)]
-        return [action.body for action in actions if isinstance(action, Reply)]
+        replies = [action for action in actions if isinstance(action, Reply)]
+        for reply in replies:
+            self.shard.waiting.take(reply.ticket)
+        return [reply.body for reply in replies]
 
     def send(self, request: Any, version: int = 1, caller: Caller = HERE) -> Any:
         """The answer to a request."""
@@ -181,7 +184,7 @@ class ShardDriver:
     ) -> OffsetFetchResponseGroup:
         """The group's answer to an OffsetFetch of {"foo": [0, 1]}, or of everything (None)."""
         named: Any = wanted and tuple(
-            OffsetFetchRequestTopics(
+            OffsetFetchRequestTopic(
                 name=name, topic_id=topic_id(name), partition_indexes=tuple(indexes)
             )
             for name, indexes in wanted.items()
@@ -207,8 +210,7 @@ class ShardDriver:
 
     def change_topics(self, changed: Topics | list[Topic] | Iterable[Any]) -> None:
         """The cluster has these topics now."""
-        version = self.shard.topics.version + 1
-        self.perform(self.shard.step(TopicsChanged(Topics(changed, version)), self.now))
+        self.perform(self.shard.step(TopicsChanged(Topics(changed)), self.now))
 
     def crash(self) -> None:
         """The shard is rebuilt from its log."""

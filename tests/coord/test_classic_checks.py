@@ -40,7 +40,7 @@ from tests.coord.classic_shard_driver import (
     join_and_sync,
     subscription,
 )
-from tests.coord.shard_driver import topics
+from tests.coord.shard_driver import through_bytes, topics
 
 
 @pytest.mark.parametrize("group_id", ["", TOO_LONG])
@@ -183,6 +183,9 @@ def test_offsets_of_topics_that_members_may_be_reading_are_not_forgotten(
     driver, client = ClassicShardDriver(known=topics(foo=1, bar=1)), ScriptedClient("a")
     client.protocol_type, client.protocols = protocol_type, (("range", metadata),)
     join_and_sync(driver, client)
+    assert deleted(driver) == answer
+    driver.log = [*through_bytes(driver.log)]
+    driver.crash()
     assert deleted(driver) == answer
     driver.send(client.leaving(), 5)
     assert deleted(driver) == (0, [0, 0])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apportion.coord.classic_protocol import new_member_id
+from apportion.coord.classic_protocol import classic_member_id
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupResponse
@@ -68,9 +68,10 @@ def test_a_refused_join_has_no_protocol_name_which_before_version_7_is_an_empty_
 
 def test_a_new_id_is_the_clients_name_and_a_uuid() -> None:
     assert (
-        new_member_id("rdkafka", bytes(range(16))) == "rdkafka-00010203-0405-4607-8809-0a0b0c0d0e0f"
+        classic_member_id("rdkafka", bytes(range(16)))
+        == "rdkafka-00010203-0405-4607-8809-0a0b0c0d0e0f"
     )
-    assert new_member_id("i", b"\xff" * 16) == "i-ffffffff-ffff-4fff-bfff-ffffffffffff"
+    assert classic_member_id("i", b"\xff" * 16) == "i-ffffffff-ffff-4fff-bfff-ffffffffffff"
 
 
 def test_a_protocol_that_is_named_twice_counts_once() -> None:
@@ -93,6 +94,16 @@ def test_only_so_many_ids_are_handed_out_at_a_time_and_the_oldest_give_way() -> 
     first, last = (ask(driver, client, client.joining()) for client in (clients[0], clients[-1]))
     assert first is not None
     assert (first.error_code, last) == (Code.UNKNOWN_MEMBER_ID, None)
+
+
+def test_a_group_without_a_limit_hands_out_ten_thousand_ids() -> None:
+    driver = ClassicShardDriver()
+    client = ScriptedClient("p")
+    for _ in range(10_001):
+        ask(driver, client, client.joining())
+        client.member_id = ""
+    assert driver.group is not None
+    assert len(driver.group.live.pending_joins) == 10_000
 
 
 def test_a_small_group_hands_out_a_hundred_ids() -> None:

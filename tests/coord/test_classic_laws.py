@@ -226,7 +226,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         members = list(live.members.values())
         spoken = [name for member in members for name, _ in member.protocols]
         assert live.protocol_counts == {name: spoken.count(name) for name in spoken}
-        assert live.waiting_join_count == sum(member.join_ticket is not None for member in members)
+        assert not (set(live.join_tickets) | set(live.sync_tickets)) - set(live.members)
         assert live.instances == {
             member.instance_id: member.member_id
             for member in members
@@ -239,22 +239,13 @@ class ClassicGroupMachine(RuleBasedStateMachine):
     @invariant()
     def who_waits_waits_for_something(self) -> None:
         group = self.driver.group
-        members = [] if group is None else group.live.members.values()
-        for member in members:
-            assert (
-                member.join_ticket is None
-                or group.live.state is ClassicGroupState.PREPARING_REBALANCE
-            )
-            assert (
-                member.sync_ticket is None
-                or group.live.state is ClassicGroupState.COMPLETING_REBALANCE
-            )
-        parked = [
-            ticket
-            for member in members
-            for ticket in (member.join_ticket, member.sync_ticket)
-            if ticket is not None
-        ]
+        if group is None:
+            assert self.waiting == {}
+            return
+        live = group.live
+        assert not live.join_tickets or live.state is ClassicGroupState.PREPARING_REBALANCE
+        assert not live.sync_tickets or live.state is ClassicGroupState.COMPLETING_REBALANCE
+        parked = [*live.join_tickets.values(), *live.sync_tickets.values()]
         assert len(parked) == len(set(parked))
         assert set(self.waiting) <= set(parked)
 

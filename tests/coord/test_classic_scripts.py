@@ -187,10 +187,10 @@ class ScriptPlayer:
         """What was answered since the last step, and who began to wait in it."""
         lines = []
         group = self.driver.group
-        for member in [] if group is None else group.live.members.values():
-            if member.join_ticket in self.waiting:
+        for member_id, ticket in () if group is None else group.live.join_tickets.items():
+            if ticket in self.waiting:
                 # before it is told itself
-                self.name(member.member_id, self.waiting[member.join_ticket])
+                self.name(member_id, self.waiting[ticket])
         for ticket, answer in self.driver.responses:
             name = self.waiting.pop(ticket)
             client = self.client(name)
@@ -267,8 +267,8 @@ class ScriptPlayer:
         ]
         for member in live.members.values():
             instance = f" ({member.instance_id})" if member.instance_id else ""
-            waits = ", joins" * (member.join_ticket is not None)
-            waits += ", syncs" * (member.sync_ticket is not None)
+            waits = ", joins" * (member.member_id in live.join_tickets)
+            waits += ", syncs" * (member.member_id in live.sync_tickets)
             lines.append(
                 f"  {self.called(member.member_id)}{instance} has "
                 f"{member.assignment.decode() or 'nothing'}{waits}"

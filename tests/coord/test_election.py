@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.coord.classic.election import select_protocol
+from apportion.coord.classic.live_state import select_protocol
 
 
 @pytest.mark.parametrize(

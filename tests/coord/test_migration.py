@@ -90,6 +90,16 @@ def test_when_the_last_consumer_goes_the_group_is_classic_again_in_one_append(
     assert (hands(a), a.generation) == ({"a": [0, 1, 2, 3]}, epoch + 1)
 
 
+def test_a_group_that_is_classic_again_knows_every_assignor_of_its_members(
+    driver: MixedShardDriver,
+) -> None:
+    a, c = classic(driver, "a", is_eager=True), consumer(driver, "c")
+    settle(a, c)
+    c.leave()
+    (member,) = driver.group().live.members.values()
+    assert [name for name, _ in member.protocols] == ["cooperative-sticky", "range"]
+
+
 @pytest.mark.parametrize("silent_ms", [45_000])
 def test_a_group_is_classic_again_when_its_last_consumer_falls_silent(
     driver: MixedShardDriver, silent_ms: int

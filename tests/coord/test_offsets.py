@@ -28,9 +28,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
 )
 from apportion.wire.records.groups import OffsetCommitValue
 from tests.coord.shard_driver import (
@@ -59,11 +57,11 @@ def group_answer(
 ) -> OffsetFetchResponseGroup:
     """The answer of a group that committed {("foo", 0): 5}, in that order."""
     answered = tuple(
-        OffsetFetchResponseTopics(
+        OffsetFetchResponseTopic(
             name=name,
             topic_id=topic_id(name),
             partitions=(
-                OffsetFetchResponsePartitions(
+                OffsetFetchResponsePartition(
                     partition_index=index, committed_offset=offset, metadata="", error_code=code
                 ),
             ),

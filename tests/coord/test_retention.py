@@ -174,6 +174,17 @@ def subscribed(*names: str) -> bytes:
 COMMITTED_MS = START_MS - MINUTE_MS  # a minute ago: expired where the time of the commit counts
 
 
+def test_offsets_of_a_group_empty_since_nobody_knows_when_age_from_their_commit() -> None:
+    driver = driver_of()
+    value = OffsetCommitValue(offset=5, commit_timestamp=START_MS)
+    driver.log = [records.offset_commit("g", "foo", 0, value), classic(-1)]
+    driver.crash()
+    driver.advance(MINUTE_MS - EVERY_MS)
+    assert kept(driver) == [("foo", 0)]
+    driver.advance(2 * EVERY_MS)
+    assert kept(driver) == []
+
+
 @pytest.mark.parametrize(
     ("group", "left"),
     [

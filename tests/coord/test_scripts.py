@@ -134,14 +134,14 @@ class ScriptPlayer:
             f"target assignment epoch {saved.assignment_epoch}",
         ]
         lines += [
-            f"  {member.member_id} shall have {named(units.by_topic(member.target.tolist()))}"
+            f"  {member.member_id} shall have {named(units.as_topics(member.target.tolist()))}"
             for member in members
             if member.target is not None
         ]
         for member in members:
             state = "" if member.state is MemberState.STABLE else f" ({member.state.name.lower()})"
-            has = named(units.by_topic(member.assigned.units.tolist()))
-            owes = named(units.by_topic(member.pending_revocation.units.tolist()))
+            has = named(units.as_topics(member.assigned.units.tolist()))
+            owes = named(units.as_topics(member.pending_revocation.units.tolist()))
             debt = "" if owes == "nothing" else f", must give up {owes}"
             lines.append(f"{member.member_id} at {member.epoch}{state} has {has}{debt}")
         return lines

@@ -71,6 +71,8 @@ def test_the_smallest_values_go_together() -> None:
         session.format(""): 2,
         session.format("max_"): 2,
         "group_consumer_max_size": 1,
+        "group_min_session_timeout_ms": 1,
+        "group_max_session_timeout_ms": 1,
         "offset_metadata_max_bytes": 0,
         "apportion_consumer_unsettled_heartbeat_interval_ms": 1,
     }

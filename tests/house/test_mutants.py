@@ -3,6 +3,7 @@ is said of the survivors.
 """
 
 import json
+from itertools import chain
 from pathlib import Path
 from textwrap import dedent
 
@@ -39,8 +40,11 @@ def small_project(directory: Path) -> Path:
         "src/apportion/coord/__init__.py": "",
         "src/apportion/coord/least.py": SOURCE,
         "src/apportion/member/__init__.py": "",
-        "tests/conftest.py": "",
+        "tests/conftest.py": (
+            "from hypothesis import settings\n\nsettings.register_profile('quick')\n"
+        ),
         "docs/page.md": "",
+        "demo/__init__.py": "",
         "tests/coord/test_least.py": (
             "from apportion.coord.least import least\n\n"
             "def test_the_lesser_is_returned():\n    assert (least(1, 2), least(2, 1)) == (1, 1)\n"
@@ -49,8 +53,6 @@ def small_project(directory: Path) -> Path:
     for name, text in files.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text)
-    for name in ("member", "node"):
-        (directory / "tests" / name).mkdir()
     return directory
 
 
@@ -144,6 +146,17 @@ def test_every_point_has_its_line(tmp_path: Path) -> None:
     assert [point for point in comparisons if "<" not in lines[point.file][point.line - 1]] == []
 
 
+def test_the_mark_between_parameters_is_no_operator_and_is_for_equals_is_no_mutant(
+    tmp_path: Path,
+) -> None:
+    package = small_project(tmp_path) / "src" / "apportion"
+    (package / "coord" / "least.py").write_text("def equal(a, *, b):\n    return a * 2 == b\n")
+    mutated = [mutant.plus for mutant in sample(package, 99, 1)]
+    assert [line for line in mutated if "def" in line] == []
+    assert ("return a / 2 == b" in mutated, "return a * 2 != b" in mutated) == (True, True)
+    assert "return a * 2 is b" not in mutated
+
+
 def test_the_tests_run_against_the_mutant_and_against_nothing_else(tmp_path: Path) -> None:
     root = small_project(tmp_path / "root")
     tree = Tree(root, tmp_path / "tree")
@@ -167,6 +180,68 @@ def test_the_tests_run_against_the_mutant_and_against_nothing_else(tmp_path: Pat
     ]
     assert (tree.directory / "src/apportion/coord/least.py").read_text() == SOURCE
     assert (root / "src/apportion/coord/least.py").read_text() == SOURCE
+
+
+def test_the_test_that_killed_a_mutant_before_is_run_first_while_it_exists(tmp_path: Path) -> None:
+    root = small_project(tmp_path / "root")
+    (root / "tests/coord/test_other.py").write_text(
+        "from apportion.coord.least import least\n\n"
+        "def test_other():\n    assert least(2, 1) == 1\n"
+    )
+    tree = Tree(root, tmp_path / "tree")
+    seen = mutant("ReplaceComparisonOperator_Lt_Gt")
+    suspected = "tests/coord/test_other.py::test_other"
+    least = "tests/coord/test_least.py::test_the_lesser_is_returned"
+    with tree.holding(seen):
+        found = [
+            tree.tests(seen, 60, suspect)["what"]
+            for suspect in (
+                f"{suspected}[3]",
+                "tests/coord/test_other.py::test_gone",
+                "",
+                "its end",
+            )
+        ]
+    assert found == [suspected, least, least, least]
+
+
+def test_a_mutant_whose_file_has_changed_keeps_the_test_that_killed_it_as_a_hint(
+    tmp_path: Path,
+) -> None:
+    findings = Findings(tmp_path / "results.json")
+    before, after = (
+        Mutant(Point("coord/least.py", "AddNot", 0, 1), SOURCE, SOURCE + text) for text in "ab"
+    )
+    findings.row(before)["tests"] = {"killed": True, "what": "tests/coord/test_least.py::test_a"}
+    row = findings.row(after)
+    assert (row["suspect"], "tests" in row) == ("tests/coord/test_least.py::test_a", False)
+
+
+def test_what_names_the_module_is_run_first_and_spark_only_where_it_does(tmp_path: Path) -> None:
+    root = small_project(tmp_path / "root")
+    for name, text in {
+        "coord/test_a_script.py": "",
+        "coord/test_from.py": "from apportion.coord import heap, least\n",
+        "coord/test_guards.py": "from apportion.coord.least import least\n",
+        "coord/test_laws.py": "from apportion.coord.least_of import least\n",
+        "node/test_node.py": "from apportion.coord.least import least\n",
+        "spark/test_files.py": "",
+        "spark/test_query.py": "from apportion.spark.files import read\n",
+    }.items():
+        (root / "tests" / name).parent.mkdir(exist_ok=True)
+        (root / "tests" / name).write_text(text)
+    tree = Tree(root, tmp_path / "tree")
+    on_coord = [
+        ["tests/coord/test_from.py", "tests/coord/test_least.py"],
+        ["tests/coord/test_a_script.py", "tests/coord/test_laws.py"],
+    ]
+    assert tree.parts(mutant("AddNot")) == on_coord
+    files, others = (
+        Mutant(Point(f"spark/{name}.py", "AddNot", 0, 1), "", "") for name in ("files", "others")
+    )
+    on_files = [["tests/spark/test_query.py"], ["tests/spark/test_files.py"]]
+    assert (tree.parts(files), tree.parts(others)) == (on_files, [["tests/spark/test_files.py"]])
+    assert sorted(chain(*tree.parts(None))) == sorted(chain(*on_coord, *on_files))
 
 
 def test_a_mutant_without_end_is_killed_by_the_time_limit(tmp_path: Path) -> None:
@@ -233,6 +308,8 @@ def test_findings_are_kept_while_they_are_valid(tmp_path: Path) -> None:
     findings, shown = Findings(path), mutant("AddNot")
     assert verdict(findings.row(shown)) == "open"
     findings.row(shown)["tests"] = {"killed": False, "state": "s1"}
+    assert verdict(findings.row(shown)) == "open"
+    assert verdict({**findings.row(shown), "name": "spark/files.py AddNot 0"}) == "lives"
     findings.keep()
     row = Findings(path).row(shown)
     assert (is_known(row, "tests", "s1"), is_known(row, "tests", "s2")) == (True, False)

@@ -48,3 +48,11 @@ def group(sides: tuple[Side, Side]) -> str:
     for side in sides:
         side.begin()
     return f"group-{time.time_ns()}"
+
+
+def until(holds: Callable[..., bool]) -> None:
+    """What must come true has come true."""
+    give_up = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)  # deadlines are real time on a foreign broker

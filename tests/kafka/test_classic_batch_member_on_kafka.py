@@ -20,6 +20,7 @@ from apportion.spark.options import SourceOptions
 from apportion.testing.kafka import RealKafka
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch
+from tests.client import changes
 
 CLASSIC = {
     "kafka.group.protocol": "classic",
@@ -120,7 +121,7 @@ def test_a_partition_that_is_added_is_read_from_its_beginning(
     cluster.create_topic("grows", 1)
     owner = owner_of("grows", "grows", CLASSIC | {"startingOffsets": "latest"})
     (span,) = read_by([owner], lambda spans: len(spans[0].ranges) == 1)
-    _, added = partitions_of(cluster.grow_topic("grows", 2))
+    _, added = partitions_of(changes.grow_topic(cluster, "grows", 2))
     produce(cluster, [added], 3)
     (span,) = read_by([owner], lambda spans: spans[0].ranges.get(added, (0, 0))[1] == 3, [span])
     assert span.ranges[added] == (0, 3)

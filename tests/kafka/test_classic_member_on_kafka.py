@@ -7,7 +7,7 @@ import pytest
 from apportion.testing.kafka import RealKafka
 from tests.client.shared_scenarios import adopt
 
-adopt(globals(), "scenarios", "consumer_scenarios", "classic_scenarios")
+adopt(globals(), "scenarios", "consumer_scenarios", "classic_scenarios", "static_scenarios")
 
 
 @pytest.fixture

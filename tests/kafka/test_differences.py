@@ -22,6 +22,10 @@ BY_NAME = {
         "test_classic_on_both.py",
         "test_groups_are_the_same_after_both_brokers_have_started_again",
     ),
+    "a wrong request about a group before any FindCoordinator": (
+        "test_without_coordinator.py",
+        "test_find_coordinator_alone_makes_a_coordinator",
+    ),
     "`retention.ms` that is not set": (
         "test_wrong_requests.py",
         "test_the_settings_of_a_topic_are_a_real_kafkas",

@@ -3,7 +3,6 @@ docs/differences.md.
 """
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from apportion.testing.kafka import RealKafka
+from tests.kafka.conftest import until
 from tests.kafka.differential.author import FOREVER_MS
 from tests.kafka.differential.classic_author import assignment
 from tests.kafka.differential.classic_clients import subscription
@@ -115,14 +115,6 @@ def test_version_0_has_the_session_timeout_for_a_rebalance(
 ) -> None:
     assert codes(sides, classic(group, "a", version=0)) == (0, 0)
     assert codes(sides, Sync(group, "a", 1, (("a1", b"x"),), version=0)) == (0, 0)
-
-
-def until(holds: Callable[..., bool]) -> None:
-    """What must come true has come true."""
-    give_up = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)  # deadlines are real time on a foreign broker
 
 
 def upgraded(sides: tuple[Side, Side], group: str, one: bytes, other: bytes) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 ours.
 """
 
+from contextlib import closing
 from pathlib import Path
 
 import confluent_kafka
@@ -9,7 +10,12 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from apportion.client.cluster import Cluster
 from apportion.testing.kafka import KafkaMissing, RealKafka
+from apportion.topics import partitions_of
+from apportion.wire.batch import encode_batch
+from apportion.wire.messages.list_offsets import EARLIEST
+from tests.kafka.conftest import until
 
 
 def test_a_consumer_of_the_new_protocol_reads_what_was_produced(kafka: RealKafka) -> None:
@@ -79,6 +85,23 @@ def test_a_killed_broker_comes_back_with_what_it_had(jars: Path, tmp_path: Path)
         broker.start()
         topics = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=30).topics
         assert (broker.bootstrap, len(topics["kept"].partitions)) == (before, 2)
+
+
+def test_records_of_any_age_stay_unless_their_topic_says_otherwise(
+    jars: Path, tmp_path: Path
+) -> None:
+    settings = {"log.retention.check.interval.ms": "50", "log.initial.task.delay.ms": "50"}
+    with RealKafka(jars, tmp_path, settings) as broker, closing(Cluster(broker.bootstrap)) as us:
+        kept = us.create_topic("kept", 1)
+        aged = us.create_topic("aged", 1, config={"retention.ms": "1"})
+        (old,), (gone,) = partitions_of(kept), partitions_of(aged)
+        batch = encode_batch([(None, b"of 1970", ())], timestamp_ms=1)
+        us.produce(old, batch)
+        # The second deletion is of another check, so the first check has seen both topics.
+        for deleted in (1, 2):
+            us.produce(gone, batch)
+            until(lambda start=deleted: us.list_offsets([gone], EARLIEST)[gone] >= start)
+        assert us.list_offsets([old], EARLIEST)[old] == 0
 
 
 def test_a_broker_starts_in_a_directory_that_is_named_from_here(

@@ -2,7 +2,6 @@
 plain fields.
 """
 
-from collections.abc import Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from apportion.member.batch.queries import (
     SubscribedTopics,
 )
 from apportion.member.batch.sinks import NO_REPORT, metadata_of
-from apportion.member.batch.span import Span, sorted_span
+from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import MembershipState, View, assignment, to_wire
 from apportion.member.queries import (
@@ -32,6 +31,8 @@ from apportion.member.queries import (
     ReadMembership,
     ResolveTopicNames,
 )
+from apportion.member.topic_cache import TopicCache
+from apportion.rules import Rule, run_rule
 from apportion.topics import IdPartition, Topic, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import (
     Assignment,
@@ -130,22 +131,20 @@ class PlannerHost:
     def sees(self, **fields: Any) -> None:
         self.view = replace(self.view, **fields)
 
-    def attempt(self, asking: Generator[Any, Any, Any]) -> Any:
-        """What `asking` comes to."""
+    def attempt(self, rule: Rule[Any]) -> Any:
+        """The result of the rule."""
         self.asked = []
-        try:
-            ask = next(asking)
-            while True:
-                if isinstance(ask, ReadWriterReport):
-                    ask = asking.send(self.report)
-                    continue
-                obstacle = self.obstacles.pop(len(self.asked), None)
-                self.asked.append(ask)
-                answer = self.answer(ask) if obstacle is None or self.drops_answers else None
-                ask = asking.send(answer) if obstacle is None else asking.throw(obstacle)
-        except StopIteration as end:
-            result: Span | None = end.value
-            return result
+        return run_rule(rule, self._answer_or_fail)
+
+    def _answer_or_fail(self, query: Any) -> Any:
+        if isinstance(query, ReadWriterReport):
+            return self.report
+        obstacle = self.obstacles.pop(len(self.asked), None)
+        self.asked.append(query)
+        answer = self.answer(query) if obstacle is None or self.drops_answers else None
+        if obstacle is not None:
+            raise obstacle
+        return answer
 
     def stored(self, partition: TopicIdPartition) -> OffsetAndMetadata:
         """What the group has of the place."""
@@ -172,14 +171,9 @@ class PlannerHost:
                     topic for name in names if (topic := self.topics.named(name)) is not None
                 )
             case ResolveTopicNames(wanted):
-                known = ((self.topics.with_id(one.topic_id), one.partition) for one in wanted)
-                return tuple(
-                    sorted(
-                        TopicIdPartition(topic.name, topic.id, number)
-                        for topic, number in known
-                        if topic is not None
-                    )
-                )
+                cache = TopicCache()
+                cache.add(self.topics)
+                return cache.resolve(wanted)
             case AdoptAssignment(life, target):
                 if (life, target) == (self.view.incarnation, self.view.target):
                     self.sees(owned=target)
@@ -219,3 +213,8 @@ def working(host: PlannerHost, *partitions: TopicIdPartition) -> Any:
     host.sees(target=held(*partitions))
     planner = make_planner()
     return planner, host.attempt(planner.plan_next(BEGUN, None))
+
+
+def asked(host: PlannerHost, planner: BatchPlanner | None = None) -> Any:
+    """The span that asks the writers, of a query that begins."""
+    return host.attempt((planner or make_planner()).plan_next(EMPTY_SPAN, None))

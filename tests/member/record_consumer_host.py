@@ -5,25 +5,27 @@ from typing import Any
 
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.member.membership import MembershipState, View, assignment
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
     ExistingTopics,
     FetchCommitted,
+    KnownTopics,
     ListOffsets,
-    MembershipSnapshot,
     ReadMembership,
     ResolveTopicNames,
 )
-from apportion.member.records.fetches import PartitionFetch
 from apportion.member.records.queries import (
     CallListener,
+    CheckForTopics,
     FetchRecords,
-    KnownTopics,
     ReportFetch,
 )
 from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
+from apportion.member.records.streams_consumer import StreamsSnapshot
+from apportion.member.streams.assignor import TaskShare
 from apportion.rules import Rule, run_rule
 from apportion.topics import Topic, TopicIdPartition, Topics
 from apportion.wire.batch import encode_batch
@@ -31,7 +33,13 @@ from apportion.wire.messages.list_offsets import EARLIEST
 
 ID = b"t" * 16
 P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
-QUIET = (ReadMembership, ResolveTopicNames, KnownTopics, ReportFetch)  # change nothing
+QUIET = (
+    ReadMembership,
+    ResolveTopicNames,
+    KnownTopics,
+    CheckForTopics,
+    ReportFetch,
+)  # change nothing
 
 
 def owned(*partitions: TopicIdPartition) -> Any:
@@ -58,6 +66,7 @@ class RecordConsumerHost:
         self.rule = RecordConsumer(RecordConsumerSettings(**(chosen | settings)))
         self.rule.topics = ("t",)
         self.view = View("m", 1, MembershipState.STABLE, 1, (), (), 1_000, None)
+        self.tasks = TaskShare()
         self.now_ms = 1_000
         self.cached = self.topics = Topics([Topic("t", ID, 3)])
         self.offsets: dict[TopicIdPartition, int] = {}
@@ -88,7 +97,7 @@ class RecordConsumerHost:
             self.queries.append(query)
         match query:
             case ReadMembership():
-                return MembershipSnapshot(self.view, self.now_ms)
+                return StreamsSnapshot(self.view, self.now_ms, self.tasks)
             case ResolveTopicNames(partitions):
                 known = (
                     (self.topics.with_id(each.topic_id), each.partition) for each in partitions
@@ -126,9 +135,9 @@ class RecordConsumerHost:
     def fetched(self, partition: TopicIdPartition, position: int) -> PartitionFetch:
         count = self.logs[partition]
         if position >= count:
-            return PartitionFetch((), position, 0, count, Code.NONE)
+            return PartitionFetch((), position, Code.NONE)
         batch = encode_batch([(None, b"", ())] * count, timestamp_ms=0)
-        return PartitionFetch((memoryview(batch),), count, 0, count, Code.NONE)
+        return PartitionFetch((memoryview(batch),), count, Code.NONE)
 
 
 def reading_consumer() -> RecordConsumerHost:

@@ -12,11 +12,10 @@ from apportion.member.membership import (
     QueryAnswered,
     QueryCluster,
     Subscribe,
-    TaskOffsetSums,
     Unanswered,
 )
 from apportion.member.streams.assignor import StreamsSettings
-from apportion.member.streams.machine import StreamsMember
+from apportion.member.streams.machine import StreamsMember, TaskOffsetSums
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.queries import CreateInternalTopics

@@ -5,17 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from apportion.assignors import validate_subscription
 from apportion.errors import Refused
-from apportion.member.assignors.builtin import (
-    Given,
+from apportion.member.assignors.checks import (
     Overlap,
-    Subscription,
-    TopicParts,
-    TopicShape,
     check_cooperative,
     check_given,
-    validate_subscription,
 )
+from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.serde import decode_assignment, encode_assignment
 from apportion.topics import TopicPartition
 
@@ -104,17 +101,6 @@ def test_nonsense_is_refused_by_partition_and_member(answer: dict[str, Given], f
     with pytest.raises(Refused) as refusal:
         check_given(CLUSTER, MEMBERS, answer)
     assert refusal.value.why == f"the assignor {fault}"
-
-
-def test_topics_that_the_member_does_not_want_may_be_let_pass() -> None:
-    check_given(CLUSTER, MEMBERS, {"b": giving(u=(0,), other=(7,))}, only_subscribed=False)
-    for answer in (
-        {"b": giving(u=(1,))},
-        {"b": giving(other=(-1,))},
-        {"a": giving(other=(0,)), "b": giving(other=(0,))},
-    ):
-        with pytest.raises(Refused):
-            check_given(CLUSTER, MEMBERS, answer, only_subscribed=False)
 
 
 def test_a_partition_still_owned_by_another_is_not_assigned_in_that_generation() -> None:

@@ -7,16 +7,16 @@ from typing import Any
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
-from apportion.member.assignors.builtin import (
+from apportion.member.assignors.interface import (
     Assignor,
     FollowUp,
     Given,
     MemberFailure,
     Rebalance,
     Subscription,
+    TopicShape,
     by_topic,
 )
-from apportion.member.assignors.interface import TopicShape
 from apportion.member.membership import (
     Adopted,
     Answered,

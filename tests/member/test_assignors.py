@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.member.assignors.builtin import (
-    CLIENT_ASSIGNORS,
+from apportion.member.assignors.builtin import CLIENT_ASSIGNORS, Range, RoundRobin
+from apportion.member.assignors.interface import (
     Given,
-    Range,
     Rebalance,
-    RoundRobin,
     Subscription,
     TopicParts,
     TopicShape,
@@ -53,6 +51,18 @@ def test_racks_in_which_no_replica_is_take_one_column_together() -> None:
     assert racks is not None
     assert racks.members.tolist() == [2] * 9 + [-1, 1]
     assert racks.replicas.tolist() == [[True, False, False], [False, True, False]]
+
+
+def test_a_member_of_another_rack_than_the_only_one_matches_nothing() -> None:
+    cluster = {"t": TopicShape(2, (("here",), ("here",)))}
+    members = {
+        "a": replace(wanting("t"), rack_id="far"),
+        "b": replace(wanting("t"), rack_id="here"),
+    }
+    racks = Numbering(cluster, members).racks_or_none(cluster)
+    assert racks is not None
+    assert racks.members.tolist() == [1, 0]
+    assert racks.replicas.tolist() == [[True, False], [True, False]]
 
 
 def test_range_looks_for_racks_in_every_topic() -> None:

@@ -10,7 +10,6 @@ from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import BatchOwnership
 from apportion.member.batch.queries import NotReady, SubscribedTopics
-from apportion.member.batch.span import topic_id_text
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
@@ -22,6 +21,7 @@ from apportion.member.queries import (
 )
 from apportion.topics import Topic, TopicIdPartition, Topics
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
+from apportion.wire.uuids import uuid_text
 from tests.member.planner_host import (
     BEGUN,
     CLAIM,
@@ -42,8 +42,7 @@ def host() -> PlannerHost:
 
 
 GONE = (
-    f"topic t (id {topic_id_text(ID)}) was deleted or created again: "
-    "not read were t-0 from offset 10"
+    f"topic t (id {uuid_text(ID)}) was deleted or created again: not read were t-0 from offset 10"
 )
 
 

@@ -1,6 +1,6 @@
 """The offsets of a micro-batch that are due for commit."""
 
-from apportion.member.batch.offsets import due_commits
+from apportion.member.batch.plan import due_commits
 from apportion.member.batch.span import sorted_span
 from apportion.topics import TopicIdPartition
 

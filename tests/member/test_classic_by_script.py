@@ -239,3 +239,7 @@ def test_an_assignment_of_topics_that_are_not_wanted_is_not_taken() -> None:
         Note("warning", f"member m joins again: {why}"),
         SendToCoordinator(8, joins(topics=("u",), generation=1, reason=why), PARKED_MS),
     ]
+    # The second time with a pause: its leader may assign the same again and again.
+    member.step(Answered(8, joined(3)), at(3_030))
+    (warning,) = member.step(Answered(9, synced(0)), at(3_040))
+    assert (isinstance(warning, Note), member.wake_at()) == (True, 3_140)

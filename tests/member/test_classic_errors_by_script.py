@@ -124,7 +124,7 @@ def test_a_join_that_was_forgotten_begins_again_after_a_pause() -> None:
     )
     actions = member.step(Answered(3, JoinGroupResponse(error_code=Code.UNKNOWN_MEMBER_ID)), at(10))
     assert actions == [
-        Note("warning", "member m lost its place in generation -1: UNKNOWN_MEMBER_ID"),
+        Note("warning", "member m was refused: UNKNOWN_MEMBER_ID"),
         Lost(1, ()),
     ]
     assert member.wake_at() == 110
@@ -156,7 +156,9 @@ def test_an_error_that_no_retry_mends_ends_the_membership(code: Code, advice: st
     assert member.view() == View(
         "", -1, MembershipState.FATAL, 1, None, (), 3_000, Failed(code, f"{code.sentence}{advice}")
     )
-    assert member.step(Leave(), at(3_020)) == [Left(is_confirmed=True)]
+    # Only a fenced member has lost its place to another one for sure.
+    is_confirmed = code is Code.FENCED_INSTANCE_ID
+    assert member.step(Leave(), at(3_020)) == [Left(is_confirmed)]
 
 
 def test_a_fenced_static_member_is_at_its_end_with_a_heartbeat_too() -> None:
@@ -166,6 +168,19 @@ def test_a_fenced_static_member_is_at_its_end_with_a_heartbeat_too() -> None:
     assert member.step(Answered(6, beaten(Code.FENCED_INSTANCE_ID)), at(3_001)) == [
         Lost(1, (P0,)),
         Failed(Code.FENCED_INSTANCE_ID, why),
+    ]
+
+
+def test_a_heartbeat_that_the_coordinator_fails_is_repeated_for_a_time() -> None:
+    member = in_group(eager(wait_limit_ms=50), 0)
+    member.step(Tick(), at(3_000))
+    (note,) = member.step(Answered(6, beaten(Code.UNKNOWN_SERVER_ERROR)), at(3_001))
+    assert isinstance(note, Note)
+    assert note.text.startswith("Heartbeat of member m: UNKNOWN_SERVER_ERROR: ")
+    assert member.step(Tick(), at(3_101)) == [SendToCoordinator(7, beats(1), 5_000)]
+    assert member.step(Answered(7, beaten(Code.UNKNOWN_SERVER_ERROR)), at(3_102)) == [
+        Lost(1, (P0,)),
+        Failed(Code.UNKNOWN_SERVER_ERROR, Code.UNKNOWN_SERVER_ERROR.sentence),
     ]
 
 

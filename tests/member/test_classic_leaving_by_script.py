@@ -5,6 +5,7 @@ from apportion.machine import Note, Tick
 from apportion.member.membership import (
     Adopted,
     Answered,
+    CoordinatorFound,
     Leave,
     Left,
     Lost,
@@ -54,6 +55,44 @@ def test_a_static_member_keeps_its_place_open() -> None:
     assert member.step(Leave(), at(10)) == [Left(is_confirmed=True)]
 
 
+def test_a_static_member_whose_join_is_held_back_leaves_by_its_instance_id() -> None:
+    member = eager(instance_id="i")
+    member.step(Subscribe(("t",)), at(0))
+    assert member.step(CoordinatorFound(1), at(0)) == [
+        SendToCoordinator(2, joins("", instance_id="i"), PARKED_MS)
+    ]
+    who = MemberIdentity(member_id="", group_instance_id="i", reason="the consumer leaves")
+    leaves = LeaveGroupRequest(group_id="g", members=(who,))
+    assert member.step(Leave(for_good=True), at(1)) == [SendToCoordinator(3, leaves, 5_000)]
+    left = LeaveGroupResponse(members=(MemberResponse(group_instance_id="i"),))
+    assert member.step(Answered(3, left), at(2)) == [Left(is_confirmed=True)]
+
+
+def test_a_coordinator_that_has_not_seen_the_join_yet_cannot_confirm_a_leave() -> None:
+    member = eager(instance_id="i")
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    member.step(Leave(for_good=True), at(1))
+    unknown = MemberResponse(group_instance_id="i", error_code=Code.UNKNOWN_MEMBER_ID)
+    answer = Answered(3, LeaveGroupResponse(members=(unknown,)))
+    assert member.step(answer, at(2)) == [Left(is_confirmed=False)]
+
+
+def test_a_dynamic_member_without_an_id_cannot_leave_a_join_that_is_held_back() -> None:
+    member = eager()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    assert member.step(Leave(), at(1)) == [Left(is_confirmed=False)]
+
+
+def test_a_member_that_was_removed_before_it_left_is_out_of_the_group() -> None:
+    member = in_group(eager(), 0)
+    member.step(Leave(), at(10))
+    unknown = MemberResponse(member_id="m", error_code=Code.UNKNOWN_MEMBER_ID)
+    answer = Answered(6, LeaveGroupResponse(members=(unknown,)))
+    assert member.step(answer, at(11)) == [Left(is_confirmed=True)]
+
+
 def test_a_member_whose_owner_is_silent_leaves_and_joins_again_when_it_is_back() -> None:
     member = in_group(eager(poll_limit_ms=1_000), 0)
     note, lost, send = member.step(Tick(), at(1_000))
@@ -75,6 +114,7 @@ def test_a_static_member_that_is_not_polled_stays_until_its_session_ends() -> No
         MembershipState.STALE,
         None,
     )
+    assert member.step(Leave(for_good=True), at(1_001)) == [Left(is_confirmed=False)]
 
 
 def test_an_owner_that_comes_back_in_time_is_given_its_time_anew() -> None:

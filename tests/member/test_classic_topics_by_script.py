@@ -106,12 +106,13 @@ def test_a_topic_that_was_made_again_is_given_up_until_the_next_generation_gives
     ]
 
 
-def test_a_topic_recreated_since_the_join_is_not_taken_for_the_assigned_one() -> None:
+@pytest.mark.parametrize("younger", [U, b"A" * 16])
+def test_a_topic_recreated_since_the_join_is_not_taken_for_the_assigned_one(younger: bytes) -> None:
     member = in_group(cooperative(), 0, name="cooperative-sticky")
     hears_of_a_rebalance(member)
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_000))
     member.step(Answered(8, synced(0)), at(3_000))
-    assert member.step(MetadataFetched(9, (TopicDescription("t", U, 4),)), at(3_000)) == [
+    assert member.step(MetadataFetched(9, (TopicDescription("t", younger, 4),)), at(3_000)) == [
         Offer(1, (), (P0,), ())
     ]
     (send,) = member.step(Adopted(1, ()), at(3_001))

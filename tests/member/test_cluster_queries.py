@@ -38,11 +38,11 @@ from apportion.wire.messages.offset_commit import (
 from apportion.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
+    OffsetFetchRequestTopic,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
 )
 from tests.member.refusal import refusal
 
@@ -108,9 +108,9 @@ def test_a_partition_that_a_commits_response_leaves_out_is_not_committed() -> No
 # OffsetFetch
 
 
-def fetched(*partitions: OffsetFetchResponsePartitions, code: Code = Code.NONE) -> Any:
+def fetched(*partitions: OffsetFetchResponsePartition, code: Code = Code.NONE) -> Any:
     """A response with these offsets of `t`, or with an error of the group."""
-    topics = (OffsetFetchResponseTopics(name="t", topic_id=ID, partitions=partitions),)
+    topics = (OffsetFetchResponseTopic(name="t", topic_id=ID, partitions=partitions),)
     return OffsetFetchResponse(
         groups=(
             OffsetFetchResponseGroup(
@@ -121,14 +121,14 @@ def fetched(*partitions: OffsetFetchResponsePartitions, code: Code = Code.NONE) 
 
 
 def test_a_fetch_asks_for_stable_offsets_as_the_member() -> None:
-    topics = (OffsetFetchRequestTopics(name="t", topic_id=ID, partition_indexes=(0, 2)),)
+    topics = (OffsetFetchRequestTopic(name="t", topic_id=ID, partition_indexes=(0, 2)),)
     group = OffsetFetchRequestGroup(group_id="g", member_id="m", member_epoch=3, topics=topics)
     query = OffsetFetchQuery("g", (P2, P0), Membership("m", 3))
     assert query.request() == OffsetFetchRequest(groups=(group,), require_stable=True)
 
 
 def test_a_tool_fetches_offsets_as_no_member_and_need_not_wait_for_stable_ones() -> None:
-    topics = (OffsetFetchRequestTopics(name="t", topic_id=ID, partition_indexes=(0,)),)
+    topics = (OffsetFetchRequestTopic(name="t", topic_id=ID, partition_indexes=(0,)),)
     group = OffsetFetchRequestGroup(group_id="g", topics=topics)
     query = OffsetFetchQuery("g", (P0,), require_stable=False)
     assert query.request() == OffsetFetchRequest(groups=(group,), require_stable=False)
@@ -136,8 +136,8 @@ def test_a_tool_fetches_offsets_as_no_member_and_need_not_wait_for_stable_ones()
 
 def test_a_partition_without_an_offset_is_none() -> None:
     response = fetched(
-        OffsetFetchResponsePartitions(partition_index=0, committed_offset=0, metadata="note"),
-        OffsetFetchResponsePartitions(partition_index=1, committed_offset=-1, metadata=""),
+        OffsetFetchResponsePartition(partition_index=0, committed_offset=0, metadata="note"),
+        OffsetFetchResponsePartition(partition_index=1, committed_offset=-1, metadata=""),
     )
     assert OffsetFetchQuery("g", (P0, P1)).parse(response) == {
         P0: OffsetAndMetadata(0, "note"),
@@ -147,8 +147,8 @@ def test_a_partition_without_an_offset_is_none() -> None:
 
 def test_a_fetch_is_refused_with_the_groups_error_before_that_of_a_partition() -> None:
     query, unstable = OffsetFetchQuery("g", (P0, P1)), Code.UNSTABLE_OFFSET_COMMIT
-    first = OffsetFetchResponsePartitions(partition_index=0, committed_offset=3)
-    second = OffsetFetchResponsePartitions(
+    first = OffsetFetchResponsePartition(partition_index=0, committed_offset=3)
+    second = OffsetFetchResponsePartition(
         partition_index=1, committed_offset=-1, error_code=unstable
     )
     assert refusal(query, fetched(first, second)) == (
@@ -164,7 +164,7 @@ def test_all_offsets_of_a_group_come_by_topic_name() -> None:
     group = OffsetFetchRequestGroup(group_id="g", topics=None)
     assert (query.request(), query.version) == (OffsetFetchRequest(groups=(group,)), 9)
     assert query.parse(
-        fetched(OffsetFetchResponsePartitions(partition_index=2, committed_offset=8))
+        fetched(OffsetFetchResponsePartition(partition_index=2, committed_offset=8))
     ) == {TopicPartition("t", 2): OffsetAndMetadata(8)}
     assert refusal(query, fetched(code=Code.NOT_COORDINATOR))[0] is Code.NOT_COORDINATOR
 
@@ -212,7 +212,9 @@ def test_a_classic_group_that_is_not_there_is_none_in_every_version() -> None:
     assert parse(group_state="Empty").group_state == "Empty"
     assert parse(group_state="Dead") is None
     assert parse(group_state="Dead", error_code=Code.GROUP_ID_NOT_FOUND) is None
-    with pytest.raises(Refused, match="DescribeGroups of group 'g': Another broker coordinates"):
+    with pytest.raises(
+        Refused, match="DescribeGroups of group 'g': This broker does not coordinate"
+    ):
         parse(error_code=Code.NOT_COORDINATOR)
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from apportion.member.assignors.builtin import Rebalance, Subscription, TopicShape, check_given
+from apportion.member.assignors.checks import check_given
+from apportion.member.assignors.interface import Rebalance, Subscription, TopicShape
 from apportion.member.assignors.serde import decode_subscription, encode_subscription
 from tests.member.worked_example import weighted
 

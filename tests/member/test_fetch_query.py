@@ -1,7 +1,7 @@
 """Fetch as a query: the request, and each partition's part of a response by name and by id."""
 
 from apportion.errors import Code
-from apportion.member.records.fetches import FetchPosition, FetchQuery, PartitionFetch
+from apportion.member.cluster_queries.records import FetchPosition, FetchQuery, PartitionFetch
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.fetch import (
@@ -46,6 +46,10 @@ def test_a_fetch_names_its_topics_both_ways_with_positions_and_limits() -> None:
     )
 
 
+def test_a_fetch_has_room_for_the_largest_batch_that_brokers_take() -> None:
+    assert FetchQuery({P0: FetchPosition(0)}, 0).request().max_bytes > 1_048_588
+
+
 def test_parts_come_in_order_with_batches_bounds_and_their_own_errors() -> None:
     query = FetchQuery({P0: FetchPosition(0), P1: FetchPosition(9)}, 0)
     readable = PartitionData(
@@ -59,7 +63,7 @@ def test_parts_come_in_order_with_batches_bounds_and_their_own_errors() -> None:
     for response in responses(gone, readable):
         fetched = query.parse(response)
         assert list(fetched) == [P1, P0]
-        assert fetched[P0] == PartitionFetch((memoryview(RECORDS),), 2, 0, 2, Code.NONE)
+        assert fetched[P0] == PartitionFetch((memoryview(RECORDS),), 2, Code.NONE)
         assert fetched[P1].code is Code.OFFSET_OUT_OF_RANGE
         assert fetched[P1].next_offset == 9
     for response in responses(readable):

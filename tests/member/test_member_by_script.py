@@ -1,5 +1,6 @@
 """The member machine, event by event, with whole actions compared."""
 
+from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
@@ -25,7 +26,18 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from tests.member.consumer_messages import P0, P1, P2, accepted, at, beat, full, joined, new_member
+from tests.member.consumer_messages import (
+    P0,
+    P1,
+    P2,
+    accepted,
+    at,
+    beat,
+    full,
+    joined,
+    new_member,
+    refused,
+)
 
 
 def test_a_member_is_patient_by_default() -> None:
@@ -233,6 +245,69 @@ def test_a_member_that_leaves_while_its_coordinator_is_lost_was_not_heard() -> N
     assert member.step(Leave(), at(1_002)) == [Left(False)]
 
 
+def test_a_member_whose_join_got_no_answer_leaves_a_group_that_may_have_it() -> None:
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    member.step(Unanswered(2, "gone"), at(10))
+    assert member.step(Tick(), at(110)) == [FindCoordinator(3, "g")]
+    assert member.step(CoordinatorFound(3), at(111)) == [SendToCoordinator(4, full(0), 5_000)]
+    member.step(Answered(4, refused(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(112))
+    assert member.step(Leave(), at(113)) == [SendToCoordinator(5, beat(-1), 5_000)]
+    assert member.step(Answered(5, refused(Code.UNKNOWN_MEMBER_ID)), at(114)) == [Left(True)]
+
+
+def test_a_member_whose_join_got_no_answer_may_be_in_the_group_still() -> None:
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    member.step(Unanswered(2, "gone"), at(10))
+    assert member.step(Leave(), at(11)) == [Left(False)]
+
+
+def test_a_join_that_was_never_sent_leaves_nothing_behind() -> None:
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    member.step(Unanswered(2, "too old", Code.UNSUPPORTED_VERSION), at(10))
+    assert member.step(Leave(), at(11)) == [Left(True)]
+
+
+def test_a_coordinator_without_the_member_confirms_a_leave_that_overtook_no_join() -> None:
+    member = joined(P0)
+    assert member.step(Leave(), at(10)) == [SendToCoordinator(4, beat(-1), 5_000)]
+    assert member.step(Answered(4, refused(Code.UNKNOWN_MEMBER_ID)), at(11)) == [Left(True)]
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    assert member.step(Leave(), at(1)) == [SendToCoordinator(3, beat(-1), 5_000)]
+    assert member.step(Answered(3, refused(Code.UNKNOWN_MEMBER_ID)), at(2)) == [Left(False)]
+
+
+def test_a_stale_member_has_left_only_if_that_leave_was_answered() -> None:
+    for answer, is_confirmed in (
+        (Answered(4, ConsumerGroupHeartbeatResponse(member_epoch=-1)), True),
+        (Unanswered(4, "gone"), False),
+    ):
+        member = joined(P0, poll_limit_ms=900)
+        assert member.step(Tick(), at(900))[-1] == SendToCoordinator(4, beat(-1), 5_000)
+        member.step(answer, at(901))
+        assert member.view().state is MembershipState.STALE
+        assert member.step(Leave(), at(902)) == [Left(is_confirmed)]
+
+
+def test_a_member_that_failed_in_its_group_may_be_in_it_still() -> None:
+    for code, is_confirmed in (
+        (Code.GROUP_AUTHORIZATION_FAILED, False),
+        (Code.UNRELEASED_INSTANCE_ID, True),
+    ):
+        member = joined(P0, wait_limit_ms=0)
+        member.step(Tick(), at(1_000))
+        member.step(Answered(4, refused(code)), at(1_001))
+        assert member.view().state is MembershipState.FATAL
+        assert member.step(Leave(), at(1_002)) == [Left(is_confirmed)]
+
+
 def test_an_owner_that_exceeds_the_poll_interval_leaves_and_rejoins_when_it_polls() -> None:
     member = joined(P0, poll_limit_ms=5_000)
     member.step(Tick(), at(1_000))
@@ -252,6 +327,29 @@ def test_an_owner_that_exceeds_the_poll_interval_leaves_and_rejoins_when_it_poll
     assert member.wake_at() is None
     assert member.step(Polled(), at(20_000)) == [SendToCoordinator(6, full(0), 5_000)]
     assert member.view().incarnation == 2
+
+
+def test_an_owner_that_is_silent_while_its_join_is_refused_has_nothing_to_leave() -> None:
+    member = new_member(poll_limit_ms=50)
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    member.step(Answered(2, refused(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(10))
+    assert member.step(Tick(), at(50)) == [
+        Note("warning", "member m leaves: its owner did not come back within 50 ms"),
+        Lost(1, ()),
+    ]
+    assert (member.view().state, member.wake_at()) == (MembershipState.STALE, None)
+
+
+def test_a_static_member_that_was_removed_once_leaves_for_now_when_it_is_stale() -> None:
+    member = joined(instance_id="i", poll_limit_ms=5_000)
+    for_good = beat(-1, instance_id="i")
+    assert member.step(Leave(for_good=True), at(10)) == [SendToCoordinator(3, for_good, 5_000)]
+    member.step(Answered(3, ConsumerGroupHeartbeatResponse(member_epoch=-1)), at(11))
+    member.step(Subscribe(("t",)), at(20))
+    member.step(Answered(4, accepted(2, interval_ms=60_000)), at(21))
+    sent = member.step(Tick(), at(5_020))[-1]
+    assert sent == SendToCoordinator(5, beat(-2, instance_id="i"), 5_000)
 
 
 def test_assignments_go_over_the_wire_and_back_in_order() -> None:

@@ -46,13 +46,14 @@ def test_a_fenced_member_loses_its_partitions_and_joins_again_with_the_same_id()
         assert member.step(Adopted(1, (P0,)), at(1_004)) == []
 
 
-def test_a_member_that_is_fenced_while_joining_pauses_before_the_next_try() -> None:
+@pytest.mark.parametrize("code", [Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID])
+def test_a_member_that_is_fenced_while_joining_pauses_before_the_next_try(code: Code) -> None:
     member = new_member()
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
-    actions = member.step(Answered(2, refused(Code.FENCED_MEMBER_EPOCH)), at(10))
+    actions = member.step(Answered(2, refused(code)), at(10))
     assert actions == [
-        Note("warning", "member m lost its place at epoch 0: FENCED_MEMBER_EPOCH"),
+        Note("warning", f"member m was refused: {code.name}"),
         Lost(1, ()),
     ]
     assert member.wake_at() == 110

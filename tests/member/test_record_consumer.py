@@ -12,6 +12,7 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.member.membership import Failed, MembershipState
 from apportion.member.queries import (
     AdoptAssignment,
@@ -20,7 +21,6 @@ from apportion.member.queries import (
     ListOffsets,
     MembershipSnapshot,
 )
-from apportion.member.records.fetches import PartitionFetch
 from apportion.member.records.queries import (
     AwaitMembershipChange,
     CallListener,
@@ -185,6 +185,16 @@ def test_an_error_that_ends_the_membership_comes_after_the_partitions_are_lost(
     assert [call.name for call in host.named(CallListener)] == ["on_lost"]
 
 
+def test_an_error_of_on_lost_comes_out_of_close_if_a_poll_ended_before(
+    host: RecordConsumerHost,
+) -> None:
+    host.listener_errors = {"on_lost": ValueError("mine")}
+    host.run(host.rule.lose_partitions())
+    with pytest.raises(ValueError, match="mine"):
+        host.run(host.rule.close())
+    host.run(host.rule.close())
+
+
 def test_a_topic_that_was_created_anew_keeps_nobody_from_committing(
     host: RecordConsumerHost,
 ) -> None:
@@ -230,13 +240,15 @@ def test_an_automatic_commit_that_fails_is_logged_and_made_again(host: RecordCon
     host.before, host.now_ms = lose, 2_000
     assert host.poll(limit=1) == [(0, 3)]
     assert [note.text for note in host.named(Note)] == ["automatic commit failed: no broker"]
-    host.before, host.now_ms = lambda query: None, 3_000
+    host.before, host.now_ms = lambda query: None, 3_500
     host.poll(limit=1)
     assert host.offsets[P0] == 4
 
 
 def test_a_poll_shows_the_member_that_the_application_lives(host: RecordConsumerHost) -> None:
     host.now_ms += 10_000
+    host.poll()
+    host.now_ms += 9_999  # too early to show it again
     host.poll()
     assert host.named(PollMembership) == [PollMembership()]
 
@@ -245,6 +257,19 @@ def test_a_poll_without_records_waits_for_the_next_change() -> None:
     host = RecordConsumerHost()
     assert host.poll() == []
     assert host.named(AwaitMembershipChange) == [AwaitMembershipChange(0)]
+
+
+def test_a_poll_without_records_lasts_as_long_as_it_may_and_no_longer() -> None:
+    host = RecordConsumerHost()
+    host.now_ms = 100
+
+    def wait(query: Any) -> None:
+        if isinstance(query, AwaitMembershipChange):
+            host.now_ms += max(1, query.timeout_ms)
+
+    host.before = wait
+    assert host.run(host.rule.poll(600, 1)) == []
+    assert host.named(AwaitMembershipChange) == list(map(AwaitMembershipChange, (250, 250, 100)))
 
 
 def test_records_are_taken_at_once_while_nothing_has_changed(host: RecordConsumerHost) -> None:
@@ -279,12 +304,17 @@ def test_a_position_that_is_out_of_range_is_reset_by_the_policy(host: RecordCons
 
     def fetched(partition: TopicIdPartition, position: int) -> PartitionFetch:
         if partition == P1:
-            return PartitionFetch((), 0, 0, 5, Code.OFFSET_OUT_OF_RANGE)
+            return PartitionFetch((), 0, Code.OFFSET_OUT_OF_RANGE)
         return answer(partition, position)
 
     host.fetched = fetched  # type: ignore[method-assign]
+    seen: list[Any] = []
+    host.before = seen.append
     host.poll(limit=0)
     assert host.rule.positions[P1] == 0
+    assert [query for query in seen if isinstance(query, Note)] == [
+        Note("warning", "t-1: offset 77 is out of range")
+    ]
 
 
 def test_an_offset_without_a_policy_is_an_error() -> None:

@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from apportion.errors import Code, Refused
-from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
-from apportion.member.batch.plan import StartingOffsets
-from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     ListMembers,
     ReadWriterReport,
@@ -27,12 +24,24 @@ from apportion.member.batch.sinks import (
     refuse_consumer,
     sinks_of,
 )
-from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.batch.span import Span, sorted_span
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.topics import TopicIdPartition
-from apportion.wire.messages.list_offsets import EARLIEST
-from tests.member.planner_host import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, PlannerHost, held, read
+from tests.member.planner_host import (
+    ALL,
+    BEGUN,
+    CLAIM,
+    P0,
+    P1,
+    P2,
+    TABLE,
+    PlannerHost,
+    asked,
+    held,
+    make_planner,
+    read,
+)
 
 OTHERS = metadata_of(("/lake/other",))
 LOOK = (SubscribedTopics(), FetchCommitted(ALL, 0))
@@ -42,15 +51,6 @@ MINE = WriterReport(TABLE)
 @pytest.fixture
 def host() -> PlannerHost:
     return PlannerHost()
-
-
-def make_planner() -> BatchPlanner:
-    return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
-
-
-def asked(host: PlannerHost, planner: BatchPlanner | None = None) -> Any:
-    """The span that asks the writers, of a query that begins."""
-    return host.attempt((planner or make_planner()).plan_next(EMPTY_SPAN, None))
 
 
 def test_a_new_query_asks_its_writers_before_it_joins_and_claims_before_it_reads(
@@ -140,51 +140,6 @@ def test_offsets_that_no_sink_committed_are_foreign_unless_the_table_has_its_rec
     assert host.attempt(make_planner().plan_next(asking, None)) == read(
         "c", {P0: (0, 10), P1: (7, 10)}
     )
-
-
-def test_a_group_without_members_can_be_adopted_as_a_whole(host: PlannerHost) -> None:
-    host.offsets, host.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
-    planner = make_planner()
-    asking = asked(host, planner)
-    host.report = WriterReport(TABLE, adopt=True)
-    host.sees(target=held(P0, P1))
-    assert host.attempt(planner.plan_next(asking, None)) == read("c", {P0: (4, 10), P1: (7, 10)})
-    assert host.asked[2] == CommitOffsets({P0: 4, P1: 7}, 0, CLAIM)
-
-
-def test_a_group_that_has_members_cannot_be_adopted(host: PlannerHost) -> None:
-    host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
-    planner = make_planner()
-    asking = asked(host, planner)
-    host.report = WriterReport(TABLE, adopt=True)
-    host.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
-    with pytest.raises(AnotherSink, match="cannot be adopted while it has members"):
-        host.attempt(planner.plan_next(asking, None))
-    assert (host.joins, host.stored(P0)) == (0, OffsetAndMetadata(4, OTHERS))
-
-
-def test_other_errors_of_an_adoption_are_reported_as_themselves(
-    host: PlannerHost,
-) -> None:
-    host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
-    planner = make_planner()
-    asking = asked(host, planner)
-    host.report = WriterReport(TABLE, adopt=True)
-    host.obstacles = {2: Refused(Code.GROUP_AUTHORIZATION_FAILED)}
-    with pytest.raises(Refused, match="not allowed"):
-        host.attempt(planner.plan_next(asking, None))
-    assert host.joins == 0
-
-
-def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(host: PlannerHost) -> None:
-    host.offsets, host.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
-    planner = make_planner()
-    asking = asked(host, planner)
-    host.report = WriterReport(TABLE, adopt=True)
-    host.sees(target=held(P0, P1))
-    host.attempt(planner.plan_next(asking, None))
-    note = "adopt=True: the group belonged to /lake/other, and belongs to /lake/t from now on"
-    assert host.asked[3] == Note("warning", note)
 
 
 def test_a_partition_that_another_sink_has_claimed_meanwhile_is_not_read(

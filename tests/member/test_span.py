@@ -20,9 +20,9 @@ from apportion.member.batch.span import (
     parse_span,
     sorted_span,
     topic_id_bytes,
-    topic_id_text,
 )
 from apportion.topics import TopicIdPartition
+from apportion.wire.uuids import uuid_text
 
 ID = bytes(range(16))
 P = TopicIdPartition("t", ID, 0)
@@ -103,21 +103,21 @@ def test_the_json_is_the_one_of_the_design() -> None:
 
 
 def test_a_topic_id_is_written_as_kafka_prints_it() -> None:
-    assert topic_id_bytes(topic_id_text(ID)) == ID
-    assert len(topic_id_text(ID)) == 22
+    assert topic_id_bytes(uuid_text(ID)) == ID
+    assert len(uuid_text(ID)) == 22
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "",
-        topic_id_text(ID[:15]),
-        topic_id_text(ID + b"x"),
-        topic_id_text(ID + b"xyz"),
-        topic_id_text(ID)[:-1],
-        topic_id_text(ID) + "==",
-        topic_id_text(bytes(16))[:-1] + "B",  # the bits that no byte has are not 0
-        " " + topic_id_text(ID),
+        uuid_text(ID[:15]),
+        uuid_text(ID + b"x"),
+        uuid_text(ID + b"xyz"),
+        uuid_text(ID)[:-1],
+        uuid_text(ID) + "==",
+        uuid_text(bytes(16))[:-1] + "B",  # the bits that no byte has are not 0
+        " " + uuid_text(ID),
         "not base64!",
     ],
 )
@@ -173,7 +173,7 @@ def test_a_topic_id_is_16_bytes_in_their_only_spelling(text: str) -> None:
                 "v": 2,
                 "asks": 1,
                 "id": "",
-                "nameless": {"t": {"id": topic_id_text(ID), "partitions": [-1]}},
+                "nameless": {"t": {"id": uuid_text(ID), "partitions": [-1]}},
                 "sinks": None,
                 "topics": {},
             },
@@ -186,23 +186,23 @@ def test_a_topic_id_is_16_bytes_in_their_only_spelling(text: str) -> None:
             "id of topic 't' must be a string",
         ),
         (
-            {"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"01": [0, 1]}}}},
+            {"v": 1, "id": "", "topics": {"t": {"id": uuid_text(ID), "span": {"01": [0, 1]}}}},
             "'01' is not a partition of topic 't'",
         ),
         (
-            {"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"0": [2, 1]}}}},
+            {"v": 1, "id": "", "topics": {"t": {"id": uuid_text(ID), "span": {"0": [2, 1]}}}},
             r"0 <= from <= to, not \[2, 1\]",
         ),
         (
             {
                 "v": 1,
                 "id": "",
-                "topics": {"t": {"id": topic_id_text(ID), "span": {"0": [True, 1]}}},
+                "topics": {"t": {"id": uuid_text(ID), "span": {"0": [True, 1]}}},
             },
             "0 <= from <= to",
         ),
         (
-            {"v": 1, "id": "", "topics": {"t": {"id": topic_id_text(ID), "span": {"0": [0, 1.0]}}}},
+            {"v": 1, "id": "", "topics": {"t": {"id": uuid_text(ID), "span": {"0": [0, 1.0]}}}},
             "0 <= from <= to",
         ),
     ],

@@ -5,16 +5,17 @@ from typing import Any
 
 import pytest
 
-from apportion.member.assignors.builtin import (
+from apportion.member.assignors.builtin import Range, RoundRobin
+from apportion.member.assignors.interface import (
     Assignor,
     Given,
-    Range,
     Rebalance,
-    RoundRobin,
+    Subscription,
+    TopicShape,
     by_topic,
 )
-from apportion.member.assignors.interface import Subscription, TopicShape
 from apportion.member.assignors.strategy import strategy
+from apportion.member.classic.requests import ClassicSettings
 
 
 class Nameless(Assignor):
@@ -30,6 +31,12 @@ def test_names_and_objects_may_be_mixed_and_the_order_stays() -> None:
     mine = RoundRobin()
     first, second = strategy(["range", mine])
     assert (type(first), second) == (Range, mine)
+
+
+def test_the_assignor_that_the_group_has_chosen_is_found_by_its_name_in_any_order() -> None:
+    settings = ClassicSettings("g", assignors=strategy(["sticky", "range"]))
+    found = [settings.assignor_or_none(name) for name in ("range", "sticky", "roundrobin")]
+    assert found == [settings.assignors[1], settings.assignors[0], None]
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,12 @@ def test_another_version_comes_first_of_all_reasons_to_join_again() -> None:
     assert outcome == FollowUp(0, "somebody understands no more than version 11")
 
 
+def test_the_port_of_an_endpoint_is_one_that_a_host_can_have() -> None:
+    assert assignor(endpoint="here:65535").settings.endpoint == "here:65535"
+    with pytest.raises(ValueError, match=r"application\.server must be .*65536"):
+        assignor(endpoint="here:65536")
+
+
 def test_then_an_endpoint_that_the_group_does_not_know_and_only_once() -> None:
     member = assignor(endpoint="here:1")
     strange: dict[str, Any] = {"active_hosts": {THERE: (PLACE,)}, "next_rebalance_ms": 5_000}

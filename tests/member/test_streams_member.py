@@ -5,15 +5,17 @@ from typing import Any
 
 import pytest
 
-from apportion.member.assignors.builtin import Assignor, Rebalance
 from apportion.member.assignors.interface import (
+    Assignor,
     FollowUp,
     Given,
     MemberFailure,
+    Rebalance,
     Subscription,
     TopicShape,
 )
-from apportion.member.membership import MembershipState, ShutDownApplication
+from apportion.member.membership import MembershipState
+from apportion.member.streams.machine import ShutDownApplication
 from apportion.streams.metadata.codec import decode_assignment
 from apportion.streams.metadata.model import AssignorError, TaskId
 from apportion.topics import TopicPartition
@@ -167,7 +169,7 @@ def test_a_newer_member_encodes_the_old_version_until_the_last_old_member_left()
     new: Any = group.starts("new", release="future")
     group.settle()
     assert versions(group) == {"old": 11, "new": 11}
-    assert new.machine.used_version == 11
+    assert (new.machine.used_version, new.machine.rejoins_with_newer_version) == (11, False)
     group.leaves(old)
     group.wait(1_000)
     group.settle()

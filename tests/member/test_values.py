@@ -5,11 +5,12 @@ change it under their hands.
 from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import apportion.member
+from apportion.member.membership import Action, Event
 
 ROOM = Path(apportion.member.__file__).parent
 MODULES = [
@@ -24,8 +25,10 @@ VALUES = [
 ]
 
 
-def test_there_are_values_to_look_at() -> None:
+def test_there_are_values_to_look_at_and_all_events_and_actions_of_members_are() -> None:
     assert len(VALUES) > 3
+    passed = [*get_args(Action), *get_args(Event)]
+    assert [kind for kind in passed if not is_dataclass(kind)] == []
 
 
 @pytest.mark.parametrize("kind", VALUES, ids=lambda kind: kind.__name__)

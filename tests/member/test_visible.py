@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from apportion.member.records.visible import Visible, visible
+from apportion.member.cluster_queries.visible import Visible, visible
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.fetch import AbortedTransaction
 

@@ -1,7 +1,17 @@
 """A task is taken up whole or not at all."""
 
-from apportion.member.records.streams_consumer import whole_tasks
+from typing import Any
+
+from apportion.member.membership import MembershipState, View
+from apportion.member.queries import ReadMembership
+from apportion.member.records.record_consumer import RecordConsumerSettings
+from apportion.member.records.streams_consumer import (
+    StreamsRecordConsumer,
+    StreamsSnapshot,
+    whole_tasks,
+)
 from apportion.member.streams.assignor import TaskShare
+from apportion.rules import run_rule
 from apportion.streams.metadata.model import TaskId
 from apportion.topics import TopicIdPartition, TopicPartition
 
@@ -21,3 +31,15 @@ GIVEN = TaskShare(
 def test_a_tasks_partitions_wait_until_all_its_topics_are_known() -> None:
     assert whole_tasks((LEFT, OTHER), GIVEN) == (OTHER,)
     assert whole_tasks((LEFT, OTHER, RIGHT), GIVEN) == (LEFT, RIGHT, OTHER)
+
+
+def test_a_poll_takes_up_the_tasks_of_the_snapshot_that_it_has_read() -> None:
+    view = View("m", 1, MembershipState.STABLE, 1, (), (), 0, None)
+    snapshot = StreamsSnapshot(view, 5, GIVEN)
+    rule = StreamsRecordConsumer(RecordConsumerSettings("g", None, None, 1_000, 1_000))
+
+    def answer(query: Any) -> Any:
+        return snapshot if query == ReadMembership() else (LEFT, OTHER)
+
+    assert run_rule(rule.refresh_membership(), answer) == snapshot
+    assert run_rule(rule.resolve_partitions(()), answer) == (OTHER,)

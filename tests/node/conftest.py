@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.machine import (
     Arrived,
     Caller,
@@ -20,13 +21,17 @@ from apportion.machine import (
 from apportion.node.broker import Address
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
+from apportion.node.topics import OFFSETS_TOPIC
 from apportion.store.memory_disk import MemoryDisk
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.table import api_of, encode_response
 
+OF_A_GROUP = GROUP_ERROR_RESPONSES.keys() - {ListGroupsRequest}
 WALL_MS = 1_700_000_000_000
 
 
@@ -55,7 +60,16 @@ class NodeDriver:
         self._take(self.node.step(event, self.now))
 
     def ask(self, request: Any, version: int | None = None) -> int:
-        """Send a request; its answer, once there is one, stands in `answers` under the ticket."""
+        """Send a request; its answer, once there is one, stands in `answers` under the ticket.
+
+        Before the first request of a group it looks for the coordinator, as every client does.
+        """
+        if type(request) in OF_A_GROUP and self.node.topics.named(OFFSETS_TOPIC) is None:
+            self.send(FindCoordinatorRequest(key_type=0, coordinator_keys=("any",)))
+        return self.send(request, version)
+
+    def send(self, request: Any, version: int | None = None) -> int:
+        """Send a request alone; its answer stands in `answers` under the ticket."""
         ticket = next(self._tickets)
         version = api_of(type(request)).versions[-1] if version is None else version
         asked = Arrived(

@@ -36,7 +36,7 @@ from apportion.wire.messages.offset_commit import (
 from apportion.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
+    OffsetFetchRequestTopic,
 )
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -273,7 +273,7 @@ def commit(history: Any, group: str, topic: str) -> tuple[OffsetCommitRequest, i
 
 
 def committed(history: Any, groups: tuple[str, ...]) -> tuple[OffsetFetchRequest, int]:
-    topics = tuple(OffsetFetchRequestTopics(name=topic, partition_indexes=(0,)) for topic in TOPICS)
+    topics = tuple(OffsetFetchRequestTopic(name=topic, partition_indexes=(0,)) for topic in TOPICS)
     return OffsetFetchRequest(
         groups=tuple(OffsetFetchRequestGroup(group_id=group, topics=topics) for group in groups)
     ), 9

@@ -55,7 +55,7 @@ PLACES = [
     (owner, name)
     for owner, names in {
         Cleaner: ("consider", "run_step", "_step_ended", "flushed"),
-        RetentionCheck: ("next_partitions", "delete_expired", "arm_if_needed"),
+        RetentionCheck: ("take_next_partitions", "delete_expired", "arm_if_needed"),
         Coordinators: (
             "route",
             "update_topics",
@@ -73,7 +73,7 @@ PLACES = [
         FetchResult: ("__init__",),
         FlushGate: ("begin_write", "wrote", "hold_reply", "begin_flush_or_none"),
         Partition: (
-            *("append", "append_records", "read", "unsynced_paths", "on_flushed"),
+            *("append", "append_records", "read", "take_unsynced_paths", "on_flushed"),
             *("delete_before", "delete_expired"),
         ),
         Partitions: ("of", "make_directory", "delete_logs"),
@@ -84,16 +84,16 @@ PLACES = [
             "delete",
             "grow",
             "allocate_producer_id",
-            "unsynced_paths",
+            "take_unsynced_paths",
             "on_flushed",
         ),
         DelayedFetches: ("park", "partition_changed", "remove"),
-        MetadataLog: ("_record", "unsynced_paths"),
+        MetadataLog: ("_record", "take_unsynced_paths"),
         Log: (
             *(
                 "append",
                 "read",
-                "unsynced_paths",
+                "take_unsynced_paths",
                 "roll_segment",
                 "raise_start_offset",
                 "delete_before",

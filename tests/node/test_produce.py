@@ -189,7 +189,7 @@ def test_unknown_places_and_acks_are_refused(driver: "NodeDriver", kit: "type[Ki
 def test_clients_do_not_write_the_broker_s_own_topics(
     driver: "NodeDriver", kit: "type[Kit]"
 ) -> None:
-    driver.node._broker.topic_service.create_offsets_topic(bytes(16))
+    driver.node._broker.topic_service.ensure_offsets_topic(bytes(16))
     answer = driver.call(kit.produce("__consumer_offsets", kit.batch(b"a")), VERSION)
     assert outcome(answer) == (Code.INVALID_TOPIC_EXCEPTION, -1)
 

@@ -91,6 +91,8 @@ def test_a_group_name_with_line_breaks_is_one_line_of_the_log(
             protocol_type="consumer",
             protocols=(protocol,),
         )
+        peer.ask(FindCoordinatorRequest(coordinator_keys=(group,)), 6)
+        peer.answer(FindCoordinatorRequest, 6)
         peer.ask(request, 3)  # older than KIP-394: it is in at once, and then silent
         peer.answer(JoinGroupRequest, 3)
         while not any("forged" in record.getMessage() for record in caplog.records):

@@ -8,12 +8,13 @@ from typing import Any
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.deadlines import Deadlines
 from apportion.errors import Code, Refused
-from apportion.machine import Arrived, Caller, Reply, Ticket
+from apportion.machine import Arrived, Caller, Instant, Reply, Ticket
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
 from apportion.member.assignors.interface import Subscription, TopicParts, TopicShape, to_wire
 from apportion.member.classic.leader import assign_partitions
-from apportion.member.classic.ownership import OwnedPartitions
-from apportion.member.membership import FetchMetadata, MetadataFetched, TopicDescription
+from apportion.member.membership import Answered, FetchMetadata, MetadataFetched, TopicDescription
+from apportion.member.ownership import OwnedPartitions
+from apportion.member.step import Step
 from apportion.sim.checks.subscriptions import assigned_partitions
 from apportion.topics import IdPartition
 from apportion.wire.messages.join_group import JoinGroupRequest
@@ -23,6 +24,7 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from apportion.wire.records.consumer_serde import encode_sticky
+from tests.member.classic_messages import at, cooperative, hears_of_a_rebalance, in_group, joined
 from tests.member.simulated_group import Actor, SimulatedGroup
 
 P0, P1 = (IdPartition(b"T" * 16, number) for number in range(2))
@@ -137,10 +139,10 @@ def what_b_gets_of_what_a_owns() -> Any:
 
 
 def what_is_claimed_before_it_is_let_go_of() -> Any:
-    holding = OwnedPartitions()
-    holding.set_target(1, (P0, P1))
-    holding.adopt((P0, P1))
-    holding.set_target(1, (P0,))
+    holding, step = OwnedPartitions(1), Step(Instant(0, 0))
+    holding.set_target(step, (P0, P1))
+    holding.adopt(1, (P0, P1))
+    holding.set_target(step, (P0,))
     return holding.claim()
 
 
@@ -196,6 +198,13 @@ def what_a_member_holds_that_was_put_out_and_taken_in() -> Any:
     [(_, answered, _)] = group.mail
     a.machine.step(answered, group.now)
     return len(a.view.owned)
+
+
+def what_a_static_member_holds_that_missed_a_generation() -> Any:
+    member = in_group(cooperative(instance_id="i"), 0, name=COOPERATIVE)
+    hears_of_a_rebalance(member)
+    member.step(Answered(7, joined(3, name=COOPERATIVE)), at(20_000))
+    return member.view().owned
 
 
 def what_is_offered_of_a_namesake() -> Any:
@@ -311,6 +320,7 @@ CLASSIC_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "eager-joins-at-once": (which_generation_an_eager_member_is_in_whose_owner_still_works, 1, 2),
     "learns-while-joining": (what_is_offered_on_the_way_to_a_generation, 0, 2),
     "taken-back": (what_a_member_holds_that_was_put_out_and_taken_in, 0, 2),
+    "missed-generation": (what_a_static_member_holds_that_missed_a_generation, (), (P0,)),
     "namesake": (what_is_offered_of_a_namesake, 0, 4),
     "downgrade-forgets": (
         what_a_group_says_that_a_member_has_since_it_is_classic,

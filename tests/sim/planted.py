@@ -18,12 +18,12 @@ from apportion.coord.consumer.units import UnitOwners
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import Turn
 from apportion.machine import Instant
+from apportion.member import ownership
 from apportion.member.batch import admission, plan, planner, span
 from apportion.member.batch.plan import PlanInput
 from apportion.member.batch.sinks import Sinks
 from apportion.member.batch.span import Span
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.consumer import machine
 from apportion.member.membership import MemberAssignment, minus
 from apportion.node import flush_gate
 from apportion.node.coordinators import HostedShard
@@ -171,7 +171,7 @@ PLANTED = {
         Planted(
             "early-acknowledgement",
             "The member knows what it must give up, so it can say so in its next heartbeat.",
-            ((machine, "owned_or_offered", as_told),),
+            ((ownership, "owned_or_offered", as_told),),
         ),
         Planted(
             "session-after-recovery",

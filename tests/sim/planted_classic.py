@@ -12,7 +12,7 @@ from apportion.assign import sticky
 from apportion.assign.claims import OwnershipClaims, ResolvedOwners, resolve_claims
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.membership import remove_member, remove_pending_member
+from apportion.coord.classic.rebalance import remove_member, remove_pending_member
 from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import Joiner
@@ -28,24 +28,27 @@ from apportion.coord.turn import Turn
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
 from apportion.machine import Instant
+from apportion.member import ownership
 from apportion.member.assignors import builtin
 from apportion.member.assignors.interface import Subscription, TopicParts, from_wire
 from apportion.member.assignors.numbering import OwnershipClaim
-from apportion.member.classic import leader, ownership
-from apportion.member.classic.contact import CoordinatorContact
+from apportion.member.classic import leader, machine
 from apportion.member.classic.generation import NO_GENERATION
 from apportion.member.classic.incarnation import Incarnation
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.metadata import TopicMetadataCache
+from apportion.member.classic.requests import ClassicSettings
+from apportion.member.coordinator_link import CoordinatorLink
 from apportion.member.membership import (
-    Action,
     FetchMetadata,
     MemberAssignment,
     MembershipState,
-    TopicDescription,
+    MetadataFetched,
     minus,
 )
+from apportion.member.step import Step
 from apportion.topics import TopicId, Topics
+from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.records.consumer_serde import decode_sticky
 from tests.sim.bug import Planted
@@ -103,16 +106,17 @@ def what_is_to_be_kept(
 
 
 def learn_at_any_time(
-    self: ClassicMember,
-    lookup: FetchMetadata,
-    topics: tuple[TopicDescription, ...],
-    actions: list[Action],
-    now: Instant,
+    self: ClassicMember, step: Step, lookup: FetchMetadata, fetched: MetadataFetched
 ) -> None:
-    self._apply(lambda: self._incarnation.apply_metadata(lookup.names, topics), actions, now)
+    self._incarnation.apply_metadata(step, lookup.names, fetched.topics)
+    self._settle(step)
 
 
-def never_forgotten(self: CoordinatorContact, now_ms: int) -> bool:
+def never_forgotten(self: CoordinatorLink, now: Instant, session_timeout_ms: int) -> bool:
+    return False
+
+
+def never_behind(settings: ClassicSettings, generation: int, response: JoinGroupResponse) -> bool:
     return False
 
 
@@ -151,7 +155,7 @@ def must_follow_the_group(turn: Turn, group: ConsumerGroup, member: ConsumerGrou
 
 
 def drop_out_with_all_that_is_owned(
-    self: ClassicMember, code: Code, keeps_id: bool, actions: list[Action], now: Instant
+    self: ClassicMember, step: Step, code: Code, *, keeps_id: bool
 ) -> None:
     """A member that was put out joins again, and claims what it had: its generation alone is
     reset.
@@ -159,7 +163,7 @@ def drop_out_with_all_that_is_owned(
     if not keeps_id:
         self._member_id = ""
     self._enter(MembershipState.JOINING)
-    self._link.backoff.reset_delay(now)
+    self._link.backoff.reset_delay(step.now)
 
 
 def told_without_generation(subscription: Subscription) -> OwnershipClaim:
@@ -241,9 +245,15 @@ CLASSIC = (
     Planted(
         "taken-back",
         "Who is taken in under its id was a member all the time.",
-        ((CoordinatorContact, "may_have_been_removed", never_forgotten),),
+        ((CoordinatorLink, "may_have_been_removed", never_forgotten),),
         BOTH | {"session_ms": 4_000, "statics": 0, "workers": 4},
         ("half-open-up", "cut", "half-open-down", "switch", "restart", "lost-reply"),
+    ),
+    Planted(
+        "missed-generation",
+        "Who keeps its place in the group keeps its partitions.",
+        ((machine, "has_missed_generation", never_behind),),
+        BOTH,
     ),
     Planted(
         "namesake",

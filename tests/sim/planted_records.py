@@ -6,8 +6,9 @@ See `planted.py`.
 from typing import Any
 
 from apportion.member.membership import View, assignment
-from apportion.member.queries import AdoptAssignment
+from apportion.member.queries import AdoptAssignment, MembershipSnapshot
 from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
+from apportion.member.records.queries import FetchRecords
 from apportion.member.records.record_consumer import RecordConsumer
 from apportion.member.records.resets import reset_offsets
 from apportion.rules import Rule
@@ -54,6 +55,12 @@ def take_what_is_there(self: FetchBuffer, limit: int) -> list[ConsumerRecord]:
                 if partition in self.positions:
                     self.positions[partition] = record.offset + 1
     return taken
+
+
+def take_whatever_the_group_says(
+    self: RecordConsumer, snapshot: MembershipSnapshot, limit: int
+) -> list[ConsumerRecord]:
+    return self.buffer.take(limit)
 
 
 def start_one_before(self: RecordConsumer, added: tuple[TopicIdPartition, ...]) -> Rule[None]:
@@ -107,6 +114,25 @@ def start_what_is_offered(self: RecordConsumer, view: View) -> Rule[None]:
     self.adopted = assignment(partition.id_partition for partition in self.positions)
     yield AdoptAssignment(view.incarnation, self.adopted)
     self._owned = ()
+
+
+def own_what_was_acknowledged(self: RecordConsumer, view: View) -> Rule[None]:
+    yield from adopt_target(self, view)
+    assert view.target is not None
+    self.adopted = view.target
+    self._owned = tuple((yield from self.resolve_partitions(view.target)))
+
+
+def commit_or_raise(self: RecordConsumer, timeout_ms: int) -> Rule[None]:
+    yield from self.commit(self.uncommitted(), timeout_ms)
+
+
+def fetch_or_raise(self: RecordConsumer, wait_ms: int) -> Rule[bool]:
+    if not self.positions:
+        return False
+    for partition, fetched in (yield FetchRecords(self.buffer.rotate_positions(), wait_ms)).items():
+        self.buffer.add(partition, fetched)
+    return True
 
 
 READERS = {"readers": 3, "workers": 0}
@@ -173,6 +199,30 @@ RECORDS = (
         "used-before-adopted",
         "The target gives the partitions to this member, so it can start them at once.",
         ((RecordConsumer, "_adopt_target", start_what_is_offered),),
+        sizes=READERS,
+    ),
+    Planted(
+        "commit-failure-raised",
+        "The application wants to know that its positions are not committed.",
+        ((RecordConsumer, "_commit_automatically", commit_or_raise),),
+        sizes=READERS,
+    ),
+    Planted(
+        "outage-raised",
+        "Without a broker there are no records, and the application should hear why.",
+        ((RecordConsumer, "_fetch", fetch_or_raise),),
+        sizes=READERS,
+    ),
+    Planted(
+        "used-though-withdrawn",
+        "The target was acknowledged, so its partitions are this member's.",
+        ((RecordConsumer, "_adopt_target", own_what_was_acknowledged),),
+        sizes=READERS,
+    ),
+    Planted(
+        "taken-after-a-loss",
+        "The record is here, and the next poll will look at the group.",
+        ((RecordConsumer, "take_at_once", take_whatever_the_group_says),),
         sizes=READERS,
     ),
 )

@@ -162,7 +162,7 @@ PLANTED = (
             (consumer_assignments.GroupTasks, "is_owned_by_another", gives_what_others_own),
             (any_leader, "check_cooperative", checks_nothing),
         ),
-        MOVES | {"seed": 4},  # with others the old owner commits before the new one starts
+        MOVES | {"seed": 6},  # with others the old owner commits before the new one starts
     ),
     PlantedInStreams(
         "steps-up",

@@ -1,9 +1,12 @@
 """Small examples of the bugs in `planted_records.py`: what happens without and with each."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from apportion.member.queries import AdoptAssignment, CommitOffsets
+from apportion.errors import Unanswerable
+from apportion.member.queries import AdoptAssignment, CommitOffsets, MembershipSnapshot
+from apportion.member.records.queries import FetchRecords
 from tests.member.record_consumer_host import P0, P1, P2, RecordConsumerHost, reading_consumer
 
 
@@ -72,6 +75,31 @@ def uses_a_partition_that_was_withdrawn() -> bool:
     return P2 in host.rule.positions
 
 
+def records_taken_after_a_loss() -> int:
+    host = reading_consumer()
+    host.poll(limit=1)
+    lost = replace(host.view, incarnation=host.view.incarnation + 1, target=None)
+    return len(host.rule.take_at_once(MembershipSnapshot(lost, host.now_ms), 1))
+
+
+def poll_with_failing(kind: type) -> str:
+    """The end of a poll with an automatic commit, whose queries of this kind have no answer."""
+    host = reading_consumer()
+    host.poll()
+
+    def fail(query: Any) -> None:
+        if isinstance(query, kind):
+            raise Unanswerable("no broker")
+
+    host.now_ms += 60_000
+    host.before = fail
+    try:
+        host.poll()
+    except Unanswerable:
+        return "raises"
+    return "returns"
+
+
 RECORD_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "commit-after-adopt": (
         queries_of_a_revocation,
@@ -87,4 +115,8 @@ RECORD_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "delivered-twice": (records_of_two_polls, [(0, 2), (0, 3)], [(0, 1), (0, 1)]),
     "revoked-without-commit": (committed_offset_after_a_revocation, 3, 2),
     "used-before-adopted": (uses_a_partition_that_was_withdrawn, False, True),
+    "commit-failure-raised": (lambda: poll_with_failing(CommitOffsets), "returns", "raises"),
+    "outage-raised": (lambda: poll_with_failing(FetchRecords), "returns", "raises"),
+    "used-though-withdrawn": (uses_a_partition_that_was_withdrawn, False, True),
+    "taken-after-a-loss": (records_taken_after_a_loss, 0, 1),
 }

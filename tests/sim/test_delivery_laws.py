@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apportion.errors import Unanswerable
 from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.sim.checks.delivery_laws import DeliveryChecker
 from apportion.sim.kernel.observer import InUse
@@ -50,7 +51,7 @@ class Group:
         self.checker.commit_acknowledged(self.consumer(name), offsets)
 
     def fails(self, name: str) -> None:
-        self.checker.request_failed(self.consumer(name))
+        self.checker.commit_failed(self.consumer(name))
 
 
 @pytest.fixture
@@ -117,6 +118,24 @@ def test_uncommitted_records_are_delivered_again_after_a_failure(group: Group) -
     group.delivers("b", 2)
 
 
+def test_nobody_begins_between_two_commits(group: Group) -> None:
+    group.delivers("a", 2, 3)
+    group.fails("a")
+    group.uses("a")
+    group.uses("b", P)
+    with breaks("goes-on-at-commit"):
+        group.delivers("b", 3)
+
+
+def test_a_commit_without_an_answer_may_be_the_beginning(group: Group) -> None:
+    group.delivers("a", 2, 3)
+    group.checker.commit_sent(group.consumer("a"), {P: 4})
+    group.fails("a")
+    group.uses("a")
+    group.uses("b", P)
+    group.delivers("b", 4)
+
+
 @pytest.mark.parametrize("offset", [1, 3])
 def test_a_position_is_committed_as_it_is(group: Group, offset: int) -> None:
     with breaks("commit-is-delivered"):
@@ -162,3 +181,27 @@ def test_a_member_that_left_gives_up_partitions_without_a_commit(group: Group) -
     group.delivers("a", 2)
     group.consumer("a").view.target = None
     group.uses("a")
+
+
+def test_a_failed_commit_excuses_one_release(group: Group) -> None:
+    group.delivers("a", 2)
+    group.fails("a")
+    group.uses("a")
+    group.uses("a", P)
+    group.delivers("a", 2)
+    with breaks("released-with-commit"):
+        group.uses("a")
+
+
+def test_a_failed_commit_excuses_no_later_incarnation(group: Group) -> None:
+    group.fails("a")
+    group.consumer("a").view.incarnation = 2
+    group.uses("a", P, incarnation=2)
+    group.delivers("a", 2)
+    with breaks("released-with-commit"):
+        group.uses("a", incarnation=2)
+
+
+def test_poll_raises_nothing_that_time_mends(group: Group) -> None:
+    with breaks("poll-goes-on"):
+        group.checker.poll_failed(group.consumer("a"), Unanswerable("no broker"))

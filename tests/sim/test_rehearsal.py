@@ -10,11 +10,12 @@ from apportion.sim.kernel.trace import Trace
 from apportion.sim.streams.cluster import StreamsCluster
 from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.play import RehearsalResult, rehearse
-from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused, draw_rehearsal
+from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused
 from apportion.sim.streams.thread import StreamThread
 from apportion.streams.metadata.releases import known_release
 from apportion.streams.metadata.upgrades import RollingBounce
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
+from tests.sim.drawn_rehearsals import draw_rehearsal
 
 
 def versions(rehearsed: RehearsalResult) -> list[int]:

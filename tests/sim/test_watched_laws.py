@@ -6,6 +6,7 @@ those that a planted bug breaks in test_found_seeds.py.
 """
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import pytest
@@ -15,19 +16,22 @@ from apportion.coord.consumer import fencing, heartbeat_api, timers
 from apportion.coord.consumer.heartbeat import HeartbeatResult
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.turn import Turn
+from apportion.member.queries import CommitOffsets
+from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
 from apportion.node import coordinators
 from apportion.node.flush_gate import FlushGate
 from apportion.sim import play as playing
 from apportion.sim.actors import record_application, worker
+from apportion.sim.actors.requests import request_offsets
 from apportion.sim.checks.consumer_laws import WATCHED_LAWS
 from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.kernel.scenario import draw_scenario
 from apportion.sim.play import play
-from apportion.topics import TopicIdPartition
 from tests.sim.test_classic_laws import SABOTAGE as OF_CLASSIC
 from tests.sim.test_found_seeds import FOUND
 
-flushed, arm_session, commit = FlushGate.flushed, timers.arm_session, record_application.commit  # type: ignore[attr-defined]
+take = FetchBuffer.take
+flushed, arm_session = FlushGate.flushed, timers.arm_session
 answer, converge = heartbeat_api.heartbeat_response, playing._converge
 
 
@@ -64,19 +68,24 @@ def tells_the_epoch_before(verdict: HeartbeatResult, settings: GroupSettings) ->
 
 
 def commits_what_was_before(
-    who: record_application.RecordApplication, offsets: dict[TopicIdPartition, int], *facts: Any
+    who: record_application.RecordApplication, request: CommitOffsets
 ) -> Generator[Any, Any, Any]:
-    return commit(
-        who,
-        {partition: max(0, at - who.rng.randint(0, 3)) for partition, at in offsets.items()},
-        *facts,
-    )
+    before = {
+        partition: max(0, at - who.rng.randint(0, 3)) for partition, at in request.offsets.items()
+    }
+    return request_offsets(who, replace(request, offsets=before))
 
 
 def commits_what_is_to_come(
-    who: record_application.RecordApplication, offsets: dict[TopicIdPartition, int], *facts: Any
+    who: record_application.RecordApplication, request: CommitOffsets
 ) -> Generator[Any, Any, Any]:
-    return commit(who, {partition: at + 1 for partition, at in offsets.items()}, *facts)
+    ahead = {partition: at + 1 for partition, at in request.offsets.items()}
+    return request_offsets(who, replace(request, offsets=ahead))
+
+
+def takes_the_last_record_twice(self: FetchBuffer, limit: int) -> list[ConsumerRecord]:
+    taken = take(self, limit)
+    return taken + taken[-1:]
 
 
 def wishes_change_in_the_silence(cluster: SimulatedCluster) -> None:
@@ -103,15 +112,21 @@ SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says
     ),
     "a consumer commits what was before": (
         record_application,
-        "commit",
+        "request_offsets",
         commits_what_was_before,
         "offsets-never-back",
     ),
     "a consumer commits what is to come": (
         record_application,
-        "commit",
+        "request_offsets",
         commits_what_is_to_come,
         "all-is-read",
+    ),
+    "a consumer takes a record twice": (
+        FetchBuffer,
+        "take",
+        takes_the_last_record_twice,
+        "delivered-in-order",
     ),
     "somebody stirs in the silence": (playing, "_converge", wishes_change_in_the_silence, "silent"),
 }
@@ -141,7 +156,7 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_tol
     assert broken is not None, broken
     assert (broken.law, broken.why) == (
         "durable",
-        "worker1.1 was told epoch 4, and now it is at 2.",
+        "reader0.1 was told epoch 3, and now it is at 2.",
     ), broken
 
 
@@ -153,12 +168,15 @@ def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_beg
     """
     scenario = draw_scenario(1, kinds=(), duration_ms=30_000)
     assert play(scenario).broken is None
-    commit = worker.commit  # type: ignore[attr-defined]
-    monkeypatch.setattr(
-        worker,
-        "commit",
-        lambda who, offsets, *facts: commit(
-            who, {partition: at or 1 for partition, at in offsets.items()}, *facts
+    monkeypatch.setitem(
+        worker.ANSWERS,
+        CommitOffsets,
+        lambda who, request: request_offsets(
+            who,
+            replace(
+                request,
+                offsets={partition: at or 1 for partition, at in request.offsets.items()},
+            ),
         ),
     )
     broken = play(scenario).broken

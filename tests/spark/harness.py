@@ -14,10 +14,10 @@ from deltalake.exceptions import TableNotFoundError
 
 from apportion.client.cluster import Cluster
 from apportion.member.assignors.serde import decode_assignment
-from apportion.testing import host
 from apportion.topics import partitions_of
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
+from demo import host
 
 T = TypeVar("T")
 

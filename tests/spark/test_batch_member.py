@@ -2,10 +2,12 @@
 
 import functools
 import re
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
+import apportion.spark.batch_member
 import apportion.spark.retry_limits
 from apportion.client.cluster import Cluster
 from apportion.member.assignors.interface import Given, TopicParts
@@ -20,6 +22,7 @@ from apportion.spark.batch_member import BatchMember
 from apportion.topics import partitions_of
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
+from tests.client import changes
 from tests.spark.batch_members import SHORT_SESSIONS, GroupProtocol, produce, span_where
 
 
@@ -82,7 +85,7 @@ def test_a_topic_made_again_is_read_from_its_beginning_even_with_latest(
         "made-again", "again", startingOffsets="latest", failOnDataLoss="false"
     )
     first = span_where(member, EMPTY_SPAN, lambda span: old in span.ranges)
-    cluster.delete_topic("again")
+    changes.delete_topic(cluster, "again")
     (new,) = partitions_of(cluster.create_topic("again", 1))
     produce(cluster, new, 5)
     second = span_where(member, first, lambda span: new in span.ranges)
@@ -161,6 +164,40 @@ def test_a_query_that_waits_for_a_broker_says_for_how_long_and_how_to_help_it(
         "group nobody-group: no connection to the broker at 127.0.0.1:1: Connection refused; the "
         f"query tries again, and ends after {5 if trigger == 'processingTime' else 2} s without an "
         f"answer; {remedy}"
+    ]
+
+
+def test_a_batch_of_more_than_half_of_the_poll_interval_is_warned_of(
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def warnings() -> list[str]:
+        logged = [each.getMessage() for each in caplog.records if "last batch" in each.getMessage()]
+        caplog.clear()
+        return logged
+
+    def passes(seconds: int) -> None:
+        shift_s.append(shift_s[-1] + seconds)
+
+    shift_s = [0]
+    monkeypatch.setattr(
+        apportion.spark.batch_member, "monotonic", lambda: time.monotonic() + shift_s[-1]
+    )
+    (partition,) = partitions_of(cluster.create_topic("long", 1))
+    produce(cluster, partition, 1)
+    interval = {"kafka.max.poll.interval.ms": "120000"}
+    member = batch_member_of("long-batches", "long", startingOffsets="earliest", **interval)
+    batch = span_where(member, EMPTY_SPAN, lambda span: span.ranges)
+    passes(50)
+    batch = member.next_span(batch, None)
+    assert warnings() == []
+    passes(70)
+    member.next_span(batch, None)
+    assert warnings() == [
+        "group long-batches: the last batch took 70 s; after 120 s (kafka.max.poll.interval.ms) "
+        "the query loses its partitions: lower maxOffsetsPerTrigger or raise that option"
     ]
 
 

@@ -2,6 +2,8 @@
 not private.
 """
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,23 @@ def test_a_writer_that_can_leave_no_word_says_what_is_to_be_done(temporary: Path
         match=r"must be able to write to .*: let TMPDIR name a directory",
     ):
         handover.write_report(QUESTION, "/lake")
+
+
+def test_reports_of_queries_that_were_not_started_for_a_week_are_removed(temporary: Path) -> None:
+    def left_for(days: int) -> Path:
+        handover.write_report(QUESTION, f"/lake/{days}")
+        (report,) = {*directory.iterdir()} - {*known}
+        known.append(report)
+        written = time.time() - days * 24 * 3600
+        os.utime(report, (written, written))
+        return report
+
+    temporary.mkdir()
+    directory, known = temporary / f"apportion-{os.getuid()}", list[Path]()
+    directory.mkdir(mode=0o700)
+    recent, old = left_for(6), left_for(8)
+    handover.write_report(QUESTION, "/lake")
+    assert (recent.exists(), old.exists()) == (True, False)
 
 
 def test_a_directory_that_others_may_write_to_is_no_way_to_hand_over(temporary: Path) -> None:

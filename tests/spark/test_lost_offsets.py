@@ -30,6 +30,7 @@ from apportion.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from tests.client import changes
 from tests.spark.micro_batches import ARROW, Frame, every, stored
 
 FOREIGN = "java consumer"
@@ -91,7 +92,7 @@ class Query:
 
     def commits(self, partition: TopicIdPartition, offset: int, metadata: str = FOREIGN) -> None:
         """A foreign client commits, while the query does not run."""
-        self.cluster.commit(self.group, {partition: offset}, metadata=metadata)
+        changes.commit(self.cluster, self.group, {partition: offset}, metadata=metadata)
 
     def starts(
         self, *partitions: TopicIdPartition, source: dict[str, str] | None = None, **options: Any

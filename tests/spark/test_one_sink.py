@@ -10,6 +10,7 @@ from apportion.client.consumer import Consumer
 from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.spark import delta
+from tests.client import changes
 from tests.spark.harness import Pipeline, until
 from tests.spark.queries import ended, source, spark, started
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
-
 
 __all__ = ["source", "spark", "started"]
 ENDS_WITHIN_S = 150
@@ -91,7 +91,7 @@ def test_with_rewind_the_checkpoint_writes_records_that_a_foreign_commit_skipped
     until(lambda: not pipeline.owners(), what="the group without members")
     pipeline.produce(40)
     # as a foreign client would
-    pipeline.cluster.commit(pipeline.group, dict.fromkeys(pipeline.partitions, 15))
+    changes.commit(pipeline.cluster, pipeline.group, dict.fromkeys(pipeline.partitions, 15))
     error = refusal(writing(delta.Writer(str(pipeline.table))))
     assert "the sink has everything below offset 10, but the batch starts at 15: 5 lost" in error
     assert (
@@ -112,7 +112,7 @@ def test_with_adopt_a_refused_query_and_a_moved_table_go_on_with_their_checkpoin
 ) -> None:
     pipeline.produce(40)
     # as a consumer of before would
-    pipeline.cluster.commit(pipeline.group, dict.fromkeys(pipeline.partitions, 5))
+    changes.commit(pipeline.cluster, pipeline.group, dict.fromkeys(pipeline.partitions, 5))
     error = refusal(writing(delta.Writer(str(pipeline.table))))
     assert f"that did not come from {pipeline.table}" in error
     assert "start again, with the same checkpoint and delta.Writer(..., adopt=True)" in error

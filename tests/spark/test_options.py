@@ -35,6 +35,11 @@ def test_option_names_are_read_in_any_case() -> None:
     assert (options.max_offsets, options.starting) == (10, StartingOffsets(EARLIEST))
 
 
+def test_what_is_true_or_false_is_read_in_any_case() -> None:
+    options = SourceOptions.parse({**GOOD, "includeHeaders": "true", "failOnDataLoss": "False"})
+    assert (options.include_headers, options.fail_on_data_loss) == (True, False)
+
+
 def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() -> None:
     options = SourceOptions.parse({**GOOD, "startingOffsets": '{"flights":{"0":23,"1":-1}}'})
     assert options.starting == StartingOffsets(
@@ -79,6 +84,16 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() 
             {"kafka.group.protocol": "classic", "kafka.group.remote.assignor": "uniform"},
             "is for kafka.group.protocol=consumer: with classic the members assign, by "
             "cooperative-sticky",
+        ),
+        (
+            {"kafka.group.protocol": "classic", "kafka.heartbeat.interval.ms": "45000"},
+            "option kafka.heartbeat.interval.ms (45000) must be below kafka.session.timeout.ms "
+            "(45000), or the session ends between two heartbeats; a third of it is usual.",
+        ),
+        (
+            {"kafka.group.protocol": "classic", "kafka.max.poll.interval.ms": "3000"},
+            "option kafka.heartbeat.interval.ms (3000) must be below kafka.max.poll.interval.ms "
+            "(3000), or a rebalance ends before the members have learnt of it.",
         ),
         (
             {"kafka.partition.assignment.strategy": "range"},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from apportion.testing import host
+from demo import host
 from tests.spark.harness import Pipeline, until
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from apportion.spark import StatefulQuery, delta, guard
 from apportion.spark.source import NO_WRITER
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
+from tests.client import changes
 from tests.spark.harness import Pipeline, until
 from tests.spark.queries import ended, source, spark, started
 
@@ -305,7 +306,7 @@ def test_a_topic_made_again_under_a_running_query_ends_it_and_says_which_offsets
     pipeline.produce(40)
     query = started(source())
     until(lambda: pipeline.total_committed() == 40, what="the group's offsets")
-    pipeline.cluster.delete_topic(pipeline.topic)
+    changes.delete_topic(pipeline.cluster, pipeline.topic)
     pipeline.cluster.create_topic(pipeline.topic, 4)
     error = ended(query)
     assert f"topic {pipeline.topic} (id " in error
@@ -323,7 +324,7 @@ def test_without_fail_on_data_loss_the_query_goes_on_with_the_new_topic(
         lambda frame, number: seen.extend(row.value for row in frame.collect()),
     )
     until(lambda: len(seen) == 40, what="the old topic's rows")
-    pipeline.cluster.delete_topic(pipeline.topic)
+    changes.delete_topic(pipeline.cluster, pipeline.topic)
     (partition, *_) = sorted(pipeline.partitions)
     topic = pipeline.cluster.create_topic(pipeline.topic, 4)
     pipeline.cluster.produce(

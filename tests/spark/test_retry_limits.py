@@ -5,7 +5,7 @@ import pytest
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
 from apportion.member.batch.membership import AssignmentIncomplete
-from apportion.member.batch.queries import NotReady
+from apportion.member.batch.queries import NotReady, NotReadyForATime
 from apportion.spark.retry_limits import retry_limit_s, waiting_text
 
 GONE = Disconnected("no connection to the broker at b:9092: Connection refused")
@@ -25,6 +25,7 @@ MOVED = Refused(Code.NOT_COORDINATOR)
         (DENIED, True, False, 120),
         (GONE, True, True, 120),
         (AssignmentIncomplete("more to come"), False, True, None),
+        (NotReadyForATime("members that may be leaving"), False, False, None),
     ],
 )
 def test_an_error_is_retried_for_as_long_as_that_may_help(

@@ -66,6 +66,13 @@ def test_each_seed_is_a_row_and_the_figures_sum_up(spark: SparkSession) -> None:
     }
 
 
+@pytest.mark.parametrize(("runs", "tasks"), [(3, 3), (100, 8), (2_000, 63)])
+def test_tasks_are_four_for_each_core_and_more_for_many_seeds(
+    spark: SparkSession, runs: int, tasks: int
+) -> None:
+    assert seeds(spark, runs, play=stand_in.holds).rdd.getNumPartitions() == tasks
+
+
 def test_a_world_that_cannot_be_is_refused_before_anything_runs(spark: SparkSession) -> None:
     why = r"^partitions must be a whole number from 1 to 10000, not 0\.$"
     with pytest.raises(ScenarioRefused, match=why):

@@ -23,6 +23,7 @@ from apportion.spark.slices import (
 )
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch
+from tests.client import changes
 
 PLACES = [TopicIdPartition("t", b"i" * 16, number) for number in range(6)]
 ranges = st.dictionaries(
@@ -48,6 +49,14 @@ def test_the_tasks_read_exactly_the_span_and_are_at_least_as_many_as_the_cores(
     much = -(-sum(part.end - part.start for part in wanted) // OFFSETS_A_TASK)
     assert len(tasks) == min(len(wanted), max(cores, much))
     assert all(task.slices for task in tasks)
+
+
+def test_each_range_from_the_largest_on_goes_to_the_task_with_the_fewest_records() -> None:
+    ends = ((1, 101), (50, 110), (50, 100), (1, 11))
+    whole = [PartitionSlice(place, *each) for place, each in zip(PLACES, ends, strict=False)]
+    span = sorted_span("c", {part.partition: (part.start, part.end) for part in whole})
+    tasks = [task.slices for task in split_into_tasks(span, cores=2)]
+    assert tasks == [(whole[0], whole[3]), (whole[1], whole[2])]
 
 
 def options(bootstrap: str, **more: str) -> SourceOptions:
@@ -108,7 +117,7 @@ def test_a_task_whose_topic_is_gone_says_which_offsets_or_reads_what_is_left(
 ) -> None:
     broker = start()
     cluster, partition = filled(broker, 5)
-    cluster.delete_topic("t")
+    changes.delete_topic(cluster, "t")
     cluster.close()
     task = TaskSlices((PartitionSlice(partition, 1, 4),))
     with pytest.raises(

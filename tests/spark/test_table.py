@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,7 @@ from apportion.spark.files import (
     OffsetWindow,
     PartFileWriter,
     WrittenFile,
-    from_report,
-    remove_part_files,
+    delete_files,
     rewrite_part_files,
 )
 from apportion.spark.table import CommitConflict, TableAttempt
@@ -63,7 +63,7 @@ def written(
     return [
         file
         for report in files.write(batches)
-        for file in from_report(zip(*report.to_pydict().values(), strict=True))
+        for file in starmap(WrittenFile, zip(*report.to_pydict().values(), strict=True))
     ]
 
 
@@ -176,9 +176,9 @@ def test_a_file_that_straddles_the_fence_is_written_again_above_it(tmp_path: Pat
     job = PartFileWriter(path, None, ROWS, windows)
     paths = pa.RecordBatch.from_pydict({"path": [file.path for file in files]})
     (report,) = rewrite_part_files(job, [paths])
-    (again,) = from_report(zip(*report.to_pydict().values(), strict=True))
+    (again,) = starmap(WrittenFile, zip(*report.to_pydict().values(), strict=True))
     assert (again.rows, again.first, again.last) == (2, 4, 5)
-    remove_part_files(job, [file.path for file in files])
+    delete_files(job.filesystem(), [file.path for file in files])
     assert [file.name for file in (tmp_path / "t").glob("*.parquet")] == [again.path]
 
 

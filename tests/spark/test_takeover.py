@@ -5,7 +5,7 @@ once.
 import re
 import time
 
-from apportion.testing import host
+from demo import host
 from tests.spark.harness import Pipeline, until
 
 

@@ -41,6 +41,11 @@ def test_a_wrong_argument_is_refused_when_the_writer_is_made(
     assert str(refusal.value) == f"delta.Writer: {sentence}"
 
 
+def test_a_writer_makes_as_many_attempts_as_its_page_says() -> None:
+    page = Path(__file__).parents[2] / "docs" / "spark.md"
+    assert f"`delta.Writer(table, attempts={Writer('t').attempts})`" in page.read_text()
+
+
 def test_a_table_may_be_given_as_a_path_object(tmp_path: Path) -> None:
     assert Writer(tmp_path / "t").sink == str(tmp_path / "t")
 

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from apportion.store.files import MemoryDisk, RealDisk
+from apportion.store.files import RealDisk
 from apportion.store.log import Log
+from apportion.store.memory_disk import MemoryDisk
 from apportion.store.settings import LogSettings
 from apportion.wire.batch import Record, encode_records
 

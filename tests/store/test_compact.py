@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from apportion.store import compact
 from apportion.store.compact import DIRTY_RATIO, CleanerPause, clean_log, is_dirty_enough
-from apportion.store.disk import Damaged
-from apportion.store.files import DiskError, MemoryDisk, RealDisk
+from apportion.store.disk import Damaged, DiskError
+from apportion.store.files import RealDisk
 from apportion.store.log import Log
+from apportion.store.memory_disk import MemoryDisk
 from apportion.store.settings import LogSettings
 from apportion.wire.batch import Record, decode_batch, encode_batch, encode_records
 
@@ -129,8 +130,8 @@ def filled(
     log = Log.open(disk, HERE, layout)
     for time_ms, records in enumerate(batches_in):
         add(log, records, time_ms)
-    disk.sync(log.unsynced_paths())
-    disk.sync(log.unsynced_paths())  # what was closed is sealed now
+    disk.sync(log.take_unsynced_paths())
+    disk.sync(log.take_unsynced_paths())  # what was closed is sealed now
     return log
 
 
@@ -139,10 +140,10 @@ def clean(disk: RealDisk | MemoryDisk, log: Log, before_offset: int, since_ms: i
     turns = 0
     for pause in clean_log(log, before_offset, since_ms):
         if pause is CleanerPause.FLUSH:
-            disk.sync(log.unsynced_paths())
+            disk.sync(log.take_unsynced_paths())
         else:
             turns += 1
-    disk.sync(log.unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     return turns
 
 
@@ -210,7 +211,7 @@ def test_a_loss_of_power_at_any_operation_finds_the_same_story(
     filled(whole, batches_in)
     disk = PowerCutDisk(whole.crash(100_000))
     log = Log.open(disk, HERE, LAYOUT)
-    disk.sync(log.unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     end, wanted = log.next_offset, state(all_records(log))
     disk.left = at
     with suppress(PowerLoss):
@@ -220,11 +221,11 @@ def test_a_loss_of_power_at_any_operation_finds_the_same_story(
     for _ in range(2):
         log = Log.open(survivor, HERE, LAYOUT)
         assert (log.start_offset, log.next_offset, state(all_records(log))) == (0, end, wanted)
-    survivor.sync(log.unsynced_paths())
+    survivor.sync(log.take_unsynced_paths())
     log.delete_leftovers()
     for _ in range(6):
         add(log, [(b"new", bytes(150))], 99)
-    survivor.sync(log.unsynced_paths())
+    survivor.sync(log.take_unsynced_paths())
     clean(survivor, log, log.next_offset, since_ms)
     log = Log.open(survivor.crash(), HERE, LAYOUT)
     assert (log.next_offset, state(all_records(log))) == (end + 6, wanted | {b"new": bytes(150)})
@@ -237,11 +238,11 @@ def test_a_log_that_grows_while_it_is_cleaned_keeps_what_is_new() -> None:
     log = filled(disk, [[(b"a", bytes(40))]] * 20)
     end = log.next_offset
     for turn, _ in enumerate(clean_log(log, end, 0)):
-        disk.sync(log.unsynced_paths())
+        disk.sync(log.take_unsynced_paths())
         for _ in range(10):
             add(log, [(b"b", bytes([turn]) * 40)], 77)
-    disk.sync(log.unsynced_paths())
-    disk.sync(log.unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     assert log.next_offset == end + 20
     new = [record for record in all_records(log) if record.timestamp_ms == 77]
     assert [record.offset for record in new] == list(range(end, end + 20))
@@ -256,7 +257,7 @@ def test_a_tombstone_stands_until_it_is_old_and_goes_with_all_that_it_hides() ->
     assert all_records(log)[0] == tombstone
     for _ in range(5):
         add(log, [(b"c", bytes(200))], 50)
-    disk.sync(log.unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     clean(disk, log, log.next_offset, since_ms=2)
     assert tombstone not in all_records(log)
     assert [record.key for record in all_records(log)].count(b"a") == 0
@@ -285,7 +286,7 @@ def test_the_last_offset_is_covered_also_when_its_record_goes(
     ends = [segment.next_offset for segment in log.closed_segments(log.next_offset)]
     assert ends == [2, 3]
     for _ in clean_log(log, 2, NOBODY_STANDS):
-        disk.sync(log.unsynced_paths())
+        disk.sync(log.take_unsynced_paths())
     assert [
         (each.base_offset, each.last_offset) for each in log.closed_segments(2)[0].batches(0)
     ] == [(0, 0), (1, 1)]
@@ -375,7 +376,7 @@ def test_records_of_a_foreign_transaction_are_not_compacted() -> None:
     log.append(batch, last_offset=0, max_timestamp_ms=5)
     add(log, [(b"a", bytes(400))])
     add(log, [(b"a", bytes(400))])
-    disk.sync(log.unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     before = all_records(log)
     with pytest.raises(Damaged, match="transaction"):
         clean(disk, log, log.next_offset)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from apportion.store.files import DiskError, MemoryDisk
+from apportion.store.disk import DiskError
 from apportion.store.log import Log
+from apportion.store.memory_disk import MemoryDisk
 from apportion.store.settings import LogSettings
 from apportion.wire.batch import encode_batch
 
@@ -67,7 +68,7 @@ def test_synced_batches_survive_any_crash_and_nothing_is_invented(
                 assert content(log) == appended
             disk.free_bytes = None
         elif what == "sync":
-            disk.sync(log.unsynced_paths())
+            disk.sync(log.take_unsynced_paths())
             durable = len(appended)
         elif what == "cut back":
             del appended[durable + (len(appended) - durable) * number // 100 :]
@@ -76,13 +77,13 @@ def test_synced_batches_survive_any_crash_and_nothing_is_invented(
         else:
             # the power goes again and again while the start syncs what it found
             for paths, tear_bytes in number:
-                disk.sync(log.unsynced_paths()[:paths])
+                disk.sync(log.take_unsynced_paths()[:paths])
                 disk = disk.crash(tear_bytes)
                 log = Log.open(disk, "t-0", layout)
                 recovered = content(log)
                 assert recovered == appended[: len(recovered)]
                 assert durable <= len(recovered) == log.next_offset
-            disk.sync(log.unsynced_paths())
+            disk.sync(log.take_unsynced_paths())
             assert content(Log.open(disk.crash(), "t-0", layout)) == recovered
             appended, durable = recovered, len(recovered)
     assert content(log) == appended
@@ -98,7 +99,7 @@ def test_a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on(layout: LogSettings)
         disk = MemoryDisk()
         log = Log.open(disk, "t-0", layout)
         assert append(log, b"one") == first
-        disk.sync(log.unsynced_paths())
+        disk.sync(log.take_unsynced_paths())
         assert append(log, b"two") == second
         log = Log.open(disk.crash(tear_bytes), "t-0", layout)
         kept = (
@@ -139,9 +140,9 @@ def test_segments_behind_a_torn_one_are_thrown_away() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, "t-0", LAYOUTS[0])
     first = append(log, b"1" * 200)
-    disk.sync(log.unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     second, *_ = [append(log, b"2" * 200) for _ in range(4)]
-    disk.sync([path for path in log.unsynced_paths() if "00000.log" not in path])
+    disk.sync([path for path in log.take_unsynced_paths() if "00000.log" not in path])
     log = Log.open(disk.crash(len(second) - 1), "t-0", LAYOUTS[0])
     assert content(log) == [first]
     # each file but for its last zero byte, or the byte that was torn off
@@ -156,7 +157,7 @@ def test_batches_read_back_by_a_start_must_be_synced_to_be_durable() -> None:
     batch = append(log, b"one")
     log = Log.open(disk, "t-0")  # the process was killed, the machine went on
     assert content(log) == [batch]
-    disk.sync(log.unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     assert content(Log.open(disk.crash(), "t-0")) == [batch]
 
 
@@ -167,13 +168,13 @@ def test_a_log_that_is_cut_back_is_as_it_was_then_and_goes_on(next_offset: int) 
     appended = []
     for _ in range(5):
         appended.append(append(log, b"x" * 200))
-        disk.sync(log.unsynced_paths())
-    disk.sync(log.unsynced_paths())
+        disk.sync(log.take_unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     assert any(name.endswith(".sealed") for name in disk.list_dir("t-0"))
     log = log.truncated(next_offset, 0)
     assert content(log) == appended[:next_offset]
     kept = [*appended[:next_offset], append(log, b"y"), append(log, b"z" * 300)]
-    disk.sync(log.unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     assert content(log) == content(Log.open(disk.crash(), "t-0", LAYOUTS[1])) == kept
 
 
@@ -181,10 +182,10 @@ def test_a_log_deleted_but_not_synced_may_come_back_and_a_synced_one_does_not() 
     disk = MemoryDisk()
     log = Log.open(disk, "t-0")
     batch = append(log, b"one")
-    disk.sync(log.unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     log.delete()
     assert content(Log.open(disk.crash(), "t-0")) == [batch]
-    disk.sync(log.unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     assert disk.crash().list_dir(".") == ()
 
 
@@ -221,13 +222,13 @@ def test_a_log_begins_after_any_crash_where_it_was_told_to_or_where_it_did_befor
             asked = durable[0], end
         elif what == "sync":
             bounds = log.start_offset, log.next_offset
-            disk.sync(log.unsynced_paths())
+            disk.sync(log.take_unsynced_paths())
             log.delete_before(bounds[0])
             durable = most = bounds
             lost.clear()
         else:
             for paths, tear_bytes in number:
-                disk.sync(log.unsynced_paths()[:paths])
+                disk.sync(log.take_unsynced_paths()[:paths])
                 disk = disk.crash(tear_bytes)
                 log = Log.open(disk, "t-0", layout)
                 assert durable[0] <= log.start_offset <= most[0]

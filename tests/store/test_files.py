@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from apportion.store.files import DiskError, MemoryDisk, RealDisk
+from apportion.store.disk import DiskError
+from apportion.store.files import RealDisk
 from apportion.store.log import Log
+from apportion.store.memory_disk import MemoryDisk
 from apportion.store.settings import LogSettings
 from apportion.wire.batch import encode_batch
 
@@ -129,7 +131,7 @@ def test_many_logs_share_few_open_files(tmp_path: Path) -> None:
     for round_ in range(6):
         for log, kept in zip(logs, batches, strict=True):
             kept.append(append(log, b"%d" % round_ * 100))
-        disk.sync(path for log in logs for path in log.unsynced_paths())
+        disk.sync(path for log in logs for path in log.take_unsynced_paths())
     assert [[bytes(batch) for batch in log.batches(0)] for log in logs] == batches
     assert len(os.listdir("/dev/fd")) - before <= 8
     disk.close()
@@ -158,10 +160,10 @@ def test_a_sync_in_another_thread_disturbs_neither_appends_nor_reads(tmp_path: P
             if flush.done():
                 flush.result()
                 flush = driver.submit(
-                    disk.sync, [path for log in logs for path in log.unsynced_paths()]
+                    disk.sync, [path for log in logs for path in log.take_unsynced_paths()]
                 )
         flush.result()
-    disk.sync(path for log in logs for path in log.unsynced_paths())
+    disk.sync(path for log in logs for path in log.take_unsynced_paths())
     either = [Log.open(disk, f"t-{i}", LogSettings(3000, 100, 512)) for i in range(6)]
     assert [[bytes(batch) for batch in log.batches(0)] for log in either] == batches
     assert [log.truncated_bytes for log in either] == [0] * 6
@@ -237,7 +239,7 @@ def test_a_log_directory_that_cannot_be_made_is_named_and_the_log_stays_empty(
         match=f"^cannot make the directory {tmp_path}/nowhere/t-0: No such file or directory$",
     ):
         append(log, b"x")
-    assert (log.next_offset, log.unsynced_paths()) == (0, ())
+    assert (log.next_offset, log.take_unsynced_paths()) == (0, ())
     disk.close()
 
 

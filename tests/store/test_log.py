@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.store.files import MemoryDisk, RealDisk
+from apportion.store.files import RealDisk
 from apportion.store.index import NEVER
 from apportion.store.log import MAX_SCANNED_BYTES, MAX_SCANNED_RECORDS, Log
+from apportion.store.memory_disk import MemoryDisk
 from apportion.store.settings import LogSettings
 from apportion.wire.batch import Record, decode_batch, encode_records
 from tests.store.logs import SMALL, BatchShape, append, disk_of, segment_starts
@@ -48,7 +49,7 @@ def filled(
         for i, shape in enumerate(wanted, 1):
             appended.append(append(log, shape))
             if i % flush_every == 0:
-                disk.sync(log.unsynced_paths())
+                disk.sync(log.take_unsynced_paths())
         yield disk, log, [batch for batch, _ in appended], [records for _, records in appended]
 
 
@@ -144,7 +145,7 @@ def test_a_view_outlives_whatever_becomes_of_the_log(
         for shape in wanted:
             batch, inside = append(log, shape)
             kept.append((log.read(inside[0].offset, 0, log.next_offset), batch))
-            disk.sync(log.unsynced_paths())
+            disk.sync(log.take_unsynced_paths())
         log.delete()
         assert [bytes(view) for view, _ in kept] == [batch for _, batch in kept]
         assert all(view.readonly for view, _ in kept)
@@ -154,7 +155,7 @@ def test_a_view_outlives_whatever_becomes_of_the_log(
 def test_nothing_is_made_on_the_disk_before_the_first_append(kind: str) -> None:
     with disk_of(kind) as disk:
         log = Log.open(disk, "t-0")
-        assert (log.start_offset, log.next_offset, log.size_bytes, log.unsynced_paths()) == (
+        assert (log.start_offset, log.next_offset, log.size_bytes, log.take_unsynced_paths()) == (
             0,
             0,
             0,
@@ -174,12 +175,12 @@ def test_the_paths_to_sync_are_told_once_and_name_directories_only_for_new_files
         log = Log.open(disk, "t-0", SMALL)
         append(log, BatchShape((1,), 500))
         first = "t-0/00000000000000000000.log"
-        assert log.unsynced_paths() == (first, "t-0", ".")
-        assert log.unsynced_paths() == ()
+        assert log.take_unsynced_paths() == (first, "t-0", ".")
+        assert log.take_unsynced_paths() == ()
         append(log, BatchShape((1,), 10))
-        assert log.unsynced_paths() == (first,)
+        assert log.take_unsynced_paths() == (first,)
         append(log, BatchShape((1,), 500))
-        assert log.unsynced_paths() == (first, "t-0/00000000000000000002.log", "t-0", ".")
+        assert log.take_unsynced_paths() == (first, "t-0/00000000000000000002.log", "t-0", ".")
 
 
 @pytest.mark.parametrize("kind", ["memory", "real"])
@@ -188,9 +189,9 @@ def test_a_deleted_log_is_empty_and_can_begin_again(kind: str) -> None:
         log = Log.open(disk, "t-0", SMALL)
         for _ in range(5):
             append(log, BatchShape((1,), 400))
-            disk.sync(log.unsynced_paths())
+            disk.sync(log.take_unsynced_paths())
         log.delete()
-        assert (log.next_offset, log.unsynced_paths(), disk.list_dir(".")) == (0, (".",), ())
+        assert (log.next_offset, log.take_unsynced_paths(), disk.list_dir(".")) == (0, (".",), ())
         batch, _ = append(log, BatchShape((1,), 3))
         assert [bytes(batch_read) for batch_read in Log.open(disk, "t-0", SMALL).batches(0)] == [
             batch
@@ -270,7 +271,7 @@ def test_a_segment_that_was_closed_gives_its_room_back_once_all_of_it_is_deleted
     log.roll_segment()  # nothing follows an empty one
     assert segment_starts(disk, "t-0") == [0, 2]
     log.raise_start_offset(2)
-    disk.sync(log.unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     log.delete_before(2)
     assert (segment_starts(disk, "t-0"), log.start_offset, log.next_offset, log.size_bytes) == (
         [2],

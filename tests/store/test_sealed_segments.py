@@ -3,8 +3,8 @@
 import pytest
 
 from apportion.store.disk import Damaged
-from apportion.store.files import MemoryDisk
 from apportion.store.log import Log
+from apportion.store.memory_disk import MemoryDisk
 from tests.store.logs import SMALL, BatchShape, append, segment_starts
 
 
@@ -14,8 +14,8 @@ def sealed_log(disk: MemoryDisk) -> list[bytes]:
     batches = []
     for _ in range(3):
         batches.append(append(log, BatchShape((5,), 500))[0])
-        disk.sync(log.unsynced_paths())
-    disk.sync(log.unsynced_paths())
+        disk.sync(log.take_unsynced_paths())
+    disk.sync(log.take_unsynced_paths())
     assert [name[-9:] for name in disk.list_dir("t-0")] == [
         "00000.log",
         "00.sealed",
@@ -34,7 +34,7 @@ def test_a_sealed_segment_is_believed_and_not_read_at_a_start() -> None:
     batches = sealed_log(disk)
     disk.append(f"{FIRST}.log", 100, b"bit rot")
     log = Log.open(disk, "t-0", SMALL)
-    assert (log.next_offset, log.truncated_bytes, log.unsynced_paths()) == (
+    assert (log.next_offset, log.truncated_bytes, log.take_unsynced_paths()) == (
         3,
         0,
         ("t-0/00000000000000000002.log", "t-0", "."),
@@ -59,7 +59,7 @@ def test_a_damaged_seal_is_ignored_and_its_segment_checked(position: int) -> Non
     disk.append(f"{FIRST}.sealed", position, b"\xff")
     log = Log.open(disk, "t-0", SMALL)
     assert [bytes(batch) for batch in log.batches(0)] == batches
-    assert f"{FIRST}.log" in log.unsynced_paths()
+    assert f"{FIRST}.log" in log.take_unsynced_paths()
 
 
 def test_a_sealed_segment_of_another_size_stops_the_start_with_its_name() -> None:

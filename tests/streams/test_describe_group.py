@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from apportion.streams.describe.group import (
     DescribedProcess,
     GroupDescription,
-    MemberDescription,
     StandbyKind,
     describe_group,
     describe_without_metadata,
@@ -23,6 +22,7 @@ from apportion.streams.metadata.model import (
 )
 from apportion.streams.metadata.probing import MetadataVersions
 from apportion.topics import TopicPartition
+from apportion.wire.messages.describe_groups import DescribedGroupMember
 from apportion.wire.records import consumer_protocol
 from apportion.wire.records.consumer_serde import encode
 from tests.streams.metadata import assignments, subscriptions
@@ -56,9 +56,14 @@ def assignment_bytes(partitions: Sequence[int] = (), used: int = 11, **more: Any
 
 def shown(
     name: str, subscription: bytes, assignment: bytes, instance_id: str | None = None
-) -> MemberDescription:
-    return MemberDescription(
-        f"{name}-id", name, f"/{name}.host", instance_id, subscription, assignment
+) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=f"{name}-id",
+        client_id=name,
+        client_host=f"/{name}.host",
+        group_instance_id=instance_id,
+        member_metadata=subscription,
+        member_assignment=assignment,
     )
 
 
@@ -326,4 +331,4 @@ def test_while_the_broker_tells_nothing_members_are_there_by_name() -> None:
         (None, "b-id", None, {}),
     ]
     assert [each.decode_errors for each in description.consumers] == [(), ()]
-    assert description.consumers[0].description.instance_id == "seat"
+    assert description.consumers[0].description.group_instance_id == "seat"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from apportion.errors import DecodeError, EncodeError
 from apportion.streams.metadata.kip848 import Kip848AssignmentMetadata, Kip848MemberMetadata
 from apportion.streams.metadata.layouts import StreamsAssignment, StreamsSubscription
-from apportion.wire.codec import read, read_whole, write, write_parts
+from apportion.wire.codec import FramePart, join_short_parts, read, read_whole, write, write_onto
 from apportion.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -59,6 +59,13 @@ QUICK = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+def write_parts(value: Any, version: int) -> list[FramePart]:
+    """Encode a message in parts, as the broker's responses are."""
+    parts: list[FramePart] = []
+    write_onto(parts, value, version)
+    return join_short_parts(parts)
 
 
 @pytest.mark.parametrize(("cls", "version"), EVERY)

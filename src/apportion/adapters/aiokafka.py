@@ -99,10 +99,8 @@ class _AiokafkaAssignor(SingleConsumerAssignor, AbstractPartitionAssignor):  # t
         parts = (
             TopicParts(topic, tuple(sorted(numbers))) for topic, numbers in assignment.assignment
         )
-        self._given, self._generation = (
-            Given(tuple(sorted(parts)), assignment.user_data),
-            self._bound().generation,
-        )
+        self._given = Given(tuple(sorted(parts)), assignment.user_data)
+        self._generation = self._bound().generation
         self._assignor.on_assignment(self._given, self._generation)
         if self.sends_owned_partitions and before.keys() - partitions_of(self._given.partitions):
             self._bound().request_rejoin()

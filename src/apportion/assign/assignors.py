@@ -15,8 +15,6 @@ from apportion.assign.subscriptions import (
 )
 from apportion.assign.uniform import uniform_homogeneous
 
-__all__ = ["ASSIGNORS", "ServerAssignor", "Subscriptions"]
-
 ServerAssignor = Callable[[Vector, Vector, Subscriptions], Vector]
 """(owners now, starts of the topics, subscriptions) -> new owners; -1 only for topics without
 subscribers.

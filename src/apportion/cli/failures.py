@@ -1,14 +1,18 @@
-"""The messages of commands that fail: a sentence on stderr, or a JSON object with `--json`.
+"""The exit codes, and the messages of commands that fail: a sentence, or JSON with `--json`.
 
-stdout has the result alone, so it is empty then; the exit code is the same with and without
-`--json`.
+A message goes to stderr. stdout has the result alone, so it is empty then; the exit code is the
+same with and without `--json`.
 """
 
 import json
+import os
 import sys
 
 from apportion.errors import Code, Refused
 from apportion.readable import readable
+
+FAILED = 1  # exit code: a law broke, an upgrade does not go well, or the cluster refused
+UNUSABLE = 2  # exit code where the arguments make no sense
 
 
 class NoSuchGroup(Refused):
@@ -29,6 +33,10 @@ class NoSuchGroup(Refused):
         return self.why
 
 
+class NoStreamsGroup(Exception):
+    """There is no such group of Kafka Streams; the text says what there is instead."""
+
+
 def print_failure(command: str, error: Exception, as_json: bool) -> None:
     """Print the error that ended `command`.
 
@@ -41,3 +49,11 @@ def print_failure(command: str, error: Exception, as_json: bool) -> None:
         print(json.dumps({"error": code, "message": message}), file=sys.stderr)
     else:
         print(f"apportion {command}: {message}", file=sys.stderr)
+
+
+def drop_stdout() -> None:
+    """Discard what is still in stdout's buffer, whose reader has gone.
+
+    Else Python would flush it when the process ends, and fail once more.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

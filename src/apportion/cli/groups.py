@@ -3,20 +3,18 @@
 Both show a cluster's groups, their members and their lag, and change nothing.
 """
 
-import json
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from apportion.cli.failures import NoSuchGroup, print_failure
-from apportion.cli.lines import folded, print_sentence, ranges
-from apportion.client.bootstrap import require_known_host
+from apportion.cli.cluster_reports import print_report
+from apportion.cli.failures import NoSuchGroup
+from apportion.cli.lines import folded, print_sentence, ranges, row_console
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
+from apportion.client.network_client import RetryTimer
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.batch.sinks import claimed_sinks
 from apportion.member.cluster_queries.groups import (
@@ -32,47 +30,41 @@ from apportion.wire.messages.list_offsets import LATEST
 from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment
 from apportion.wire.records.consumer_serde import decode
 
-FAILED = 1  # exit code when the cluster could not be asked or refused
-UNUSABLE = 2  # exit code when the arguments make no sense
 NO_OFFSETS = "No offset is committed, and no member owns a partition: do the topics exist?"
 COMPLETION_TIMEOUT_MS = 1_000  # a shell waits for Tab's completions
-PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
 # by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
 PROTOCOLS = {0: "classic", 1: "consumer"}
-Parts = list[Table | Text]
 
 
 def show_list(bootstrap: str, timeout_ms: int, as_json: bool = False) -> int:
     """Print every group of the cluster with its type and state; return the exit code."""
 
-    def read(cluster: Cluster) -> tuple[Any, Parts]:
-        """Read the groups of the cluster; return them for --json and as a table."""
+    def show(groups: list[dict[str, str]]) -> None:
         table = Table("group", "type", "state")
-        groups = _list_groups(cluster)
         for group in groups:
             table.add_row(*map(readable, group.values()))
-        return groups, [table if groups else Text("There are no groups.")]
+        _print_parts(table if groups else Text("There are no groups."))
 
-    return _print_report(bootstrap, timeout_ms, read, as_json)
+    return print_report("groups", bootstrap, timeout_ms, _list_groups, None if as_json else show)
 
 
 def show_group(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = False) -> int:
     """Print the group's members with partitions, its offsets and lag; return the exit code."""
 
-    def read(cluster: Cluster) -> tuple[Any, Parts]:
-        """Read the group; return it for --json and as tables of members and offsets."""
-        group = _describe_group(cluster, group_id, bootstrap)
+    def read(cluster: Cluster) -> dict[str, Any]:
+        return _describe_group(cluster, group_id, bootstrap)
+
+    def show(group: dict[str, Any]) -> None:
         offsets = Table("topic", "partition", "committed", "end", "lag")
         for row in group["offsets"]:
             offsets.add_row(*map(_cell, row.values()))
-        members = _members(group) if group["members"] else Text("It has no members.")
-        return group, [
+        _print_parts(
             Text(readable(_title(group))),
-            members,
+            _members(group) if group["members"] else Text("It has no members."),
             offsets if group["offsets"] else Text(NO_OFFSETS),
-        ]
+        )
 
-    return _print_report(bootstrap, timeout_ms, read, as_json)
+    return print_report("groups", bootstrap, timeout_ms, read, None if as_json else show)
 
 
 def group_names(
@@ -100,39 +92,13 @@ def group_names(
     ]
 
 
-def _print_report(
-    bootstrap: str, timeout_ms: int, read: Callable[[Cluster], tuple[Any, Parts]], as_json: bool
-) -> int:
-    """Print what `read` returns of the cluster, as JSON or as tables; return the exit code."""
-    try:
-        cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
-    except ValueError as error:
-        print_failure("groups", error, as_json)
-        return UNUSABLE
-    try:
-        require_known_host(bootstrap)
-        report, parts = read(cluster)
-    except (Refused, Disconnected) as error:
-        print_failure("groups", error, as_json)
-        return FAILED
-    finally:
-        cluster.close()
-    if as_json:
-        print(json.dumps(report, indent=2))
-        return 0
-    console = Console(
-        highlight=False,
-        markup=False,
-        emoji=False,
-        # In a pipe a line is a row: grep and awk must not see folded cells.
-        width=None if sys.stdout.isatty() else PIPED_WIDTH,
-    )
+def _print_parts(*parts: Table | Text) -> None:
+    console = row_console()
     for part in parts:
         if isinstance(part, Text):
             print_sentence(console, part)
         else:
             console.print(folded(part))
-    return 0
 
 
 def _list_groups(cluster: Cluster) -> list[dict[str, str]]:
@@ -148,6 +114,17 @@ def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str
 
     The report on a share or Streams group has the offsets alone.
     """
+    retry_timer = RetryTimer(cluster.timeout_ms)
+    while (group := _describe_group_or_none(cluster, group_id, bootstrap)) is None:
+        why = f"the protocol of group {group_id!r} changes with every request"
+        retry_timer.pause(Refused(Code.GROUP_ID_NOT_FOUND, why))
+    return group
+
+
+def _describe_group_or_none(
+    cluster: Cluster, group_id: str, bootstrap: str
+) -> dict[str, Any] | None:
+    """Return the report; None if the group's protocol changed between two requests."""
     try:
         # KIP-848's description first: it alone has epochs, and the error for other types says which
         # call comes next.
@@ -192,14 +169,20 @@ def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str
     }
 
 
-def _describe_classic_group(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any]:
+def _describe_classic_group(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any] | None:
     """Return the report of `groups describe` on a group that is no consumer group.
+
+    None if it became one, or was one until it was listed.
 
     In the report, members own nothing if they are no consumers, or if their assignment cannot be
     decoded: only consumers' assignments have a known format.
     """
     group_id = listed["group"]
     description = cluster.ask_coordinator(DescribeGroupsQuery(group_id))
+    # The list came between two descriptions: it may disagree with the first or with the second.
+    group_type = listed["type"].lower()
+    if group_type == "consumer" or (group_type == "classic" and description is None):
+        return None
     # DescribeGroups does not know a share or Streams group.
     if description is None:
         return {**listed, "members": [], **_offsets(cluster, group_id, ())}
@@ -218,13 +201,12 @@ def _describe_classic_group(cluster: Cluster, listed: dict[str, str]) -> dict[st
     ]
     topics = cluster.topics(dict.fromkeys(name for member in members for name in member["owns"]))
     owned = (
-        TopicIdPartition(name, topic.id, partition)
+        each
         for member in members
         for name, partitions in member["owns"].items()
-        if (topic := topics.named(name)) is not None
         for partition in partitions
-        # A topic may have been recreated smaller since the group assigned it.
-        if 0 <= partition < topic.partitions
+        # A topic may have been deleted, or recreated smaller, since the group assigned it.
+        if (each := topics.partition(name, partition)) is not None
     )
     assignor = {"assignor": description.protocol_data} if description.protocol_data else {}
     return {**listed, **assignor, "members": members, **_offsets(cluster, group_id, owned)}
@@ -268,12 +250,12 @@ def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition])
 def _fetch_committed(cluster: Cluster, group_id: str) -> dict[TopicIdPartition, OffsetAndMetadata]:
     """Return every committed offset of the group, with its metadata."""
     committed = cluster.ask_coordinator(AllOffsetsQuery(group_id))
-    # The offsets of a topic that was deleted have no end to compare with.
+    # The offset of a partition that was deleted has no end to compare with.
     topics = cluster.topics(dict.fromkeys(topic for topic, _ in committed))
     return {
-        TopicIdPartition(topic.name, topic.id, partition): offset
-        for (name, partition), offset in committed.items()
-        if (topic := topics.named(name)) is not None
+        partition: offset
+        for (name, number), offset in committed.items()
+        if (partition := topics.partition(name, number)) is not None
     }
 
 

@@ -2,10 +2,25 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from shutil import get_terminal_size
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
+
+
+def report_console(piped_columns: int) -> Console:
+    """Return a console as wide as the terminal, or as COLUMNS says."""
+    width = None if sys.stdout.isatty() else get_terminal_size((piped_columns, 0)).columns
+    return Console(highlight=False, markup=False, width=width)
+
+
+def row_console() -> Console:
+    """Return a console for reports that grep and awk read: in a pipe no cell is folded."""
+    width = None if sys.stdout.isatty() else PIPED_WIDTH
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def print_sentence(console: Console, sentence: str | Text, style: str = "") -> None:

@@ -5,19 +5,18 @@ The upgrades are played in processes here or on Spark; the output is one table.
 
 import json
 import multiprocessing
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from shutil import get_terminal_size
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from apportion.cli.lines import print_sentence
+from apportion.cli.failures import FAILED
+from apportion.cli.lines import print_sentence, report_console
+from apportion.cli.spark_sessions import spark_session
 from apportion.sim.seed_pool import usable_cores
 from apportion.sim.streams.matrix import (
     BACKPORTED,
@@ -32,7 +31,6 @@ from apportion.sim.streams.matrix import (
 from apportion.sim.streams.rehearsal import RehearsalRefused
 
 PIPED_COLUMNS = 120
-BROKEN = 1  # exit code where some upgrade does not go well
 
 
 class Cell(NamedTuple):
@@ -82,33 +80,27 @@ def run_matrix(seed: int, as_json: bool, spark: str | None, jobs: int | None) ->
         print(json.dumps([_cell_json(cell) for cell in table], indent=2))
     else:
         _show(table)
-    return BROKEN if any(cell.failed for cell in table) else 0
+    return FAILED if any(cell.failed for cell in table) else 0
 
 
 def _play_here(runs: list[MatrixRun], jobs: int) -> list[MatrixResult]:
-    """Play the rehearsals of the matrix in processes of this machine, with a progress bar."""
+    """Play the rehearsals of the matrix in processes of this machine, with a progress bar.
+
+    Raises RehearsalRefused if one of the processes was killed.
+    """
     console = Console(stderr=True)
-    with _pool(jobs) as pool:
-        outcomes = pool.map(play_run, runs, chunksize=4)
-        quiet = not console.is_terminal
-        return list(
-            track(
-                outcomes,
-                "upgrades",
-                total=len(runs),
-                console=console,
-                transient=True,
-                disable=quiet,
-            )
-        )
-
-
-@contextmanager
-def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Provide processes for the rehearsals; raise RehearsalRefused if one of them was killed."""
     try:
         with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-            yield pool
+            return list(
+                track(
+                    pool.map(play_run, runs, chunksize=4),
+                    "upgrades",
+                    total=len(runs),
+                    console=console,
+                    transient=True,
+                    disable=not console.is_terminal,
+                )
+            )
     except BrokenProcessPool:
         raise RehearsalRefused(
             "a process that played some of the upgrades was killed: is there enough memory?"
@@ -120,22 +112,10 @@ def _play_on_spark(master: str, runs: list[MatrixRun]) -> list[MatrixResult]:
 
     Raises RehearsalRefused if Spark is not installed or fails.
     """
-    try:
-        from apportion.spark import seeds as sessions
+    with spark_session(master, RehearsalRefused) as spark:
         from apportion.spark.rehearsals import rehearsals
-    except ModuleNotFoundError as error:
-        library = (error.name or "pyspark").split(".")[0]
-        raise RehearsalRefused(
-            f"--spark needs {library}, which is not installed: pip install 'apportion[spark]'"
-        ) from None
-    try:
-        session = sessions.session(master)
-        try:
-            rows = rehearsals(session, runs).collect()
-        finally:
-            session.stop()
-    except sessions.SparkError as error:
-        raise RehearsalRefused(f"Spark says: {str(error).strip().splitlines()[0]}") from error
+
+        rows = rehearsals(spark, runs).collect()
     return [MatrixResult(**dict(row.asDict(), versions=tuple(row.versions))) for row in rows]
 
 
@@ -155,8 +135,7 @@ def _show(cells: Iterable[Cell]) -> None:
     for from_ in FROM:
         row = (at.get((from_, to)) for to in TO)
         table.add_row(from_, *("" if cell is None else str(cell) for cell in row))
-    width = None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
-    console = Console(highlight=False, markup=False, width=width)
+    console = report_console(PIPED_COLUMNS)
     console.print(table)
     results = [result for cell in at.values() for result in cell.plays]
     console.print(

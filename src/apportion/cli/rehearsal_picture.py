@@ -135,29 +135,27 @@ def _span_svg(span: InstanceSpan, axis: _Axis, y: int, *, colour: str, most: int
     ]
 
 
-def _steps(rehearsed: RehearsalResult, axis: _Axis, bottom: int) -> list[str]:
-    """Return SVG lines at the steps of the rolling bounces, with their numbers and crashes."""
-    parts = []
+def _steps(rehearsed: RehearsalResult, axis: _Axis, bottom: int) -> Iterator[str]:
+    """Yield SVG lines at the steps of the rolling bounces, with their numbers and crashes."""
     for step in rehearsed.steps:
         x, mark = axis.x(step.at_ms), f"{step.number}{' leader' if step.led else ''}"
-        parts.append(
+        yield (
             f'<path d="M{x:.1f} {TOP - 8}V{bottom + 10 + STRIP}" stroke="#444" '
             'stroke-dasharray="2 4" stroke-width="0.8"/>'
         )
-        parts.append(
+        yield (
             f'<text x="{x:.1f}" y="{TOP - 12}" text-anchor="middle" font-size="11" '
             f'fill="#444">{mark}</text>'
         )
         if step.crashed:
-            parts.append(
+            yield (
                 f'<text x="{x + 6:.1f}" y="{bottom + 6}" font-size="10" '
                 f'fill="#cc0000">{escape(step.crashed)} crashes</text>'
             )
-    return parts
 
 
-def _versions(rehearsed: RehearsalResult, axis: _Axis, y: int) -> list[str]:
-    """Return the SVG strip of metadata versions: of the newest assignment that an instance has."""
+def _versions(rehearsed: RehearsalResult, axis: _Axis, y: int) -> Iterator[str]:
+    """Yield the SVG strip of metadata versions: of the newest assignment that an instance has."""
     changes = [(axis.from_ms, rehearsed.version_before)]
     for point in rehearsed.instance_changes:
         if (
@@ -171,42 +169,36 @@ def _versions(rehearsed: RehearsalResult, axis: _Axis, y: int) -> list[str]:
         version: VERSIONS[min(number, len(VERSIONS) - 1)]
         for number, (_, version) in enumerate(changes)
     }
-    parts = [
+    yield (
         f'<text x="{LEFT - 12}" y="{y + STRIP / 2 + 4}" text-anchor="end" '
         'fill="#666">version</text>'
-    ]
+    )
     for (at_ms, version), end_ms in zip(changes, ends, strict=True):
         x, width = axis.x(at_ms), axis.x(end_ms) - axis.x(at_ms)
         ink = "white" if shade[version] in VERSIONS[2:] else "#222"
-        parts.append(
+        yield (
             f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{STRIP}" '
             f'fill="{shade[version]}"/>'
         )
-        parts.append(f'<text x="{x + 6:.1f}" y="{y + STRIP / 2 + 4}" fill="{ink}">{version}</text>')
-    return parts
+        yield f'<text x="{x + 6:.1f}" y="{y + STRIP / 2 + 4}" fill="{ink}">{version}</text>'
 
 
-def _time(axis: _Axis, y: int) -> list[str]:
-    """Return the SVG elements of the time axis: a tick and a label for each second shown."""
-    parts = []
+def _time(axis: _Axis, y: int) -> Iterator[str]:
+    """Yield the SVG elements of the time axis: a tick and a label for each second shown."""
     for second in axis.seconds():
         x = axis.x(axis.from_ms + second * 1000)
-        parts.append(f'<path d="M{x:.1f} {y}v5" stroke="#888"/>')
-        parts.append(
-            f'<text x="{x:.1f}" y="{y + 18}" text-anchor="middle" fill="#666">{second} s</text>'
-        )
-    return parts
+        yield f'<path d="M{x:.1f} {y}v5" stroke="#888"/>'
+        yield f'<text x="{x:.1f}" y="{y + 18}" text-anchor="middle" fill="#666">{second} s</text>'
 
 
-def _legend(colour: dict[str, str], y: int) -> list[str]:
-    """Return the SVG legend: the colours of the releases, and the meaning of a bar's height."""
-    parts, x = [], float(LEFT)
+def _legend(colour: dict[str, str], y: int) -> Iterator[str]:
+    """Yield the SVG legend: the colours of the releases, and the meaning of a bar's height."""
+    x = float(LEFT)
     for label, fill in colour.items():
-        parts.append(f'<rect x="{x:.0f}" y="{y - 11}" width="14" height="14" fill="{fill}"/>')
-        parts.append(f'<text x="{x + 20:.0f}" y="{y}">{escape(label)}</text>')
+        yield f'<rect x="{x:.0f}" y="{y - 11}" width="14" height="14" fill="{fill}"/>'
+        yield f'<text x="{x + 20:.0f}" y="{y}">{escape(label)}</text>'
         x += 44 + 6.6 * len(label)
-    parts.append(
+    yield (
         f'<text x="{x:.0f}" y="{y}" fill="#666">height: tasks that it runs; white: it is '
         "away</text>"
     )
-    return parts

@@ -11,13 +11,13 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from apportion.cli.failures import UNUSABLE
 from apportion.node.settings import BrokerSettings, SettingRefused, host_and_port
 from apportion.server.data_directory import refuse_foreign_directory
 from apportion.server.server import Server, loop_factory
 from apportion.store.disk import Damaged
 
 OPEN_FILES = 1 << 16  # connections and logs together; a shell's usual limit is 1,024
-UNUSABLE = 2  # exit code when the broker could not start as it was asked to
 
 
 def run(listen: str, data_dir: Path, pairs: list[str]) -> int:

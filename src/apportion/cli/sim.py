@@ -4,23 +4,21 @@
 """
 
 import json
-import os
 import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import asdict
-from shutil import get_terminal_size
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from apportion.cli.failures import print_failure
-from apportion.cli.lines import print_sentence
+from apportion.cli.failures import FAILED, UNUSABLE, drop_stdout, print_failure
+from apportion.cli.lines import print_sentence, report_console
 from apportion.cli.sim_options import SimOptions, fault_numbers, refuse_contradictions
 from apportion.cli.sim_picture import picture
-from apportion.cli.sim_seeds import BROKEN, play_here, play_on_spark
+from apportion.cli.sim_seeds import play_here, play_on_spark
 from apportion.sim.kernel.outcome import Outcome
 from apportion.sim.kernel.scenario import FAULTS, Fault, Scenario, ScenarioRefused
 from apportion.sim.kernel.trace import Trace
@@ -28,7 +26,6 @@ from apportion.sim.play import play
 from apportion.sim.seed_pool import NoProcess, PlayScenario
 from apportion.sim.shrink import shrink_faults
 
-UNUSABLE = 2  # exit code where the arguments make no sense
 LAST_LINES = 200
 PIPED_COLUMNS = 120
 
@@ -46,20 +43,12 @@ def run(options: SimOptions, play: PlayScenario = play) -> int:
     except (ScenarioRefused, NoProcess) as error:
         print_failure("sim", error, options.as_json)
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
-        _drop_stdout()
+        drop_stdout()
         return 0
     except OSError as error:
-        _drop_stdout()
+        drop_stdout()
         print(f"apportion sim: stdout cannot be written: {error.strerror}.", file=sys.stderr)
     return UNUSABLE
-
-
-def _drop_stdout() -> None:
-    """Discard what is still in stdout's buffer.
-
-    Else Python would flush it when the process ends, and fail once more.
-    """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _run(options: SimOptions, play: PlayScenario) -> int:
@@ -72,15 +61,6 @@ def _run(options: SimOptions, play: PlayScenario) -> int:
     if options.shrink is not None:
         return _shrink(options, options.shrink, play)
     return play_on_spark(options, play) if options.spark else play_here(options, play)
-
-
-def _console() -> Console:
-    """Return a console as wide as the terminal, or as COLUMNS says."""
-    return Console(
-        highlight=False,
-        markup=False,
-        width=None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns,
-    )
 
 
 # One history
@@ -111,7 +91,7 @@ def _play_one(options: SimOptions, seed: int, play: PlayScenario) -> int:
     elif trace:
         if not options.quiet:
             _print_trace(options, trace, outcome.holds)
-        console = _console()
+        console = report_console(PIPED_COLUMNS)
         for line in picture(scenario, outcome, trace.ownership, console.width):
             print_sentence(console, line)
         console.print(
@@ -119,7 +99,7 @@ def _play_one(options: SimOptions, seed: int, play: PlayScenario) -> int:
         )
         console.print(_figures_table(outcome))
         print_sentence(console, _verdict(outcome))
-    return 0 if outcome.holds else BROKEN
+    return 0 if outcome.holds else FAILED
 
 
 def _print_trace(options: SimOptions, trace: Trace, holds: bool) -> None:
@@ -269,8 +249,8 @@ def _shrink(options: SimOptions, seed: int, play: PlayScenario) -> int:
             "of": len(scenario.faults),
         }
         print(json.dumps({**whole, "plays": shrunk.plays, "command": command}, indent=2))
-        return BROKEN
-    console = _console()
+        return FAILED
+    console = report_console(PIPED_COLUMNS)
     console.print(
         _faults_table(
             scenario.with_faults(fault for _, fault in faults), shrunk.kept, explains=True
@@ -283,4 +263,4 @@ def _shrink(options: SimOptions, seed: int, play: PlayScenario) -> int:
         f"histories played): {command}",
         soft_wrap=True,
     )
-    return BROKEN
+    return FAILED

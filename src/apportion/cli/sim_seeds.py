@@ -18,12 +18,13 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from apportion.cli.failures import FAILED
 from apportion.cli.sim_options import SimOptions
+from apportion.cli.spark_sessions import spark_session
 from apportion.sim.kernel.outcome import Violation
 from apportion.sim.kernel.scenario import ScenarioRefused
 from apportion.sim.seed_pool import PlayScenario, RunTotals, outcomes, usable_cores
 
-BROKEN = 1  # exit code where a law broke
 INTERRUPTED = 130  # exit code after Ctrl-C
 EXTREMES = ("slowest_convergence_s", "longest_unowned_s")  # figures whose sum says nothing
 
@@ -86,46 +87,34 @@ def play_here(options: SimOptions, play: PlayScenario) -> int:
         stopped = True
     # By seed: processes end in any order, and the same seeds must print the same report.
     _print_verdict(options, figures, sorted(failures))
-    return INTERRUPTED if stopped else BROKEN if failures else 0
+    return INTERRUPTED if stopped else FAILED if failures else 0
 
 
 def play_on_spark(options: SimOptions, play: PlayScenario) -> int:
     """Play the seeds on a Spark master, print a summary and the verdict; return the exit code."""
-    try:
-        from apportion.spark import seeds as spark_seeds
-    except ModuleNotFoundError as error:
-        # pyspark may be there without pyarrow; the message names what is missing.
-        library = (error.name or "pyspark").split(".")[0]
-        raise ScenarioRefused(
-            f"--spark needs {library}, which is not installed: pip install 'apportion[spark]'."
-        ) from None
     if options.out and Path(options.out).exists():
         raise ScenarioRefused(
             f"--out {options.out} is there already: name a directory that is not."
         )
-    try:
-        spark = spark_seeds.session(options.spark or "local")
-        try:
-            frame = spark_seeds.seeds(
-                spark,
-                options.runs or 1,
-                options.first or 0,
-                kinds=options.draw.kinds,
-                play=play,
-                **options.draw.sizes,
-            )
-            if options.out:
-                frame.write.parquet(options.out)
-                # Read back instead of simulated again: each action on the first frame would play
-                # all the seeds once more.
-                frame = spark.read.parquet(options.out)
-            frame = frame.cache()
-            summary = spark_seeds.summary(frame).collect()
-            broken = frame.where(frame.verdict != spark_seeds.HOLDS).orderBy("seed").collect()
-        finally:
-            spark.stop()
-    except spark_seeds.SparkError as error:
-        raise ScenarioRefused(f"Spark says: {str(error).strip().splitlines()[0]}") from error
+    with spark_session(options.spark or "local", ScenarioRefused) as spark:
+        from apportion.spark import seeds as spark_seeds
+
+        frame = spark_seeds.seeds(
+            spark,
+            options.runs or 1,
+            options.first or 0,
+            kinds=options.draw.kinds,
+            play=play,
+            **options.draw.sizes,
+        )
+        if options.out:
+            frame.write.parquet(options.out)
+            # Read back instead of simulated again: each action on the first frame would play all
+            # the seeds once more.
+            frame = spark.read.parquet(options.out)
+        frame = frame.cache()
+        summary = spark_seeds.summary(frame).collect()
+        broken = frame.where(frame.verdict != spark_seeds.HOLDS).orderBy("seed").collect()
     failures = [
         Failure(row.seed, Violation(row.verdict, round(row.broken_at_s * 1_000), row.why))
         for row in broken
@@ -133,7 +122,7 @@ def play_on_spark(options: SimOptions, play: PlayScenario) -> int:
     if not options.as_json:
         _print_summary(summary)
     _print_verdict(options, _figures(summary), failures)
-    return BROKEN if failures else 0
+    return FAILED if failures else 0
 
 
 def _figures(summary: list[Any]) -> RunTotals:

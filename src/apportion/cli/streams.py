@@ -4,14 +4,13 @@ The command only reads. Its report is one value, printed as JSON or as text; the
 in docs/streams.md, and stay.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from apportion.cli.failures import NoSuchGroup, print_failure
+from apportion.cli.cluster_reports import print_report
+from apportion.cli.failures import NoStreamsGroup, NoSuchGroup
 from apportion.cli.groups import group_names as completions
-from apportion.cli.streams_picture import show
-from apportion.client.bootstrap import require_known_host
+from apportion.cli.streams_picture import STANDBY_KEYS, show
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_positions import GroupPosition, group_positions
@@ -21,7 +20,6 @@ from apportion.streams.describe.group import (
     DescribedConsumer,
     DescribedProcess,
     GroupDescription,
-    MemberDescription,
     StandbyKind,
     describe_group,
     describe_without_metadata,
@@ -37,11 +35,7 @@ from apportion.streams.metadata.model import (
 )
 from apportion.topics import TopicPartition
 from apportion.wire.messages.describe_groups import DescribedGroup
-from apportion.wire.messages.list_groups import ListedGroup
 
-# exit code when the cluster could not be asked, or there is no such group of Kafka Streams
-FAILED = 1
-UNUSABLE = 2  # exit code when the arguments make no sense
 # the protocol type and the protocol with which Kafka Streams joins a classic group
 PROTOCOL_TYPE, PROTOCOL = "consumer", "stream"
 STABLE = "Stable"
@@ -53,46 +47,24 @@ OTHER_TYPES = {  # type of a group that is no classic one -> what it is, and whi
         "kafka-streams-groups.sh shows it"
     ),
 }
-STANDBY_KEYS = {  # key of the JSON report by the kind of the tasks that are not active
-    StandbyKind.STANDBY: "standby",
-    StandbyKind.WARMUP: "warmup",
-    StandbyKind.EITHER: "standby_or_warmup",
-}
-
-
-class NoStreamsGroup(Exception):
-    """There is no such group of Kafka Streams; the text says what there is instead."""
 
 
 def describe(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = False) -> int:
     """Print the group's processes with their versions, tasks and lag; return the exit code."""
-    try:
-        cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
-    except ValueError as error:
-        print_failure("streams", error, as_json)
-        return UNUSABLE
-    try:
-        require_known_host(bootstrap)
-        report = _read_group(cluster, group_id, bootstrap)
-    except (Refused, Disconnected, NoStreamsGroup) as error:
-        print_failure("streams", error, as_json)
-        return FAILED
-    finally:
-        cluster.close()
-    if as_json:
-        print(json.dumps(report, indent=2))
-    else:
-        show(report)
-    return 0
+
+    def read(cluster: Cluster) -> dict[str, Any]:
+        return _read_group(cluster, group_id, bootstrap)
+
+    return print_report("streams", bootstrap, timeout_ms, read, None if as_json else show)
 
 
 def group_names(bootstrap: str, prefix: str) -> list[str]:
     """Return the names of groups that may be of Kafka Streams, for Tab's completions."""
-    return completions(bootstrap, prefix, _may_be_streams)
-
-
-def _may_be_streams(group: ListedGroup) -> bool:
-    return group.protocol_type == PROTOCOL_TYPE and group.group_type in ("", "classic")
+    return completions(
+        bootstrap,
+        prefix,
+        lambda group: group.protocol_type == PROTOCOL_TYPE and group.group_type in ("", "classic"),
+    )
 
 
 def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
@@ -117,19 +89,10 @@ def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, An
             f"{group_id!r} is no group of Kafka Streams ({protocols}); `apportion groups "
             "describe` shows it"
         )
-    members = [
-        MemberDescription(
-            each.member_id,
-            each.client_id,
-            each.client_host,
-            each.group_instance_id,
-            each.member_metadata,
-            each.member_assignment,
-        )
-        for each in group.members
-    ]
     # While a group rebalances brokers leave the members' metadata out.
-    description = describe_group(members) if is_stable else describe_without_metadata(members)
+    description = (
+        describe_group(group.members) if is_stable else describe_without_metadata(group.members)
+    )
     positions_by_partition: Mapping[TopicPartition, GroupPosition] = {}
     lag_problem = None
     try:
@@ -167,18 +130,17 @@ def report(
             if process.versions is not None
         }
     )
-    blocking = [
-        process.name
-        for process in description.processes
-        if blocker is not None and process.label in blocker.processes
-    ]
     metadata = None
     if blocker is not None:
         metadata = {
             "used": blocker.used,
             "understood": blocker.understood,
             "possible": blocker.newest_understood,
-            "held_back_by": blocking,
+            "held_back_by": [
+                process.name
+                for process in description.processes
+                if process.label in blocker.processes
+            ],
             "advice": list(blocker.advice),
         }
     processes = [
@@ -238,9 +200,9 @@ def _consumer(consumer: DescribedConsumer) -> dict[str, Any]:
     )
     return {
         "member": member.member_id,
-        "instance": member.instance_id,
+        "instance": member.group_instance_id,
         "client": member.client_id,
-        "host": member.host,
+        "host": member.client_host,
         "used": None if subscription is None else subscription.used,
         "supported": None if subscription is None else _supported(subscription.supported),
         "asks": _error(subscription.error) if isinstance(subscription, SubscriptionInfo) else None,
@@ -276,25 +238,22 @@ def _lag(
     positions_by_partition: Mapping[TopicPartition, GroupPosition],
 ) -> dict[str, Any]:
     """Return the lag of a Streams task, and of each partition that it reads, for the report."""
-    rows: list[dict[str, Any]] = []
-    for topic, partition in partitions:
-        position = positions_by_partition.get(TopicPartition(topic, partition))
-        offsets = (None, None, None) if position is None else (*position, position.lag)
-        rows.append(
-            {
-                "topic": topic,
-                "partition": partition,
-                **dict(zip(("committed", "end", "lag"), offsets, strict=True)),
-            }
-        )
+    rows: list[dict[str, Any]] = [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "committed": position and position.committed,
+            "end": position and position.end,
+            "lag": position and position.lag,
+        }
+        for partition in partitions
+        for position in [positions_by_partition.get(partition)]
+    ]
     return {"lag": _sum(row["lag"] for row in rows) if rows else None, "partitions": rows}
 
 
 def _sum(lags: Iterable[int | None]) -> int | None:
     """Return the sum of the tasks' lags; None if one of them is not known."""
-    known_lags = []
-    for lag in lags:
-        if lag is None:
-            return None
-        known_lags.append(lag)
-    return sum(known_lags)
+    every = list(lags)
+    known = [lag for lag in every if lag is not None]
+    return sum(known) if len(known) == len(every) else None

@@ -3,7 +3,6 @@
 The report comes from `cli/streams.py`, which has its keys.
 """
 
-import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,16 +11,16 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from apportion.cli.lines import print_sentence
+from apportion.cli.lines import print_sentence, row_console
 from apportion.readable import readable
+from apportion.streams.describe.group import StandbyKind
 
-PIPED_WIDTH = 10_000  # no terminal, no line breaks: a line is a row
 LEAST_WIDTH = 20  # of what stands beside a label
 LAST_DATE_MS = 253_402_300_799_999  # of the year 9999
-STANDBY_LABELS = {
-    "standby": "standby",
-    "warmup": "warm-up",
-    "standby_or_warmup": "standby or warm-up",
+STANDBY_KEYS = {  # key of the JSON report by the kind of the tasks that are not active
+    StandbyKind.STANDBY: "standby",
+    StandbyKind.WARMUP: "warmup",
+    StandbyKind.EITHER: "standby_or_warmup",
 }
 ERRORS = {  # name of the assignor's error -> what it means
     "INCOMPLETE_SOURCE_TOPIC_METADATA": (
@@ -35,7 +34,7 @@ ERRORS = {  # name of the assignor's error -> what it means
 
 def show(report: dict[str, Any]) -> None:
     """Print the report of `streams describe` to stdout."""
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    console = row_console()
     for line in (_title(report), *_group_lines(report)):
         print_sentence(console, Text(readable(line)))
     if not report["told"]:
@@ -167,9 +166,9 @@ def _rows(process: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "active", "nothing: it was given no tasks to run"
     else:
         yield "active", "not known"
-    for key, label in STANDBY_LABELS.items():
+    for kind, key in STANDBY_KEYS.items():
         if process[key]:
-            yield label, " ".join(map(_standby_task, process[key]))
+            yield kind.value, " ".join(map(_standby_task, process[key]))
 
 
 def _once(label: str) -> Iterator[str]:

@@ -1,19 +1,18 @@
 """The command `apportion streams rehearse`: one upgrade as a table, as JSON, as a picture."""
 
 import json
-import os
 import sys
+from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 
-from apportion.cli.failures import print_failure
-from apportion.cli.lines import print_sentence
+from apportion.cli.failures import FAILED, UNUSABLE, drop_stdout, print_failure
+from apportion.cli.lines import folded, print_sentence, report_console
 from apportion.cli.rehearsal_picture import upgrade_svg
 from apportion.cli.rehearsal_settings import MatrixSettings
 from apportion.cli.setting_options import number_fault_or_none
@@ -23,8 +22,6 @@ from apportion.sim.streams.rehearsal import Rehearsal, RehearsalRefused
 from apportion.sim.streams.settings import LEADERS, BounceSettings, UpgradeSettings
 from apportion.streams.metadata.upgrades import UpgradePath, upgrade_path
 
-UNUSABLE = 2  # exit code where the arguments make no sense
-BROKEN = 1  # exit code where the upgrade does not go well
 PIPED_COLUMNS = 132
 LEGEND = (
     "version: of the metadata in use once the group has settled. moved: tasks that "
@@ -54,8 +51,7 @@ def run(options: RehearseOptions) -> int:
     except RehearsalRefused as error:
         print_failure("streams", RehearsalRefused(_by_option(str(error))), options.as_json)
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
-        # Python flushes stdout once more when it ends, and would fail there again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        drop_stdout()
         return 0
     return UNUSABLE
 
@@ -155,7 +151,7 @@ def _rehearse_one(options: RehearseOptions) -> int:
         print(json.dumps(as_json(rehearsed), indent=2))
     else:
         _show(rehearsed)
-    return 0 if rehearsed.held else BROKEN
+    return 0 if rehearsed.held else FAILED
 
 
 def _write(path: Path, text: str) -> None:
@@ -168,8 +164,7 @@ def _write(path: Path, text: str) -> None:
 
 def _show(rehearsed: RehearsalResult) -> None:
     """Print a rehearsed upgrade: its bounces, a table of the steps, dead instances, the verdict."""
-    width = None if sys.stdout.isatty() else get_terminal_size((PIPED_COLUMNS, 0)).columns
-    console = Console(highlight=False, markup=False, width=width)
+    console = report_console(PIPED_COLUMNS)
     rehearsal = rehearsed.rehearsal
     print_sentence(
         console, f"From {rehearsal.from_} to {rehearsal.to}: {describe_upgrade(rehearsal.upgrade)}"
@@ -201,9 +196,9 @@ def describe_upgrade(upgrade: UpgradePath) -> str:
 
 def _steps(rehearsed: RehearsalResult) -> Table:
     """Return the table of a rehearsed rolling upgrade, one row for each restart; see LEGEND."""
-    table = Table("step", "instance", "version", "rebalances", "moved", "stopped", "settled")
-    for each in table.columns:  # a narrow terminal makes it high, and hides nothing
-        each.overflow = "fold"
+    table = folded(
+        Table("step", "instance", "version", "rebalances", "moved", "stopped", "settled")
+    )
     for column in (0, 2, 3, 4, 5, 6):
         table.columns[column].justify = "right"
     table.add_row("", "", str(rehearsed.version_before), "", "", "", "", style="dim")
@@ -232,36 +227,36 @@ def _steps(rehearsed: RehearsalResult) -> Table:
     return table
 
 
-def verdict(rehearsed: RehearsalResult) -> list[str]:
-    """Return the result of `streams rehearse` in sentences."""
+def verdict(rehearsed: RehearsalResult) -> Iterator[str]:
+    """Yield the result of `streams rehearse` in sentences."""
     rehearsal = rehearsed.rehearsal
     # The played path may be forced with --bounces; the advice is always the path that is needed.
     needed = upgrade_path(rehearsal.from_, rehearsal.to)
-    lines = []
     if rehearsed.broken is not None:
-        lines.append(
+        yield (
             f"The law {rehearsed.broken.law} broke after "
             f"{rehearsed.broken.at_ms / 1000:.1f} s: {rehearsed.broken.why}"
         )
     if rehearsed.died:
-        lines.append(f"{len(rehearsed.died)} of {rehearsal.instances} instances died on the way.")
+        yield f"{len(rehearsed.died)} of {rehearsal.instances} instances died on the way."
     longest = f"{rehearsed.longest_unowned_ms / 1000:.1f} s"
     if rehearsed.held:
-        lines.append(
+        yield (
             f"All instances speak version {rehearsed.final_version}. The longest time "
             f"that a task had no owner: {longest}."
         )
     else:
-        lines.append(f"The longest time that a task had no owner until then: {longest}.")
+        yield f"The longest time that a task had no owner until then: {longest}."
     if rehearsal.upgrade.bounces != needed.bounces:
         luck = (
             "It went well in this history, and need not in another."
             if rehearsed.held
             else "This was not the way."
         )
-        lines.append(f"{luck} Needed: {describe_upgrade(needed)}")
-        lines += [f"  bounce {number}: {bounce}" for number, bounce in enumerate(needed.bounces, 1)]
-    return lines
+        yield f"{luck} Needed: {describe_upgrade(needed)}"
+        yield from (
+            f"  bounce {number}: {bounce}" for number, bounce in enumerate(needed.bounces, 1)
+        )
 
 
 def as_json(rehearsed: RehearsalResult) -> dict[str, Any]:

@@ -11,27 +11,21 @@ from apportion.client.connection import Disconnected
 from apportion.client.network_client import RetryTimer
 from apportion.client.partition_logs import PartitionLogs
 from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.configs import BrokerSettingQuery
 from apportion.member.cluster_queries.groups import ListGroupsQuery
 from apportion.member.cluster_queries.offsets import (
-    NO_MEMBER,
-    Membership,
     OffsetAndMetadata,
-    OffsetCommitQuery,
     OffsetFetchQuery,
 )
-from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery
+from apportion.member.cluster_queries.query import GroupQuery
 from apportion.member.cluster_queries.topic_changes import (
-    CreatePartitionsQuery,
     CreateTopicsQuery,
-    DeleteTopicsQuery,
     NewTopic,
 )
-from apportion.member.reactions import Reaction, reaction
+from apportion.member.reactions import Reaction, retry_or_raise
 from apportion.topics import Topic, TopicIdPartition
-from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.list_groups import ListedGroup
 
-BROKER_RESOURCE = 4  # the resource type of a broker in DescribeConfigs
 V = TypeVar("V")
 
 
@@ -45,7 +39,7 @@ class Cluster(PartitionLogs):
         retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
         request = query.request()
         while True:
-            failure: Exception
+            api = "FindCoordinator"  # which `call` sends first
             try:
                 response = self.call(
                     request,
@@ -53,21 +47,15 @@ class Cluster(PartitionLogs):
                     timeout_ms=retry_timer.left_ms(),
                     version=query.version,
                 )
+                api = query.api
+                return query.parse(response)
             except Disconnected as error:
-                failure, meant = error, Reaction.FIND_COORDINATOR
-            except Refused as error:
-                # From FindCoordinator, which `call` sends first.
-                failure, meant = error, reaction("FindCoordinator", error.code)
-            else:
-                try:
-                    return query.parse(response)
-                except Refused as error:
-                    failure, meant = error, reaction(query.api, error.code)
-            if meant is Reaction.FIND_COORDINATOR:
                 self.forget_coordinator(query.group_id)
-            elif meant is not Reaction.RETRY:
-                raise failure
-            retry_timer.pause(failure)
+                retry_timer.pause(error)
+            except Refused as refused:
+                if retry_or_raise(api, refused) is Reaction.FIND_COORDINATOR:
+                    self.forget_coordinator(query.group_id)
+                retry_timer.pause(refused)
 
     def list_groups(self) -> list[ListedGroup]:
         """Return every group of the cluster, in order of name (ListGroups).
@@ -85,44 +73,19 @@ class Cluster(PartitionLogs):
             response = self.call(query.request(), node=node, timeout_ms=retry_timer.left_ms())
             try:
                 return query.parse(response)
-            except Refused as error:
-                if reaction(query.api, error.code) is Reaction.RAISE:
-                    raise
-                retry_timer.pause(error)
-
-    def commit(
-        self,
-        group_id: str,
-        offsets: Mapping[TopicIdPartition, int],
-        membership: Membership = NO_MEMBER,
-        *,
-        metadata: str = "",
-        timeout_ms: int | None = None,
-    ) -> None:
-        """Commit all these offsets (OffsetCommit). Raises Refused if any was not committed."""
-        if offsets:
-            query = OffsetCommitQuery(group_id, offsets, membership, metadata)
-            self.ask_coordinator(query, timeout_ms=timeout_ms)
+            except Refused as refused:
+                retry_or_raise(query.api, refused)
+                retry_timer.pause(refused)
 
     def committed(
-        self,
-        group_id: str,
-        partitions: Iterable[TopicIdPartition],
-        membership: Membership = NO_MEMBER,
-        *,
-        timeout_ms: int | None = None,
+        self, group_id: str, partitions: Iterable[TopicIdPartition]
     ) -> dict[TopicIdPartition, int | None]:
         """Return the group's committed offset of each partition. Raises Refused if any fails."""
-        committed = self.committed_offsets(group_id, partitions, membership, timeout_ms=timeout_ms)
+        committed = self.committed_offsets(group_id, partitions)
         return {partition: each.offset for partition, each in committed.items()}
 
     def committed_offsets(
-        self,
-        group_id: str,
-        partitions: Iterable[TopicIdPartition],
-        membership: Membership = NO_MEMBER,
-        *,
-        timeout_ms: int | None = None,
+        self, group_id: str, partitions: Iterable[TopicIdPartition]
     ) -> dict[TopicIdPartition, OffsetAndMetadata]:
         """Return committed offsets with their metadata (OffsetFetch).
 
@@ -131,8 +94,7 @@ class Cluster(PartitionLogs):
         requested = tuple(partitions)
         if not requested:
             return {}
-        query = OffsetFetchQuery(group_id, requested, membership)
-        return self.ask_coordinator(query, timeout_ms=timeout_ms)
+        return self.ask_coordinator(OffsetFetchQuery(group_id, requested))
 
     # topics and settings
 
@@ -140,42 +102,19 @@ class Cluster(PartitionLogs):
         self,
         name: str,
         partitions: int,
-        *,
         replication_factor: int = 1,
         config: Mapping[str, str] | None = None,
     ) -> Topic:
         """Create a topic and wait for its leaders."""
         topic = NewTopic(name, partitions, replication_factor, config or {})
-        self._change(CreateTopicsQuery((topic,), self.timeout_ms))
-        return self._wait_for_leaders(name, partitions)
-
-    def grow_topic(self, name: str, partitions: int) -> Topic:
-        """Increase the topic to `partitions` partitions and wait for their leaders."""
-        self._change(CreatePartitionsQuery(name, partitions, self.timeout_ms))
-        return self._wait_for_leaders(name, partitions)
-
-    def delete_topic(self, name: str) -> None:
-        """Delete the topic, and wait until Metadata no longer shows it.
-
-        Metadata of another broker may show it for a moment longer.
-        """
-        self._change(DeleteTopicsQuery(name, self.timeout_ms))
-        retry_timer = RetryTimer(self.timeout_ms)
-        while self.topics([name], fresh=True):
-            retry_timer.pause(
-                Refused(
-                    Code.REQUEST_TIMED_OUT, f"topic {name!r} is still shown after it was deleted"
-                )
-            )
-
-    def _change(self, query: BrokerQuery[None]) -> None:
-        """Send a query that changes a topic, once; raise Refused for an error in the response."""
+        query = CreateTopicsQuery((topic,), self.timeout_ms)
         query.parse(self.call(query.request()))
+        return self._wait_for_leaders(name, partitions)
 
     def _wait_for_leaders(self, name: str, partitions: int) -> Topic:
         """Return the topic once it has that many partitions and each has a leader.
 
-        CreateTopics and CreatePartitions answer before every broker's metadata shows the change.
+        CreateTopics answers before every broker's metadata shows the topic.
         """
         retry_timer = RetryTimer(self.timeout_ms)
         while True:
@@ -188,14 +127,8 @@ class Cluster(PartitionLogs):
                 Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not show up")
             )
 
-    def broker_setting(self, name: str, *, node: int | None = None) -> str | None:
-        """Return the value of a broker's setting (DescribeConfigs); None if there is none."""
-        node = min(self.nodes()) if node is None else node
-        resource = DescribeConfigsResource(
-            resource_type=BROKER_RESOURCE, resource_name=str(node), configuration_keys=(name,)
-        )
-        for result in self.call(DescribeConfigsRequest(resources=(resource,)), node=node).results:
-            for config in result.configs:
-                if config.name == name:
-                    return None if config.value is None else str(config.value)
-        return None
+    def broker_setting(self, name: str) -> str | None:
+        """Return the value of a broker's setting; None if the broker does not tell it."""
+        node = min(self.nodes())
+        query = BrokerSettingQuery(node, name)
+        return query.parse(self.call(query.request(), node=node))

@@ -5,62 +5,49 @@ heartbeats go on in the background. A record is delivered when `poll` or the ite
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self, Unpack
 
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
-from apportion.client.members import make_member
+from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
+from apportion.client.members import GroupMember, make_member
 from apportion.client.missing_topics import MissingTopics
 from apportion.client.options import (
     RESETS,
     ConsumerOptions,
     RebalanceCallback,
     checked,
+    checked_offsets,
     membership_settings,
     topic_names,
 )
 from apportion.client.outage import Outage
-from apportion.drive.clocks import now
 from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.sinks import AnotherSink
-from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.membership import View
-from apportion.member.queries import (
-    AdoptAssignment,
-    CommitOffsets,
-    ExistingTopics,
-    FetchCommitted,
-    ListOffsets,
-    MembershipSnapshot,
-    ReadMembership,
-    ResolveTopicNames,
-)
+from apportion.member.queries import KnownTopics
 from apportion.member.records.fetch_buffer import ConsumerRecord
-from apportion.member.records.fetches import PartitionFetch
 from apportion.member.records.queries import (
     AwaitMembershipChange,
     CallListener,
+    CheckForTopics,
     FetchRecords,
-    KnownTopics,
     PollMembership,
     ReportFetch,
 )
 from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
-from apportion.rules import Rule, run_rule
+from apportion.member.topic_cache import with_topic_ids
 from apportion.topics import TopicIdPartition, TopicPartition
 
-T = TypeVar("T")
 log = logging.getLogger("apportion.consumer")
 
-# The longest that one request may hold up a poll while a broker is half away; the next poll tries
-# again.
+# Of one request in a poll. A broker that does not answer must not make the poll late; the next poll
+# tries again.
 POLL_REQUEST_TIMEOUT_MS = 5_000
 
 
-class Consumer:
+class Consumer(RuleDriver):
     """A member of a consumer group that reads records. For one thread at a time.
 
     bootstrap_servers: "host:port,host:port" or a list. topics: a name or names; the group decides
@@ -100,24 +87,16 @@ class Consumer:
                 request_timeout_ms=self._request_timeout_ms,
             )
         )
-        self._started = self._closed = False
-        names = (
-            tuple(topics)
-            if isinstance(topics, Iterable) and not isinstance(topics, str)
-            else topics
-        )
-        if names != ():
-            self.subscribe(names)
+        self._started = self._is_closing = self._is_closed = False
+        if isinstance(topics, Iterable) and not isinstance(topics, str):
+            topics = tuple(topics)
+        if topics != ():
+            self.subscribe(topics)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
@@ -128,8 +107,7 @@ class Consumer:
     def subscribe(self, topics: Iterable[str]) -> None:
         """Subscribe to these topics, replacing the present subscription."""
         names = topic_names(topics)
-        if self._closed:
-            raise RuntimeError("this consumer is closed")
+        _refuse_if(self._is_closing)
         self._rule.topics = names
         if not self._started:
             self._membership.start()
@@ -157,28 +135,34 @@ class Consumer:
         Raises Refused if this consumer may no longer commit: the next owner of the partitions
         delivers those records again; AnotherSink if the group belongs to the sink of a Spark query
         (the consumer is closed then, as in `poll`); Disconnected where no coordinator has answered
-        for 30 seconds. Inside `on_lost` the lost partitions have no position any more.
+        for 30 seconds; ValueError for an offset that is negative or no whole number. Inside
+        `on_lost` the lost partitions have no position any more.
         """
-        by_partition = (
-            self._rule.uncommitted()
-            if offsets is None
-            else {self._to_topic_id_partition(*name): offset for name, offset in offsets.items()}
-        )
+        _refuse_if(self._is_closed)
+        if offsets is None:
+            by_partition = self._rule.uncommitted()
+        else:
+            chosen = checked_offsets(offsets)
+            owned = self._owned()
+            ids = owned | self._look_up([each for each in chosen if each not in owned])
+            by_partition = {ids[each]: offset for each, offset in chosen.items()}
         try:
-            self._run(self._rule.commit(by_partition))
+            self._run(self._rule.commit(by_partition, self._cluster.timeout_ms))
         except AnotherSink:
             self._close_after_claim()
             raise
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """Return the group's committed offset of each partition; None where there is none."""
-        requested = [self._to_topic_id_partition(*partition) for partition in partitions]
+        _refuse_if(self._is_closed)
+        requested = self._look_up(tuple(partitions), must_exist=False).values()
         committed = self._cluster.committed(self._membership.settings.group_id, requested)
         return {partition.topic_partition: offset for partition, offset in committed.items()}
 
     def position(self, partition: TopicPartition) -> int:
         """Return the offset of the next record to be delivered; KeyError if not owned."""
-        return self._rule.positions[self._to_topic_id_partition(*partition)]
+        _refuse_if(self._is_closed)
+        return self._rule.positions[self._owned()[TopicPartition(*partition)]]
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
@@ -186,7 +170,7 @@ class Consumer:
         return _to_topic_partitions(self._rule.positions)
 
     @property
-    def session(self) -> GroupMembership[Any]:
+    def session(self) -> GroupMembership[GroupMember]:
         """The membership in the group, for programs that watch it: status and history."""
         return self._membership
 
@@ -195,9 +179,9 @@ class Consumer:
 
         A second call does nothing.
         """
-        if self._closed:
+        if self._is_closing:
             return
-        self._closed = True
+        self._is_closing = True
         try:
             if self._started:
                 self._run(self._rule.close())
@@ -205,21 +189,24 @@ class Consumer:
             if self._started:
                 self._membership.leave(timeout_ms)
             self._cluster.close()
+            # Only now: `on_revoked` may commit while the consumer closes.
+            self._is_closed = True
 
     def _new_rule(self, settings: RecordConsumerSettings) -> RecordConsumer:
         return RecordConsumer(settings)
 
-    def _new_membership(self, group_id: str, chosen: Mapping[str, Any]) -> GroupMembership[Any]:
+    def _new_membership(
+        self, group_id: str, chosen: Mapping[str, Any]
+    ) -> GroupMembership[GroupMember]:
         member = make_member(group_id, **membership_settings(chosen))
         return GroupMembership(self._cluster, member, (), before_join=self._check_before_join)
 
     def _poll(self, timeout_ms: int, limit: int) -> list[ConsumerRecord]:
-        if not self._started or self._closed:
-            raise RuntimeError(
-                "this consumer is closed" if self._closed else "subscribe to topics before you poll"
-            )
+        _refuse_if(self._is_closing)
+        if not self._started:
+            raise RuntimeError("subscribe to topics before you poll")
         try:
-            return self._rule.take_at_once(self._read_membership(), limit) or self._run(
+            return self._rule.take_at_once(self._membership.snapshot(), limit) or self._run(
                 self._rule.poll(timeout_ms, limit)
             )
         except AnotherSink:
@@ -232,62 +219,33 @@ class Consumer:
         self._run(self._rule.lose_partitions())
         self.close()
 
-    def _to_topic_id_partition(self, topic: str, partition: int) -> TopicIdPartition:
-        known = self._cluster.topics([topic]).named(topic)
-        if known is None:
-            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")
-        return TopicIdPartition(topic, known.id, partition)
+    def _owned(self) -> dict[TopicPartition, TopicIdPartition]:
+        """Return the partitions that this consumer owns, by their names."""
+        return {partition.topic_partition: partition for partition in self._rule.positions}
+
+    def _look_up(
+        self, partitions: Sequence[TopicPartition], *, must_exist: bool = True
+    ) -> dict[TopicPartition, TopicIdPartition]:
+        """Return the partitions with their topics' ids; raise Refused if a topic is missing.
+
+        must_exist: raise Refused also for a partition that its topic does not have.
+        """
+        if not partitions:
+            return {}
+        # Not from the cache: nothing refreshes the id of a topic that this consumer does not read,
+        # and it may have been deleted and created again.
+        topics = self._cluster.topics([topic for topic, _ in partitions], fresh=True)
+        found = {each.topic_partition: each for each in with_topic_ids(partitions, topics)}
+        for name, number in found:
+            if must_exist and topics.partition(name, number) is None:
+                why = f"topic {name!r} has no partition {number}"
+                raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, why)
+        return found
 
     # answers to the rule's queries
 
-    def _run(self, rule: Rule[T]) -> T:
-        """Run a rule to its end, with this consumer's answers."""
-        return run_rule(rule, self._answer)
-
-    def _answer(self, query: Any) -> Any:
-        return ANSWERS[type(query)](self, query)
-
     def _check_before_join(self) -> None:
         self._run(self._rule.check_before_join())
-
-    def _read_membership(self) -> MembershipSnapshot:
-        if self._membership.refusal is not None:
-            raise self._membership.refusal
-        return MembershipSnapshot(self._membership.status(), now().mono_ms)
-
-    def _await_membership_change(self, query: AwaitMembershipChange) -> None:
-        self._check_missing_topics()
-        self._membership.wait_for_change(query.timeout_ms)
-
-    def _fetch_records(self, query: FetchRecords) -> dict[TopicIdPartition, PartitionFetch]:
-        self._check_missing_topics()
-        return self._cluster.fetch(query.positions, max_wait_ms=query.max_wait_ms)
-
-    def _fetch_committed(self, query: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
-        # Incarnation 0: before the join, as any client without membership may ask.
-        if query.incarnation == 0:
-            return self._cluster.committed_offsets(
-                self._membership.settings.group_id,
-                query.partitions,
-                timeout_ms=self._request_timeout_ms,
-            )
-        return self._membership.committed_offsets(
-            query.partitions, incarnation=query.incarnation, timeout_ms=self._request_timeout_ms
-        )
-
-    def _commit(self, query: CommitOffsets) -> None:
-        self._membership.commit(
-            query.offsets, incarnation=query.incarnation, timeout_ms=query.timeout_ms
-        )
-
-    def _adopt(self, query: AdoptAssignment) -> View:
-        self._membership.adopt(query.incarnation, query.target)
-        return self._membership.status()
-
-    def _list_offsets(self, query: ListOffsets) -> dict[TopicIdPartition, int]:
-        return self._cluster.list_offsets(
-            query.partitions, query.timestamp, timeout_ms=self._request_timeout_ms
-        )
 
     def _call_listener(self, query: CallListener) -> Exception | None:
         listener = self._listeners[query.name]
@@ -307,34 +265,34 @@ class Consumer:
                 f"cannot fetch now, and tries again until it can: {query.error}"
             )
 
-    def _check_missing_topics(self) -> None:
-        # Before the first join no coordinator may answer yet, and that is logged elsewhere.
-        if self._rule.incarnation and self._membership.status().epoch > 0:
-            self._missing_topics.check()
+    def _log_note(self, note: Note) -> None:
+        log.log(logging.getLevelName(note.level.upper()), note.text)
+
+    _answers: ClassVar[Answers] = {
+        **ANSWERS,
+        PollMembership: lambda consumer, _query: consumer._membership.touch(),
+        AwaitMembershipChange: lambda consumer, query: consumer._membership.wait_for_change(
+            query.timeout_ms
+        ),
+        KnownTopics: lambda consumer, query: consumer._cluster.topics(
+            query.names, timeout_ms=consumer._request_timeout_ms
+        ),
+        CheckForTopics: lambda consumer, _query: consumer._missing_topics.check(),
+        FetchRecords: lambda consumer, query: consumer._cluster.fetch(
+            query.positions,
+            max_wait_ms=query.max_wait_ms,
+            timeout_ms=consumer._request_timeout_ms,
+        ),
+        ReportFetch: _report_fetch,
+        CallListener: _call_listener,
+        Note: _log_note,
+    }
+
+
+def _refuse_if(is_closed: bool) -> None:
+    if is_closed:
+        raise RuntimeError("this consumer is closed")
 
 
 def _to_topic_partitions(partitions: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
     return tuple(partition.topic_partition for partition in sorted(partitions))
-
-
-def _log_note(_consumer: Consumer, note: Note) -> None:
-    log.log(logging.getLevelName(note.level.upper()), note.text)
-
-
-# How each kind of query of the rule is answered. All handlers have one signature.
-ANSWERS: dict[type, Callable[[Any, Any], Any]] = {
-    ReadMembership: lambda consumer, _query: consumer._read_membership(),
-    PollMembership: lambda consumer, _query: consumer._membership.touch(),
-    AwaitMembershipChange: Consumer._await_membership_change,
-    ResolveTopicNames: lambda consumer, query: consumer._membership.resolve_names(query.partitions),
-    AdoptAssignment: Consumer._adopt,
-    KnownTopics: lambda consumer, query: consumer._cluster.topics(query.names),
-    ExistingTopics: lambda consumer, query: consumer._cluster.topics(query.names, fresh=True),
-    FetchCommitted: Consumer._fetch_committed,
-    CommitOffsets: Consumer._commit,
-    ListOffsets: Consumer._list_offsets,
-    FetchRecords: Consumer._fetch_records,
-    ReportFetch: Consumer._report_fetch,
-    CallListener: Consumer._call_listener,
-    Note: _log_note,
-}

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from apportion.client.cluster import Cluster
 from apportion.member.cluster_queries.offsets import OffsetFetchQuery
-from apportion.topics import TopicIdPartition, TopicPartition
+from apportion.topics import TopicPartition
 from apportion.wire.messages.list_offsets import LATEST
 
 
@@ -33,10 +33,7 @@ def group_positions(
     requested = tuple(partitions)
     topics = cluster.topics(dict.fromkeys(topic for topic, _ in requested))
     with_ids = {
-        each: TopicIdPartition(topic.name, topic.id, each.partition)
-        for each in requested
-        if (topic := topics.named(each.topic)) is not None
-        and 0 <= each.partition < topic.partitions
+        each: with_id for each in requested if (with_id := topics.partition(*each)) is not None
     }
     if not with_ids:
         return {}

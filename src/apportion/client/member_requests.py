@@ -6,13 +6,14 @@ the machine's: it asks again when its backoff is over.
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
-from apportion.client.leader_queries import answer_query
 from apportion.client.outage import Outage
-from apportion.errors import Refused
+from apportion.errors import Code, Refused
 from apportion.member.batch.sinks import AnotherSink
+from apportion.member.leader_queries import CreateTopics, DescribeTopics, answer_query
 from apportion.member.membership import (
     Answered,
     CoordinatorFound,
@@ -25,6 +26,8 @@ from apportion.member.membership import (
     SendToCoordinator,
     Unanswered,
 )
+from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics, ListOffsets
+from apportion.rules import run_rule
 
 log = logging.getLogger("apportion.session")
 Request = FindCoordinator | SendToCoordinator | FetchMetadata | QueryCluster
@@ -65,7 +68,7 @@ class MemberRequests:
                 case FetchMetadata():
                     return self._fetch_metadata(request)
                 case QueryCluster():
-                    return answer_query(self._cluster, self._group_id, request)
+                    return run_rule(answer_query(request), self._answer)
         except Refused as refused:
             return Unanswered(request.request_id, refused.why, refused.code)
         except Disconnected as error:
@@ -120,3 +123,26 @@ class MemberRequests:
         except (Disconnected, Refused) as error:
             # Without the code: an error of a topic's metadata must not end the membership.
             return Unanswered(request.request_id, str(error))
+
+    def _answer(self, query: Any) -> Any:
+        """Answer a query of the rule of a Kafka Streams leader."""
+        match query:
+            case ExistingTopics(names):
+                return self._cluster.topics(names, fresh=True)
+            case KnownTopics(names):
+                return self._cluster.topics(names)
+            case DescribeTopics(names):
+                return self._cluster.look_up(names)
+            case ListOffsets(partitions, timestamp):
+                return self._cluster.list_offsets(partitions, timestamp)
+            case FetchCommitted(partitions):
+                return self._cluster.committed_offsets(self._group_id, partitions)
+        assert isinstance(query, CreateTopics)
+        for topic in query.topics:
+            try:
+                self._cluster.create_topic(*topic)
+            except Refused as refused:
+                # Another instance led the group a moment ago: as good as our own.
+                if refused.code is not Code.TOPIC_ALREADY_EXISTS:
+                    raise
+        return None

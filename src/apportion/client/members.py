@@ -1,6 +1,5 @@
 """The member machine for each group protocol, and the events of a membership's history."""
 
-from base64 import urlsafe_b64encode
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -10,9 +9,9 @@ from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import MemberAssignment
 from apportion.member.settings import GROUP_PROTOCOL
-from apportion.member.streams.machine import StreamsMember
+from apportion.wire.uuids import new_member_id
 
-GroupMember = ConsumerMember | ClassicMember | StreamsMember
+GroupMember = ConsumerMember | ClassicMember
 
 
 class MembershipEvent(NamedTuple):
@@ -31,14 +30,9 @@ class MembershipEvent(NamedTuple):
     why: str = ""
 
 
-def new_member_id() -> str:
-    """Return a random member id: KIP-848 lets the member choose it."""
-    return urlsafe_b64encode(uuid4().bytes).rstrip(b"=").decode()
-
-
 def make_member(
     group_id: str, *, protocol: str = GROUP_PROTOCOL.default, **settings: Any
-) -> ConsumerMember | ClassicMember:
+) -> GroupMember:
     """Return the state machine of a group member, for `GroupMembership`.
 
     protocol: "consumer" (KIP-848) or "classic". settings: fields of `ConsumerSettings` or of
@@ -46,6 +40,6 @@ def make_member(
     """
     if protocol == "classic":
         return ClassicMember(ClassicSettings(group_id=group_id, **settings))
-    return ConsumerMember(
-        ConsumerSettings(group_id=group_id, **{"member_id": new_member_id(), **settings})
-    )
+    # KIP-848 lets the member choose its id.
+    chosen = {"member_id": new_member_id(uuid4().bytes), **settings}
+    return ConsumerMember(ConsumerSettings(group_id=group_id, **chosen))

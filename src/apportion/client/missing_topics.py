@@ -54,12 +54,8 @@ class MissingTopics:
 
     def subscribe(self, names: Iterable[str]) -> None:
         """Watch these topics, in place of the former ones."""
-        self._unresolved, self._warned, self._lookup, self._next_lookup_s = (
-            tuple(names),
-            (),
-            None,
-            0.0,
-        )
+        self._unresolved, self._warned = tuple(names), ()
+        self._lookup, self._next_lookup_s = None, 0.0
 
     def check(self) -> None:
         """Log the consumer's topics that are missing or have appeared since; never block.

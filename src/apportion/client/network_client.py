@@ -13,15 +13,17 @@ from typing import Any
 from apportion.client.bootstrap import HostAndPort, addresses
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.errors import Code, Refused
-from apportion.member.batch.span import topic_id_text
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.topics import ClusterMetadata, Leader, MetadataQuery
-from apportion.member.membership import TopicDescription
+from apportion.member.membership import MemberAssignment, TopicDescription
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
+from apportion.member.topic_cache import TopicCache
 from apportion.topics import TopicId, TopicIdPartition, Topics
+from apportion.wire.uuids import uuid_text
 
 CONNECT_TIMEOUT_MS = 5_000
+METADATA_TIMEOUT_MS = 10_000
 
 
 class RetryTimer:
@@ -66,7 +68,7 @@ class NetworkClient:
         self._idle: dict[HostAndPort, list[BrokerConnection]] = {}
         self._nodes: dict[int, HostAndPort] = {}
         self._coordinators: dict[str, int] = {}
-        self._topics = Topics()
+        self._topics = TopicCache()
         self._leaders: dict[tuple[TopicId, int], Leader] = {}
         self._closed = False
 
@@ -200,45 +202,49 @@ class NetworkClient:
 
     # metadata
 
-    def topics(self, names: Iterable[str], *, fresh: bool = False) -> Topics:
+    def topics(
+        self, names: Iterable[str], *, fresh: bool = False, timeout_ms: int | None = None
+    ) -> Topics:
         """Return the named topics that exist, by Metadata if one is unknown or if `fresh`.
 
         Never creates a topic. Raises Refused for an error other than absence, Disconnected if no
         broker answers.
         """
         requested = tuple(sorted(dict.fromkeys(names)))
-        if fresh or any(self._topics.named(name) is None for name in requested):
-            self._fetch_metadata(requested)
-        known = (self._topics.named(name) for name in requested)
-        return Topics(topic for topic in known if topic is not None)
+        if fresh or not self._topics.has(requested):
+            self._fetch_metadata(requested, timeout_ms)
+        return self._topics.named(requested)
 
-    def topics_by_id(self, ids: Iterable[TopicId]) -> Topics:
-        """Return the topics with these ids that exist, by Metadata if one is unknown."""
-        requested = tuple(sorted(dict.fromkeys(ids)))
-        unknown = tuple(each for each in requested if self._topics.with_id(each) is None)
-        if unknown:
-            self._fetch_metadata(unknown)
-        known = (self._topics.with_id(topic_id) for topic_id in requested)
-        return Topics(topic for topic in known if topic is not None)
+    def resolve_names(
+        self, partitions: MemberAssignment, timeout_ms: int | None = None
+    ) -> tuple[TopicIdPartition, ...]:
+        """Return an assignment's partitions with their topics' names, in order.
 
-    def leader(self, partition: TopicIdPartition, *, fresh: bool = False) -> Leader:
+        For the owner of a membership (`Consumer`, or a Spark query): KIP-848 assigns partitions by
+        topic id. Those of topics that the cluster does not know are left out. Asks the cluster only
+        for ids that it has not seen.
+        """
+        if unknown := self._topics.unknown_ids(partitions):
+            self._fetch_metadata(unknown, timeout_ms)
+        return self._topics.resolve(partitions)
+
+    def leader(self, partition: TopicIdPartition, *, timeout_ms: int | None = None) -> Leader:
         """Return the partition's leader.
 
         Raises Refused: UNKNOWN_TOPIC_ID if the topic was deleted or recreated,
         LEADER_NOT_AVAILABLE.
         """
         known = self._leaders.get((partition.topic_id, partition.partition))
-        if known is None or fresh:
-            topic = self.topics([partition.topic], fresh=True).named(partition.topic)
+        if known is None:
+            topics = self.topics([partition.topic], fresh=True, timeout_ms=timeout_ms)
+            topic = topics.named(partition.topic)
             # By id and not by name (KIP-516): offsets of a deleted topic mean nothing in the one
             # recreated under its name.
             if topic is None or topic.id != partition.topic_id:
-                fate = (
-                    "is gone" if topic is None else f"was made again as {topic_id_text(topic.id)}"
-                )
+                fate = "is gone" if topic is None else f"was made again as {uuid_text(topic.id)}"
                 raise Refused(
                     Code.UNKNOWN_TOPIC_ID,
-                    f"topic {partition.topic!r} with id {topic_id_text(partition.topic_id)} {fate}",
+                    f"topic {partition.topic!r} with id {uuid_text(partition.topic_id)} {fate}",
                 )
             known = self._leaders.get((partition.topic_id, partition.partition))
         if known is None:
@@ -262,10 +268,13 @@ class NetworkClient:
         """
         return self._fetch_metadata(tuple(sorted(dict.fromkeys(names)))).descriptions
 
-    def _fetch_metadata(self, names_or_ids: tuple[str | TopicId, ...]) -> ClusterMetadata:
+    def _fetch_metadata(
+        self, names_or_ids: tuple[str | TopicId, ...], timeout_ms: int | None = None
+    ) -> ClusterMetadata:
         """Fetch and cache metadata of these topics; forget those that no longer exist."""
         query = MetadataQuery(names_or_ids)
-        retry_timer = RetryTimer(min(self.timeout_ms, 10_000))
+        default_ms = min(self.timeout_ms, METADATA_TIMEOUT_MS)
+        retry_timer = RetryTimer(default_ms if timeout_ms is None else timeout_ms)
         while True:
             metadata = query.parse(self.call(query.request(), timeout_ms=retry_timer.left_ms()))
             self._cache(metadata)
@@ -275,15 +284,8 @@ class NetworkClient:
             if reaction(query.api, refused.code) is not Reaction.RETRY:
                 raise refused
             retry_timer.pause(refused)
-        existing = metadata.topics
-        # A deleted topic must leave the cache, or its old id and leaders would be used for ever.
-        for each in names_or_ids:
-            known = (
-                self._topics.named(each) if isinstance(each, str) else self._topics.with_id(each)
-            )
-            if known is not None and existing.named(known.name) is None:
-                with self._lock:
-                    self._topics = self._topics.without(known.name)
+        with self._lock:
+            self._topics.forget_missing(names_or_ids, metadata.topics)
         return metadata
 
     def _cache(self, metadata: ClusterMetadata) -> None:
@@ -292,9 +294,8 @@ class NetworkClient:
             # A response without brokers must not erase those known so far.
             if metadata.nodes:
                 self._nodes = metadata.nodes
+            self._topics.add(metadata.topics)
             for each in metadata.existing:
-                if self._topics.named(each.topic.name) != each.topic:
-                    self._topics = self._topics.adding(each.topic)
                 for partition, leader in each.leaders.items():
                     key = (each.topic.id, partition)
                     # A cached old leader would only cost a refused request.

@@ -5,6 +5,7 @@ same lines at run time.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Annotated, Any, Literal, TypedDict
 
 from apportion.client.foreign_options import why_foreign_or_none
@@ -18,8 +19,16 @@ from apportion.member.settings import (
     MAX_POLL_INTERVAL_MS,
     METADATA_MAX_AGE_MS,
     SESSION_TIMEOUT_MS,
+    heartbeat_fault_or_none,
 )
-from apportion.settings import MAX_INT32, Setting, declared, fault_or_none, nearest_or_none
+from apportion.settings import (
+    MAX_INT32,
+    MAX_INT64,
+    Setting,
+    declared,
+    fault_or_none,
+    nearest_or_none,
+)
 from apportion.topics import TopicPartition, is_topic_name
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -193,7 +202,7 @@ def _check_id(name: str, meaning: str, value: object) -> None:
 def _check_protocol(options: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
     """Refuse options of the other group protocol, and a heartbeat that is too slow.
 
-    Raises ValueError: heartbeat_interval_ms must be below session_timeout_ms.
+    Raises ValueError, also for an interval that `heartbeat_fault_or_none` refuses.
     """
     protocol = chosen["group_protocol"]
     for other, own in ONE_PROTOCOL_ONLY.items():
@@ -202,13 +211,12 @@ def _check_protocol(options: Mapping[str, Any], chosen: Mapping[str, Any]) -> No
                 raise ValueError(
                     f"{name} is for group_protocol={other!r}; with {protocol!r} {instead}"
                 )
-    if chosen["heartbeat_interval_ms"] >= chosen["session_timeout_ms"]:
-        raise ValueError(
-            f"heartbeat_interval_ms ({chosen['heartbeat_interval_ms']}) must be below "
-            "session_timeout_ms "
-            f"({chosen['session_timeout_ms']}), or the session ends between two "
-            "heartbeats; a third of it is usual"
-        )
+    # With KIP-848 the broker decides the heartbeat interval.
+    if protocol == "classic":
+        names = ("heartbeat_interval_ms", "session_timeout_ms", "max_poll_interval_ms")
+        fault = heartbeat_fault_or_none(*((name, chosen[name]) for name in names))
+        if fault is not None:
+            raise ValueError(fault)
 
 
 def membership_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,3 +263,28 @@ def topic_names(topics: Iterable[str]) -> tuple[str, ...]:
                 "'.', '_' and '-'"
             )
     return names
+
+
+def checked_offsets(offsets: Mapping[Any, Any]) -> dict[TopicPartition, int]:
+    """Return offsets to commit by their partitions.
+
+    Raises ValueError for what is no offset: a broker would take -1 for "no offset is committed".
+    """
+    if not isinstance(offsets, Mapping):
+        raise ValueError(f"offsets must map partitions to offsets, not be {offsets!r}")
+    by_partition = {}
+    for partition, offset in offsets.items():
+        match partition:
+            case (str(topic), int(number)):
+                pass
+            case _:
+                raise ValueError(f"offsets must name each TopicPartition, not {partition!r}")
+        # Integral and not int: programs compute offsets with NumPy. A bool is never meant as one.
+        is_whole = isinstance(offset, Integral) and not isinstance(offset, bool)
+        if not is_whole or not 0 <= offset <= MAX_INT64:
+            raise ValueError(
+                f"the offset of {topic}-{number} must be a whole number from 0 to {MAX_INT64}, "
+                f"not {offset!r}"
+            )
+        by_partition[TopicPartition(topic, number)] = int(offset)
+    return by_partition

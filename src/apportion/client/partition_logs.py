@@ -5,19 +5,20 @@ the last error: `Refused` with Kafka's code, or `Disconnected`. Thread-safe.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from apportion.client.connection import Disconnected
 from apportion.client.network_client import NetworkClient, RetryTimer
 from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.records import ProduceQuery
-from apportion.member.cluster_queries.topics import Leader, ListOffsetsQuery
-from apportion.member.reactions import Reaction, reaction
-from apportion.member.records.fetches import (
+from apportion.member.cluster_queries.records import (
     FETCH_BYTES,
     FetchPosition,
     FetchQuery,
     PartitionFetch,
+    ProduceQuery,
 )
+from apportion.member.cluster_queries.topics import Leader, ListOffsetsQuery
+from apportion.member.reactions import Reaction, retry_or_raise
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -44,68 +45,71 @@ class PartitionLogs(NetworkClient):
 
         LATEST is the last stable offset. A time means the first record at or after it, -1 if none.
         """
+        results = self._ask_leaders(
+            partitions,
+            lambda leaders: ListOffsetsQuery(
+                timestamp, {partition: leader.epoch for partition, leader in leaders.items()}
+            ),
+            timeout_ms,
+        )
+        return {partition: result.offset for partition, result in results.items()}
+
+    def _ask_leaders(
+        self,
+        partitions: Iterable[TopicIdPartition],
+        query_of: Callable[[dict[TopicIdPartition, Leader]], ListOffsetsQuery | ProduceQuery],
+        timeout_ms: int | None = None,
+    ) -> dict[TopicIdPartition, Any]:
+        """Send a query to each leader, with retries; return the result of each partition.
+
+        query_of: returns the query for the partitions of one leader.
+        """
         retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
-        offsets: dict[TopicIdPartition, int] = {}
+        found: dict[TopicIdPartition, Any] = {}
         # Only what is still missing is asked for again: a partition that has answered keeps its
         # answer.
         missing = dict.fromkeys(partitions)
-        while missing:
-            failure = self._for_each_leader(
-                missing,
-                lambda node, leaders: self._list_offsets(
-                    node, leaders, timestamp, offsets=offsets, timeout_ms=retry_timer.left_ms()
-                ),
-            )
-            missing = dict.fromkeys(each for each in missing if each not in offsets)
-            if missing:
-                retry_timer.pause(
-                    failure
-                    or Refused(
-                        Code.UNKNOWN_SERVER_ERROR,
-                        "the broker left partitions out of its ListOffsets response",
-                    )
-                )
-        return offsets
 
-    def _list_offsets(
-        self,
-        node: int,
-        leaders: dict[TopicIdPartition, Leader],
-        timestamp: int,
-        *,
-        offsets: dict[TopicIdPartition, int],
-        timeout_ms: int,
-    ) -> Refused | None:
-        """Send one ListOffsets request; add to `offsets`, and return the last retriable error."""
-        query = ListOffsetsQuery(
-            timestamp, {partition: leader.epoch for partition, leader in leaders.items()}
-        )
-        response = self.call(query.request(), node=node, timeout_ms=timeout_ms)
-        failure = None
-        for partition, result in query.results(response).items():
-            if result.error_code == Code.NONE:
-                offsets[partition] = result.offset
-            else:
-                failure = self._retriable_or_raise(query.api, result.error_code, partition)
-        return failure
+        def send(node: int, leaders: dict[TopicIdPartition, Leader]) -> Refused | None:
+            """Send one query; add to `found`, and return the last retriable error."""
+            query = query_of(leaders)
+            response = self.call(query.request(), node=node, timeout_ms=retry_timer.left_ms())
+            results = query.results(response)
+            failure = None
+            if len(results) < len(leaders):
+                why = f"the broker left partitions out of its {query.api} response"
+                failure = Refused(Code.UNKNOWN_SERVER_ERROR, why)
+            for partition, result in results.items():
+                if result.error_code == Code.NONE:
+                    found[partition] = result
+                else:
+                    refusal = query.refusal(result.error_code, partition)
+                    failure = self._retriable_or_raise(query.api, partition, refusal)
+            return failure
+
+        while failure := self._for_each_leader(missing, send, retry_timer):
+            retry_timer.pause(failure)
+            missing = dict.fromkeys(each for each in missing if each not in found)
+        return found
 
     def _for_each_leader(
         self,
         partitions: Iterable[TopicIdPartition],
         send: Callable[[int, dict[TopicIdPartition, Leader]], Exception | None],
+        metadata_timer: RetryTimer,
         *,
         skips_deleted: bool = False,
     ) -> Exception | None:
         """Call `send` once for each leader; return the last retriable error.
 
-        skips_deleted: partitions of deleted topics are left out, with that error; otherwise it is
-        raised.
+        metadata_timer: of the look-ups of all leaders. skips_deleted: partitions of deleted topics
+        are left out, with that error; otherwise it is raised.
         """
         failure: Exception | None = None
         by_node: dict[int, dict[TopicIdPartition, Leader]] = {}
         for partition in partitions:
             try:
-                leader = self.leader(partition)
+                leader = self.leader(partition, timeout_ms=metadata_timer.left_ms())
                 by_node.setdefault(leader.node_id, {})[partition] = leader
             except Disconnected as error:
                 failure = error
@@ -126,17 +130,12 @@ class PartitionLogs(NetworkClient):
         return failure
 
     def _retriable_or_raise(
-        self, api: str, error_code: int, partition: TopicIdPartition
+        self, api: str, partition: TopicIdPartition, refused: Refused
     ) -> Refused:
         """Return the error if it is retriable, else raise it; forget a leader that moved."""
-        code = Code.of(error_code)
-        refused = Refused(code, f"{api} of {partition}: {code.sentence}")
-        meant = reaction(api, code)
         # Forgotten, so that the retry asks for the new leader instead of the same broker.
-        if meant is Reaction.REFRESH_METADATA:
+        if retry_or_raise(api, refused) is Reaction.REFRESH_METADATA:
             self.forget_leader(partition)
-        elif meant is not Reaction.RETRY:
-            raise refused
         return refused
 
     # Fetch
@@ -147,12 +146,16 @@ class PartitionLogs(NetworkClient):
         *,
         max_wait_ms: int,
         max_bytes: int = FETCH_BYTES,
+        timeout_ms: int | None = None,
     ) -> dict[TopicIdPartition, PartitionFetch]:
         """Fetch records from these positions on; wait up to `max_wait_ms` while there are none.
 
         A partition whose leader did not answer, or whose topic was deleted, is left out. For
         `Consumer.poll`.
+
+        timeout_ms: for the metadata of all partitions, and for the response of each leader.
         """
+        limit_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         fetched: dict[TopicIdPartition, PartitionFetch] = {}
 
         def send(node: int, leaders: dict[TopicIdPartition, Leader]) -> None:
@@ -173,12 +176,13 @@ class PartitionLogs(NetworkClient):
                     },
                     wait_ms=wait_ms,
                     max_bytes=max_bytes,
+                    timeout_ms=limit_ms,
                 )
             )
 
         # One partition's failure must not hold back what others have: it is raised only if nothing
         # came at all.
-        failure = self._for_each_leader(positions, send, skips_deleted=True)
+        failure = self._for_each_leader(positions, send, RetryTimer(limit_ms), skips_deleted=True)
         if failure is not None and not fetched:
             raise failure
         return fetched
@@ -190,23 +194,22 @@ class PartitionLogs(NetworkClient):
         *,
         wait_ms: int,
         max_bytes: int,
+        timeout_ms: int,
         end: int | None = None,
     ) -> dict[TopicIdPartition, PartitionFetch]:
         """Send one Fetch request; batches that start at or after `end` are left out."""
         # The broker may hold the response for wait_ms (fetch.max.wait.ms), so that comes on top of
         # the timeout.
         query = FetchQuery(positions, wait_ms, max_bytes, end)
-        response = self.call(query.request(), node=node, timeout_ms=wait_ms + self.timeout_ms)
+        response = self.call(query.request(), node=node, timeout_ms=wait_ms + timeout_ms)
         try:
             fetched = query.parse(response)
         except Refused as refused:
             raise Refused(
                 refused.code, f"fetch from broker {node}: {refused.code.sentence}"
             ) from None
-        for partition, fetch in fetched.items():
-            # The caller decides about OFFSET_OUT_OF_RANGE: a consumer by auto.offset.reset.
-            if fetch.code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE):
-                self._retriable_or_raise(query.api, fetch.code, partition)
+        for partition, refusal in query.refusals(fetched).items():
+            self._retriable_or_raise(query.api, partition, refusal)
         return fetched
 
     def fetch_range(
@@ -216,7 +219,6 @@ class PartitionLogs(NetworkClient):
         end: int,
         *,
         timeout_ms: int | None = None,
-        max_bytes: int = FETCH_BYTES,
     ) -> Iterator[memoryview]:
         """Yield every visible batch with records in [start, end), in order, each once.
 
@@ -233,7 +235,7 @@ class PartitionLogs(NetworkClient):
             # A tenth more than the estimate, so that a range mostly ends in one request; at least
             # 64 KiB, as tiny ranges need no precision.
             fetch_bytes = min(
-                max(int((end - position) * record_bytes * 1.1), LEAST_FETCH_BYTES), max_bytes
+                max(int((end - position) * record_bytes * 1.1), LEAST_FETCH_BYTES), FETCH_BYTES
             )
             try:
                 leader = self.leader(partition)
@@ -242,6 +244,7 @@ class PartitionLogs(NetworkClient):
                     {partition: FetchPosition(position, leader.epoch)},
                     wait_ms=RANGE_FETCH_WAIT_MS,
                     max_bytes=fetch_bytes,
+                    timeout_ms=self.timeout_ms,
                     end=end,
                 )[partition]
             except Disconnected as error:
@@ -289,17 +292,6 @@ class PartitionLogs(NetworkClient):
 
         A batch without a producer id may be appended twice if a response is lost.
         """
-        retry_timer = RetryTimer(self.timeout_ms)
         query = ProduceQuery({partition: batch}, self.timeout_ms)
-        while True:
-            try:
-                node = self.leader(partition).node_id
-                response = self.call(query.request(), node=node, timeout_ms=retry_timer.left_ms())
-            except Disconnected as error:
-                self.forget_leader(partition)
-                retry_timer.pause(error)
-                continue
-            result = query.results(response)[partition]
-            if result.error_code == Code.NONE:
-                return result.base_offset
-            retry_timer.pause(self._retriable_or_raise(query.api, result.error_code, partition))
+        result = self._ask_leaders([partition], lambda _leaders: query)[partition]
+        return int(result.base_offset)

@@ -7,16 +7,15 @@ keeps their state.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 from uuid import uuid4
 
 from apportion.client.consumer import Consumer
+from apportion.client.member_answers import Answers
 from apportion.client.options import membership_settings
 from apportion.client.streams_membership import StreamsMembership
 from apportion.client.streams_options import StreamsOptions, streams_options
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.membership import ShutDownApplication, TaskOffsetSums
-from apportion.member.queries import MembershipSnapshot
 from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.member.records.record_consumer import RecordConsumerSettings
 from apportion.member.records.streams_consumer import (
@@ -25,7 +24,7 @@ from apportion.member.records.streams_consumer import (
     StreamsRecordConsumer,
 )
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
-from apportion.member.streams.machine import StreamsMember
+from apportion.member.streams.machine import ShutDownApplication, StreamsMember, TaskOffsetSums
 from apportion.settings import MAX_INT32, MAX_INT64
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import known_release
@@ -162,17 +161,14 @@ class StreamsConsumer(Consumer):
         self._tasks = StreamsRecordConsumer(settings)
         return self._tasks
 
-    def _read_membership(self) -> MembershipSnapshot:
-        view, tasks = self._membership.snapshot()
-        return super()._read_membership()._replace(view=view, tasks=tasks)
+    def _call_task_listener(self, query: CallTaskListener) -> None:
+        if self._on_tasks is not None:
+            self._on_tasks(query.share)
 
-    def _answer(self, query: Any) -> Any:
-        match query:
-            case CallTaskListener(share):
-                if self._on_tasks is not None:
-                    self._on_tasks(share)
-            case ReportTaskOffsetSums(offset_sums, incarnation):
-                self._membership.report(TaskOffsetSums(offset_sums, incarnation))
-            case _:
-                return super()._answer(query)
-        return None
+    _answers: ClassVar[Answers] = {
+        **Consumer._answers,
+        CallTaskListener: _call_task_listener,
+        ReportTaskOffsetSums: lambda consumer, query: consumer._membership.report(
+            TaskOffsetSums(query.offset_sums, query.incarnation)
+        ),
+    }

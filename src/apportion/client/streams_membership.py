@@ -1,9 +1,9 @@
 """The membership of a Kafka Streams process: a group membership that also has tasks."""
 
 from apportion.client.group_membership import GroupMembership
-from apportion.member.membership import ShutDownApplication, TaskOffsetSums, View
+from apportion.member.records.streams_consumer import StreamsSnapshot
 from apportion.member.streams.assignor import TaskShare
-from apportion.member.streams.machine import StreamsMember
+from apportion.member.streams.machine import ShutDownApplication, StreamsMember, TaskOffsetSums
 
 
 class StreamsMembership(GroupMembership[StreamsMember]):
@@ -11,13 +11,14 @@ class StreamsMembership(GroupMembership[StreamsMember]):
 
     _tasks = TaskShare()
 
-    def snapshot(self) -> tuple[View, TaskShare]:
+    def snapshot(self) -> StreamsSnapshot:
         """Return the status and the tasks after the same step.
 
-        Raises as `status` does.
+        Raises as that of `GroupMembership` does.
         """
         with self._changed:
-            return self.status(), self._tasks
+            member = super().snapshot()
+            return StreamsSnapshot(member.view, member.read_at_ms, self._tasks)
 
     def report(self, task_state: TaskOffsetSums | ShutDownApplication) -> None:
         """Send this to the group, in the subscription of the next JoinGroup.

@@ -64,10 +64,8 @@ def _memcpy_intrinsic(
         pointers = [
             context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2)
         ]
-        target_address, source_address = (
-            builder.gep(pointers[0], [args[1]]),
-            builder.gep(pointers[1], [args[3]]),
-        )
+        target_address = builder.gep(pointers[0], [args[1]])
+        source_address = builder.gep(pointers[1], [args[3]])
         cgutils.raw_memcpy(builder, target_address, source_address, args[4], 1)  # type: ignore[no-untyped-call]
         return context.get_dummy_value()
 

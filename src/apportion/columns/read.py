@@ -128,10 +128,9 @@ class _Reader:
         """Yield the buffered rows, and start a new row buffer with room for `next_rows`."""
         # The records of one Kafka batch are never split over two buffers, so one with more records
         # than `rows_per_batch` needs a larger buffer.
-        full, self._rows = (
-            self._rows,
-            RowBuffer(max(self._max_rows, next_rows), self._include_headers, previous=self._rows),
-        )
+        full = self._rows
+        max_rows = max(self._max_rows, next_rows)
+        self._rows = RowBuffer(max_rows, self._include_headers, previous=full)
         try:
             key, value, *numbers = full.arrays()
         except pa.ArrowInvalid:

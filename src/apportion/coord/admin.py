@@ -12,8 +12,9 @@ from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.units import UnitNumbering
 from apportion.coord.group import ALL_OPERATIONS
 from apportion.coord.offsets import delete_group_offsets
-from apportion.coord.turn import GroupRequest, Turn
+from apportion.coord.turn import Turn
 from apportion.errors import Code
+from apportion.machine import Arrived
 from apportion.topics import Topics
 from apportion.wire.messages import consumer_group_describe as described
 from apportion.wire.messages.consumer_group_describe import (
@@ -33,18 +34,15 @@ CLASSIC, CONSUMER = 0, 1
 """Member types of ConsumerGroupDescribe, by protocol."""
 
 
-def describe_consumer_groups(
-    turn: Turn, request: GroupRequest[ConsumerGroupDescribeRequest]
-) -> None:
+def describe_consumer_groups(turn: Turn, arrived: Arrived) -> None:
     """Describe every consumer group that a ConsumerGroupDescribe request names.
 
     Errors for one group: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND.
     """
-    operations = ALL_OPERATIONS if request.body.include_authorized_operations else NOT_ASKED
-    groups = tuple(
-        _described_group(turn, group_id, operations) for group_id in request.body.group_ids
-    )
-    turn.reply(request.ticket, ConsumerGroupDescribeResponse(groups=groups))
+    request: ConsumerGroupDescribeRequest = arrived.request
+    operations = ALL_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    groups = tuple(_described_group(turn, group_id, operations) for group_id in request.group_ids)
+    turn.reply(arrived.ticket, ConsumerGroupDescribeResponse(groups=groups))
 
 
 def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGroup:
@@ -101,20 +99,21 @@ def _assignment(
     """
     parts = (
         described.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=partitions)
-        for topic_id, partitions in units.by_topic(assigned)
+        for topic_id, partitions in units.as_topics(assigned)
         if (topic := topics.with_id(topic_id)) is not None
     )
     return described.Assignment(topic_partitions=tuple(parts))
 
 
-def list_groups(turn: Turn, request: GroupRequest[ListGroupsRequest]) -> None:
+def list_groups(turn: Turn, arrived: Arrived) -> None:
     """List the groups that pass both filters of a ListGroups request, by group id.
 
     An empty filter passes all. States and types are compared without regard to case; only states
     are stripped, as in Kafka.
     """
-    states = [word.strip().lower() for word in request.body.states_filter]
-    types = [word.lower() for word in request.body.types_filter]
+    request: ListGroupsRequest = arrived.request
+    states = [word.strip().lower() for word in request.states_filter]
+    types = [word.lower() for word in request.types_filter]
     ledger = turn.ledger
     listed = [
         ListedGroup(
@@ -137,19 +136,20 @@ def list_groups(turn: Turn, request: GroupRequest[ListGroupsRequest]) -> None:
         if (not states or group.group_state.lower() in states)
         and (not types or group.group_type in types)
     )
-    turn.reply(request.ticket, ListGroupsResponse(groups=tuple(passing)))
+    turn.reply(arrived.ticket, ListGroupsResponse(groups=tuple(passing)))
 
 
-def delete_groups(turn: Turn, request: GroupRequest[DeleteGroupsRequest]) -> None:
+def delete_groups(turn: Turn, arrived: Arrived) -> None:
     """Delete those of the named groups that have no members, with their offsets (DeleteGroups).
 
     Errors for one group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
     """
+    request: DeleteGroupsRequest = arrived.request
     results = tuple(
         DeletableGroupResult(group_id=group_id, error_code=int(_delete_group(turn, group_id)))
-        for group_id in request.body.groups_names
+        for group_id in request.groups_names
     )
-    turn.reply(request.ticket, DeleteGroupsResponse(results=results))
+    turn.reply(arrived.ticket, DeleteGroupsResponse(results=results))
 
 
 def _delete_group(turn: Turn, group_id: str) -> Code:

@@ -6,14 +6,14 @@ members is in `classic` and in `consumer/classic_api.py`, which do not import ea
 Versions: JoinGroup 0-9, SyncGroup 0-5, LeaveGroup 0-5.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.group import Protocols
+from apportion.coord.group import M, Protocols, checked_member
 from apportion.coord.records import fits_in_key
-from apportion.coord.turn import GroupRequest
 from apportion.errors import Code, Refused
-from apportion.machine import Caller, Ticket
+from apportion.machine import Arrived, Caller, Ticket
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import (
     LeaveGroupRequest,
@@ -59,59 +59,58 @@ def check_group_id(group_id: str) -> None:
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is too long.")
 
 
-def checked_joiner(request: GroupRequest[JoinGroupRequest], settings: GroupSettings) -> Joiner:
+def checked_joiner(arrived: Arrived, settings: GroupSettings) -> Joiner:
     """Return the sender of a JoinGroup; refuse what no group could accept or no record could hold.
 
     Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INVALID_REQUEST.
     """
-    body = request.body
-    check_group_id(body.group_id)
+    request: JoinGroupRequest = arrived.request
+    check_group_id(request.group_id)
     least_ms, most_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
-    if not least_ms <= body.session_timeout_ms <= most_ms:
+    if not least_ms <= request.session_timeout_ms <= most_ms:
         raise Refused(
             Code.INVALID_SESSION_TIMEOUT, f"SessionTimeoutMs must be from {least_ms} to {most_ms}."
         )
     if not all(
         fits_in_key(text)
-        for text in (body.protocol_type, *(protocol.name for protocol in body.protocols))
+        for text in (request.protocol_type, *(protocol.name for protocol in request.protocols))
     ):
         raise Refused(Code.INVALID_REQUEST, "The name of a protocol is too long.")
-    prefix = member_id_prefix(request)
+    instance_id = request.group_instance_id
+    # of a new member's id
+    prefix = arrived.caller.client_id if instance_id is None else instance_id
     if not fits_in_key(prefix + "-" * UUID_CHARS):
         raise Refused(Code.INVALID_REQUEST, "GroupInstanceId or the client's id is too long.")
     return Joiner(
-        ticket=request.ticket,
-        version=request.version,
-        caller=request.caller,
-        fresh=request.fresh,
-        member_id=body.member_id or new_member_id(prefix, request.fresh),
-        has_id=bool(body.member_id),
-        needs_id=needs_member_id(request),
-        instance_id=body.group_instance_id,
-        protocol_type=body.protocol_type,
-        protocols=supported_protocols(body),
-        session_timeout_ms=body.session_timeout_ms,
-        rebalance_timeout_ms=rebalance_timeout_ms(request),
+        ticket=arrived.ticket,
+        version=arrived.version,
+        caller=arrived.caller,
+        fresh=arrived.fresh,
+        member_id=request.member_id or classic_member_id(prefix, arrived.fresh),
+        has_id=bool(request.member_id),
+        needs_id=needs_member_id(arrived),
+        instance_id=instance_id,
+        protocol_type=request.protocol_type,
+        protocols=supported_protocols(request),
+        session_timeout_ms=request.session_timeout_ms,
+        # Version 0 has only the session timeout. A negative one counts as 0, as in Kafka.
+        rebalance_timeout_ms=request.session_timeout_ms
+        if arrived.version == 0
+        else max(request.rebalance_timeout_ms, 0),
     )
 
 
-def needs_member_id(request: GroupRequest[JoinGroupRequest]) -> bool:
+def needs_member_id(arrived: Arrived) -> bool:
     """Return whether JoinGroup is answered with MEMBER_ID_REQUIRED and a new id (KIP-394).
 
     A client that times out and joins again must not leave members behind that nobody drives.
     """
     # Static members are recognised by their instance id; older clients know no second step.
-    body = request.body
-    return not body.member_id and body.group_instance_id is None and request.version >= 4
+    request: JoinGroupRequest = arrived.request
+    return not request.member_id and request.group_instance_id is None and arrived.version >= 4
 
 
-def member_id_prefix(request: GroupRequest[JoinGroupRequest]) -> str:
-    """Return the beginning of a new classic member's id: its group instance id or client id."""
-    instance_id = request.body.group_instance_id
-    return request.caller.client_id if instance_id is None else instance_id
-
-
-def new_member_id(name: str, fresh: bytes) -> str:
+def classic_member_id(name: str, fresh: bytes) -> str:
     """Return a classic group's member id in Kafka's form: a prefix and a random UUID.
 
     fresh: the 16 random bytes for the UUID.
@@ -120,18 +119,6 @@ def new_member_id(name: str, fresh: bytes) -> str:
         [*fresh[:6], fresh[6] & 0x0F | 0x40, fresh[7], fresh[8] & 0x3F | 0x80, *fresh[9:]]
     ).hex()
     return f"{name}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
-def rebalance_timeout_ms(request: GroupRequest[JoinGroupRequest]) -> int:
-    """Return JoinGroup's rebalance timeout; version 0 has only the session timeout.
-
-    A negative one counts as 0, as in Kafka.
-    """
-    return (
-        request.body.session_timeout_ms
-        if request.version == 0
-        else max(request.body.rebalance_timeout_ms, 0)
-    )
 
 
 def supported_protocols(body: JoinGroupRequest) -> Protocols:
@@ -154,13 +141,17 @@ def join_error(code: Code, member_id: str, version: int) -> JoinGroupResponse:
     )
 
 
-def check_sync_request(request: GroupRequest[SyncGroupRequest]) -> None:
+def check_sync_request(arrived: Arrived) -> None:
     """Refuse a SyncGroup of version 5 that does not name the protocol and its type.
 
     Errors: INCONSISTENT_GROUP_PROTOCOL.
     """
+    request: SyncGroupRequest = arrived.request
     # KIP-559: from version 5 on a proxy may rely on both.
-    if request.version >= 5 and None in (request.body.protocol_type, request.body.protocol_name):
+    if arrived.version >= 5 and None in (
+        request.protocol_type,
+        request.protocol_name,
+    ):
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL,
             "SyncGroup of version 5 must name the protocol and its type.",
@@ -172,10 +163,29 @@ def names_protocol(body: SyncGroupRequest, protocol_type: str, protocol: str | N
     return body.protocol_type in (None, protocol_type) and body.protocol_name in (None, protocol)
 
 
-def leaving_members(request: GroupRequest[LeaveGroupRequest]) -> tuple[MemberIdentity, ...]:
+def leaving_members(arrived: Arrived) -> tuple[MemberIdentity, ...]:
     """Return the members that LeaveGroup names; before version 3 it names one."""
-    body = request.body
-    return body.members if request.version >= 3 else (MemberIdentity(member_id=body.member_id),)
+    request: LeaveGroupRequest = arrived.request
+    return (
+        request.members if arrived.version >= 3 else (MemberIdentity(member_id=request.member_id),)
+    )
+
+
+def leaving_member_or_none(
+    identity: MemberIdentity, members: Mapping[str, M], instances: Mapping[str, str]
+) -> tuple[M | None, Code]:
+    """Return one member that LeaveGroup names and NONE, or None and its error.
+
+    members, instances: as in `checked_member`.
+    """
+    member_id, instance_id = identity.member_id, identity.group_instance_id
+    # KIP-345: an administrator removes an instance without knowing its member id.
+    if not member_id and instance_id is not None:
+        member_id = instances.get(instance_id, "")
+    try:
+        return checked_member(members, instances, member_id, instance_id), Code.NONE
+    except Refused as refusal:  # one of many: the others have their answers
+        return None, refusal.code
 
 
 def leave_response(

@@ -17,17 +17,12 @@ ASSIGNORS = {  # every name that may stand in group.consumer.assignors -> the as
 }
 
 # A broker of Kafka also refuses to start with a value outside these bounds.
-BOUNDED = (  # (least, value, most)
-    (
-        "group_consumer_min_session_timeout_ms",
-        "group_consumer_session_timeout_ms",
-        "group_consumer_max_session_timeout_ms",
-    ),
-    (
-        "group_consumer_min_heartbeat_interval_ms",
-        "group_consumer_heartbeat_interval_ms",
-        "group_consumer_max_heartbeat_interval_ms",
-    ),
+BOUNDED = (  # (value, how it must not be to the bound, bound)
+    ("group_consumer_session_timeout_ms", "below", "group_consumer_min_session_timeout_ms"),
+    ("group_consumer_session_timeout_ms", "above", "group_consumer_max_session_timeout_ms"),
+    ("group_consumer_heartbeat_interval_ms", "below", "group_consumer_min_heartbeat_interval_ms"),
+    ("group_consumer_heartbeat_interval_ms", "above", "group_consumer_max_heartbeat_interval_ms"),
+    ("group_min_session_timeout_ms", "above", "group_max_session_timeout_ms"),
 )
 
 MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
@@ -120,30 +115,16 @@ class GroupSettings:
 
         Raises ValueError, which names the setting as server.properties does.
         """
-        for name, setting in declared(GroupSettings).items():
-            value = getattr(self, name)
-            if (fault := bounds_fault_or_none(setting, value)) is not None:
-                raise ValueError(f"{dotted(name)} must {fault}, not {value}.")
-        for least_name, name, most_name in BOUNDED:
-            least, value, most = (getattr(self, key) for key in (least_name, name, most_name))
-            if value < least:
+        check_bounds(GroupSettings, self)
+        for name, wrong_side, bound_name in BOUNDED:
+            value, bound = getattr(self, name), getattr(self, bound_name)
+            if value < bound if wrong_side == "below" else value > bound:
                 raise ValueError(
-                    f"{dotted(name)} ({value}) must not be below {dotted(least_name)} ({least})."
+                    f"{dotted(name)} ({value}) must not be {wrong_side} {dotted(bound_name)} "
+                    f"({bound})."
                 )
-            if value > most:
-                raise ValueError(
-                    f"{dotted(name)} ({value}) must not be above {dotted(most_name)} ({most})."
-                )
-        least_ms, most_ms = self.group_min_session_timeout_ms, self.group_max_session_timeout_ms
-        if least_ms > most_ms:
-            raise ValueError(
-                f"group.min.session.timeout.ms ({least_ms}) must not be above "
-                f"group.max.session.timeout.ms ({most_ms})."
-            )
-        session_ms, interval_ms = (
-            self.group_consumer_session_timeout_ms,
-            self.group_consumer_heartbeat_interval_ms,
-        )
+        session_ms = self.group_consumer_session_timeout_ms
+        interval_ms = self.group_consumer_heartbeat_interval_ms
         # A member could not heartbeat in time, and would be removed for ever.
         if interval_ms >= session_ms:
             raise ValueError(
@@ -178,6 +159,17 @@ class GroupSettings:
 def dotted(name: str) -> str:
     """Return the name of a setting as Kafka writes it."""
     return name.replace("_", ".")
+
+
+def check_bounds(owner: type, settings: object) -> None:
+    """Refuse a number out of its declared bounds, in the settings of groups or of the broker.
+
+    Errors: ValueError names the setting as server.properties does.
+    """
+    for name, setting in declared(owner).items():
+        value = getattr(settings, name)
+        if value is not None and (fault := bounds_fault_or_none(setting, value)) is not None:
+            raise ValueError(f"{dotted(name)} must {fault}, not {value}.")
 
 
 def _assignor_names(configured: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,11 +1,14 @@
 """The interface of a group of any kind, so that `offsets.py` and `admin.py` know no kinds."""
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from apportion.coord.records import CoordinatorRecord
 from apportion.deadlines import Key
+from apportion.errors import Code, Refused
 from apportion.topics import TopicId
+
+M = TypeVar("M")
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """The protocol type of consumers, the only one whose subscriptions can be decoded here."""
@@ -93,3 +96,28 @@ class Group(Protocol):
     def tombstones(self) -> Iterator[CoordinatorRecord]:
         """Yield the records that delete the group, which must be empty."""
         ...
+
+
+def checked_member(
+    members: Mapping[str, M], instances: Mapping[str, str], member_id: str, instance_id: str | None
+) -> M:
+    """Return the member that a classic request names by member id and group instance id.
+
+    members: by member id. instances: their member ids by instance id.
+    Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (another member has the instance id now).
+    """
+    # The instance id first, as in Kafka: FENCED_INSTANCE_ID ends a client, UNKNOWN_MEMBER_ID makes
+    # it join again. Two processes with one instance id would otherwise replace each other for ever.
+    if instance_id is not None:
+        current_id = instances.get(instance_id)
+        if current_id is None:
+            raise Refused(Code.UNKNOWN_MEMBER_ID, f"The group has no instance {instance_id!r}.")
+        if current_id != member_id:
+            raise Refused(
+                Code.FENCED_INSTANCE_ID,
+                f"Instance {instance_id} is another member than {member_id!r} now.",
+            )
+    member = members.get(member_id)
+    if member is None:
+        raise Refused(Code.UNKNOWN_MEMBER_ID, f"The group has no member {member_id!r}.")
+    return member

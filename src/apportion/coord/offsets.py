@@ -7,14 +7,15 @@ ids), OffsetDelete 0.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from apportion.coord import records
 from apportion.coord.group import CommitClaim, FetchClaim
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
-from apportion.coord.turn import GroupRequest, Turn
+from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
+from apportion.machine import Arrived
 from apportion.settings import MAX_INT64
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, Topics
 from apportion.wire.messages.offset_commit import (
@@ -34,13 +35,11 @@ from apportion.wire.messages.offset_delete import (
 from apportion.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
+    OffsetFetchRequestTopic,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
 )
 from apportion.wire.records.groups import OffsetCommitValue
 
@@ -66,23 +65,24 @@ class TopicCommit(NamedTuple):
                 yield self.topic.id, partition
 
 
-def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> None:
+def commit_offsets(turn: Turn, arrived: Arrived) -> None:
     """Store the offsets of an OffsetCommit that may be stored, and answer for each partition.
 
     Errors: INVALID_GROUP_ID for an id that no record can hold. For one partition: UNKNOWN_TOPIC_ID
     (from version 10 on), UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE; for all that exist,
     the group's error for the sender.
     """
-    if not records.fits_in_key(request.body.group_id):
+    request: OffsetCommitRequest = arrived.request
+    if not records.fits_in_key(request.group_id):
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is too long.")
     commits = [
         TopicCommit(
             requested,
             _resolve_topic_or_none(
-                turn.topics, requested.name, requested.topic_id, request.version
+                turn.topics, requested.name, requested.topic_id, arrived.version
             ),
         )
-        for requested in request.body.topics
+        for requested in request.topics
     ]
     existing = [partition for commit in commits for partition in commit.existing_partitions()]
     fitting = tuple(
@@ -91,17 +91,17 @@ def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> No
         if _metadata_fits(turn, requested)
     )
     # If no partition exists, Kafka does not ask the group at all.
-    commit_error = _commit_error(turn.ledger, request, fitting) if existing else Code.NONE
+    commit_error = _commit_error(turn.ledger, arrived, fitting) if existing else Code.NONE
     # As in Kafka, only a commit that passes the group's checks counts as a heartbeat.
     if existing and commit_error is Code.NONE:
-        _touch_session(turn, request.body)
+        _touch_session(turn, request)
     # a topic that is named twice is answered as one
     responses: dict[tuple[str, TopicId], list[OffsetCommitResponsePartition]] = {}
     for requested, topic in commits:
         responses.setdefault((requested.name, requested.topic_id), []).extend(
             OffsetCommitResponsePartition(
                 partition_index=partition.partition_index,
-                error_code=int(_commit_partition(turn, request, topic, partition, commit_error)),
+                error_code=int(_commit_partition(turn, arrived, topic, partition, commit_error)),
             )
             for partition in requested.partitions
         )
@@ -109,22 +109,24 @@ def commit_offsets(turn: Turn, request: GroupRequest[OffsetCommitRequest]) -> No
         OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=tuple(partitions))
         for (name, topic_id), partitions in responses.items()
     )
-    turn.reply(request.ticket, OffsetCommitResponse(topics=tuple(topics)))
+    turn.reply(arrived.ticket, OffsetCommitResponse(topics=tuple(topics)))
 
 
 def _commit_error(
     ledger: Ledger,
-    request: GroupRequest[OffsetCommitRequest],
+    arrived: Arrived,
     partitions: tuple[tuple[TopicId, int], ...],
 ) -> Code:
     """Return the group's error for the sender of an OffsetCommit, or NONE."""
-    body = request.body
-    epoch = body.generation_id_or_member_epoch
+    request: OffsetCommitRequest = arrived.request
+    epoch = request.generation_id_or_member_epoch
     try:
         check_commit(
             ledger,
-            body.group_id,
-            CommitClaim(body.member_id, body.group_instance_id, epoch, request.version, partitions),
+            request.group_id,
+            CommitClaim(
+                request.member_id, request.group_instance_id, epoch, arrived.version, partitions
+            ),
         )
     except Refused as refusal:
         return refusal.code
@@ -160,14 +162,15 @@ def check_commit(ledger: Ledger, group_id: str, claim: CommitClaim) -> None:
 
 def _commit_partition(
     turn: Turn,
-    request: GroupRequest[OffsetCommitRequest],
+    arrived: Arrived,
     topic: Topic | None,
     requested: OffsetCommitRequestPartition,
     commit_error: Code,
 ) -> Code:
     """Store one partition's offset of an OffsetCommit; return NONE or the error."""
+    request: OffsetCommitRequest = arrived.request
     if topic is None:
-        return Code.UNKNOWN_TOPIC_ID if request.version >= 10 else Code.UNKNOWN_TOPIC_OR_PARTITION
+        return Code.UNKNOWN_TOPIC_ID if arrived.version >= 10 else Code.UNKNOWN_TOPIC_OR_PARTITION
     if not 0 <= requested.partition_index < topic.partitions:
         return Code.UNKNOWN_TOPIC_OR_PARTITION
     # Behind the test of the partition, as in Kafka: what does not exist is reported as that.
@@ -176,7 +179,7 @@ def _commit_partition(
     if not _metadata_fits(turn, requested):
         return Code.OFFSET_METADATA_TOO_LARGE
     metadata = requested.committed_metadata or ""
-    now_ms, retention_ms = turn.now.wall_ms, request.body.retention_time_ms
+    now_ms, retention_ms = turn.now.wall_ms, request.retention_time_ms
     # Versions 2 to 4 may name a retention time; KIP-211 removed it.
     if retention_ms == -1:
         value = OffsetCommitValue(
@@ -195,9 +198,7 @@ def _commit_partition(
             commit_timestamp=now_ms,
             expire_timestamp=min(now_ms + retention_ms, MAX_TIMESTAMP_MS),
         )
-    turn.emit(
-        records.offset_commit(request.body.group_id, topic.name, requested.partition_index, value)
-    )
+    turn.emit(records.offset_commit(request.group_id, topic.name, requested.partition_index, value))
     return Code.NONE
 
 
@@ -208,40 +209,15 @@ def _metadata_fits(turn: Turn, requested: OffsetCommitRequestPartition) -> bool:
     )
 
 
-def fetch_offsets(turn: Turn, request: GroupRequest[OffsetFetchRequest]) -> None:
+def fetch_offsets(turn: Turn, arrived: Arrived) -> None:
     """Answer OffsetFetch with the committed offsets; -1 where there is none, or no such group."""
-    if request.version >= 8:
-        groups = tuple(_fetch_group(turn, group, request.version) for group in request.body.groups)
-        turn.reply(request.ticket, OffsetFetchResponse(groups=groups))
+    request: OffsetFetchRequest = arrived.request
+    if arrived.version >= 8:
+        groups = tuple(_fetch_group(turn, group, arrived.version) for group in request.groups)
+        turn.reply(arrived.ticket, OffsetFetchResponse(groups=groups))
         return
-    committed = turn.ledger.offsets.get(request.body.group_id, {})
-    requested = request.body.topics
-    requested_topics = (
-        [(topic.name, topic.partition_indexes) for topic in requested]
-        if requested is not None
-        else [(name, tuple(sorted(partitions))) for name, partitions in sorted(committed.items())]
-    )
-    topics = tuple(
-        _fetch_by_name(turn.topics, committed, name, indexes) for name, indexes in requested_topics
-    )
-    turn.reply(request.ticket, OffsetFetchResponse(topics=topics))
-
-
-def _fetch_by_name(
-    topics: Topics,
-    committed: dict[str, dict[int, OffsetCommitValue]],
-    name: str,
-    indexes: Iterable[int],
-) -> OffsetFetchResponseTopic:
-    """Return one topic of an OffsetFetch response up to version 7, which has names only."""
-    topic, offsets = topics.named(name), committed.get(name, {})
-    partitions = (
-        _partition_response(
-            OffsetFetchResponsePartition, index, _of_topic_or_none(offsets.get(index), topic)
-        )
-        for index in indexes
-    )
-    return OffsetFetchResponseTopic(name=name, partitions=tuple(partitions))
+    topics = _fetch_topics(turn, request.group_id, request.topics, arrived.version)
+    turn.reply(arrived.ticket, OffsetFetchResponse(topics=topics))
 
 
 def _fetch_group(
@@ -256,26 +232,30 @@ def _fetch_group(
             return OffsetFetchResponseGroup(
                 group_id=requested.group_id, error_code=int(refusal.code)
             )
-    committed = turn.ledger.offsets.get(requested.group_id, {})
-    requested_topics = requested.topics
-    if requested_topics is None:
-        requested_topics = tuple(_committed_topics(turn.topics, committed, version))
-    topics = tuple(
-        _fetch_topic(turn.topics, committed, topic, version) for topic in requested_topics
-    )
+    topics = _fetch_topics(turn, requested.group_id, requested.topics, version)
     return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
+
+
+def _fetch_topics(
+    turn: Turn, group_id: str, requested: Iterable[OffsetFetchRequestTopic] | None, version: int
+) -> tuple[OffsetFetchResponseTopic, ...]:
+    """Return the requested topics of one group, for OffsetFetch; None requests all."""
+    committed = turn.ledger.offsets.get(group_id, {})
+    if requested is None:
+        requested = _committed_topics(turn.topics, committed, version)
+    return tuple(_fetch_topic(turn.topics, committed, topic, version) for topic in requested)
 
 
 def _committed_topics(
     topics: Topics, committed: dict[str, dict[int, OffsetCommitValue]], version: int
-) -> Iterable[OffsetFetchRequestTopics]:
+) -> Iterable[OffsetFetchRequestTopic]:
     """Yield everything that the group has committed, as an OffsetFetch of `version` names it."""
     for name, partitions in sorted(committed.items()):
         topic = topics.named(name)
         # From version 10 on topics are named by id, and a deleted topic has none.
         if version < 10 or topic is not None:
-            topic_id = NO_TOPIC_ID if topic is None else topic.id
-            yield OffsetFetchRequestTopics(
+            topic_id = NO_TOPIC_ID if version < 10 or topic is None else topic.id
+            yield OffsetFetchRequestTopic(
                 name=name, topic_id=topic_id, partition_indexes=tuple(sorted(partitions))
             )
 
@@ -283,20 +263,18 @@ def _committed_topics(
 def _fetch_topic(
     topics: Topics,
     committed: dict[str, dict[int, OffsetCommitValue]],
-    requested: OffsetFetchRequestTopics,
+    requested: OffsetFetchRequestTopic,
     version: int,
-) -> OffsetFetchResponseTopics:
+) -> OffsetFetchResponseTopic:
     """Return one topic of an OffsetFetch response, by name or (from version 10 on) by id."""
     topic = _resolve_topic_or_none(topics, requested.name, requested.topic_id, version)
     code = Code.UNKNOWN_TOPIC_ID if version >= 10 and topic is None else Code.NONE
     offsets = committed.get(requested.name if topic is None else topic.name, {})
     partitions = (
-        _partition_response(
-            OffsetFetchResponsePartitions, index, _of_topic_or_none(offsets.get(index), topic), code
-        )
+        _partition_response(index, _of_topic_or_none(offsets.get(index), topic), code)
         for index in requested.partition_indexes
     )
-    return OffsetFetchResponseTopics(
+    return OffsetFetchResponseTopic(
         name=requested.name, topic_id=requested.topic_id, partitions=tuple(partitions)
     )
 
@@ -311,11 +289,11 @@ def _of_topic_or_none(
 
 
 def _partition_response(
-    kind: Any, index: int, value: OffsetCommitValue | None, code: Code = Code.NONE
-) -> Any:
+    index: int, value: OffsetCommitValue | None, code: Code
+) -> OffsetFetchResponsePartition:
     """Return one partition of an OffsetFetch response; without a commit the offset is -1."""
     value = NO_OFFSET if value is None else value
-    return kind(
+    return OffsetFetchResponsePartition(
         partition_index=index,
         committed_offset=value.offset,
         committed_leader_epoch=value.leader_epoch,
@@ -331,23 +309,23 @@ def _resolve_topic_or_none(
     return topics.with_id(topic_id) if version >= 10 else topics.named(name)
 
 
-def delete_offsets(turn: Turn, request: GroupRequest[OffsetDeleteRequest]) -> None:
+def delete_offsets(turn: Turn, arrived: Arrived) -> None:
     """Delete committed offsets for OffsetDelete, but not of topics that the group subscribes to.
 
     Errors: INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND; for one partition
     UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
     """
-    body = request.body
-    if not body.group_id:
+    request: OffsetDeleteRequest = arrived.request
+    if not request.group_id:
         raise Refused(Code.INVALID_GROUP_ID, "GroupId is empty.")
-    group = turn.ledger.groups.get(body.group_id)
+    group = turn.ledger.groups.get(request.group_id)
     if group is not None:
         group.check_offset_deletion()
-    if group is None and body.group_id not in turn.ledger.offsets:
-        raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no group {body.group_id}.")
+    if group is None and request.group_id not in turn.ledger.offsets:
+        raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no group {request.group_id}.")
     # a topic that is named twice is answered as one
     responses: dict[str, list[OffsetDeleteResponsePartition]] = {}
-    for requested in body.topics:
+    for requested in request.topics:
         topic = turn.topics.named(requested.name)
         is_subscribed = group is not None and group.subscribes_to(requested.name)
         partitions = responses.setdefault(requested.name, [])
@@ -358,7 +336,7 @@ def delete_offsets(turn: Turn, request: GroupRequest[OffsetDeleteRequest]) -> No
             elif is_subscribed:
                 code = Code.GROUP_SUBSCRIBED_TO_TOPIC
             else:
-                turn.emit_all(_tombstones(turn.ledger, body.group_id, requested.name, [index]))
+                turn.emit_all(_tombstones(turn.ledger, request.group_id, requested.name, [index]))
             partitions.append(
                 OffsetDeleteResponsePartition(partition_index=index, error_code=int(code))
             )
@@ -366,7 +344,7 @@ def delete_offsets(turn: Turn, request: GroupRequest[OffsetDeleteRequest]) -> No
         OffsetDeleteResponseTopic(name=name, partitions=tuple(partitions))
         for name, partitions in responses.items()
     )
-    turn.reply(request.ticket, OffsetDeleteResponse(topics=tuple(topics)))
+    turn.reply(arrived.ticket, OffsetDeleteResponse(topics=tuple(topics)))
 
 
 def delete_group_offsets(turn: Turn, group_id: str) -> None:

@@ -8,23 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from apportion.topics import TopicId
-from apportion.wire.records.groups import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMemberMetadataValue,
-    ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    RecordTopicPartitions,
-)
+from apportion.wire.records import groups
 
 MAX_STRING_BYTES = 32767  # of a string in the key of a record
 
@@ -50,32 +34,32 @@ def fits_in_key(text: str) -> bool:
 
 
 def offset_commit(
-    group_id: str, topic: str, partition: int, value: OffsetCommitValue | None
+    group_id: str, topic: str, partition: int, value: groups.OffsetCommitValue | None
 ) -> CoordinatorRecord:
     """Return the OffsetCommit record of one offset that a group has committed."""
     return CoordinatorRecord(
-        OffsetCommitKey(group=group_id, topic=topic, partition=partition), value
+        groups.OffsetCommitKey(group=group_id, topic=topic, partition=partition), value
     )
 
 
-def classic_group(group_id: str, value: GroupMetadataValue | None) -> CoordinatorRecord:
+def classic_group(group_id: str, value: groups.GroupMetadataValue | None) -> CoordinatorRecord:
     """Return the GroupMetadata record of a classic group's last generation; None deletes it."""
-    return CoordinatorRecord(GroupMetadataKey(group=group_id), value)
+    return CoordinatorRecord(groups.GroupMetadataKey(group=group_id), value)
 
 
 def member_metadata(
-    group_id: str, member_id: str, value: ConsumerGroupMemberMetadataValue | None
+    group_id: str, member_id: str, value: groups.ConsumerGroupMemberMetadataValue | None
 ) -> CoordinatorRecord:
     """Return a consumer group member's ConsumerGroupMemberMetadata record; None deletes it."""
     return CoordinatorRecord(
-        ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), value
+        groups.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), value
     )
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
     """Return the ConsumerGroupMetadata record: a consumer group's epoch, its topics' hash."""
-    value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
-    return CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), value)
+    value = groups.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    return CoordinatorRecord(groups.ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
 def target_assignment(
@@ -83,44 +67,44 @@ def target_assignment(
 ) -> CoordinatorRecord:
     """Return the ConsumerGroupTargetAssignmentMember record of a consumer group's member."""
     topics = tuple(
-        RecordTopicPartitions(topic_id=topic_id, partitions=partitions)
+        groups.RecordTopicPartitions(topic_id=topic_id, partitions=partitions)
         for topic_id, partitions in parts
     )
-    value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
+    value = groups.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
     return CoordinatorRecord(
-        ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value
+        groups.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value
     )
 
 
 def assignment_epoch(group_id: str, epoch: int, wall_ms: int) -> CoordinatorRecord:
     """Return the ConsumerGroupTargetAssignmentMetadata record, with the assignment epoch."""
-    value = ConsumerGroupTargetAssignmentMetadataValue(
+    value = groups.ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=wall_ms
     )
-    return CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
+    return CoordinatorRecord(
+        groups.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value
+    )
 
 
 def current_assignment(
-    group_id: str, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue
+    group_id: str, member_id: str, value: groups.ConsumerGroupCurrentMemberAssignmentValue
 ) -> CoordinatorRecord:
     """Return the ConsumerGroupCurrentMemberAssignment record of a consumer group's member."""
     return CoordinatorRecord(
-        ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), value
+        groups.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
+        value,
     )
 
 
 def member_tombstones(group_id: str, member_id: str) -> tuple[CoordinatorRecord, ...]:
     """Return the tombstones that delete a member of a consumer group, in Kafka's order."""
-    return (
-        CoordinatorRecord(
-            ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None
-        ),
-        CoordinatorRecord(
-            ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None
-        ),
-        CoordinatorRecord(
-            ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None
-        ),
+    keys = (
+        groups.ConsumerGroupCurrentMemberAssignmentKey,
+        groups.ConsumerGroupTargetAssignmentMemberKey,
+        groups.ConsumerGroupMemberMetadataKey,
+    )
+    return tuple(
+        CoordinatorRecord(key(group_id=group_id, member_id=member_id), None) for key in keys
     )
 
 
@@ -129,6 +113,6 @@ def group_tombstones(group_id: str) -> tuple[CoordinatorRecord, ...]:
     return (
         # No tombstone of record 4, which Kafka writes as well: this coordinator never wrote one
         # (KIP-1101).
-        CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
-        CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), None),
+        CoordinatorRecord(groups.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None),
+        CoordinatorRecord(groups.ConsumerGroupMetadataKey(group_id=group_id), None),
     )

@@ -17,23 +17,8 @@ from apportion.coord.consumer.state import (
     ConsumerGroupSavedState,
 )
 from apportion.coord.consumer.units import NO_ASSIGNED_UNITS
-from apportion.wire.records.groups import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMemberMetadataValue,
-    ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
+from apportion.wire.fields import replaced
+from apportion.wire.records import groups
 
 
 class Ledger:
@@ -47,7 +32,7 @@ class Ledger:
     def __init__(self) -> None:
         self.groups: dict[str, ConsumerGroup | ClassicGroup] = {}
         # group -> topic -> partition -> committed
-        self.offsets: dict[str, dict[str, dict[int, OffsetCommitValue]]] = {}
+        self.offsets: dict[str, dict[str, dict[int, groups.OffsetCommitValue]]] = {}
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
         """Return the coordinator shard's consumer group of that id, which must exist."""
@@ -59,6 +44,11 @@ class Ledger:
         """Return the consumer group of that id; None if there is none."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
+
+    def consumer_member_or_none(self, group_id: str, member_id: str) -> ConsumerGroupMember | None:
+        """Return the member of a consumer group; None if there is no such member or group."""
+        group = self.consumer_group_or_none(group_id)
+        return None if group is None else group.saved.members.get(member_id)
 
     def classic_group_or_none(self, group_id: str) -> ClassicGroup | None:
         """Return the classic group of that id; None if there is none."""
@@ -75,7 +65,7 @@ class Ledger:
 
 
 def apply_offset_commit(
-    ledger: Ledger, key: OffsetCommitKey, value: OffsetCommitValue | None
+    ledger: Ledger, key: groups.OffsetCommitKey, value: groups.OffsetCommitValue | None
 ) -> None:
     """Apply an OffsetCommit record: set or delete one committed offset.
 
@@ -94,7 +84,7 @@ def apply_offset_commit(
 
 
 def apply_classic_group(
-    ledger: Ledger, key: GroupMetadataKey, value: GroupMetadataValue | None
+    ledger: Ledger, key: groups.GroupMetadataKey, value: groups.GroupMetadataValue | None
 ) -> None:
     """Apply a GroupMetadata record: set or delete the saved state of a classic group.
 
@@ -114,7 +104,7 @@ def apply_classic_group(
     group.saved = _without_views(value)
 
 
-def _without_views(value: GroupMetadataValue) -> GroupMetadataValue:
+def _without_views(value: groups.GroupMetadataValue) -> groups.GroupMetadataValue:
     """Return a classic group's saved value with copies of its bytes, so that it can be kept.
 
     A record that was just written has views of the request's buffer, which is reused.
@@ -125,30 +115,18 @@ def _without_views(value: GroupMetadataValue) -> GroupMetadataValue:
     ):
         return value
     members = (
-        MemberMetadata(
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            rebalance_timeout=member.rebalance_timeout,
-            session_timeout=member.session_timeout,
-            subscription=bytes(member.subscription),
-            assignment=bytes(member.assignment),
+        replaced(
+            member, subscription=bytes(member.subscription), assignment=bytes(member.assignment)
         )
         for member in value.members
     )
-    return GroupMetadataValue(
-        protocol_type=value.protocol_type,
-        generation=value.generation,
-        protocol=value.protocol,
-        leader=value.leader,
-        current_state_timestamp=value.current_state_timestamp,
-        members=tuple(members),
-    )
+    return replaced(value, members=tuple(members))
 
 
 def apply_group_epoch(
-    ledger: Ledger, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None
+    ledger: Ledger,
+    key: groups.ConsumerGroupMetadataKey,
+    value: groups.ConsumerGroupMetadataValue | None,
 ) -> None:
     """Apply a consumer group's epoch record: set epoch and metadata hash, or delete the group."""
     if value is None:
@@ -161,8 +139,8 @@ def apply_group_epoch(
 
 def apply_member_metadata(
     ledger: Ledger,
-    key: ConsumerGroupMemberMetadataKey,
-    value: ConsumerGroupMemberMetadataValue | None,
+    key: groups.ConsumerGroupMemberMetadataKey,
+    value: groups.ConsumerGroupMemberMetadataValue | None,
 ) -> None:
     """Apply a member's metadata record; a tombstone deletes the member with its assignment."""
     if value is not None:
@@ -192,8 +170,8 @@ def apply_member_metadata(
 
 def apply_assignment_epoch(
     ledger: Ledger,
-    key: ConsumerGroupTargetAssignmentMetadataKey,
-    value: ConsumerGroupTargetAssignmentMetadataValue | None,
+    key: groups.ConsumerGroupTargetAssignmentMetadataKey,
+    value: groups.ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> None:
     """Apply a consumer group's record of its target assignment's epoch.
 
@@ -207,29 +185,29 @@ def apply_assignment_epoch(
 
 def apply_target_assignment(
     ledger: Ledger,
-    key: ConsumerGroupTargetAssignmentMemberKey,
-    value: ConsumerGroupTargetAssignmentMemberValue | None,
+    key: groups.ConsumerGroupTargetAssignmentMemberKey,
+    value: groups.ConsumerGroupTargetAssignmentMemberValue | None,
 ) -> None:
     """Apply a consumer group member's target assignment record: set or delete it."""
     if value is not None:
         saved = _find_or_create_group(ledger, key.group_id).saved
         member = _find_or_create_member(saved, key.member_id)
         member.target = saved.units.assign_units(value.topic_partitions)
-    elif (known := _member_or_none(ledger, key.group_id, key.member_id)) is not None:
+    elif (known := ledger.consumer_member_or_none(key.group_id, key.member_id)) is not None:
         known.target = None
 
 
 def apply_current_assignment(
     ledger: Ledger,
-    key: ConsumerGroupCurrentMemberAssignmentKey,
-    value: ConsumerGroupCurrentMemberAssignmentValue | None,
+    key: groups.ConsumerGroupCurrentMemberAssignmentKey,
+    value: groups.ConsumerGroupCurrentMemberAssignmentValue | None,
 ) -> None:
     """Apply a consumer group member's current assignment record.
 
     After a tombstone the member has no assignment, and no epoch.
     """
     # The member may be gone already: its tombstone must not create it again.
-    if value is None and _member_or_none(ledger, key.group_id, key.member_id) is None:
+    if value is None and ledger.consumer_member_or_none(key.group_id, key.member_id) is None:
         return
     saved = _find_or_create_group(ledger, key.group_id).saved
     member = _find_or_create_member(saved, key.member_id)
@@ -276,11 +254,6 @@ def _find_or_create_member(saved: ConsumerGroupSavedState, member_id: str) -> Co
         member = saved.members[member_id] = ConsumerGroupMember(member_id)
         _count_stable(saved, member, 1)
     return member
-
-
-def _member_or_none(ledger: Ledger, group_id: str, member_id: str) -> ConsumerGroupMember | None:
-    group = ledger.consumer_group_or_none(group_id)
-    return None if group is None else group.saved.members.get(member_id)
 
 
 def _count_metadata(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, step: int) -> None:

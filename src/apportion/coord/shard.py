@@ -4,9 +4,9 @@ The tables here say what a shard can do. To add an API: its handler and a row in
 the handler depends on the kind of the group, in HANDLERS_BY_GROUP; and its error response in
 `error_responses.py`. To add a record: its `apply_*` and a row in APPLY. To add a kind of deadline:
 a function and a row in ON_DEADLINE. To add a kind of group: its rows in HANDLERS_BY_GROUP and
-ON_LOADED, and in ON_MEMBERS_LEAVING if it may change its kind when members leave. The shard never
-waits for the disk: it emits `Append` before the replies that depend on it, and whoever drives it
-keeps the order.
+ON_LOADED, and one in ON_MEMBERS_LEAVING if a module above it decides what a removal means. The
+shard never waits for the disk: it emits `Append` before the replies that depend on it, and whoever
+drives it keeps the order.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
-from apportion.coord.turn import GroupRequest, ShardAction, Turn
+from apportion.coord.turn import ShardAction, Turn
 from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
@@ -62,7 +62,7 @@ __all__ = [
     "TopicsChanged",
 ]
 
-ShardHandler = Callable[[Turn, GroupRequest[Any]], None]
+ShardHandler = Callable[[Turn, Arrived], None]
 
 HANDLERS: dict[type[Any], ShardHandler] = {
     OffsetCommitRequest: offsets.commit_offsets,
@@ -128,8 +128,7 @@ ON_LOADED: dict[type[Any], Callable[[Turn, Any], None]] = {
     ClassicGroup: classic_timers.restore_after_start,
 }
 
-# A consumer group may become a classic group, which only `migration` knows how to do. A classic
-# group stays one: `classic/membership.py` removes its members.
+# A classic group removes its members itself: nothing above it decides about them.
 ON_MEMBERS_LEAVING: dict[type[Any], Callable[[Turn, Any, tuple[Any, ...]], None]] = {
     ConsumerGroup: downgrade.remove_consumer_group_members,
 }
@@ -209,33 +208,30 @@ class Shard:
                 self.waiting.drop(tickets)
         return turn.close()
 
-    def _answer(self, turn: Turn, event: Arrived) -> None:
+    def _answer(self, turn: Turn, arrived: Arrived) -> None:
         """Call the handler of a group request; answer a refusal with its error.
 
         The handler depends on the API, and for JoinGroup, ConsumerGroupHeartbeat and others on the
         type of the group.
         """
-        request = GroupRequest(
-            event.ticket, event.request, event.version, event.caller, event.fresh
-        )
-        request_class = event.request.__class__
+        request_class = arrived.request.__class__
         try:
             if not self._is_loaded:
                 raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS)
             handler = (
                 HANDLERS.get(request_class)
                 or HANDLERS_BY_GROUP[request_class][
-                    self.ledger.groups.get(event.request.group_id).__class__
+                    self.ledger.groups.get(arrived.request.group_id).__class__
                 ]
             )
-            handler(turn, request)
+            handler(turn, arrived)
         except Refused as refusal:
             # A refused request changes nothing. Its client would retry against a state that it
             # helped to make.
             assert not turn.has_written, (
                 f"{request_class.__name__} was refused after it had written: {refusal}"
             )
-            turn.reply(request.ticket, GROUP_ERROR_RESPONSES[request_class](request, refusal))
+            turn.reply(arrived.ticket, GROUP_ERROR_RESPONSES[request_class](arrived, refusal))
 
     def _change_topics(self, turn: Turn, topics: Topics) -> None:
         """Use the cluster's new topics; delete committed offsets of the deleted ones.
@@ -254,8 +250,8 @@ class Shard:
         """Return the context of one step of the shard: `turn` for its handlers.
 
         The turn gives them the groups and committed offsets (`ledger`), the deadlines, the requests
-        without a response (`waiting`), `APPLY`, the functions by which a written record changes the
-        saved state, and `ON_MEMBERS_LEAVING`.
+        without a response (`waiting`), and `APPLY`, the functions by which a written record changes
+        the saved state.
         """
         return Turn(
             ledger=self.ledger,

@@ -4,32 +4,18 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.group import Group
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines
-from apportion.machine import Caller, Instant, Note, Reply, Ticket
+from apportion.machine import Instant, Note, Reply, Ticket
 from apportion.topics import Topics
 
-B = TypeVar("B")
 ShardAction = Append | Reply | Note
-
-
-class GroupRequest(NamedTuple, Generic[B]):
-    """A request to the coordinator, which one reply must answer.
-
-    fresh: 16 random bytes, for an id that the step may need.
-    """
-
-    ticket: Ticket
-    body: B
-    version: int
-    caller: Caller
-    fresh: bytes
 
 
 class Turn:
@@ -41,6 +27,7 @@ class Turn:
 
     __slots__ = (
         "_actions",
+        "_answered",
         "_apply",
         "_on_members_leaving",
         "_unappended",
@@ -67,8 +54,8 @@ class Turn:
         """Begin one step of a shard, for a request or due deadlines.
 
         waiting: the requests without a response. apply: the function that applies a record to the
-        saved state, by the class of its key. on_members_leaving: the function that removes members,
-        by the class of their group.
+        saved state, by the class of its key. on_members_leaving: the function that removes members
+        from a group, by the group's class.
         """
         self.ledger = ledger
         self.deadlines = deadlines
@@ -78,6 +65,7 @@ class Turn:
         self.waiting = waiting
         self._apply = apply
         self._on_members_leaving = on_members_leaving
+        self._answered: dict[Ticket, None] = {}
         self._unappended: list[CoordinatorRecord] = []
         self._actions: list[ShardAction] = []
 
@@ -98,18 +86,25 @@ class Turn:
         for record in records:
             self.emit(record)
 
-    def remove_members(self, group: Group, *members: Any) -> None:
-        """Remove members from their group, by the row of its kind in `ON_MEMBERS_LEAVING`."""
+    def remove_members(self, group: ConsumerGroup, *members: ConsumerGroupMember) -> None:
+        """Remove members from a consumer group, which may become a classic group by that."""
+        # Only `migration` knows how a group changes its kind, and it stands above this module.
         self._on_members_leaving[group.__class__](self, group, members)
 
     def reply(self, ticket: Ticket, body: Any) -> None:
         """Answer the request of `ticket` with the response `body`.
 
-        A parked request whose connection has closed gets no reply.
+        A parked request whose connection has closed is over, too, but gets no reply.
         """
-        if ticket in self.waiting:
-            self._append_records()
-            self._actions.append(Reply(ticket, body))
+        if ticket in self.waiting.closed:
+            del self.waiting.closed[ticket]
+            return
+        # The driver takes a ticket out of the book only after the step.
+        is_open = ticket in self.waiting and ticket not in self._answered
+        assert is_open, f"ticket {ticket} has its answer already"
+        self._answered[ticket] = None
+        self._append_records()
+        self._actions.append(Reply(ticket, body))
 
     def note(self, level: str, text: str) -> None:
         """Write one line to the log of the process."""

@@ -1,10 +1,11 @@
 """The one book of a shard's requests that have no response yet.
 
 Every request is in it while its step runs; a JoinGroup or SyncGroup that waits for other members
-stays in it between steps. A member of a classic group keeps the ticket of its parked request, and
-nothing else. So whatever ends requests touches the book alone: a closed connection drops its
-tickets, a response takes its request out, and where the shard has to be read again from its log,
-the requests in the book are those that get an error.
+stays in it between steps. A classic group keeps the tickets of its parked requests, and nothing
+else. So whatever ends requests touches the book alone: a response takes its request out, and where
+the shard has to be read again from its log, the requests in the book are those that get an error. A
+closed connection takes its requests out as well, but their tickets stay until the group answers
+them: otherwise a second answer to a ticket could not be told from one that comes too late.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,12 +14,16 @@ from apportion.machine import Arrived, Ticket
 
 
 class WaitingRequests:
-    """The requests to one shard that have no response yet, by ticket, oldest first."""
+    """The requests to one shard that have no response yet, by ticket, oldest first.
 
-    __slots__ = ("_by_ticket",)
+    closed: the parked tickets whose connection has closed, and which are not answered yet.
+    """
+
+    __slots__ = ("_by_ticket", "closed")
 
     def __init__(self) -> None:
         self._by_ticket: dict[Ticket, Arrived] = {}
+        self.closed: dict[Ticket, None] = {}
 
     def __contains__(self, ticket: Ticket) -> bool:
         return ticket in self._by_ticket
@@ -42,6 +47,7 @@ class WaitingRequests:
         return self._by_ticket.pop(ticket)
 
     def drop(self, tickets: Iterable[Ticket]) -> None:
-        """Forget the requests whose connection has closed."""
+        """Forget the requests whose connection has closed, but not that they have no answer yet."""
         for ticket in tickets:
-            self._by_ticket.pop(ticket, None)
+            if self._by_ticket.pop(ticket, None) is not None:
+                self.closed[ticket] = None

@@ -1,8 +1,8 @@
 """The part of a member's state machine that both group protocols share.
 
 A member sends its requests over a `CoordinatorLink`, leaves when its owner does not poll in time
-(`PollDeadline`), and ends with an error that cannot be retried. Joining, heartbeats and assignments
-differ: `consumer/machine.py` (KIP-848) and `classic/machine.py` (KIP-429) add them.
+(`PollDeadline`), and ends with an error that cannot be retried. Heartbeats, generations and
+assignments differ: `consumer/machine.py` (KIP-848) and `classic/machine.py` (KIP-429) add them.
 """
 
 from abc import ABC, abstractmethod
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Generic, TypeVar
 
 from apportion.errors import Code, Refused
-from apportion.machine import Instant, Note, Tick
+from apportion.machine import Instant, Tick
 from apportion.member.coordinator_link import CoordinatorLink, PollDeadline
 from apportion.member.membership import (
     SILENT,
@@ -23,8 +23,6 @@ from apportion.member.membership import (
     FindCoordinator,
     Leave,
     Left,
-    Lost,
-    MemberAssignment,
     MembershipRequest,
     MembershipResponse,
     MembershipState,
@@ -32,11 +30,23 @@ from apportion.member.membership import (
     SendToCoordinator,
     Subscribe,
     Unanswered,
+    View,
 )
+from apportion.member.ownership import OwnedPartitions
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.settings import MemberSettings
+from apportion.member.step import Step
+from apportion.wire.messages.heartbeat import HeartbeatRequest
+from apportion.wire.messages.leave_group import LeaveGroupResponse
 
 S = TypeVar("S", bound=MemberSettings)
+NOT_A_MEMBER = (
+    Code.UNKNOWN_MEMBER_ID,
+    Code.GROUP_ID_NOT_FOUND,
+    Code.FENCED_INSTANCE_ID,
+    Code.UNRELEASED_INSTANCE_ID,
+)
+"""Errors by which the coordinator does not have the member, or has another one in its place."""
 
 
 class MemberMachine(ABC, Generic[S]):
@@ -44,175 +54,215 @@ class MemberMachine(ABC, Generic[S]):
 
     transitions: ClassVar[Mapping[MembershipState, set[MembershipState]]]
     """state -> states that may follow, the table of the protocol"""
+    no_epoch: ClassVar[int]
+    """the epoch of a member that the coordinator has not admitted"""
+    epoch_words: ClassVar[str]
+    """the words before the epoch in log lines"""
     concurrent_calls: ClassVar[int]
     """how many of its actions may wait for a response at the same time"""
 
-    def __init__(self, settings: S) -> None:
-        """Begin outside the group, without topics or a known coordinator."""
+    def __init__(self, settings: S, *, member_id: str = "", interval_ms: int = 0) -> None:
+        """Begin outside the group, without topics or a known coordinator.
+
+        member_id: the one that the member brings along; without it the coordinator chooses one.
+        interval_ms: between two heartbeats, until the coordinator says otherwise.
+        """
         self.settings = settings
         self.state = MembershipState.UNSUBSCRIBED
+        self._own_id = self._member_id = member_id
+        self._topics: tuple[str, ...] = ()
+        self._epoch, self._ownership = self.no_epoch, OwnedPartitions(0)
         self._error: Failed | None = None
-        self._link = CoordinatorLink(settings)
+        self._link = CoordinatorLink(settings, interval_ms)
         self._poll_deadline = PollDeadline(settings.poll_limit_ms)
-        self._becomes_stale = False
+        self._becomes_stale = self._leaves_for_good = False
+        # It was admitted, or the response to a join was lost; and was not seen to be removed since.
+        self._may_be_member = self._overtakes_join = False
+
+    def view(self) -> View:
+        """Return a snapshot of the member; the epoch of a classic member is its generation."""
+        return View(
+            self._member_id,
+            self._epoch,
+            self.state,
+            self._ownership.incarnation,
+            self._ownership.target,
+            self._ownership.owned,
+            self._link.accepted_ms,
+            self._error,
+        )
 
     def wake_at(self) -> int | None:
         """Return when the member next needs a Tick (monotonic ms).
 
         None while it waits for its owner or a response.
         """
-        return min(self._wake_times(), default=None)
+        return min((at_ms for at_ms in self._due_times() if at_ms is not None), default=None)
 
-    def _wake_times(self) -> list[int]:
-        times = [] if self._poll_deadline.at_ms is None else [self._poll_deadline.at_ms]
-        if self._link.in_flight is None and self.state not in SILENT:
-            times.append(self._link.due_at(sends_at_once=self._sends_at_once()))
-        return times
+    def _due_times(self) -> list[int | None]:
+        return [self._poll_deadline.at_ms, self._request_at_ms()]
 
     def step(self, event: Event, now: Instant) -> list[Action]:
         """Apply an event to a group member and return the actions that follow, in order.
 
         The driver of a client or of the simulator calls it, for members of either protocol.
         """
-        actions: list[Action] = []
-        self._apply_event(event, actions, now)
-        self._send_if_due(actions, now)
-        return actions
+        step = Step(now)
+        try:
+            self._apply_event(step, event)
+            link = self._link
+            if step.is_due(self._request_at_ms()):
+                step.emit(
+                    link.send(self._build_request(), now)
+                    if link.is_known
+                    else link.find_coordinator()
+                )
+        except Refused as refused:
+            self._fail(step, refused.code, refused.why)
+        return step.actions
 
-    def _apply_event(self, event: Event, actions: list[Action], now: Instant) -> None:
-        """Apply an event to the member's state, and add the actions that follow."""
+    def _apply_event(self, step: Step, event: Event) -> None:
+        """Apply an event to the member's state. Raises Refused if the membership has to end."""
         match event:
             case Subscribe(topics):
-                self._subscribe(tuple(sorted(dict.fromkeys(topics))), now)
+                self._topics = tuple(sorted(dict.fromkeys(topics)))
+                self._restart_poll_timer(step)
+                if self.state is MembershipState.UNSUBSCRIBED:
+                    self._join(step)
             case Adopted(incarnation, adopted):
-                self._adopt(incarnation, adopted)
+                is_leaving = self.state is MembershipState.LEAVING
+                if not is_leaving and self._ownership.adopt(incarnation, adopted):
+                    self._report_adopted()
             case Polled():
-                self._restart_poll_timer(now)
+                self._restart_poll_timer(step)
                 # Kafka's consumer rejoins at the next poll after max.poll.interval.ms was exceeded.
                 if self.state is MembershipState.STALE:
-                    self._join(now)
+                    self._join(step)
             case Leave(for_good):
                 # A member that is leaving as stale and is closed now ends UNSUBSCRIBED: it must not
                 # rejoin at a later poll.
                 self._becomes_stale = False
                 self._poll_deadline.stop()
                 if self.state is not MembershipState.LEAVING:
-                    self._leave(actions, for_good)
+                    self._leave(step, for_good)
             case CoordinatorFound() | Answered() | Unanswered():
-                self._apply_answer(event, actions, now)
-            case Tick() if self._poll_deadline.is_over(now.mono_ms):
-                self._leave_as_stale(actions)
+                self._apply_answer(step, event)
+            case Tick() if step.is_due(self._poll_deadline.at_ms):
+                self._leave_as_stale(step)
 
     # the owner
 
     @abstractmethod
-    def _subscribe(self, topics: tuple[str, ...], now: Instant) -> None:
-        """Change the subscription; join if the member is in no group. topics: sorted."""
+    def _report_adopted(self) -> None:
+        """Have the coordinator told that the owner uses other partitions now."""
 
-    @abstractmethod
-    def _adopt(self, incarnation: int, adopted: MemberAssignment) -> None:
-        """Record what the owner uses, if it was offered in this incarnation."""
-
-    def _restart_poll_timer(self, now: Instant) -> None:
+    def _restart_poll_timer(self, step: Step) -> None:
         """Restart max.poll.interval.ms: the owner has polled or subscribed."""
         if self.state is not MembershipState.FATAL:
-            self._poll_deadline.restart(now.mono_ms)
+            self._poll_deadline.restart(step.now)
 
-    def _leave_as_stale(self, actions: list[Action]) -> None:
+    def _leave_as_stale(self, step: Step) -> None:
         """Leave until the owner polls again: it exceeded max.poll.interval.ms."""
         self._poll_deadline.stop()
         if self.state in SILENT or self.state is MembershipState.LEAVING:
             return
         limit = self.settings.poll_limit_ms
-        why = f"{self._label()} leaves: its owner did not come back within {limit} ms"
+        step.warn(f"{self._label} leaves: its owner did not come back within {limit} ms")
         # onPartitionsLost and not onPartitionsRevoked: the member leaves without waiting for the
         # owner, and others may own the partitions at once.
-        actions += [Note("warning", why), self._lost()]
+        step.emit(self._ownership.lose())
         self._becomes_stale = True
-        self._forget_partitions()
-        self._send_stale_leave(actions)
+        self._leave(step, for_good=False)
 
     # the coordinator
 
-    def _apply_answer(
-        self, event: CoordinatorFound | Answered | Unanswered, actions: list[Action], now: Instant
-    ) -> None:
+    def _apply_answer(self, step: Step, event: CoordinatorFound | Answered | Unanswered) -> None:
         """Apply the answer to the request in flight; ignore one to any other request."""
-        answered = self._link.take_answered(event)
+        answered = self._link.take_answered(event.request_id)
         match event:
             case CoordinatorFound() if answered is not None:
                 self._link.is_known = True
             case Answered(_, response) if isinstance(answered, SendToCoordinator):
-                self._apply_response(answered.request, response, actions, now)
+                self._apply_response(step, response)
             case Unanswered(_, why, code) if answered is not None:
-                self._apply_failure(answered, why, code, actions, now)
+                # With an error code, the request was not sent.
+                self._may_be_member |= code is Code.NONE and self._is_join(answered)
+                self._apply_failure(step, why, code)
 
-    @abstractmethod
-    def _apply_response(
-        self,
-        request: MembershipRequest,
-        response: MembershipResponse,
-        actions: list[Action],
-        now: Instant,
-    ) -> None:
-        """Apply the response to `request`, be it an error or not."""
+    def _is_join(self, request: FindCoordinator | SendToCoordinator | None) -> bool:
+        """Return whether the request asks the coordinator to admit the member."""
+        return (
+            self.state is MembershipState.JOINING
+            and isinstance(request, SendToCoordinator)
+            # not a heartbeat of the generation that a classic member is leaving
+            and not isinstance(request.request, HeartbeatRequest)
+        )
 
-    def _apply_error(
-        self,
-        request: MembershipRequest,
-        code: Code,
-        why: str,
-        on_error: Reaction,
-        actions: list[Action],
-        now: Instant,
-    ) -> None:
-        """Repeat a request that was refused, if `on_error` says so; otherwise fail."""
-        if on_error is Reaction.FIND_COORDINATOR:
-            self._link.is_known = False
-            self._retry(request, now, free=1)
-        elif on_error is Reaction.RETRY or (
-            on_error is Reaction.RETRY_FOR_A_TIME and self._link.backoff.may_keep_waiting(now)
-        ):
-            actions.append(Note("warning", f"{self._name_request(request)}: {code.name}: {why}"))
-            self._retry(request, now)
+    def _apply_response(self, step: Step, response: MembershipResponse) -> None:
+        """Apply the response to the last request, be it an error or not."""
+        if self.state is MembershipState.LEAVING:
+            # Even after an error: a leave is sent once and not repeated (KIP-848).
+            members = response.members if isinstance(response, LeaveGroupResponse) else ()
+            codes = {each.error_code for each in (response, *members)}
+            # A join that this leave has overtaken may still arrive, and be admitted.
+            confirming = {Code.NONE} if self._overtakes_join else {Code.NONE, *NOT_A_MEMBER}
+            self._may_be_member = not codes <= confirming
+            self._finish_leaving(step)
+            return
+        on_error = reaction(self._link.api, response.error_code)
+        if on_error is Reaction.ACCEPT:
+            self._may_be_member = True
+            self._accept(step, response)
         else:
-            self._fail_by_response(code, why, actions)
+            self._may_be_member &= response.error_code not in NOT_A_MEMBER
+            self._apply_error(step, response, on_error)
 
     @abstractmethod
-    def _name_request(self, request: MembershipRequest) -> str:
-        """Return the request and its member as log lines name them."""
+    def _accept(self, step: Step, response: MembershipResponse) -> None:
+        """Apply a response that has no error."""
 
-    def _fail_by_response(self, code: Code, why: str, actions: list[Action]) -> None:
-        """End the membership for good, after a response with an error that no retry mends."""
-        self._fail(code, why, actions)
+    def _apply_error(self, step: Step, response: MembershipResponse, on_error: Reaction) -> None:
+        """Join again or repeat the refused request, if `on_error` says so; otherwise fail."""
+        code = Code.of(response.error_code)
+        # Only the responses of KIP-848 have a message.
+        why = getattr(response, "error_message", None) or self.settings.explain(code)
+        if on_error is Reaction.RETRY_FOR_A_TIME:
+            self._link.backoff.record_waiting(step.now)
+        if on_error in (Reaction.REJOIN, Reaction.REJOIN_AS_NEW):
+            self._lose_membership(step, code, keeps_id=on_error is Reaction.REJOIN)
+        elif on_error is Reaction.FIND_COORDINATOR:
+            self._link.is_known = False
+            self._retry(step, free=1)
+        elif on_error is Reaction.RETRY or (
+            on_error is Reaction.RETRY_FOR_A_TIME and self._link.backoff.may_keep_waiting(step.now)
+        ):
+            step.warn(f"{self._name_request()}: {code.name}: {why}")
+            self._retry(step)
+        else:
+            # An id that the refusing coordinator chose is of no more use, not even to leave.
+            self._member_id = self._own_id
+            self._fail(step, code, why)
 
-    def _apply_failure(
-        self,
-        in_flight: FindCoordinator | SendToCoordinator,
-        why: str,
-        code: Code,
-        actions: list[Action],
-        now: Instant,
-    ) -> None:
+    def _name_request(self) -> str:
+        """Return the last request and its member as log lines name them."""
+        return f"{self._link.api} of {self._label}"
+
+    def _apply_failure(self, step: Step, why: str, code: Code) -> None:
         """Retry a member's request that got no response, at a coordinator that is looked up."""
         if self.state is MembershipState.LEAVING:
             # One attempt is enough: the session of a member without heartbeats expires.
-            self._finish_leaving(actions, is_confirmed=False)
+            self._finish_leaving(step)
         elif reaction("FindCoordinator", code) is Reaction.RAISE:
-            self._fail(code, why, actions)
+            self._fail(step, code, why)
         else:
             # A broken connection often means that the group has moved to another broker.
             self._link.is_known = False
-            actions.append(Note("warning", f"no answer for {self._label()}: {why}"))
-            request = in_flight.request if isinstance(in_flight, SendToCoordinator) else None
-            self._retry(request, now)
+            step.warn(f"no answer for {self._label}: {why}")
+            self._retry(step)
 
-    @abstractmethod
-    def _retry(self, request: MembershipRequest | None, now: Instant, free: int = 0) -> None:
-        """Send the request again after a backoff; None: the coordinator was not found.
-
-        free: so many failures in a row cost no time.
-        """
+    def _retry(self, step: Step, free: int = 0) -> None:
+        """Repeat the last request, or the look-up of the coordinator, after a backoff."""
+        self._link.retry(step.now, free)
 
     # transitions
 
@@ -220,100 +270,99 @@ class MemberMachine(ABC, Generic[S]):
         assert state is self.state or state in self.transitions[self.state], (self.state, state)
         self.state = state
 
-    @abstractmethod
-    def _join(self, now: Instant) -> None:
+    def _join(self, step: Step) -> None:
         """Enter JOINING in a new incarnation, which owns nothing."""
+        self._enter(MembershipState.JOINING)
+        self._start_incarnation(self._ownership.incarnation + 1)
+        self._error = None
+        self._link.backoff.reset_delay(step.now)
 
-    @abstractmethod
-    def _leave(self, actions: list[Action], for_good: bool) -> None:
-        """Leave because the owner asked for it: enter LEAVING, or finish if nothing is to send."""
+    def _start_incarnation(self, number: int) -> None:
+        """Forget epoch, target and owned partitions: the member is in no group now."""
+        self._epoch, self._ownership = self.no_epoch, OwnedPartitions(number)
 
-    @abstractmethod
-    def _send_stale_leave(self, actions: list[Action]) -> None:
-        """Leave because the owner did not poll in time, as `_leave` does."""
+    def _lose_membership(self, step: Step, code: Code, *, keeps_id: bool) -> None:
+        """Report everything owned as lost, and join again in a new incarnation.
 
-    def _finish_leaving(self, actions: list[Action], *, is_confirmed: bool) -> None:
-        """End the membership after a leave: enter UNSUBSCRIBED or STALE.
-
-        is_confirmed: as in `Left`.
+        keeps_id: join with the same member id, not as a new member.
         """
+        epoch = self._epoch
+        lost = f"lost its place {self.epoch_words} {epoch}"
+        what = "was refused" if epoch == self.no_epoch else lost
+        step.warn(f"{self._label} {what}: {code.name}")
+        # Before the new incarnation begins: the report names the one in which the partitions were
+        # owned.
+        step.emit(self._ownership.lose())
+        if not keeps_id:
+            self._member_id = self._own_id
+        self._join(step)
+        if epoch == self.no_epoch:
+            # Two refused joins in a row must not become a loop without a pause.
+            self._link.retry(step.now)
+
+    def _leave(self, step: Step, for_good: bool) -> None:
+        """Enter LEAVING, or finish if there is nothing to send."""
+        self._leaves_for_good = for_good
+        self._overtakes_join = self._is_join(self._link.in_flight)
+        self._may_be_member |= self._overtakes_join
+        # Looking up a coordinator to leave at would delay the close; the session timeout does the
+        # same work.
+        if self._link.is_known and self._must_send_leave():
+            self._enter(MembershipState.LEAVING)
+            # A leave overtakes the request in flight.
+            self._link.interrupt(step.now)
+        else:
+            self._finish_leaving(step)
+
+    @abstractmethod
+    def _must_send_leave(self) -> bool:
+        """Return whether the coordinator has to be told that the member leaves."""
+
+    @property
+    def _keeps_place(self) -> bool:
+        """Return whether the member leaves for now, without a word to its coordinator."""
+        return False
+
+    def _finish_leaving(self, step: Step) -> None:
+        """End the membership after a leave: enter UNSUBSCRIBED or STALE."""
         if self.state is not MembershipState.UNSUBSCRIBED:
             self._enter(
                 MembershipState.STALE if self._becomes_stale else MembershipState.UNSUBSCRIBED
             )
-        self._reset_membership()
+        self._start_incarnation(self._ownership.incarnation)
+        self._member_id = self._own_id
         self._link.in_flight = None
         if not self._becomes_stale:
-            actions.append(Left(is_confirmed))
+            step.emit(Left(is_confirmed=self._keeps_place or not self._may_be_member))
 
-    def _fail(self, code: Code, why: str, actions: list[Action]) -> None:
+    def _fail(self, step: Step, code: Code, why: str) -> None:
         """End the membership for good (FATAL), reporting everything owned as lost."""
         self._error = Failed(code, why)
         self._poll_deadline.stop()
-        # Lost first: it reports the incarnation and partitions that the reset below forgets.
-        actions += [self._lost(), self._error]
+        step.emit(self._ownership.lose(), self._error)
         self._enter(MembershipState.FATAL)
-        self._reset_membership()
+        self._start_incarnation(self._ownership.incarnation)
 
-    @abstractmethod
-    def _reset_membership(self) -> None:
-        """Forget epoch, target and owned partitions: the member is in no group now."""
-
-    @abstractmethod
-    def _forget_partitions(self) -> None:
-        """Forget target and owned partitions, which were reported as lost, and keep the epoch."""
-
-    @abstractmethod
-    def _lost(self) -> Lost:
-        """Return the action that takes everything owned from the owner."""
-
-    @abstractmethod
+    @property
     def _label(self) -> str:
-        """Return the member as log lines name it."""
+        """The member as log lines name it."""
+        return f"member {self._member_id or self.settings.instance_id or 'without an id'}"
 
     # requests
 
-    def _send_if_due(self, actions: list[Action], now: Instant) -> None:
-        """Send the request that the member's state calls for, unless it has to wait."""
+    def _request_at_ms(self) -> int | None:
+        """Return when the next request is due; None while one is in flight or none is to send."""
         if self.state in SILENT:
-            return
-        # The leave is not repeated either (KIP-848): one attempt, then the session timeout.
-        if self.state is MembershipState.LEAVING:
-            # A leave overtakes the request in flight, whose response is ignored then.
-            if self._has_sent_leave():
-                return
-        elif self._link.in_flight is not None or now.mono_ms < self._link.due_at(
-            sends_at_once=self._sends_at_once()
-        ):
-            return
-        if not self._link.is_known:
-            actions.append(self._link.find_coordinator())
-            return
-        try:
-            request, timeout_ms = self._build_request()
-        except Refused as refused:
-            self._fail(refused.code, refused.why, actions)
-            return
-        interval_ms = self._heartbeat_interval_ms()
-        actions.append(
-            self._link.send(request, timeout_ms, now_ms=now.mono_ms, interval_ms=interval_ms)
-        )
+            return None
+        return self._link.due_at(sends_at_once=self._sends_at_once())
 
-    @abstractmethod
     def _sends_at_once(self) -> bool:
         """Return whether the next request does not wait for the heartbeat interval."""
+        return self.state in (MembershipState.JOINING, MembershipState.ACKNOWLEDGING)
 
     @abstractmethod
-    def _heartbeat_interval_ms(self) -> int:
-        """Return the time from one request to the next heartbeat."""
-
-    @abstractmethod
-    def _has_sent_leave(self) -> bool:
-        """Return whether the request in flight is the leave."""
-
-    @abstractmethod
-    def _build_request(self) -> tuple[MembershipRequest, int]:
-        """Return the request that the state calls for, and its timeout in ms.
+    def _build_request(self) -> MembershipRequest:
+        """Return the request that the state calls for.
 
         Raises Refused if the membership has to end instead.
         """

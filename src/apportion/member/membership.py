@@ -5,14 +5,13 @@ actions; actions are requests to the cluster and messages to the owner. All are 
 `MemberAssignment` is sorted, so equal sets of partitions are equal assignments.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
-from apportion.streams.metadata.model import TaskId
 from apportion.topics import IdPartition, TopicId, numbers_by_topic
 from apportion.wire.messages.consumer_group_describe import TopicPartitions as DescribedPartitions
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -142,32 +141,11 @@ class Leave:
 class Rejoin:
     """The owner needs a rebalance, since only JoinGroup carries its user data to the leader.
 
-    Changes nothing while the member is in no generation: it joins anyway.
+    A JoinGroup in flight carries older data, so another one follows after SyncGroup. Changes
+    nothing while the member is outside the group: it joins anyway.
     """
 
     why: str
-
-
-@dataclass(slots=True, frozen=True)
-class TaskOffsetSums:
-    """The local state of a Kafka Streams process, by task (`taskOffsetSums`).
-
-    offset_sums: the sum of the changelogs' offsets up to which the local state goes; RUNNING for a
-    task that it runs; OFFSET_UNKNOWN where it has some state. The next JoinGroup carries them to
-    the leader.
-    incarnation: as in `Adopted`; a task of an earlier one no longer runs.
-    """
-
-    offset_sums: Mapping[TaskId, int]
-    incarnation: int
-
-
-@dataclass(slots=True, frozen=True)
-class ShutDownApplication:
-    """The owner asks all instances of its Kafka Streams application to shut down (KIP-671).
-
-    The rebalance that this starts carries the request to the other members.
-    """
 
 
 @dataclass(slots=True, frozen=True)
@@ -231,8 +209,6 @@ Event = (
     | Polled
     | Leave
     | Rejoin
-    | TaskOffsetSums
-    | ShutDownApplication
     | CoordinatorFound
     | Answered
     | Unanswered
@@ -280,6 +256,9 @@ class QueryCluster:
 
     request_id: int
     query: Any
+
+
+Lookup = FetchMetadata | QueryCluster
 
 
 @dataclass(slots=True, frozen=True)
@@ -344,7 +323,8 @@ class View:
 class Left:
     """The member is out of the group.
 
-    is_confirmed: the coordinator has confirmed it, or did not know the member.
+    is_confirmed: the coordinator has confirmed it, or did not know the member. Also True for a
+    static classic member that leaves for now: it sends no LeaveGroup (KIP-345).
     """
 
     is_confirmed: bool
@@ -361,15 +341,3 @@ Action = (
     | Left
     | Note
 )
-
-
-def owned_or_offered(owned: MemberAssignment, target: MemberAssignment | None) -> MemberAssignment:
-    """Return the partitions that a heartbeat or JoinGroup reports as owned.
-
-    The coordinator must not assign them to others. They are all that the owner has adopted, even
-    those that `target` revokes, and all that it was offered, which it may adopt while the request
-    is in flight. Leaving a partition out acknowledges its revocation, so none may be left out
-    before the owner has stopped using it. And an offer that is withdrawn before it was adopted must
-    have been reported, or the coordinator would never see that it is not in use.
-    """
-    return owned if target is None or target == owned else assignment((*owned, *target))

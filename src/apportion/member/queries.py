@@ -1,33 +1,41 @@
 """Queries that rules ask their membership and the cluster.
 
-Each is a value. A rule (`apportion.rules`) yields one and is sent the answer; the drivers that
-answer are `client.consumer`, `spark.batch_member`, the simulator's actors, and tests. Further
+Each is a value. A rule (`apportion.rules`) yields one and is sent the answer. Drivers answer: those
+of `client` and `spark.batch_member` by a cluster, those of the simulator, and tests. Further
 queries are in `member.batch.queries` (micro-batches) and `member.records.queries` (single records).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
+from apportion.member.cluster_queries.query import GroupQuery
 from apportion.member.membership import MemberAssignment, View
-from apportion.member.streams.assignor import TaskShare
+from apportion.rules import RuleQuery
 from apportion.topics import TopicIdPartition
 
 
 @dataclass(frozen=True, slots=True)
-class ReadMembership:
+class ReadMembership(RuleQuery):
     """Read the member's present state. Answer: MembershipSnapshot, without waiting."""
 
 
 @dataclass(frozen=True, slots=True)
-class ExistingTopics:
+class ExistingTopics(RuleQuery):
     """Fetch metadata of the named topics that exist. Answer: Topics."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ResolveTopicNames:
+class KnownTopics(RuleQuery):
+    """Look up those of the named topics that exist; cached metadata will do. Answer: Topics."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveTopicNames(RuleQuery):
     """Look up the topic names of an assignment's ids.
 
     Answer: tuple[TopicIdPartition, ...] in order, without topics that the cluster does not know.
@@ -37,7 +45,7 @@ class ResolveTopicNames:
 
 
 @dataclass(frozen=True, slots=True)
-class AdoptAssignment:
+class AdoptAssignment(RuleQuery):
     """Report to the member that exactly `target` is in use from now on (`Adopted`).
 
     Answer: View, after the member has taken the event.
@@ -48,7 +56,7 @@ class AdoptAssignment:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchCommitted:
+class FetchCommitted(RuleQuery):
     """Fetch the group's committed offsets.
 
     incarnation: of the member that asks; 0 to ask without a member id. Answer:
@@ -60,7 +68,7 @@ class FetchCommitted:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitOffsets:
+class CommitOffsets(RuleQuery):
     """Commit offsets to the group.
 
     incarnation: of the member that commits; 0 to commit without a member id. Only the batch rule
@@ -75,7 +83,7 @@ class CommitOffsets:
 
 
 @dataclass(frozen=True, slots=True)
-class ListOffsets:
+class ListOffsets(RuleQuery):
     """Read the offset of each partition at `timestamp`: EARLIEST, LATEST or a time in ms.
 
     There may be no partitions. Answer: dict[TopicIdPartition, int].
@@ -85,12 +93,16 @@ class ListOffsets:
     timestamp: int
 
 
-class MembershipSnapshot(NamedTuple):
-    """A member's state, and the monotonic time at which it was read.
+@dataclass(frozen=True, slots=True)
+class AskCoordinator(RuleQuery):
+    """Send the query to its group's coordinator, with retries. Answer: the query's result."""
 
-    tasks: those of a Kafka Streams member, as of the same step.
-    """
+    query: GroupQuery[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipSnapshot:
+    """A member's state, and the monotonic time at which it was read."""
 
     view: View
     read_at_ms: int
-    tasks: TaskShare = TaskShare()

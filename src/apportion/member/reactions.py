@@ -6,7 +6,7 @@ How long and how often to retry is the caller's decision.
 
 from enum import Enum
 
-from apportion.errors import Code
+from apportion.errors import Code, Refused
 
 
 class Reaction(Enum):
@@ -54,6 +54,9 @@ CLASSIC = {  # of a member that has a generation
     Code.REBALANCE_IN_PROGRESS: Reaction.REJOIN_KEEPING,
     Code.ILLEGAL_GENERATION: Reaction.REJOIN,
     Code.UNKNOWN_MEMBER_ID: Reaction.REJOIN_AS_NEW,
+    # Kafka's consumer sends the next heartbeat after any error but FENCED_INSTANCE_ID, which alone
+    # ends its heartbeat thread.
+    Code.UNKNOWN_SERVER_ERROR: Reaction.RETRY_FOR_A_TIME,
 }
 
 LOST_MEMBERSHIP = (
@@ -89,7 +92,7 @@ REACTIONS: dict[str, dict[Code, Reaction]] = {
         Code.REBALANCE_IN_PROGRESS: Reaction.REJOIN_KEEPING,
         Code.UNKNOWN_SERVER_ERROR: Reaction.RETRY_FOR_A_TIME,
     },
-    "SyncGroup": {**CLASSIC, Code.UNKNOWN_SERVER_ERROR: Reaction.RETRY_FOR_A_TIME},
+    "SyncGroup": CLASSIC,
     "Heartbeat": CLASSIC,
     # No row for UNKNOWN_MEMBER_ID: a leave is not repeated, whatever the answer.
     "LeaveGroup": COORDINATOR,
@@ -126,6 +129,17 @@ def reaction(api: str, code: int) -> Reaction:
     """
     rows = REACTIONS.get(api, COORDINATOR)
     return rows.get(Code.of(code), Reaction.RAISE)
+
+
+def retry_or_raise(api: str, refused: Refused) -> Reaction:
+    """Return what a client does before it sends a request again that was refused.
+
+    One of RETRY, FIND_COORDINATOR and REFRESH_METADATA; the error is raised for any other reaction.
+    """
+    meant = reaction(api, refused.code)
+    if meant not in (Reaction.RETRY, Reaction.FIND_COORDINATOR, Reaction.REFRESH_METADATA):
+        raise refused
+    return meant
 
 
 def is_lost_membership(code: Code) -> bool:

@@ -7,7 +7,13 @@ and the sentence too where these suit them.
 
 from dataclasses import KW_ONLY, dataclass
 
+from apportion.errors import Code
+from apportion.member.membership import MembershipRequest
 from apportion.settings import MAX_INT32, Setting
+from apportion.wire.messages.join_group import JoinGroupRequest
+from apportion.wire.messages.sync_group import SyncGroupRequest
+
+JOIN_TIMEOUT_LAPSE_MS = 5_000
 
 CLIENT_ID = Setting("The name that brokers log and tools show.", "apportion")
 GROUP_PROTOCOL = Setting(
@@ -21,7 +27,7 @@ INSTANCE_ID = Setting(
 )
 HEARTBEAT_INTERVAL_MS = Setting(
     "The time between two heartbeats of a classic member, and the longest time until it learns of "
-    "a rebalance.",
+    "a rebalance; less than its session timeout and its max poll interval.",
     3_000,
     at_least=1,
     at_most=MAX_INT32,
@@ -54,6 +60,26 @@ SESSION_TIMEOUT_MS = Setting(
 )
 
 
+def heartbeat_fault_or_none(
+    heartbeat: tuple[str, int], session: tuple[str, int], poll: tuple[str, int]
+) -> str | None:
+    """Return why a classic member cannot have this heartbeat interval; None if it can.
+
+    Each is the option's name and its value in ms: of the heartbeat interval, the session timeout
+    and the max poll interval.
+    """
+    for limit, otherwise in (
+        (session, "the session ends between two heartbeats; a third of it is usual"),
+        (poll, "a rebalance ends before the members have learnt of it"),
+    ):
+        if heartbeat[1] >= limit[1]:
+            return (
+                f"{heartbeat[0]} ({heartbeat[1]}) must be below {limit[0]} ({limit[1]}), "
+                f"or {otherwise}"
+            )
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
     """Identity and timeouts that a member has with either group protocol.
@@ -80,3 +106,14 @@ class MemberSettings:
     backoff_ms: int = 100
     backoff_limit_ms: int = 1_000
     wait_limit_ms: int = 120_000
+
+    def timeout_ms(self, request: MembershipRequest) -> int:
+        """Return how long to wait for the response to a member's request."""
+        # The coordinator holds both back until all members have joined or synced.
+        if isinstance(request, JoinGroupRequest | SyncGroupRequest):
+            return max(self.response_timeout_ms, self.rebalance_timeout_ms + JOIN_TIMEOUT_LAPSE_MS)
+        return self.response_timeout_ms
+
+    def explain(self, code: Code) -> str:
+        """Return the sentence for an error, with what to change."""
+        return code.sentence

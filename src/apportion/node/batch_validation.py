@@ -226,10 +226,8 @@ def _check_records(
     keyless, outside = ~scan.has_key & rules.is_compacted, np.zeros(len(scan.has_key), np.bool_)
     if not rules.is_append_time:
         # both bounds within int64, since the defaults of the settings are as large as that
-        min_ms, max_ms = (
-            max(now_ms - rules.before_max_ms, -MAX_INT64 - 1),
-            min(now_ms + rules.after_max_ms, MAX_INT64),
-        )
+        min_ms = max(now_ms - rules.before_max_ms, -MAX_INT64 - 1)
+        max_ms = min(now_ms + rules.after_max_ms, MAX_INT64)
         times_ms = scan.timestamps_ms
         outside = ((times_ms < min_ms) | (times_ms > max_ms)) & (times_ms != NO_TIMESTAMP)
     if not (keyless | outside).any():

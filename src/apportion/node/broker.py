@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from apportion.deadlines import Deadlines
+from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.delayed_fetches import DelayedFetches
 from apportion.node.flush_gate import FlushGate
-from apportion.node.partitions import Partition, Partitions
+from apportion.node.partitions import LEADER_EPOCH, Partition, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topics import TopicService
 
@@ -42,26 +43,25 @@ class BrokerContext:
     delayed_fetches: DelayedFetches
     deadlines: Deadlines
 
-    def partition_or_none(self, name: str, index: int) -> Partition | None:
-        """Return the partition of that topic name and index; None if there is none."""
-        topic = self.topic_service.topics.named(name)
-        return (
-            None
-            if topic is None or not 0 <= index < topic.partitions
-            else self.partitions.of(topic, index)
-        )
+    def partition(
+        self, name: str, index: int, *, topic_id: bytes | None = None, leader_epoch: int = -1
+    ) -> Partition:
+        """Return the partition that a request names, by topic id if that is given.
 
-    def partition_by_id_or_none(self, topic_id: bytes, index: int) -> Partition | None:
-        """Return the partition of that topic id and index; None if there is none.
-
-        For Produce and Fetch from version 13 on.
+        Produce and Fetch give it from version 13 on. leader_epoch: the latest one that the client
+        has seen.
+        Errors: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_LEADER_EPOCH.
         """
-        topic = self.topic_service.topics.with_id(topic_id)
-        return (
-            None
-            if topic is None or not 0 <= index < topic.partitions
-            else self.partitions.of(topic, index)
-        )
+        topics = self.topic_service.topics
+        topic = topics.named(name) if topic_id is None else topics.with_id(topic_id)
+        if topic is None and topic_id is not None:
+            raise Refused(Code.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id.hex()}")
+        if topic is None or not 0 <= index < topic.partitions:
+            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}-{index}")
+        # KIP-320: a client that has seen a later leader must not believe this log.
+        if leader_epoch > LEADER_EPOCH:
+            raise Refused(Code.UNKNOWN_LEADER_EPOCH, f"the leader epoch is {LEADER_EPOCH}")
+        return self.partitions.of(topic, index)
 
 
 BrokerHandler = Callable[[BrokerContext, Arrived, Instant], Answer | None]

@@ -132,8 +132,8 @@ class Cleaner:
         if self._job is None and self._waiting:
             self._arm(now.mono_ms + RETRY_MS)
 
-    def notes(self) -> list[Note]:
-        """Return the log cleaner's log lines since the last call."""
+    def take_notes(self) -> list[Note]:
+        """Return the log cleaner's log lines since the last call, and forget them."""
         notes, self._notes = self._notes, []
         return notes
 

@@ -8,10 +8,11 @@ request about several groups is split, and its responses are joined under one ti
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.placement import shard_of
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
-from apportion.errors import DecodeError
+from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick
 from apportion.node.broker import BrokerContext
 from apportion.node.flush_gate import PendingReply
@@ -81,28 +82,27 @@ class Coordinators:
         """
         split = SPLITS.get(type(arrived.request))
         if split is None:
-            group_id = arrived.request.group_id
-            hosted = self._hosted_or_none(group_id) or self._host(group_id, arrived.fresh, now)
-            self._step(hosted, arrived, now)
+            self._ask(self._host_or_none(arrived.request.group_id, now), arrived, now)
             return
+        parts: list[tuple[HostedShard | None, Any]]
         if type(arrived.request) is EVERY_SHARD:
             # All shards with a log are loaded at the start, so one that is not loaded has no
             # groups.
             parts = [(hosted, arrived.request) for hosted in self._hosted.values()]
         else:
             parts = [
-                (self._hosted_or_none(group_id) or self._host(group_id, arrived.fresh, now), part)
+                (self._host_or_none(group_id, now), part)
                 for group_id, part in split.parts(arrived.request)
             ]
         if not parts:
-            self._send_reply(
-                self._broker.topic_service.flush_seq,
-                PendingReply(arrived.ticket, split.join([]), arrived),
-            )
+            self._answer(arrived, split.join([]))
         elif len(parts) == 1:
-            self._step(parts[0][0], arrived._replace(request=parts[0][1]), now)
+            self._ask(parts[0][0], arrived._replace(request=parts[0][1]), now)
         else:
-            self._step_parts(arrived, parts, now)
+            # Each part has its own ticket, by which its response is found.
+            tickets = self._split_requests.add(arrived, len(parts))
+            for (hosted, part), ticket in zip(parts, tickets, strict=True):
+                self._ask(hosted, arrived._replace(ticket=ticket, request=part), now)
 
     def indexes(self) -> list[int]:
         """Return the index of each loaded shard, in the order of loading."""
@@ -192,25 +192,24 @@ class Coordinators:
         """Return the shards with the partitions of their logs, in the order of loading."""
         return ((hosted.partition, hosted.shard) for hosted in self._hosted.values())
 
-    def notes(self) -> Iterable[Note]:
-        """Return the log lines of the coordinator shards since the last call."""
+    def take_notes(self) -> Iterable[Note]:
+        """Return the log lines of the coordinator shards since the last call, and forget them."""
         notes, self._notes = self._notes, []
         return notes
 
-    def _hosted_or_none(self, group_id: str) -> HostedShard | None:
-        """Return the coordinator shard of the group; None if it is not loaded."""
-        topic = self._broker.topic_service.offsets_topic_or_none()
-        return None if topic is None else self._hosted.get(shard_of(group_id, topic.partitions))
+    def _host_or_none(self, group_id: str, now: Instant) -> HostedShard | None:
+        """Return the coordinator shard of the group; load it if it is not loaded yet.
 
-    def _host(self, group_id: str, fresh: bytes, now: Instant) -> HostedShard:
-        """Load the coordinator shard of the group, and return it.
-
-        Creates `__consumer_offsets` if there is none; fresh: 16 random bytes for its topic id.
+        None while there is no `__consumer_offsets`: as in Kafka, FindCoordinator creates it, and no
+        other group request does.
         """
-        topics = self._broker.topic_service
-        topic = topics.offsets_topic_or_none() or topics.create_offsets_topic(fresh)
+        topic = self._broker.topic_service.offsets_topic_or_none()
+        if topic is None:
+            return None
         index = shard_of(group_id, topic.partitions)
-        return self._load(index, self._broker.partitions.of(topic, index), now)
+        return self._hosted.get(index) or self._load(
+            index, self._broker.partitions.of(topic, index), now
+        )
 
     def _load(self, index: int, partition: Partition, now: Instant) -> HostedShard:
         """Load a coordinator shard: replay its log, and arm its members' deadlines."""
@@ -226,17 +225,19 @@ class Coordinators:
         self._perform(hosted, shard.loaded(now), now)
         return hosted
 
-    def _step_parts(
-        self, arrived: Arrived, parts: list[tuple[HostedShard, Any]], now: Instant
-    ) -> None:
-        """Step the coordinator shard of each part of a split request, under its own ticket."""
-        tickets = self._split_requests.add(arrived, len(parts))
-        for (hosted, request), ticket in zip(parts, tickets, strict=True):
-            self._step(
-                hosted,
-                Arrived(ticket, request, arrived.version, arrived.caller, arrived.fresh),
-                now,
-            )
+    def _ask(self, hosted: HostedShard | None, arrived: Arrived, now: Instant) -> None:
+        """Step a coordinator shard over a request; without one, answer NOT_COORDINATOR."""
+        if hosted is None:
+            refusal = Refused(Code.NOT_COORDINATOR, "FindCoordinator has to come first.")
+            self._answer(arrived, GROUP_ERROR_RESPONSES[type(arrived.request)](arrived, refusal))
+        else:
+            self._step(hosted, arrived, now)
+
+    def _answer(self, arrived: Arrived, body: Any) -> None:
+        """Answer a request for which no shard is needed."""
+        self._send_reply(
+            self._broker.topic_service.flush_seq, PendingReply(arrived.ticket, body, arrived)
+        )
 
     def _step(self, hosted: HostedShard, event: Any, now: Instant) -> None:
         self._stepped.append(hosted)

@@ -6,7 +6,6 @@ A request fails as a whole when the disk has failed, or this broker has (`Node.g
 from typing import Any
 
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
-from apportion.coord.turn import GroupRequest
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived
 from apportion.wire.error_slots import ErrorShape, error_shape, fill, slots
@@ -43,10 +42,7 @@ def error_response(arrived: Arrived, code: Code) -> Any:
     if is_of_a_group and code == Code.KAFKA_STORAGE_ERROR:
         code = Code.COORDINATOR_NOT_AVAILABLE
     if kind in GROUP_ERROR_RESPONSES:
-        request = GroupRequest(
-            arrived.ticket, arrived.request, arrived.version, arrived.caller, arrived.fresh
-        )
-        return GROUP_ERROR_RESPONSES[kind](request, Refused(code))
+        return GROUP_ERROR_RESPONSES[kind](arrived, Refused(code))
     # A producer that asked for no response would take one for that of a later request.
     if isinstance(arrived.request, produce.ProduceRequest) and arrived.request.acks == 0:
         return None
@@ -87,7 +83,7 @@ ERROR_SHAPES: dict[type, ErrorShape] = {
     metadata.MetadataRequest: error_shape(
         metadata.MetadataResponse,
         topics=slots("topics", "name", "topic_id"),
-        is_said_twice=True,
+        always_fills_arrays=True,
     ),
     # Before version 4 the response has one coordinator, and its error.
     find_coordinator.FindCoordinatorRequest: error_shape(

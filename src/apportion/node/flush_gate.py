@@ -41,15 +41,15 @@ def may_send(flush_seq: int, durable_seq: int) -> bool:
 class FlushedFiles(Protocol):
     """A writer with files of its own, a partition or the metadata log, that the gate flushes."""
 
-    def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files written since the last call, for the next flush.
+    def take_unsynced_paths(self) -> tuple[str, ...]:
+        """Return the files written since the last call, for the next flush, and forget them.
 
         The present ends of the files are remembered for `on_flushed`.
         """
         ...
 
     def on_flushed(self) -> None:
-        """Note that all writes before the last `unsynced_paths` are on the disk."""
+        """Note that all writes before the last `take_unsynced_paths` are on the disk."""
         ...
 
     def savepoint(self) -> Any:
@@ -150,7 +150,9 @@ class FlushGate:
         self.is_collecting = True
         self._flushing, self._dirty = self._dirty, {}
         flush_seq, self.open_seq = self.open_seq, self.open_seq + 1
-        paths = dict.fromkeys(path for files in self._flushing for path in files.unsynced_paths())
+        paths = dict.fromkeys(
+            path for files in self._flushing for path in files.take_unsynced_paths()
+        )
         return Flush(flush_seq, tuple(paths))
 
     def flush_issued(self) -> None:

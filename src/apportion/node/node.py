@@ -299,8 +299,8 @@ class Node:
                 ),
                 now,
             )
-        self._sender.actions += self._coordinators.notes()
-        self._sender.actions += self._cleaner.notes() + self._expiry.notes()
+        self._sender.actions += self._coordinators.take_notes()
+        self._sender.actions += self._cleaner.take_notes() + self._expiry.take_notes()
         if (
             # The flush comes last in a step: it covers what all units above have written.
             FLUSH not in broker.deadlines
@@ -349,7 +349,7 @@ class Node:
         elif key == EXPIRY:
             self._units += (
                 UnitOfWork(None, self._expiry.delete_expired, partition)
-                for partition in self._expiry.next_partitions(now)
+                for partition in self._expiry.take_next_partitions(now)
             )
         elif key == FAILURES:
             self._sender.actions += self._failures.take_counted()

@@ -139,19 +139,19 @@ class Partition:
             return memoryview(b"")
         return self.log.read(offset, max_bytes, self.high_watermark)
 
-    def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files of the partition that the flush gate's next flush must sync.
+    def take_unsynced_paths(self) -> tuple[str, ...]:
+        """Return the files that the flush gate's next flush must sync, each only once.
 
-        `on_flushed` makes their present ends visible.
+        The present ends of the log are remembered, and `on_flushed` makes them visible.
         """
         # Now, not in `on_flushed`: what is appended while the disk syncs belongs to the next flush.
         self._flushing_from, self._flushing_to = self.log.start_offset, self.log.next_offset
-        return self.log.unsynced_paths()
+        return self.log.take_unsynced_paths()
 
     def on_flushed(self) -> None:
         """Show consumers what the flush has covered of the partition; hide what was deleted.
 
-        A flush covers what was written before the last `unsynced_paths`.
+        A flush covers what was written before the last `take_unsynced_paths`.
         """
         self.start_offset, self.high_watermark = self._flushing_from, self._flushing_to
         # Files go only when the new start is durable (decision 35): a crash could otherwise bring

@@ -78,8 +78,11 @@ class RetentionCheck:
             interval_ms = self._broker.settings.log_retention_check_interval_ms
             self._broker.deadlines.arm(EXPIRY, now.mono_ms + min(INITIAL_DELAY_MS, interval_ms))
 
-    def next_partitions(self, now: Instant) -> list[Partition]:
-        """Return the partitions whose retention to check in this step, and arm the next step."""
+    def take_next_partitions(self, now: Instant) -> list[Partition]:
+        """Take the partitions whose retention this step checks off the list, and arm the next step.
+
+        An empty list is filled with all partitions first: a new check begins.
+        """
         broker = self._broker
         if not self._waiting:
             # Reversed for `pop`; a list of its own, since topics come and go between two steps.
@@ -122,7 +125,7 @@ class RetentionCheck:
                 Note("info", f"the records of {name} below offset {offset} have expired")
             )
 
-    def notes(self) -> list[Note]:
-        """Return the log lines of the retention check since the last call."""
+    def take_notes(self) -> list[Note]:
+        """Return the log lines of the retention check since the last call, and forget them."""
         notes, self._notes = self._notes, []
         return notes

@@ -4,15 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
-from apportion.coord.config import GroupSettings, dotted
-from apportion.settings import (
-    MAX_INT32,
-    MAX_INT64,
-    Setting,
-    bounds_fault_or_none,
-    declared,
-    nearest_or_none,
-)
+from apportion.coord.config import GroupSettings, check_bounds, dotted
+from apportion.settings import MAX_INT32, MAX_INT64, Setting, nearest_or_none
 from apportion.store.settings import LogSettings
 
 RETENTIONS = ("log_retention_hours", "log_retention_minutes", "log_retention_ms")
@@ -147,9 +140,9 @@ class BrokerSettings:
                 raise SettingRefused(_unknown(name, [*broker_fields, *group_fields]))
         try:
             settings = cls(group=GroupSettings(**group_values), **broker_values)
+            settings._check()
         except ValueError as error:
             raise SettingRefused(str(error)) from None
-        settings._check()
         return settings
 
     @classmethod
@@ -201,12 +194,9 @@ class BrokerSettings:
     def _check(self) -> None:
         """Refuse broker settings that are out of bounds, or that are no listener.
 
-        Errors: SettingRefused.
+        Errors: ValueError.
         """
-        for name, setting in declared(BrokerSettings).items():
-            value = getattr(self, name)
-            if value is not None and (fault := bounds_fault_or_none(setting, value)) is not None:
-                raise SettingRefused(f"{dotted(name)} must {fault}, not {value}.")
+        check_bounds(BrokerSettings, self)
         for name in RETENTIONS:
             # Kafka refuses 0, too: each check would delete all records.
             if getattr(self, name) == 0:

@@ -30,44 +30,28 @@ class RequestSplit(NamedTuple):
     join: Callable[[list[Any]], Any]
 
 
-def _describe_consumer_groups_parts(request: ConsumerGroupDescribeRequest) -> list[tuple[str, Any]]:
-    """Split ConsumerGroupDescribe into one request for each group.
+def _one_group_each(names: str, *copied: str) -> Callable[[Any], list[tuple[str, Any]]]:
+    """Return the function that splits a request, which names groups in field `names`, by group.
 
     A repeated name counts once, or a small request could ask for a huge response.
+    copied: the fields that each part has as well.
     """
-    operations = request.include_authorized_operations
-    return [
-        (
-            group_id,
-            ConsumerGroupDescribeRequest(
-                group_ids=(group_id,), include_authorized_operations=operations
-            ),
-        )
-        for group_id in dict.fromkeys(request.group_ids)
-    ]
+
+    def parts(request: Any) -> list[tuple[str, Any]]:
+        same = {field: getattr(request, field) for field in copied}
+        return [
+            (group_id, type(request)(**{names: (group_id,)}, **same))
+            for group_id in dict.fromkeys(getattr(request, names))
+        ]
+
+    return parts
 
 
-def _describe_groups_parts(request: DescribeGroupsRequest) -> list[tuple[str, Any]]:
-    """Split DescribeGroups into a request for each group, which goes to the group's shard.
-
-    A repeated name counts once.
-    """
-    operations = request.include_authorized_operations
-    return [
-        (
-            group_id,
-            DescribeGroupsRequest(groups=(group_id,), include_authorized_operations=operations),
-        )
-        for group_id in dict.fromkeys(request.groups)
-    ]
-
-
-def _delete_groups_parts(request: DeleteGroupsRequest) -> list[tuple[str, Any]]:
-    """Split DeleteGroups into one request for each group; a repeated name counts once."""
-    return [
-        (group_id, DeleteGroupsRequest(groups_names=(group_id,)))
-        for group_id in dict.fromkeys(request.groups_names)
-    ]
+def _all_of(response: type[Any], field: str) -> Callable[[list[Any]], Any]:
+    """Return the function that joins responses whose elements are in `field`."""
+    return lambda parts: response(
+        **{field: tuple(each for part in parts for each in getattr(part, field))}
+    )
 
 
 def _offset_fetch_parts(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
@@ -87,13 +71,6 @@ def _offset_fetch_parts(request: OffsetFetchRequest) -> list[tuple[str, Any]]:
     ]
 
 
-def _join_offset_fetch(parts: list[OffsetFetchResponse]) -> OffsetFetchResponse:
-    """Join the OffsetFetch responses of the coordinator shards to one."""
-    if len(parts) == 1:
-        return parts[0]
-    return OffsetFetchResponse(groups=tuple(group for part in parts for group in part.groups))
-
-
 def _join_list_groups(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
     """Join the ListGroups responses of all coordinator shards to one."""
     # One shard that cannot answer makes the list incomplete, and the whole response has to say so.
@@ -105,24 +82,17 @@ def _join_list_groups(parts: list[ListGroupsResponse]) -> ListGroupsResponse:
 
 SPLITS: dict[type, RequestSplit] = {
     ConsumerGroupDescribeRequest: RequestSplit(
-        _describe_consumer_groups_parts,
-        lambda parts: ConsumerGroupDescribeResponse(
-            groups=tuple(each for part in parts for each in part.groups)
-        ),
+        _one_group_each("group_ids", "include_authorized_operations"),
+        _all_of(ConsumerGroupDescribeResponse, "groups"),
     ),
     DescribeGroupsRequest: RequestSplit(
-        _describe_groups_parts,
-        lambda parts: DescribeGroupsResponse(
-            groups=tuple(each for part in parts for each in part.groups)
-        ),
+        _one_group_each("groups", "include_authorized_operations"),
+        _all_of(DescribeGroupsResponse, "groups"),
     ),
     DeleteGroupsRequest: RequestSplit(
-        _delete_groups_parts,
-        lambda parts: DeleteGroupsResponse(
-            results=tuple(each for part in parts for each in part.results)
-        ),
+        _one_group_each("groups_names"), _all_of(DeleteGroupsResponse, "results")
     ),
-    OffsetFetchRequest: RequestSplit(_offset_fetch_parts, _join_offset_fetch),
+    OffsetFetchRequest: RequestSplit(_offset_fetch_parts, _all_of(OffsetFetchResponse, "groups")),
     ListGroupsRequest: RequestSplit(lambda _request: [], _join_list_groups),
 }
 EVERY_SHARD = ListGroupsRequest

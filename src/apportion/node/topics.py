@@ -4,7 +4,6 @@ Source of the rules: Kafka's checks for CreateTopics, DeleteTopics and CreatePar
 automatic creation by Metadata. It knows no requests and responses.
 """
 
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED, check_settings
 from apportion.store.metadata_log import MetadataLog
 from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
+from apportion.wire.uuids import uuid_text
 
 OFFSETS_TOPIC = "__consumer_offsets"
 INTERNAL_TOPICS = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
@@ -126,7 +126,7 @@ class TopicService:
         fresh: 16 random bytes for the id.
         """
         if self._metadata_log.cluster_id is None:
-            self._metadata_log.name_cluster(urlsafe_b64encode(fresh).rstrip(b"=").decode())
+            self._metadata_log.name_cluster(uuid_text(fresh))
         self.has_retention = any(self.rules(topic).has_retention for topic in self.topics)
         self._wrote()
 
@@ -204,27 +204,31 @@ class TopicService:
     def auto_create_or_none(self, name: str, fresh: bytes) -> Topic | None:
         """Create a topic that Metadata names, with defaults; None if the name is not allowed."""
         if name == OFFSETS_TOPIC:
-            return self.offsets_topic_or_none() or self.create_offsets_topic(fresh)
+            return self.ensure_offsets_topic(fresh)
         # There are no transactions and no share groups that would use them.
         if name in INTERNAL_TOPICS:
             return None
         try:
-            topic = self.validate(
-                name, DEFAULT_COUNT, {}, blake2b(name.encode(), key=fresh, digest_size=16).digest()
-            )
+            topic = self.validate(name, DEFAULT_COUNT, {}, new_topic_id(fresh, name))
         except Refused:
             return None
         self.create(topic, {})
         return topic
 
-    def create_offsets_topic(self, fresh: bytes) -> Topic:
-        """Create `__consumer_offsets`, which must not exist, and return it."""
+    def ensure_offsets_topic(self, fresh: bytes) -> Topic:
+        """Return `__consumer_offsets`; create it if it does not exist."""
+        existing = self.offsets_topic_or_none()
+        if existing is not None:
+            return existing
         topic = Topic(OFFSETS_TOPIC, fresh, self._settings.offsets_topic_num_partitions)
         self.create(topic, OFFSETS_TOPIC_CONFIG)
         return topic
 
     def offsets_topic_or_none(self) -> Topic | None:
-        """Return `__consumer_offsets`; None while there never was a group."""
+        """Return `__consumer_offsets`; None until a client looks for a coordinator.
+
+        A Metadata request that names it and may create topics creates it, too.
+        """
         return self.topics.named(OFFSETS_TOPIC)
 
     def delete(self, topic: Topic) -> None:
@@ -308,11 +312,14 @@ class TopicService:
         """Return whether only the broker writes the topic."""
         return name in INTERNAL_TOPICS
 
-    def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files of the metadata log that the next flush must cover."""
+    def take_unsynced_paths(self) -> tuple[str, ...]:
+        """Return the files of the metadata log that the next flush must cover.
+
+        `on_flushed` is about the present end of the log, and the topics deleted until now.
+        """
         self._flushing_deleted, self._deleted = self._flushing_deleted + self._deleted, []
         self._flushing_bytes = self._metadata_log.size_bytes
-        return (*self._metadata_log.unsynced_paths(), TOPICS)
+        return (*self._metadata_log.take_unsynced_paths(), TOPICS)
 
     def on_flushed(self) -> None:
         """Delete the logs of topics whose deletion is durable now."""
@@ -328,6 +335,13 @@ class TopicService:
 
     def _wrote(self) -> None:
         self.flush_seq = self._flush_gate.wrote(self)
+
+
+def new_topic_id(fresh: bytes, name: str) -> bytes:
+    """Return a topic id that is unique to this step and this name."""
+    # A machine draws no random numbers: one fresh id comes with each request, which may create many
+    # topics.
+    return blake2b(name.encode(), key=fresh, digest_size=16).digest()
 
 
 def check_new_partitions(count: int) -> None:

@@ -33,16 +33,18 @@ COLLECTED_BYTES = 1 << 16
 class ResponseSlot:
     """One request in flight, in the order in which the responses must leave.
 
+    ticket: names the request to the broker while it has no answer.
     encoded: the parts of the encoded response; None until there is one.
     """
 
-    __slots__ = ("api", "correlation_id", "encoded", "size_bytes", "version")
+    __slots__ = ("api", "correlation_id", "encoded", "size_bytes", "ticket", "version")
 
     def __init__(self, incoming: DecodedRequest, size_bytes: int) -> None:
         self.api: Api = incoming.api
         self.version = incoming.version
         self.correlation_id = incoming.correlation_id
         self.size_bytes = size_bytes
+        self.ticket: Ticket | None = None
         self.encoded: list[Any] | None = None
 
 
@@ -57,8 +59,8 @@ class RequestReceiver(Protocol):
 
     def submit(
         self, connection: "ServerConnection", slot: ResponseSlot, request: Any, caller: Caller
-    ) -> Ticket:
-        """Hand a client's request to the broker; return the ticket that names it until the answer.
+    ) -> None:
+        """Hand a client's request to the broker; give its slot the ticket that names it there.
 
         The server calls `connection.send_response(slot, body)` once, perhaps before this returns.
         """
@@ -88,7 +90,6 @@ class ServerConnection(asyncio.Protocol):
         "_peer_is_reading",
         "_pending",
         "_receiver",
-        "_tickets",
         "_transport",
         "_unwritten",
         "_unwritten_bytes",
@@ -104,7 +105,6 @@ class ServerConnection(asyncio.Protocol):
         self._waiting_frames: deque[bytes] = deque()  # whole requests that may not start yet
         # requests whose response was not written, oldest first
         self._pending: deque[ResponseSlot] = deque()
-        self._tickets: dict[ResponseSlot, Ticket] = {}
         self._inflight_bytes = 0
         self._peer_is_reading = True
         self._is_reading = True
@@ -173,7 +173,7 @@ class ServerConnection(asyncio.Protocol):
 
         body: None for a request that has no response, which is Produce with acks=0.
         """
-        self._tickets.pop(slot, None)
+        slot.ticket = None
         slot.encoded = (
             []
             if body is None
@@ -208,9 +208,9 @@ class ServerConnection(asyncio.Protocol):
         self._close_reason = self._close_reason or ""  # "": the peer has closed the connection
         self._waiting_frames.clear()
         self._unwritten.clear()
+        tickets = tuple(slot.ticket for slot in self._pending if slot.ticket is not None)
         self._pending.clear()
-        self._receiver.connection_closed(self, tuple(self._tickets.values()), self._close_reason)
-        self._tickets.clear()
+        self._receiver.connection_closed(self, tickets, self._close_reason)
 
     def stop_reading(self) -> None:
         """Start no further request of the client; the broker still answers those in flight.
@@ -269,10 +269,7 @@ class ServerConnection(asyncio.Protocol):
         caller = self._caller
         if caller.client_id != incoming.client_id:
             caller = self._caller = Caller(incoming.client_id, caller.host)
-        ticket = self._receiver.submit(self, slot, incoming.body, caller)
-        # `submit` may have answered already, before this ticket was known.
-        if slot.encoded is None:
-            self._tickets[slot] = ticket
+        self._receiver.submit(self, slot, incoming.body, caller)
 
     def _write(self) -> None:
         """Write the encoded responses that are collected for the client to its socket."""

@@ -6,7 +6,6 @@ import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self, Unpack
 
 from apportion.node.settings import BrokerSettings, SettingRefused
@@ -90,12 +89,7 @@ class EmbeddedBroker:
             )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:

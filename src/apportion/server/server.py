@@ -142,13 +142,12 @@ class Server:
 
     def submit(
         self, connection: ServerConnection, slot: ResponseSlot, request: Any, caller: Caller
-    ) -> Ticket:
+    ) -> None:
         """Post a client's request to the node, and remember which connection waits for it."""
         self._last_ticket += 1
-        ticket = Ticket(self._last_ticket)
+        ticket = slot.ticket = Ticket(self._last_ticket)
         self._unanswered[ticket] = (connection, slot)
         self._driver.post(Arrived(ticket, request, slot.version, caller, self._fresh_id()))
-        return ticket
 
     def connection_closed(
         self, connection: ServerConnection, tickets: tuple[Ticket, ...], reason: str | None

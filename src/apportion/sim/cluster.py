@@ -1,9 +1,11 @@
 """The simulated cluster: broker, applications and their checker, and how they start and stop."""
 
+from typing import TypeVar
+
 from apportion.sim.actors.admin import OffsetMonitor, RecordProducer, TopicAdmin, topic_name
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.broker import BrokerProcess
-from apportion.sim.actors.protocols import draw_protocols
+from apportion.sim.actors.protocols import ProtocolPair, draw_protocols
 from apportion.sim.actors.reader import MAX_POLL_RECORDS, Reader
 from apportion.sim.actors.sink import Sink
 from apportion.sim.actors.stray import Stray
@@ -12,6 +14,8 @@ from apportion.sim.checks.checker import InvariantChecker
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.network import DOWN, UP
 from apportion.wire.messages.list_offsets import EARLIEST
+
+A = TypeVar("A", bound=Application)
 
 
 class SimulatedCluster:
@@ -37,33 +41,34 @@ class SimulatedCluster:
 
     def _add_application(self, index: int) -> None:
         """Add the application of that number: workers first, then readers."""
-        scenario, is_static = self.simulation.scenario, index < self.simulation.scenario.statics
-        topics, protocols = tuple(self.names), self._protocols[index]
-        if index < scenario.workers:
-            worker = Worker(
-                self.simulation,
-                f"worker{index}",
-                self.broker,
-                topics,
-                is_static,
-                self.checker,
-                protocols,
-            )
+        workers, protocols = self.simulation.scenario.workers, self._protocols[index]
+        if index < workers:
+            worker = self._create(Worker, f"worker{index}", protocols, index)
             worker.attach_sink(self.sink, self.checker.offsets.first)
             self.applications.append(worker)
         else:
-            self.applications.append(
-                Reader(
-                    self.simulation,
-                    f"reader{index - scenario.workers}",
-                    self.broker,
-                    topics,
-                    is_static,
-                    self.checker,
-                    protocols,
-                )
-            )
-        self.checker.owners[self.applications[-1].name] = self.applications[-1]
+            reader = self._create(Reader, f"reader{index - workers}", protocols, index)
+            self.applications.append(reader)
+
+    def _create(
+        self, kind: type[A], name: str, protocols: ProtocolPair, index: int | None = None
+    ) -> A:
+        """Return a new application of that kind, which the checker knows.
+
+        index: its number, by which it is static; None for one beside those of the scenario.
+        """
+        is_static = index is not None and index < self.simulation.scenario.statics
+        application = kind(
+            self.simulation,
+            name,
+            self.broker,
+            tuple(self.names),
+            is_static,
+            self.checker,
+            protocols,
+        )
+        self.checker.owners[name] = application
+        return application
 
     def start(self) -> None:
         """Start the broker, create the topics, and start the applications in turn."""
@@ -89,19 +94,9 @@ class SimulatedCluster:
         worker = next((each for each in self.applications if isinstance(each, Worker)), None)
         if worker is None or not self.checker.offsets.is_shown(Worker.group):
             return
-        name = f"stray{len(self.strays)}"
-        stray = Stray(
-            self.simulation,
-            name,
-            self.broker,
-            tuple(self.names),
-            False,
-            self.checker,
-            worker.protocols,
-        )
+        stray = self._create(Stray, f"stray{len(self.strays)}", worker.protocols)
         stray.attach_sink(Sink(), {})
         self.strays.append(stray)
-        self.checker.owners[name] = stray
         stray.start()
 
     def application(self, number: int) -> Application:

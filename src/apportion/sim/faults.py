@@ -60,11 +60,18 @@ def _replace(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
     cluster.restart(victim, fault.amount)
 
 
-def _roll(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
+def _in_turn(
+    cluster: SimulatedCluster, fault: Fault, change: Callable[[Application, int], None]
+) -> None:
+    """Make this change of every application, one after the other."""
     for number, each in enumerate(cluster.applications):
         cluster.simulation.call_later(
-            number * (fault.amount + 500) * US_PER_MS, cluster.restart, each, fault.amount
+            number * (fault.amount + 500) * US_PER_MS, change, each, fault.amount
         )
+
+
+def _roll(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
+    _in_turn(cluster, fault, cluster.restart)
 
 
 def _switch(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
@@ -72,10 +79,7 @@ def _switch(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
 
 
 def _switch_all(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
-    for number, each in enumerate(cluster.applications):
-        cluster.simulation.call_later(
-            number * (fault.amount + 500) * US_PER_MS, cluster.switch, each, fault.amount
-        )
+    _in_turn(cluster, fault, cluster.switch)
 
 
 def _pause(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:

@@ -4,7 +4,6 @@ import gc
 from collections.abc import Iterator
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.errors import raised_at
 from apportion.member.membership import MembershipState
 from apportion.sim.actors.reader import Reader
 from apportion.sim.actors.sink import Sink
@@ -14,7 +13,7 @@ from apportion.sim.checks.offset_laws import ByTopic, committed_offsets
 from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.faults import inject
 from apportion.sim.kernel.clock import Simulation
-from apportion.sim.kernel.outcome import LawBroken, Outcome, Violation
+from apportion.sim.kernel.outcome import LawBroken, Outcome
 from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.kernel.settings import CONSUMER
 from apportion.sim.kernel.trace import Trace
@@ -38,12 +37,10 @@ def play(scenario: Scenario, trace: Trace | None = None) -> Outcome:
     # A history makes few reference cycles; one collection afterwards costs less than many within.
     gc.disable()
     try:
-        broken = _violation_or_none(cluster)
+        broken = simulation.violation_or_none(lambda: _play(cluster))
     finally:
         if collects:
             gc.enable()
-    if broken is not None:
-        simulation.write_trace("world", f"law broken: {broken}")
     counters = cluster.checker.counters
     return Outcome(
         seed=scenario.seed,
@@ -58,21 +55,6 @@ def play(scenario: Scenario, trace: Trace | None = None) -> Outcome:
         digest=simulation.digest(*_final_bytes(cluster)),
         broken=broken,
     )
-
-
-def _violation_or_none(cluster: SimulatedCluster) -> Violation | None:
-    """Play the scenario; return the first law that broke, or None."""
-    try:
-        _play(cluster)
-    except LawBroken as law:
-        return Violation(law.law, cluster.simulation.now_ms, law.why)
-    except Exception as error:
-        return Violation(
-            "no-defect",
-            cluster.simulation.now_ms,
-            f"{type(error).__name__}: {error} ({raised_at(error)})",
-        )
-    return None
 
 
 def _play(cluster: SimulatedCluster) -> None:
@@ -156,24 +138,19 @@ def _is_waiting_for_metadata_change(cluster: SimulatedCluster) -> bool:
     """
     if cluster.broker.node is None:
         return False
-    topics, shards = cluster.broker.node.topics, cluster.broker.node.shards()
-    groups = [
-        group
-        for _, shard in shards
-        for group in shard.ledger.groups.values()
-        if isinstance(group, ClassicGroup)
-    ]
-    return any(group.live.instances and next(unconverged(group, topics), None) for group in groups)
+    topics = cluster.broker.node.topics
+    return any(
+        group.live.instances and next(unconverged(group, topics), None)
+        for _, shard in cluster.broker.shards()
+        for group in shard.ledger.classic_groups()
+    )
 
 
 def _check_silence(cluster: SimulatedCluster) -> None:
     """Check that the groups' logs do not grow while nothing happens."""
     before = _log_ends(cluster)
-    cluster.simulation.run(
-        cluster.simulation.now_us
-        + (cluster.simulation.scenario.session_ms + 2 * cluster.simulation.scenario.heartbeat_ms)
-        * 1_000
-    )
+    simulation, scenario = cluster.simulation, cluster.simulation.scenario
+    simulation.run(simulation.now_us + (scenario.session_ms + 2 * scenario.heartbeat_ms) * 1_000)
     after = _log_ends(cluster)
     if after != before:
         raise LawBroken(
@@ -185,9 +162,7 @@ def _check_silence(cluster: SimulatedCluster) -> None:
 
 
 def _log_ends(cluster: SimulatedCluster) -> list[int]:
-    if cluster.broker.node is None:
-        return []
-    return [partition.log.next_offset for partition, _ in cluster.broker.node.shards()]
+    return [partition.log.next_offset for partition, _ in cluster.broker.shards()]
 
 
 def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
@@ -199,11 +174,6 @@ def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
         yield "a topic is still to be made"
     if cluster.producer.is_working:
         yield "a record is still to be written"
-    groups = {
-        group_id: group
-        for _, shard in cluster.broker.node.shards()
-        for group_id, group in shard.ledger.groups.items()
-    }
     living_members: dict[str, list[str]] = {}
     for application in cluster.applications:
         if not application.is_up or not application.is_working:
@@ -215,14 +185,11 @@ def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
         living_members.setdefault(application.group, []).append(view.member_id)
         if application.uses_classic_protocol and view.state is not MembershipState.STABLE:
             yield f"{application.name} is on its way: it {view.state.value}"
-        if (
-            view.target is None
-            or view.target != view.owned
-            or len(application.in_use.partitions) != len(view.owned)
-        ):
+        uses_all = len(application.in_use.partitions) == len(view.owned)
+        if view.target is None or view.target != view.owned or not uses_all:
             yield f"{application.name} has not what it shall have"
     for group_id, members in living_members.items():
-        group = groups.get(group_id)
+        group = cluster.broker.group_or_none(group_id)
         if isinstance(group, ClassicGroup):
             if sorted(group.live.members) != sorted(members):
                 yield f"group {group_id} has not the members that live"
@@ -245,10 +212,10 @@ def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:
     for partition in cluster.broker.node.partitions():
         if partition.topic.name not in cluster.names:
             continue
-        topic_partition, end = (
-            TopicIdPartition(partition.topic.name, partition.topic.id, partition.index),
-            partition.high_watermark,
+        topic_partition = TopicIdPartition(
+            partition.topic.name, partition.topic.id, partition.index
         )
+        end = partition.high_watermark
         rows = sink.rows.get(topic_partition)
         start_offset = rows[0][0] if rows else first.get(topic_partition, 0)
         if start_offset and start_position(cluster.simulation.scenario) == EARLIEST:
@@ -274,8 +241,7 @@ def _uncommitted(cluster: SimulatedCluster) -> Iterator[str]:
 
 def _committed(cluster: SimulatedCluster, group_id: str) -> ByTopic:
     """Return the group's committed offsets; none while the broker is down."""
-    shards = () if cluster.broker.node is None else cluster.broker.node.shards()
-    return committed_offsets([shard for _, shard in shards], group_id)
+    return committed_offsets([shard for _, shard in cluster.broker.shards()], group_id)
 
 
 def _unread(cluster: SimulatedCluster) -> Iterator[str]:

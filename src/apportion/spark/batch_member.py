@@ -11,29 +11,29 @@ here.
 """
 
 import logging
-from collections.abc import Callable
 from time import monotonic
-from typing import Any, TypeVar
+from typing import ClassVar
 from uuid import uuid4
 
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
-from apportion.client.members import make_member
+from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
+from apportion.client.members import GroupMember, make_member
 from apportion.client.network_client import RetryTimer
 from apportion.coord.config import GroupSettings
 from apportion.drive.clocks import now
 from apportion.errors import Refused
 from apportion.machine import Note
-from apportion.member.batch.membership import AssignmentIncomplete, MembershipFailed
+from apportion.member.batch.group_description import describe_assignment, list_readers
+from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     DescribeAssignment,
     EndMembership,
     ListMembers,
     NotReady,
-    Query,
-    QueryGenerator,
+    NotReadyForATime,
     ReadWriterReport,
     SessionTimeout,
     StartMembership,
@@ -41,42 +41,24 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
-from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.membership import View
-from apportion.member.queries import (
-    AdoptAssignment,
-    CommitOffsets,
-    ExistingTopics,
-    FetchCommitted,
-    ListOffsets,
-    MembershipSnapshot,
-    ReadMembership,
-    ResolveTopicNames,
-)
+from apportion.member.queries import AskCoordinator
 from apportion.readable import readable
-from apportion.rules import run_rule
 from apportion.spark import handover, retry_limits
-from apportion.spark.group_description import (
-    CALL_TIMEOUT_MS,
-    describe_assignment,
-    list_readers,
-    subscribed_topics,
-)
 from apportion.spark.options import SourceOptions
-from apportion.topics import TopicIdPartition, partitions_of
+from apportion.topics import Topic, TopicIdPartition, partitions_of
 from apportion.wire.messages.list_offsets import LATEST
 
 # A new query waits this long for its first assignment: else Spark would begin with an empty batch.
 FIRST_ASSIGNMENT_WAIT_S = 3.0
 LEAVE_TIMEOUT_MS = 3_000
+CALL_TIMEOUT_MS = 5_000
 IDLE_WAIT_MS = 100
 RETRY_WAIT_MS = 500
-T = TypeVar("T")
 
 log = logging.getLogger("apportion.spark")
 
 
-class BatchMember:
+class BatchMember(RuleDriver):
     """A member of the query's group, which plans one offset range for each micro-batch.
 
     The member joins when the batch planner asks for it: once the group belongs to this query's
@@ -84,12 +66,14 @@ class BatchMember:
     own.
     """
 
+    _request_timeout_ms = CALL_TIMEOUT_MS
+
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self.cluster = Cluster(
             options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms
         )
-        self.membership = self._new_membership()
+        self._membership = self._new_membership()
         self.planner = BatchPlanner(
             options.topics,
             # Used by a new checkpoint alone: every later span copies the id of the one before.
@@ -107,20 +91,20 @@ class BatchMember:
         self._has_stale_reports = True
         self._last_report = NO_REPORT
 
-    def _new_membership(self) -> GroupMembership[Any]:
+    def _new_membership(self) -> GroupMembership[GroupMember]:
         member = make_member(self.options.group, **self.options.membership())
         return GroupMembership(self.cluster, member, self.options.topics)
 
     def close(self, timeout_ms: int = LEAVE_TIMEOUT_MS) -> None:
         """Leave the group, waiting at most `timeout_ms`."""
         if self._has_joined:
-            self.membership.leave(timeout_ms)
+            self._membership.leave(timeout_ms)
         self.cluster.close()
 
     def touch(self) -> None:
         """Restart the poll timer, as KafkaConsumer.poll() does (kafka.max.poll.interval.ms)."""
         if self._has_joined:
-            self.membership.touch()
+            self._membership.touch()
 
     def stop_at_present_ends(self) -> None:
         """Read no partition beyond its present end from now on, for trigger(availableNow=True)."""
@@ -128,7 +112,7 @@ class BatchMember:
         timer = RetryTimer(int(limit_s * 1000))
         while True:
             try:
-                topics = subscribed_topics(self.cluster, self.options)
+                topics = self._subscribed_topics()
                 partitions = [
                     partition for topic in topics.values() for partition in partitions_of(topic)
                 ]
@@ -183,7 +167,7 @@ class BatchMember:
                 # Spark asks about every 10 ms when idle; waiting here spares the brokers, and a new
                 # target ends the wait.
                 if following == previous and self._end_limits is None:
-                    self.membership.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
+                    self._membership.wait(lambda view: view.target != view.owned, IDLE_WAIT_MS)
                 return following
             except (NotReady, Refused, Disconnected) as error:
                 is_late = monotonic() - self._started_s > FIRST_ASSIGNMENT_WAIT_S
@@ -195,7 +179,7 @@ class BatchMember:
                 may_skip = self._end_limits is None and (bool(previous.ranges) or is_late)
                 # Spark has no limit for latestOffset, and heartbeats go on in their own thread, so
                 # blocking here is safe.
-                self.membership.wait_for_change(IDLE_WAIT_MS if may_skip else RETRY_WAIT_MS)
+                self._membership.wait_for_change(IDLE_WAIT_MS if may_skip else RETRY_WAIT_MS)
                 if may_skip:
                     return previous
             except (MembershipFailed, AnotherSink) as failed:
@@ -206,10 +190,6 @@ class BatchMember:
     def ends(self) -> dict[TopicIdPartition, int]:
         """Return the last known end offset of each owned partition."""
         return dict(self.planner.ends)
-
-    def _run(self, rule: QueryGenerator[T]) -> T:
-        """Run a rule of the batch planner to its end, with this member's answers."""
-        return run_rule(rule, lambda query: ANSWERS[type(query)](self, query))
 
     def _read_writer_report(self, previous: Span) -> WriterReport:
         """Return the writers' report about the batch of this span."""
@@ -238,46 +218,20 @@ class BatchMember:
             # Before `start`: if that fails, `close` must still stop what has begun.
             self._has_joined = True
             self._started_s = monotonic()
-            self.membership.start()
+            self._membership.start()
 
     def _leave(self) -> None:
         """Leave the group, for the rule's query EndMembership."""
         # A membership that has ended cannot join again.
         if self._has_joined:
             self._has_joined = False
-            self.membership.leave(LEAVE_TIMEOUT_MS, for_good=True)
-            self.membership = self._new_membership()
+            self._membership.leave(LEAVE_TIMEOUT_MS, for_good=True)
+            self._membership = self._new_membership()
 
-    def _fetch_committed(self, query: FetchCommitted) -> dict[TopicIdPartition, OffsetAndMetadata]:
-        # Incarnation 0: before the join, as any client without membership may ask.
-        if query.incarnation == 0:
-            return self.cluster.committed_offsets(
-                self.options.group, query.partitions, timeout_ms=CALL_TIMEOUT_MS
-            )
-        return self.membership.committed_offsets(
-            query.partitions, incarnation=query.incarnation, timeout_ms=CALL_TIMEOUT_MS
-        )
-
-    def _commit(self, query: CommitOffsets) -> None:
-        # Without a member id and epoch: accepted only while the group is empty, which is what
-        # adopt=True needs.
-        if query.incarnation == 0:
-            self.cluster.commit(
-                self.options.group,
-                query.offsets,
-                metadata=query.metadata,
-                timeout_ms=CALL_TIMEOUT_MS,
-            )
-        else:
-            self.membership.commit(
-                query.offsets,
-                incarnation=query.incarnation,
-                metadata=query.metadata,
-                timeout_ms=CALL_TIMEOUT_MS,
-            )
-
-    def _read_membership(self) -> MembershipSnapshot:
-        return MembershipSnapshot(self.membership.status(), now().mono_ms)
+    def _subscribed_topics(self) -> dict[str, Topic]:
+        """Return those topics of the option `subscribe` that exist now, by name."""
+        topics = self.cluster.topics(self.options.topics, fresh=True)
+        return {name: topic for name in self.options.topics if (topic := topics.named(name))}
 
     def _session_timeout_ms(self) -> int:
         """Return how long a silent member stays in the group: a classic member decides that."""
@@ -286,10 +240,6 @@ class BatchMember:
         # Kafka's default is also ours; it is for brokers that do not tell their configuration.
         default_ms = GroupSettings().group_consumer_session_timeout_ms
         return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or default_ms)
-
-    def _adopt(self, query: AdoptAssignment) -> View:
-        self.membership.adopt(query.incarnation, query.target)
-        return self.membership.status()
 
     def _log_note(self, note: Note) -> None:
         log.log(
@@ -301,7 +251,7 @@ class BatchMember:
 
     def _raise_if_hopeless(self, error: Exception) -> None:
         """Raise MembershipFailed where retrying any longer would only hide the fault."""
-        if isinstance(error, AssignmentIncomplete):
+        if isinstance(error, NotReadyForATime):
             self._failing_since_s = None
             return
         if self._failing_since_s is None:
@@ -328,7 +278,7 @@ class BatchMember:
 
         In a classic group that takes up to the largest rebalance timeout of a member.
         """
-        view = self.membership.status()
+        view = self._membership.status()
         return self.options.classic and bool(view.member_id) and view.target is None
 
     def _warn_of_long_batch(self) -> None:
@@ -350,24 +300,21 @@ class BatchMember:
             self._last_logged = reason
             log.warning("group %s: %s", self.options.group, reason or "reading again")
 
-
-# How each kind of query of the batch planner is answered. All handlers have one signature.
-ANSWERS: dict[type[Query], Callable[[BatchMember, Any], Any]] = {
-    ReadWriterReport: lambda member, query: member._read_writer_report(query.previous),
-    StartMembership: lambda member, _query: member._join(),
-    EndMembership: lambda member, _query: member._leave(),
-    ReadMembership: lambda member, _query: member._read_membership(),
-    SessionTimeout: lambda member, _query: member._session_timeout_ms(),
-    SubscribedTopics: lambda member, _query: subscribed_topics(member.cluster, member.options),
-    ExistingTopics: lambda member, query: member.cluster.topics(query.names, fresh=True),
-    ResolveTopicNames: lambda member, query: member.membership.resolve_names(query.partitions),
-    AdoptAssignment: BatchMember._adopt,
-    FetchCommitted: BatchMember._fetch_committed,
-    CommitOffsets: BatchMember._commit,
-    ListOffsets: lambda member, query: member.cluster.list_offsets(
-        query.partitions, query.timestamp, timeout_ms=CALL_TIMEOUT_MS
-    ),
-    DescribeAssignment: lambda member, _query: describe_assignment(member.cluster, member.options),
-    ListMembers: lambda member, _query: list_readers(member.cluster, member.options),
-    Note: BatchMember._log_note,
-}
+    _answers: ClassVar[Answers] = {
+        **ANSWERS,
+        ReadWriterReport: lambda member, query: member._read_writer_report(query.previous),
+        StartMembership: lambda member, _query: member._join(),
+        EndMembership: lambda member, _query: member._leave(),
+        SessionTimeout: lambda member, _query: member._session_timeout_ms(),
+        SubscribedTopics: lambda member, _query: member._subscribed_topics(),
+        DescribeAssignment: lambda member, _query: member._run(
+            describe_assignment(member.options.group, classic=member.options.classic)
+        ),
+        ListMembers: lambda member, _query: member._run(
+            list_readers(member.options.group, member.options.topics)
+        ),
+        AskCoordinator: lambda member, query: member.cluster.ask_coordinator(
+            query.query, timeout_ms=CALL_TIMEOUT_MS
+        ),
+        Note: _log_note,
+    }

@@ -29,7 +29,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql import DataFrame
 
-from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range, topic_id_text
+from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range
 from apportion.spark import handover
 from apportion.spark.files import (
     OffsetWindow,
@@ -51,7 +51,9 @@ from apportion.spark.stateless import refuse_state
 from apportion.spark.table import CommitConflict, TableAttempt
 from apportion.spark.uncommitted_files import UncommittedFiles
 from apportion.spark.writer_options import refuse_wrong_arguments
+from apportion.spark.writer_work import WRITER_WORK
 from apportion.topics import TopicIdPartition, TopicPartition
+from apportion.wire.uuids import uuid_text
 
 CLEAN_EVERY_S = 24 * 3600
 
@@ -88,7 +90,7 @@ class Writer:
     batch.
 
     adopt: begin in a group, or go on with a checkpoint, whose offsets did not come from this table,
-    as if they had; the group must have no members then.
+    as if they had; the query waits for the group's members to leave, for a session timeout and 5 s.
     rewind: where something else has moved the group's offsets past what the table has, let the
     source go back to that, instead of raising LostOffsets.
     attempts: how often a batch may find the table changed by other writers before it fails.
@@ -128,6 +130,7 @@ class Writer:
         self._written: tuple[str, int] | None = None  # run id and batch id of the last batch
         self._next_clean_s = 0.0
 
+    @WRITER_WORK.running()
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Write the rows of the batch that the table does not have yet, as foreachBatch's function.
 
@@ -321,7 +324,8 @@ class Writer:
 
     def _clean_daily(self) -> None:
         """Run `clean` in the background once a day."""
-        if monotonic() >= self._next_clean_s:
+        # No thread can be started while the interpreter ends.
+        if monotonic() >= self._next_clean_s and not WRITER_WORK.is_closed:
             self._next_clean_s = monotonic() + CLEAN_EVERY_S
             threading.Thread(
                 target=_clean_or_warn, args=(self.table, self.storage_options), daemon=True
@@ -356,7 +360,7 @@ def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
 
 def app_id_of(group: str, partition: TopicIdPartition) -> str:
     """Return the app id of Delta's `txn` action that stores a partition's fence for a group."""
-    return f"{group}/{topic_id_text(partition.topic_id)}/{partition.partition}"
+    return f"{group}/{uuid_text(partition.topic_id)}/{partition.partition}"
 
 
 def clean(
@@ -386,6 +390,7 @@ def clean(
     )
 
 
+@WRITER_WORK.running()  # the cleaning runs native code, too
 def _clean_or_warn(table: str, storage_options: Mapping[str, str] | None) -> None:
     """Run `clean`; a failure is only logged, since it runs again the next day."""
     try:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
@@ -126,7 +126,9 @@ class PartFileWriter(NamedTuple):
         # One report for the task, at its end: of a task that fails Spark sees nothing, and its
         # files are deleted above.
         if written:
-            yield report_batch(written)
+            yield pa.RecordBatch.from_pylist(
+                [file._asdict() for file in written], schema=REPORT_SCHEMA
+            )
 
     def _rows_above_floor(self, partition: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that the Delta table does not have yet.
@@ -192,10 +194,8 @@ class PartWriter:
     def add(self, rows: pa.RecordBatch) -> None:
         """Add rows to a part file of the Delta writer; they are buffered to a row group."""
         offset_range = pc.min_max(rows.column("offset")).as_py()
-        self._first, self._last = (
-            min(self._first, offset_range["min"]),
-            max(self._last, offset_range["max"]),
-        )
+        self._first = min(self._first, offset_range["min"])
+        self._last = max(self._last, offset_range["max"])
         self._rows += rows.num_rows
         self._buffered.append(rows)
         self._buffered_bytes += rows.nbytes
@@ -256,11 +256,6 @@ def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, 
             yield key, batch.filter(pc.and_(pc.equal(topics, key[0]), pc.equal(partitions, key[1])))
 
 
-def report_batch(written: list[WrittenFile]) -> pa.RecordBatch:
-    """Return the files as one batch of `REPORT` rows, for the driver."""
-    return pa.RecordBatch.from_pylist([file._asdict() for file in written], schema=REPORT_SCHEMA)
-
-
 def rewrite_part_files(
     files: PartFileWriter, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
@@ -277,11 +272,6 @@ def rewrite_part_files(
             yield from files.write(pq.ParquetFile(source).iter_batches())
 
 
-def remove_part_files(files: PartFileWriter, paths: Iterable[str]) -> None:
-    """Delete uncommitted part files of the Delta writer, as far as the storage allows."""
-    delete_files(files.filesystem(), paths)
-
-
 def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
     """Delete files of a Delta table that no commit refers to; return the paths that were deleted.
 
@@ -294,11 +284,6 @@ def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
             filesystem.delete_file(path)
             deleted.append(path)
     return deleted
-
-
-def from_report(rows: Iterable[Any]) -> list[WrittenFile]:
-    """Return the rows of a `REPORT` as values, in the driver."""
-    return [WrittenFile(*row) for row in rows]
 
 
 def table_schema(frame: DataFrame) -> pa.Schema:

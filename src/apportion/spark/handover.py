@@ -20,8 +20,9 @@ from time import time
 from typing import Any
 
 from apportion.member.batch.sinks import WriterReport
-from apportion.member.batch.span import Span, topic_id_bytes, topic_id_text
+from apportion.member.batch.span import Span, topic_id_bytes
 from apportion.topics import TopicIdPartition
+from apportion.wire.uuids import uuid_text
 
 STALE_S = 7 * 24 * 3600  # older files are of queries that were never started again
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -56,7 +57,8 @@ def write_report(
         "adopt": adopt,
         "holds": has_records,
         "back": [
-            [*_partition_to_json(partition), offset] for partition, offset in (rewind or {}).items()
+            [partition.topic, uuid_text(partition.topic_id), partition.partition, offset]
+            for partition, offset in (rewind or {}).items()
         ],
     }
     try:
@@ -175,10 +177,6 @@ def _remove_stale(directory: Path) -> None:
                 path.unlink()
         except OSError:  # another process has just deleted it
             continue
-
-
-def _partition_to_json(partition: TopicIdPartition) -> tuple[str, str, int]:
-    return partition.topic, topic_id_text(partition.topic_id), partition.partition
 
 
 def _digest(text: str) -> str:

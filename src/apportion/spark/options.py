@@ -21,12 +21,17 @@ from apportion.member.settings import (
     METADATA_MAX_AGE_MS,
     REQUEST_TIMEOUT_MS,
     SESSION_TIMEOUT_MS,
+    heartbeat_fault_or_none,
 )
 from apportion.settings import Setting, declared, fault_or_none, nearest_or_none, whole_number
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 CLIENT_ID_PREFIX = "apportion-spark-"
 PLAINTEXT_ONLY = "only plain connections are supported yet"
+NO_SERIALIZER = "this is a source; drop the option"
+BATCH_READS = "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
+USE_STARTING_OFFSETS = "not supported yet; use startingOffsets"
+USE_TRIGGER = "not supported yet; use the query's trigger interval"
 REFUSED = {  # option -> why it cannot be used with a real group member
     "assign": "the group decides which partitions this query reads; use subscribe",
     "subscribePattern": (
@@ -44,24 +49,18 @@ REFUSED = {  # option -> why it cannot be used with a real group member
     "kafka.value.deserializer": (
         "values are bytes; decode them with Spark functions and drop the option"
     ),
-    "kafka.key.serializer": "this is a source; drop the option",
-    "kafka.value.serializer": "this is a source; drop the option",
+    "kafka.key.serializer": NO_SERIALIZER,
+    "kafka.value.serializer": NO_SERIALIZER,
     "kafka.interceptor.classes": "interceptors do not exist here; drop the option",
     "groupIdPrefix": "the group is real and has one name; use kafka.group.id",
-    "startingTimestamp": "not supported yet; use startingOffsets",
-    "startingOffsetsByTimestamp": "not supported yet; use startingOffsets",
-    "startingOffsetsByTimestampStrategy": "not supported yet; use startingOffsets",
-    "endingOffsets": (
-        "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
-    ),
-    "endingTimestamp": (
-        "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
-    ),
-    "endingOffsetsByTimestamp": (
-        "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
-    ),
-    "minOffsetsPerTrigger": "not supported yet; use the query's trigger interval",
-    "maxTriggerDelay": "not supported yet; use the query's trigger interval",
+    "startingTimestamp": USE_STARTING_OFFSETS,
+    "startingOffsetsByTimestamp": USE_STARTING_OFFSETS,
+    "startingOffsetsByTimestampStrategy": USE_STARTING_OFFSETS,
+    "endingOffsets": BATCH_READS,
+    "endingTimestamp": BATCH_READS,
+    "endingOffsetsByTimestamp": BATCH_READS,
+    "minOffsetsPerTrigger": USE_TRIGGER,
+    "maxTriggerDelay": USE_TRIGGER,
     "minPartitions": (
         "not supported yet; a batch is cut into as many tasks as there are cores, more where "
         "there is much to read"
@@ -219,7 +218,8 @@ class SourceOptions:
             if name.startswith(SECURITY_PREFIXES):
                 raise OptionError(f"option {name} cannot be used: {PLAINTEXT_ONLY}.")
             if name not in KNOWN_SPELLING:
-                _refuse_unknown(_original_spelling(name, options))
+                # As the user has written it, if Spark has kept that.
+                _refuse_unknown(next(each for each in options if each.lower() == name))
         classic = _parse_protocol(values) == "classic"
         group = _parse_required(
             values, "kafka.group.id", "the name of the consumer group that this query joins"
@@ -227,14 +227,20 @@ class SourceOptions:
         topics = _parse_topics(
             _parse_required(values, "subscribe", "the topics to read, with commas between them")
         )
+        bootstrap = _parse_required(
+            values, "kafka.bootstrap.servers", "the brokers as host:port with commas between"
+        )
+        if classic:
+            names = (
+                "kafka.heartbeat.interval.ms",
+                "kafka.session.timeout.ms",
+                "kafka.max.poll.interval.ms",
+            )
+            fault = heartbeat_fault_or_none(*((name, _parsed(values, name)) for name in names))
+            if fault is not None:
+                raise OptionError(f"option {fault}.")
         return cls(
-            bootstrap=_parse_bootstrap(
-                _parse_required(
-                    values,
-                    "kafka.bootstrap.servers",
-                    "the brokers as host:port with commas between",
-                )
-            ),
+            bootstrap=_parse_bootstrap(bootstrap),
             group=group,
             topics=topics,
             instance_id=values.get("kafka.group.instance.id") or None,
@@ -270,11 +276,6 @@ class SourceOptions:
             "heartbeat_interval_ms": self.heartbeat_interval_ms,
             "metadata_interval_ms": self.metadata_max_age_ms,
         }
-
-
-def _original_spelling(name: str, options: Mapping[str, str]) -> str:
-    """Return an option's name as the user has written it, if Spark has kept that."""
-    return next((spelling for spelling in options if spelling.lower() == name), name)
 
 
 def _refuse_unknown(name: str) -> NoReturn:

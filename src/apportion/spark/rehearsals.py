@@ -6,13 +6,14 @@ from apportion.spark.rehearsals import rehearsals
 rehearsals(spark, matrix_runs()).where("why <> ''").show(truncate=False)
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from apportion.sim.streams.matrix import MatrixRun, play_run
+from apportion.spark.seeds import rows_played
 
 SCHEMA = pa.schema(
     [
@@ -38,20 +39,9 @@ def rehearsals(spark: SparkSession, runs: Sequence[MatrixRun]) -> DataFrame:
     The executors simulate when an action runs on it; cache it to use it twice. Their Python must
     have apportion installed.
     """
+    every = tuple(runs)
     tasks = min(len(runs), spark.sparkContext.defaultParallelism * 4)
     return spark.range(0, len(runs), numPartitions=tasks).mapInArrow(
-        _run_player(tuple(runs)), from_arrow_schema(SCHEMA)
+        rows_played(lambda number: play_run(every[number])._asdict(), SCHEMA),
+        from_arrow_schema(SCHEMA),
     )
-
-
-def _run_player(
-    runs: tuple[MatrixRun, ...],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return mapInArrow's function, which simulates the runs whose numbers it is given."""
-
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist([play_run(runs[number])._asdict()], SCHEMA)
-
-    return rows

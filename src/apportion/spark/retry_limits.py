@@ -2,7 +2,7 @@
 
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
-from apportion.member.batch.membership import AssignmentIncomplete
+from apportion.member.batch.queries import NotReadyForATime
 
 # A query that has never had an assignment fails after this time; with an error that no retry mends,
 # after a quarter of it.
@@ -28,7 +28,7 @@ def retry_limit_s(
     must_end: the query reads up to fixed ends, as with trigger(availableNow=True). join_limit_s:
     how long the coordinator may hold back the response to a pending JoinGroup.
     """
-    if isinstance(error, AssignmentIncomplete):
+    if isinstance(error, NotReadyForATime):
         return None
     # A permanent error gets some time, too: an ACL or a topic may be about to be created.
     is_permanent = isinstance(error, Refused) and not error.code.retriable

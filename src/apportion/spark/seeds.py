@@ -10,6 +10,7 @@ summary(played).show(truncate=False)
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -42,16 +43,7 @@ SCHEMA = pa.schema(
         ("why", pa.string()),
     ]
 )
-FIGURES = (
-    "steps",
-    "simulated_s",
-    "rebalances",
-    "slowest_convergence_s",
-    "longest_unowned_s",
-    "rows",
-    "commits",
-    "crashes",
-)
+FIGURES = tuple(SCHEMA.names[1:9])
 # Half a minute of work or less: losing an executor costs little, and no task is left running long
 # after all others.
 SEEDS_PER_TASK = 32
@@ -84,7 +76,8 @@ def seeds(
     draw.scenario(first)
     tasks = max(min(runs, spark.sparkContext.defaultParallelism * 4), -(-runs // SEEDS_PER_TASK))
     return spark.range(first, first + runs, numPartitions=tasks).mapInArrow(
-        _seed_player(draw, play), from_arrow_schema(SCHEMA)
+        rows_played(lambda seed: _dataframe_row(play_seed(seed, draw, play)), SCHEMA),
+        from_arrow_schema(SCHEMA),
     )
 
 
@@ -108,8 +101,9 @@ def summary(frame: DataFrame) -> DataFrame:
     )
 
 
-def session(master: str) -> SparkSession:
-    """Return a Spark session on that master, for the command line.
+@contextmanager
+def session(master: str) -> Iterator[SparkSession]:
+    """Provide a Spark session on that master for the command line; it stops at the end.
 
     Raises one of SparkError where Spark cannot start.
     """
@@ -121,21 +115,22 @@ def session(master: str) -> SparkSession:
         .config("spark.ui.enabled", "false")
         .getOrCreate()
     )
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    try:
+        spark.sparkContext.setLogLevel("ERROR")
+        yield spark
+    finally:
+        spark.stop()
 
 
-def _seed_player(
-    draw: Draw, play: PlayScenario
+def rows_played(
+    play_number: Callable[[int], dict[str, Any]], schema: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return mapInArrow's function, which simulates the seeds that it is given."""
+    """Return mapInArrow's function, which plays each number that it is given to a row."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for seed in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist(
-                    [_dataframe_row(play_seed(seed, draw, play))], SCHEMA
-                )
+            for number in batch.column(0).to_pylist():
+                yield pa.RecordBatch.from_pylist([play_number(number)], schema)
 
     return rows
 

@@ -15,8 +15,7 @@ from apportion.spark.files import (
     OffsetWindow,
     PartFileWriter,
     WrittenFile,
-    from_report,
-    remove_part_files,
+    delete_files,
     rewrite_part_files,
 )
 from apportion.spark.table import TableAttempt
@@ -53,7 +52,8 @@ class UncommittedFiles:
             keep += self._run(paths, lambda batches: rewrite_part_files(files, batches))
         kept = {file.path for file in keep}
         # After the rewrite: if that fails, the old files are still there for `discard` to delete.
-        remove_part_files(files, [file.path for file in self._written if file.path not in kept])
+        stale = [file.path for file in self._written if file.path not in kept]
+        delete_files(files.filesystem(), stale)
         self._written = keep
         return keep
 
@@ -72,10 +72,10 @@ class UncommittedFiles:
         Called if the batch fails or is in the table already. Returns the empty list, as the files
         to commit.
         """
-        remove_part_files(self._files, [file.path for file in self._written or ()])
+        delete_files(self._files.filesystem(), [file.path for file in self._written or ()])
         self._written = []
         return self._written
 
     @staticmethod
     def _run(frame: DataFrame, write: Any) -> list[WrittenFile]:
-        return from_report(frame.mapInArrow(write, REPORT).collect())
+        return [WrittenFile(*row) for row in frame.mapInArrow(write, REPORT).collect()]

@@ -55,7 +55,7 @@ class CleanerPause(Enum):
     """Reason for a pause of the log cleaner."""
 
     YIELD = auto()  # STEP_BYTES were read: other work goes first
-    FLUSH = auto()  # the log's `unsynced_paths` must be synced before the cleaning goes on
+    FLUSH = auto()  # the log's `take_unsynced_paths` must be synced before the cleaning goes on
 
 
 def is_dirty_enough(log: Log, before_offset: int) -> bool:

@@ -9,26 +9,14 @@ import os
 import stat
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from errno import EINVAL
 from pathlib import Path
 
-from apportion.store.disk import ROOT, Damaged, Disk, DiskError, parent_of
-from apportion.store.memory_disk import MemoryDisk
+from apportion.store.disk import DiskError
 from apportion.wire.codec import Buffer
-
-__all__ = [
-    "OPEN_FILES",
-    "ROOT",
-    "Damaged",
-    "Disk",
-    "DiskError",
-    "MemoryDisk",
-    "RealDisk",
-    "parent_of",
-]
 
 OPEN_FILES = 192
 """How many files stay open at most; a mapped one costs a second descriptor."""
@@ -37,6 +25,15 @@ SYNCS_AT_ONCE = 8
 
 # It leaves out the time of the change, which nobody reads. Not every system has it.
 fdatasync = getattr(os, "fdatasync", os.fsync)
+
+
+@contextmanager
+def _failing(attempt: str, where: str) -> Iterator[None]:
+    """Turn an error of the operating system into a DiskError about this attempt."""
+    try:
+        yield
+    except OSError as error:
+        raise DiskError(attempt, where, error) from error
 
 
 class _OpenFile:
@@ -89,10 +86,8 @@ class RealDisk:
         Errors: DiskError if another broker has it.
         """
         path = self._absolute_path(".lock")
-        try:
+        with _failing("lock the directory", self.root):
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise DiskError("lock the directory", self.root, error) from error
         try:
             # The lock ends with the process, so a broker that was killed leaves none behind.
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,12 +135,8 @@ class RealDisk:
         with self._lock:
             file = self._file(path, create=True)
             self._mark_changed(path)
-            try:
+            with _failing(f"give {size_bytes} bytes to", self._absolute_path(path)):
                 os.ftruncate(file.fd, size_bytes)
-            except OSError as error:
-                raise DiskError(
-                    f"give {size_bytes} bytes to", self._absolute_path(path), error
-                ) from error
             file.size_bytes = size_bytes
             # To read a map beyond the end of its file would end the process (SIGBUS).
             if len(file.map) > size_bytes:
@@ -174,55 +165,40 @@ class RealDisk:
         with self._lock:
             if path in self._open:
                 return self._open[path].size_bytes
-        try:
+        with _failing("look at", self._absolute_path(path)), suppress(FileNotFoundError):
             return os.stat(self._absolute_path(path)).st_size
-        except FileNotFoundError:
-            return 0
-        except OSError as error:
-            raise DiskError("look at", self._absolute_path(path), error) from error
+        return 0
 
     def list_dir(self, path: str) -> tuple[str, ...]:
         """Return the sorted names in a directory."""
-        try:
-            return tuple(sorted(os.listdir(self._absolute_path(path))))
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise DiskError("list the directory", self._absolute_path(path), error) from error
+        absolute_path = self._absolute_path(path)
+        with _failing("list the directory", absolute_path), suppress(FileNotFoundError):
+            return tuple(sorted(os.listdir(absolute_path)))
+        return ()
 
     def make_dir(self, path: str) -> None:
         """Create a directory if it is missing."""
-        try:
-            os.mkdir(self._absolute_path(path))
-        except FileExistsError:
-            pass
-        except OSError as error:
-            raise DiskError("make the directory", self._absolute_path(path), error) from error
+        absolute_path = self._absolute_path(path)
+        with _failing("make the directory", absolute_path), suppress(FileExistsError):
+            os.mkdir(absolute_path)
 
     def delete(self, path: str) -> None:
         """Delete a file or an empty directory, if it exists."""
         absolute_path = self._absolute_path(path)
         self._forget(path)
-        try:
+        with _failing("delete", absolute_path), suppress(FileNotFoundError):
             if os.path.isdir(absolute_path):
                 os.rmdir(absolute_path)
             else:
                 os.unlink(absolute_path)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise DiskError("delete", absolute_path, error) from error
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file atomically."""
         self._forget(old)
         self._forget(new)
-        try:
-            os.replace(self._absolute_path(old), self._absolute_path(new))
-        except OSError as error:
-            raise DiskError(
-                f"rename {self._absolute_path(old)} to", self._absolute_path(new), error
-            ) from error
+        before, after = self._absolute_path(old), self._absolute_path(new)
+        with _failing(f"rename {before} to", after):
+            os.replace(before, after)
 
     def write_new(self, path: str, data: Buffer) -> None:
         """Create or replace a file as a whole."""
@@ -305,16 +281,9 @@ class RealDisk:
         if file is not None:
             self._open.move_to_end(path)
             return file
-        try:
-            file = _OpenFile(
-                os.open(
-                    self._absolute_path(path),
-                    os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0),
-                    0o644,
-                )
-            )
-        except OSError as error:
-            raise DiskError("open", self._absolute_path(path), error) from error
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        with _failing("open", self._absolute_path(path)):
+            file = _OpenFile(os.open(self._absolute_path(path), flags, 0o644))
         if len(self._open) >= self._limit:
             idle = [
                 other

@@ -77,7 +77,7 @@ class Log:
         """Return the log in `directory`, or an empty one, without what a crash left half written.
 
         The records are readable then but not yet known to be durable, nor is a cut-off tail gone
-        for ever: sync `unsynced_paths` before the first append, and before anything is shown.
+        for ever: sync `take_unsynced_paths` before the first append, and before anything is shown.
         Errors: Damaged, DiskError.
         """
         return cls(disk, directory, settings or LogSettings())
@@ -177,10 +177,10 @@ class Log:
             if segment.next_offset > from_offset:
                 yield from map(segment.view, segment.batches(from_offset))
 
-    def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files and directories of the log that the next flush must sync.
+    def take_unsynced_paths(self) -> tuple[str, ...]:
+        """Return the files and directories of the log that the next flush must sync; forget them.
 
-        Each is returned only once. Called by the partition of the log.
+        Called by the partition of the log.
         """
         self._seal_durable_segments()
         paths = tuple(self._unsynced)
@@ -237,8 +237,8 @@ class Log:
     def delete(self) -> None:
         """Delete the partition's log with all its files and their directory, for DeleteTopics.
 
-        Also for a rollback. Views that Fetch responses hold stay valid. Sync `unsynced_paths` after
-        it.
+        Also for a rollback. Views that Fetch responses hold stay valid. Sync
+        `take_unsynced_paths` after it.
         """
         names = self._disk.list_dir(self._directory)
         for name in names:
@@ -305,7 +305,7 @@ class Log:
     def prepare_replacement(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """Finish the compacted segment, so that the log cleaner may replace `old` by it.
 
-        The cleaner may do so once the files of `unsynced_paths` are durable.
+        The cleaner may do so once the files of `take_unsynced_paths` are durable.
         """
         cleaned.finish()
         old[0].unseal()

@@ -34,7 +34,6 @@ class MetadataLog:
         self._unsynced: dict[str, None] = {}  # an ordered set
         self._topics: dict[str, Topic] = {}
         self._configs: dict[str, dict[str, str]] = {}
-        self._version = 0
         self._snapshot: Topics | None = None
         self._cluster_id: str | None = None
         self._next_producer_id = 0
@@ -71,7 +70,7 @@ class MetadataLog:
     def topics(self) -> Topics:
         """A snapshot of all topics that the broker's metadata log names."""
         if self._snapshot is None:
-            self._snapshot = Topics(self._topics.values(), self._version)
+            self._snapshot = Topics(self._topics.values())
         return self._snapshot
 
     @property
@@ -120,11 +119,8 @@ class MetadataLog:
         self._record({"change": "claim producer ids", "next": first + count})
         return range(first, first + count)
 
-    def unsynced_paths(self) -> tuple[str, ...]:
-        """Return the files and directories of the metadata log that the next flush must sync.
-
-        Each is returned only once.
-        """
+    def take_unsynced_paths(self) -> tuple[str, ...]:
+        """Return the files and directories that the next flush must sync, each only once."""
         paths = tuple(self._unsynced)
         self._unsynced.clear()
         return paths
@@ -140,10 +136,7 @@ class MetadataLog:
         For a rollback. This object must not be used again.
         """
         self._disk.resize(PATH, size_bytes)
-        catalog = MetadataLog.open(self._disk)
-        # Versions only grow, or an older state could be taken for one that a reader knows already.
-        catalog._version += self._version
-        return catalog
+        return MetadataLog.open(self._disk)
 
     def _record(self, change: Change) -> None:
         """Append `change` to the metadata log's file and apply it; after a DiskError neither."""
@@ -166,27 +159,23 @@ class MetadataLog:
         name = change["topic"]
         self._topics[name] = Topic(name, bytes.fromhex(change["id"]), change["partitions"])
         self._configs[name] = change["config"]
-        self._topics_changed()
+        self._snapshot = None
 
     def _apply_delete(self, change: Change) -> None:
         del self._topics[change["topic"]], self._configs[change["topic"]]
-        self._topics_changed()
+        self._snapshot = None
 
     def _apply_grow(self, change: Change) -> None:
         """Apply a topic's new partition count, in a replay of the metadata log or an append."""
         name = change["topic"]
         self._topics[name] = self._topics[name]._replace(partitions=change["partitions"])
-        self._topics_changed()
+        self._snapshot = None
 
     def _apply_name_cluster(self, change: Change) -> None:
         self._cluster_id = change["cluster"]
 
     def _apply_claim_producer_ids(self, change: Change) -> None:
         self._next_producer_id = change["next"]
-
-    def _topics_changed(self) -> None:
-        self._version += 1
-        self._snapshot = None
 
 
 # the name of a change in a line -> what it does

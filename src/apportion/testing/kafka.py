@@ -17,7 +17,6 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import gettempdir
-from types import TracebackType
 
 from apportion.testing.lock import locked
 
@@ -38,6 +37,9 @@ SETTINGS = {  # where a throw-away broker differs from Kafka's defaults
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
     "log.cleaner.enable": "false",
+    # Keep records of any age: a test's may be of 1970, and the first check for records older than
+    # log.retention.ms (7 days) would delete them, whenever it comes.
+    "log.retention.ms": "-1",
 }
 
 JVM_OPTIONS = (
@@ -78,17 +80,11 @@ def _fetch(pom: Path, jars: Path) -> None:
         "-DincludeScope=runtime",
         f"-DoutputDirectory={draft.resolve()}",
     ]
-    completed = subprocess.run(
-        ["mvn", "-q", "-B", "-f", str(pom), *goal],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-    if completed.returncode:
+    output = output_if_failed(["mvn", "-q", "-B", "-f", str(pom), *goal])
+    if output is not None:
         shutil.rmtree(draft, ignore_errors=True)
         raise KafkaMissing(
-            "Maven could not fetch the jars of Apache Kafka: "
-            f"{last_lines(completed.stdout + completed.stderr, 8)}"
+            f"Maven could not fetch the jars of Apache Kafka: {last_lines(output, 8)}"
         )
     with suppress(OSError):  # another process was faster: its directory is as good
         draft.rename(jars)
@@ -119,12 +115,7 @@ class RealKafka:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.kill()
 
     @property
@@ -180,11 +171,8 @@ class RealKafka:
             "--config",
             str(properties),
         ]
-        completed = subprocess.run(
-            [*self._java(), *tool], capture_output=True, text=True, stdin=subprocess.DEVNULL
-        )
-        if completed.returncode:
-            output = completed.stdout + completed.stderr
+        output = output_if_failed([*self._java(), *tool])
+        if output is not None:
             raise KafkaMissing(f"Kafka's storage tool failed:\n{last_lines(output, 25)}")
 
     def _launch(self, properties: Path) -> "subprocess.Popen[bytes]":
@@ -248,6 +236,12 @@ def kraft_properties(broker: int, controller: int, data: Path) -> dict[str, str]
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": str(data.resolve()),
     }
+
+
+def output_if_failed(command: list[str]) -> str | None:
+    """Run the command; return all its output if it fails, else None."""
+    completed = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return completed.stdout + completed.stderr if completed.returncode else None
 
 
 def java_program() -> str:

@@ -273,11 +273,9 @@ def _decode_records(plain: bytes, header: BatchHeader) -> tuple[list[Record], in
     was cut short. Numbers of one byte are read in place, because they are most of them and a call
     would take longer than all the rest.
     """
-    base_offset, base_ms, is_stamped = (
-        header.base_offset,
-        header.first_timestamp_ms,
-        header.timestamp_type,
-    )
+    base_offset = header.base_offset
+    base_ms = header.first_timestamp_ms
+    is_stamped = header.timestamp_type
     timestamp_ms, last, at = header.max_timestamp_ms, -1, 0
     records = []
     for _ in range(header.count):

@@ -61,13 +61,6 @@ def write(value: Any, version: int) -> bytes:
     return b"".join(parts)
 
 
-def write_parts(value: Any, version: int) -> list[FramePart]:
-    """Encode a message of Kafka's protocol in parts; long ones such as records are not copied."""
-    parts: list[FramePart] = []
-    write_onto(parts, value, version)
-    return join_short_parts(parts)
-
-
 def write_onto(parts: list[FramePart], value: Any, version: int) -> None:
     """Append the encoded parts of a message of Kafka's protocol, most of them tiny, to `parts`.
 

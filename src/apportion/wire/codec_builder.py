@@ -91,10 +91,8 @@ class CodecFunctionBuilder:
         if self._run:
             run, self._run = self._run, []
             first, last = run[0][2], run[-1][2]
-            path, self._path = (
-                self._path,
-                (first if first == last else f"{first} to {last.rpartition('.')[2]}",),
-            )
+            path = self._path
+            self._path = (first if first == last else f"{first} to {last.rpartition('.')[2]}",)
             self.emit_fixed(
                 "".join(code for code, _, _ in run), [expression for _, expression, _ in run]
             )

@@ -32,14 +32,14 @@ class ErrorShape(NamedTuple):
     """The error response of one API.
 
     arrays: the slots of each array, filled in the versions in which the response has no error field
-    of its own. values: what stands in its other fields. is_said_twice: the arrays are filled in all
-    versions.
+    of its own. values: what stands in its other fields. always_fills_arrays: the arrays are
+    filled in all versions.
     """
 
     response: type[Any]
     arrays: Mapping[str, tuple[Slots, ...]] = {}
     values: Mapping[str, Any] = {}
-    is_said_twice: bool = False
+    always_fills_arrays: bool = False
 
 
 def slots(
@@ -58,12 +58,12 @@ def error_shape(
     response: type[Any],
     *,
     values: Mapping[str, Any] | None = None,
-    is_said_twice: bool = False,
+    always_fills_arrays: bool = False,
     **arrays: Slots | tuple[Slots, ...],
 ) -> ErrorShape:
     """Declare the error response of an API; several slots of one array follow each other."""
     sources = {name: (each,) if isinstance(each, Slots) else each for name, each in arrays.items()}
-    return ErrorShape(response, sources, values or {}, is_said_twice)
+    return ErrorShape(response, sources, values or {}, always_fills_arrays)
 
 
 def fill(shape: ErrorShape, request: Any, version: int, code: int, why: str | None = None) -> Any:
@@ -74,7 +74,7 @@ def fill(shape: ErrorShape, request: Any, version: int, code: int, why: str | No
     fields = _fields(shape.response, version)
     values = {name: value for name, value in shape.values.items() if name in fields}
     values |= _error(fields, code, why)
-    if ERROR_CODE not in fields or shape.is_said_twice:
+    if ERROR_CODE not in fields or shape.always_fills_arrays:
         for name, sources in shape.arrays.items():
             if name in fields:
                 values[name] = tuple(

@@ -131,6 +131,7 @@ def struct(
 
 
 C = TypeVar("C", bound=type)
+M = TypeVar("M")
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -182,6 +183,13 @@ def _with_name_and_default(name: str, field: Field) -> Field:
     """Return a message's declared field with its name and its default, which all values share."""
     default = cast("Any", field.element)() if field.default is ZERO else field.default
     return replace(field, name=name, default=default)
+
+
+def replaced(value: M, **changes: Any) -> M:
+    """Return a copy of a message with some of its fields changed."""
+    kind: Any = type(value)
+    copy: M = kind(**{name: getattr(value, name) for name in kind.__slots__} | changes)
+    return copy
 
 
 def _initialiser(fields: tuple[Field, ...]) -> Any:

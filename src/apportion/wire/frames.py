@@ -57,11 +57,6 @@ class FrameSplitter:
             rest += whole[position:]
         return frames
 
-    @property
-    def waiting_bytes(self) -> int:
-        """Return how many bytes of an unfinished frame are kept."""
-        return len(self._rest)
-
 
 def request_header(frame: Buffer) -> tuple[int, int, int, int]:
     """Return API key, version, correlation id and client id length of a request frame."""

@@ -175,10 +175,8 @@ class _Reader(CodecFunctionBuilder):
             self.structure(field.element, inner)
             self.append_unflushed(f"{target} = {inner}")
             return
-        presence, null = (
-            self.fresh_name("n"),
-            NULL_STRUCT if field.tag is None else NULL_TAGGED_STRUCT,
-        )
+        presence = self.fresh_name("n")
+        null = NULL_STRUCT if field.tag is None else NULL_TAGGED_STRUCT
         self.append_fixed("b", presence)
         with self.block(f"if {presence} == 1:"):
             self.structure(field.element, inner)
@@ -270,10 +268,8 @@ class _Reader(CodecFunctionBuilder):
         count, values = self.length(field, target), self.fresh_name("v")
         fields = fields_of(field)
         present = tuple(column for column in fields if column.is_in(self.version))
-        min_bytes, (codes, nulls) = (
-            min_struct_bytes(present, self.version, False),
-            all_null_layout(present, self.version),
-        )
+        min_bytes = min_struct_bytes(present, self.version, False)
+        codes, nulls = all_null_layout(present, self.version)
         self.add(f"if {count} * {min_bytes} > end - p: raise short({count}, end - p)")
         if codes:
             packing = Struct(">" + codes)
@@ -296,10 +292,8 @@ class _Reader(CodecFunctionBuilder):
 
     def rows(self, fields: tuple[Field, ...], count: str, target: str) -> None:
         """Generate the code that reads an array's columns into `target`, element by element."""
-        lists, items = (
-            [self.fresh_name("l") for _ in fields],
-            [self.fresh_name("o") for _ in fields],
-        )
+        lists = [self.fresh_name("l") for _ in fields]
+        items = [self.fresh_name("o") for _ in fields]
         self.add("; ".join(f"{column} = []" for column in lists))
         with self.block(f"for _ in range({count}):"):
             for field, item in zip(fields, items, strict=True):

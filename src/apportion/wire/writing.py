@@ -272,11 +272,9 @@ class _Writer(CodecFunctionBuilder):
         self.add(f"{tags} = []")
         # KIP-482: tagged fields are written in the order of their tags.
         for field in sorted(known, key=lambda field: field.tag or 0):
-            parts, body, value = (
-                self.fresh_name("w"),
-                self.fresh_name("s"),
-                f"{source}.{field.name}",
-            )
+            parts = self.fresh_name("w")
+            body = self.fresh_name("s")
+            value = f"{source}.{field.name}"
             with (
                 self.inside_field(field.name),
                 self.block(f"if {self.must_write_tagged(field, value)}:"),

@@ -83,7 +83,7 @@ def fetch(side: Side, step: steps.Fetch) -> Plain:
     of_topics = None
     if wanted is not None:
         of_topics = tuple(
-            offset_fetch.OffsetFetchRequestTopics(
+            offset_fetch.OffsetFetchRequestTopic(
                 name=name, topic_id=side.topic_id(name), partition_indexes=each
             )
             for name, each in wanted

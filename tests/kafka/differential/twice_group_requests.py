@@ -26,7 +26,6 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
 )
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.kafka.differential.twice_topic_requests import TWICE, Make
@@ -60,7 +59,7 @@ def committed(twice: bytes, group: str) -> Any:
 def fetch_offsets(twice: bytes, group: str) -> Any:
     """Offsets of two groups."""
     topics = tuple(
-        OffsetFetchRequestTopics(name=name, topic_id=topic_id, partition_indexes=(0, 1))
+        OffsetFetchRequestTopic(name=name, topic_id=topic_id, partition_indexes=(0, 1))
         for name, topic_id in ((TWICE, twice), (NO_TOPIC, b"no topic at all!"))
     )
     groups = (group, group + " not here")

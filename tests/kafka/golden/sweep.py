@@ -96,7 +96,7 @@ def fetched_offsets(version: int, topic: bytes) -> Any:
         asked: Any = (offset_fetch.OffsetFetchRequestTopic(name=NAME, partition_indexes=(0, 1)),)
         return offset_fetch.OffsetFetchRequest(group_id=GROUP, topics=asked)
     asked = (
-        offset_fetch.OffsetFetchRequestTopics(name=NAME, topic_id=topic, partition_indexes=(0, 1)),
+        offset_fetch.OffsetFetchRequestTopic(name=NAME, topic_id=topic, partition_indexes=(0, 1)),
     )
     groups = tuple(
         offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=asked)

@@ -7,8 +7,9 @@ from apportion.coord.classic.live_state import ClassicGroupMember
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.group import ALL_OPERATIONS
-from apportion.coord.turn import GroupRequest, Turn
+from apportion.coord.turn import Turn
 from apportion.errors import Code
+from apportion.machine import Arrived
 from apportion.wire.messages.describe_groups import (
     NOT_ASKED,
     DescribedGroup,
@@ -18,17 +19,17 @@ from apportion.wire.messages.describe_groups import (
 )
 
 
-def describe_groups(turn: Turn, request: GroupRequest[DescribeGroupsRequest]) -> None:
+def describe_groups(turn: Turn, arrived: Arrived) -> None:
     """Describe every classic group that a DescribeGroups request names.
 
     A group that does not exist is reported as Dead; from version 6 on with GROUP_ID_NOT_FOUND.
     """
-    operations = ALL_OPERATIONS if request.body.include_authorized_operations else NOT_ASKED
+    request: DescribeGroupsRequest = arrived.request
+    operations = ALL_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     groups = tuple(
-        described_group(turn, group_id, request.version, operations)
-        for group_id in request.body.groups
+        described_group(turn, group_id, arrived.version, operations) for group_id in request.groups
     )
-    turn.reply(request.ticket, DescribeGroupsResponse(groups=groups))
+    turn.reply(arrived.ticket, DescribeGroupsResponse(groups=groups))
 
 
 def described_group(turn: Turn, group_id: str, version: int, operations: int) -> DescribedGroup:

@@ -3,24 +3,22 @@
 Versions 0-4.
 """
 
-from apportion.coord.classic.checks import existing_group
-from apportion.coord.classic.membership import arm_session
+from apportion.coord.classic.rebalance import arm_session, checked_caller
 from apportion.coord.classic.states import ClassicGroupState
-from apportion.coord.turn import GroupRequest, Turn
+from apportion.coord.turn import Turn
 from apportion.errors import Code
+from apportion.machine import Arrived
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> None:
+def heartbeat(turn: Turn, arrived: Arrived) -> None:
     """Answer a classic group's Heartbeat: restart the member's session, or ask it to rejoin.
 
     Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of
     `check_generation`, REBALANCE_IN_PROGRESS (to rejoin; the session restarts in that case, too).
     """
-    body = request.body
-    group = existing_group(turn, body.group_id)
-    member = group.checked_member(body.member_id, body.group_instance_id)
-    group.check_generation(body.generation_id)
+    request: HeartbeatRequest = arrived.request
+    group, member = checked_caller(turn, request)
     # Also while a rebalance waits for the member: the rebalance timeout, not its session, says how
     # late it may join.
     arm_session(turn, group, member)
@@ -31,4 +29,4 @@ def heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> None:
         if group.live.state is ClassicGroupState.PREPARING_REBALANCE
         else Code.NONE
     )
-    turn.reply(request.ticket, HeartbeatResponse(error_code=int(code)))
+    turn.reply(arrived.ticket, HeartbeatResponse(error_code=int(code)))

@@ -8,33 +8,37 @@ SkipAssignment (KIP-814, whose text says 8).
 
 from apportion.coord import records
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.membership import (
+from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
+from apportion.coord.classic.rebalance import (
     arm_session,
     join_response,
     members_for_leader,
-    new_member,
     park_join,
     remove_member,
     remove_pending_member,
     replace_member,
-    require_member_id,
-    static_member_response,
 )
-from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import Joiner, checked_joiner, join_error
-from apportion.coord.turn import GroupRequest, Turn
+from apportion.coord.group import checked_member
+from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
-from apportion.wire.messages.join_group import JoinGroupRequest
+from apportion.machine import Arrived
+from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.records.groups import GroupMetadataValue
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
 """The session timeout of a new member that waits for its first generation, as in Kafka: it cannot
 heartbeat yet.
 """
+# Kafka has no bound. But any client may ask for ids, and each costs memory for a session timeout.
+MAX_PENDING_JOINS = 10_000
+MIN_PENDING_JOINS = 100
+"""Bounds for the number of pending member ids; within them, `group.max.size` is the limit."""
 
 
-def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
+def join(turn: Turn, arrived: Arrived) -> None:
     """Handle JoinGroup for a classic group: park it for the next generation, or answer it at once.
 
     An answer at once has a new member id (MEMBER_ID_REQUIRED, KIP-394), or the current generation.
@@ -43,8 +47,8 @@ def join(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
     """
     # Before the group is looked up, as in Kafka: a wrong session timeout is reported for a missing
     # group, too.
-    joiner = checked_joiner(request, turn.settings)
-    group_id = request.body.group_id
+    joiner = checked_joiner(arrived, turn.settings)
+    group_id = arrived.request.group_id
     group = turn.ledger.classic_group_or_none(group_id)
     if group is None:
         # Before `create_group`: a refused request must leave no empty group behind, as it does in
@@ -91,12 +95,9 @@ def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
     live = group.live
     if live.state is ClassicGroupState.EMPTY:
         return True
-    member = live.members.get(member_id)
     if live.state is ClassicGroupState.PREPARING_REBALANCE:
-        return (
-            member is not None and member.join_ticket is not None
-        ) or live.waiting_join_count < limit
-    return member is not None or len(live.members) < limit
+        return member_id in live.join_tickets or len(live.join_tickets) < limit
+    return member_id in live.members or len(live.members) < limit
 
 
 def check_protocols(group: ClassicGroup, joiner: Joiner) -> None:
@@ -163,12 +164,13 @@ def join_as_static_member(
 ) -> None:
     """Give a restarted static member its predecessor's membership, even in a full group (KIP-345).
 
-    The joiner has a new id, or the same one where it comes back from the consumer protocol. A
-    stable group whose protocol stays the same goes on without a rebalance.
+    The joiner has a new id, or the same one where it comes back from the consumer protocol. The old
+    id is fenced. A stable group whose protocol stays the same goes on without a rebalance.
     """
     live = group.live
     led_by = live.leader
-    member = replace_member(turn, group, live.members[replaced_id], joiner)
+    member = new_member(joiner)
+    replace_member(turn, group, live.members[replaced_id], member)
     # Only the protocol counts, as in Kafka; the leader sees a changed subscription at the next
     # rebalance. The record names the new id, or a crash would give the instance back to the old
     # one.
@@ -176,8 +178,43 @@ def join_as_static_member(
         turn.emit(group.to_record())
         turn.reply(joiner.ticket, static_member_response(live, member, led_by, joiner.version))
     else:  # without an assignment, or one that another protocol (assignor) has to make
-        park_join(turn, live, member, joiner.ticket)
-        rebalance.prepare_or_complete_join(turn, group)
+        park_join(turn, group, member, joiner.ticket)
+
+
+def static_member_response(
+    live: ClassicGroupLiveState, member: ClassicGroupMember, led_by: str | None, version: int
+) -> JoinGroupResponse:
+    """Return JoinGroup's response to a restarted static member in a stable group.
+
+    From version 9 on it names the new member as the leader and sets SkipAssignment (KIP-814).
+    Before that it names the predecessor's id as the leader, so that the new member does not assign;
+    where the id is the same, it names no leader.
+    led_by: the member id of the leader before the replacement.
+    """
+    if version < 9:
+        return join_response(live, member, led_by="" if led_by == member.member_id else led_by)
+    leads = live.leader == member.member_id
+    return join_response(
+        live, member, members_for_leader(live) if leads else (), skips_assignment=leads
+    )
+
+
+def require_member_id(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
+    """Answer JoinGroup with MEMBER_ID_REQUIRED and a new id (KIP-394).
+
+    The id is valid for one session timeout. The oldest pending ids are dropped when there are too
+    many.
+    """
+    pending = group.live.pending_joins
+    while len(pending) >= max(
+        MIN_PENDING_JOINS, min(MAX_PENDING_JOINS, turn.settings.group_max_size)
+    ):
+        remove_pending_member(turn, group, next(iter(pending)))
+    pending[joiner.member_id] = None
+    turn.deadlines.arm(
+        (SESSION, group.group_id, joiner.member_id), turn.now.mono_ms + joiner.session_timeout_ms
+    )
+    turn.reply(joiner.ticket, join_error(Code.MEMBER_ID_REQUIRED, joiner.member_id, joiner.version))
 
 
 def add_member(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
@@ -187,10 +224,19 @@ def add_member(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
     # Only newcomers of an open rebalance extend the initial delay (`rebalance.expire_join`).
     live.has_newcomers = live.has_newcomers or live.state is ClassicGroupState.PREPARING_REBALANCE
     live.add(member)
-    # Before the rebalance: `all_joined` has to count this member.
-    park_join(turn, live, member, joiner.ticket)
     arm_session(turn, group, member, NEW_MEMBER_TIMEOUT_MS)
-    rebalance.prepare_or_complete_join(turn, group)
+    park_join(turn, group, member, joiner.ticket)
+
+
+def new_member(joiner: Joiner) -> ClassicGroupMember:
+    """Return a new member with the metadata of its JoinGroup, not in the group yet."""
+    member = ClassicGroupMember(
+        joiner.member_id, joiner.instance_id, joiner.caller, joiner.protocol_type
+    )
+    member.session_timeout_ms = joiner.session_timeout_ms
+    member.rebalance_timeout_ms = joiner.rebalance_timeout_ms
+    member.protocols = joiner.protocols
+    return member
 
 
 def rejoin(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
@@ -209,7 +255,7 @@ def rejoin(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
             )
         add_member(turn, group, joiner)
         return
-    member = group.checked_member(joiner.member_id, joiner.instance_id)
+    member = checked_member(live.members, live.instances, joiner.member_id, joiner.instance_id)
     leads = live.leader == member.member_id
     if live.state is not ClassicGroupState.PREPARING_REBALANCE and may_answer_at_once(
         live.state, leads, member.protocols == joiner.protocols
@@ -220,8 +266,7 @@ def rejoin(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
     live.update_protocols(member, joiner.protocols)
     member.session_timeout_ms = joiner.session_timeout_ms
     member.rebalance_timeout_ms = joiner.rebalance_timeout_ms
-    park_join(turn, live, member, joiner.ticket)
-    rebalance.prepare_or_complete_join(turn, group)
+    park_join(turn, group, member, joiner.ticket)
 
 
 def may_answer_at_once(state: ClassicGroupState, is_leader: bool, has_same_protocols: bool) -> bool:

@@ -4,25 +4,31 @@ Versions 0-5 (3: several members, KIP-345).
 """
 
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.membership import remove_member, remove_pending_member
+from apportion.coord.classic.rebalance import remove_member, remove_pending_member
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
-from apportion.coord.classic_protocol import check_group_id, leave_response, leaving_members
-from apportion.coord.turn import GroupRequest, Turn
-from apportion.errors import Code, Refused
+from apportion.coord.classic_protocol import (
+    check_group_id,
+    leave_response,
+    leaving_member_or_none,
+    leaving_members,
+)
+from apportion.coord.turn import Turn
+from apportion.errors import Code
+from apportion.machine import Arrived
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
 
-def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
+def leave(turn: Turn, arrived: Arrived) -> None:
     """Remove the members that LeaveGroup names from a classic group; start one rebalance.
 
     Errors: INVALID_GROUP_ID; for one member UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID, which up to
     version 2 is the error of the whole response.
     """
-    body = request.body
-    check_group_id(body.group_id)
-    group = turn.ledger.classic_group_or_none(body.group_id)
-    leaving = leaving_members(request)
+    request: LeaveGroupRequest = arrived.request
+    check_group_id(request.group_id)
+    group = turn.ledger.classic_group_or_none(request.group_id)
+    leaving = leaving_members(arrived)
     codes = [
         # As in Kafka, an unknown group is an error of each member, not of the response (from
         # version 3 on).
@@ -32,7 +38,7 @@ def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
     # Once for the whole request, as in Kafka: a batch of removals costs one rebalance.
     if group is not None and Code.NONE in codes and group.live.state is not ClassicGroupState.EMPTY:
         rebalance.prepare_or_complete_join(turn, group)
-    turn.reply(request.ticket, leave_response(request.version, leaving, codes))
+    turn.reply(arrived.ticket, leave_response(arrived.version, leaving, codes))
 
 
 def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity) -> Code:
@@ -40,18 +46,13 @@ def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity)
 
     LeaveGroup names a member by member id, by group instance id or by both.
     """
-    member_id, instance_id = identity.member_id, identity.group_instance_id
-    # KIP-345: an administrator removes an instance without knowing its member id.
-    if not member_id and instance_id is not None:
-        member_id = group.live.instances.get(instance_id, "")
+    live = group.live
     # The client gave up between its two joins (KIP-394). While its id is pending, the others wait
     # for it.
-    if member_id in group.live.pending_joins:
-        remove_pending_member(turn, group, member_id)
+    if identity.member_id in live.pending_joins:
+        remove_pending_member(turn, group, identity.member_id)
         return Code.NONE
-    try:
-        member = group.checked_member(member_id, instance_id)
-    except Refused as refusal:  # one of many: the others have their answers
-        return refusal.code
-    remove_member(turn, group, member)
-    return Code.NONE
+    member, code = leaving_member_or_none(identity, live.members, live.instances)
+    if member is not None:
+        remove_member(turn, group, member)
+    return code

@@ -1,12 +1,14 @@
 """Live state of a classic group and its members: all that is not in the log.
 
-A member, what it joined with and its parked requests; and the live state of a group: state,
-generation, leader and members, with the counters that answer a single JoinGroup without a look at
-every member. A crash loses it; `ClassicGroup.restore` makes it again from the last saved
-generation. The methods keep the counters right; the rules are in the handlers.
+A member with what it joined with; and the live state of a group: state, generation, leader, members
+and parked requests, with the counters that answer a single JoinGroup without a look at every
+member. A crash loses it; `ClassicGroup.restore` makes it again from the last saved generation. The
+methods keep the counters right; the rules are in the handlers, but for the vote of the members for
+the protocol (assignor) of their generation.
 """
 
-from apportion.coord.classic.election import select_protocol
+from collections.abc import Iterable, Sequence
+
 from apportion.coord.classic.states import NEXT, ClassicGroupState
 from apportion.coord.group import Protocols
 from apportion.machine import Caller, Ticket
@@ -16,9 +18,9 @@ NOT_DECODED: dict[str, None] = {}
 
 
 class ClassicGroupMember:
-    """One member: what it joined with, its assignment, and the tickets of its parked requests.
+    """One member: what it joined with, and its assignment.
 
-    is_new: it is in no generation yet, so its session runs although it is parked.
+    is_new: it is in no generation yet, so its session runs although its JoinGroup is parked.
     """
 
     __slots__ = (
@@ -27,13 +29,11 @@ class ClassicGroupMember:
         "client_id",
         "instance_id",
         "is_new",
-        "join_ticket",
         "member_id",
         "protocol_type",
         "protocols",
         "rebalance_timeout_ms",
         "session_timeout_ms",
-        "sync_ticket",
     )
 
     def __init__(
@@ -50,13 +50,6 @@ class ClassicGroupMember:
         self.protocols: Protocols = ()
         self.assignment = b""
         self.is_new = False
-        self.join_ticket: Ticket | None = None
-        self.sync_ticket: Ticket | None = None
-
-    @property
-    def is_waiting(self) -> bool:
-        """True while a request of the member is parked: it cannot heartbeat then."""
-        return self.join_ticket is not None or self.sync_ticket is not None
 
     def metadata(self, protocol: str | None) -> bytes:
         """Return the member's metadata for `protocol`; b"" if it does not support that."""
@@ -73,6 +66,7 @@ class ClassicGroupLiveState:
         "initial_delay_left_ms",
         "instances",
         "is_restored",
+        "join_tickets",
         "leader",
         "logged_upgrade_blocker",
         "members",
@@ -85,7 +79,7 @@ class ClassicGroupLiveState:
         "state",
         "state_since_ms",
         "subscribed_topics",
-        "waiting_join_count",
+        "sync_tickets",
     )
 
     def __init__(self) -> None:
@@ -102,12 +96,13 @@ class ClassicGroupLiveState:
         self.leader: str | None = None
         self.members: dict[str, ClassicGroupMember] = {}  # in the order in which they joined
         self.instances: dict[str, str] = {}  # instance id -> member id
+        self.join_tickets: dict[str, Ticket] = {}  # member id -> its parked JoinGroup
+        self.sync_tickets: dict[str, Ticket] = {}  # member id -> its parked SyncGroup
         # member ids given out and not used yet, oldest first
         self.pending_joins: dict[str, None] = {}
         # members of this generation that have not sent SyncGroup
         self.pending_syncs: dict[str, None] = {}
         self.protocol_counts: dict[str, int] = {}  # protocol -> how many members support it
-        self.waiting_join_count = 0  # how many members have a parked JoinGroup
         self.has_newcomers = False  # members joined since the initial delay was last extended
         self.initial_delay_left_ms = 0  # by how much the initial delay may still be extended
         # None before the first generation
@@ -119,6 +114,10 @@ class ClassicGroupLiveState:
         """Move the group to `state`, which NEXT must allow, at wall clock `wall_ms`."""
         assert state in NEXT[self.state], f"a classic group cannot go from {self.state} to {state}"
         self.previous_state, self.state, self.state_since_ms = self.state, state, wall_ms
+
+    def is_waiting(self, member_id: str) -> bool:
+        """Return whether a request of the member is parked: it cannot heartbeat then."""
+        return member_id in self.join_tickets or member_id in self.sync_tickets
 
     def add(self, member: ClassicGroupMember) -> None:
         """Add a member to the group. The first one sets the protocol type, and leads."""
@@ -134,7 +133,7 @@ class ClassicGroupLiveState:
 
     def remove(self, member: ClassicGroupMember) -> None:
         """Remove a member without parked requests; if it led, the oldest remaining member leads."""
-        assert not member.is_waiting, f"{member.member_id} has a parked request"
+        assert not self.is_waiting(member.member_id), f"{member.member_id} has a parked request"
         del self.members[member.member_id]
         self._count(member, -1)
         if (
@@ -151,12 +150,11 @@ class ClassicGroupLiveState:
     def replace(self, old: ClassicGroupMember, new: ClassicGroupMember) -> None:
         """Replace a static member by its restarted successor.
 
-        The successor gets the leadership and the pending SyncGroup.
+        The successor gets the assignment, the leadership and the pending SyncGroup.
         """
-        was_leader, has_pending_sync = (
-            self.leader == old.member_id,
-            old.member_id in self.pending_syncs,
-        )
+        new.assignment = old.assignment
+        was_leader = self.leader == old.member_id
+        has_pending_sync = old.member_id in self.pending_syncs
         self.remove(old)
         self.add(new)
         if was_leader:
@@ -172,23 +170,21 @@ class ClassicGroupLiveState:
         member.protocols = protocols
         self._count(member, 1)
 
-    def park_join(self, member: ClassicGroupMember, ticket: Ticket) -> Ticket | None:
-        """Park a member's JoinGroup; return the ticket of one that it replaces."""
-        before, member.join_ticket = member.join_ticket, ticket
-        self.waiting_join_count += before is None
-        return before
+    def start_generation(self, leader: str | None, wall_ms: int) -> None:
+        """Begin the group's next generation with its members; without a leader it is empty.
 
-    def unpark_join(self, member: ClassicGroupMember) -> Ticket | None:
-        """Unpark a classic member's JoinGroup, and return its ticket or None."""
-        ticket, member.join_ticket = member.join_ticket, None
-        self.waiting_join_count -= ticket is not None
-        return ticket
-
-    def start_generation(self) -> None:
-        """Begin the group's next generation, with its assignor chosen."""
+        The members choose the protocol, and have yet to send SyncGroup.
+        """
+        self.leader = leader
+        self.protocol = None if leader is None else self.select_protocol()
         self.generation += 1
         self.is_restored = False
         self.capture_metadata()
+        self.pending_syncs = dict.fromkeys(self.members)
+        self.transition_to(
+            ClassicGroupState.EMPTY if leader is None else ClassicGroupState.COMPLETING_REBALANCE,
+            wall_ms,
+        )
 
     def capture_metadata(self) -> None:
         """Keep the subscriptions with which the generation began."""
@@ -199,10 +195,6 @@ class ClassicGroupLiveState:
             member.metadata(self.protocol) for member in self.members.values()
         )
         self.subscribed_topics = NOT_DECODED
-
-    def all_joined(self) -> bool:
-        """Return whether every member has a parked JoinGroup, and no member id is pending."""
-        return self.waiting_join_count == len(self.members) and not self.pending_joins
 
     def select_protocol(self) -> str:
         """Return the assignor that the group's members would choose now."""
@@ -222,3 +214,26 @@ class ClassicGroupLiveState:
                 self.protocol_counts[name] = count
             else:
                 del self.protocol_counts[name]
+
+
+def select_protocol(ballots: Iterable[Sequence[str]]) -> str:
+    """Return the assignor that most members of a classic group prefer of those all support.
+
+    Kafka calls the assignor the group's protocol. Each member votes for its first protocol that all
+    support. Of several with equally many votes the first by name wins.
+    ballots: for each member the names of its protocols, best first, none twice. At least one name
+        must be on every ballot.
+    """
+    ballots = list(ballots)
+    supporters: dict[str, int] = {}
+    for ballot in ballots:
+        for name in ballot:
+            supporters[name] = supporters.get(name, 0) + 1
+    votes: dict[str, int] = {}
+    for ballot in ballots:
+        # Never without a result: JoinGroup admits no member that shares no protocol with all
+        # others.
+        favourite = next(name for name in ballot if supporters[name] == len(ballots))
+        votes[favourite] = votes.get(favourite, 0) + 1
+    # Kafka leaves a tie to a hash table. By name, the same members always choose the same protocol.
+    return min(votes, key=lambda name: (-votes[name], name))

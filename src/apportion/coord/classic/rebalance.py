@@ -3,22 +3,27 @@
 `prepare_rebalance` opens it. It closes when every member has joined (`complete_join_if_all_joined`)
 or at the deadline JOIN (`expire_join`); then `complete_join` begins a generation. The first
 rebalance of an empty group waits `group.initial.rebalance.delay.ms` for more members, and again as
-long as new ones come, up to the rebalance timeout. The essay on the whole cycle is in `state.py`.
+long as new ones come, up to the rebalance timeout. The essay on the whole cycle is in `states.py`.
+
+A member's JoinGroup or SyncGroup is parked until then, and answered, or failed with an error. A
+parked request whose connection has closed gets nothing (`Turn.reply`); the group goes on as if it
+had been answered. Removal forgets a member, its session and its parked requests, whatever the
+reason: leaving, silence, lateness. The caller decides on a rebalance, because several members may
+go at once.
 """
 
-from apportion.coord.classic.live_state import ClassicGroupMember
-from apportion.coord.classic.membership import (
-    arm_session,
-    complete_pending_join,
-    fail_pending_sync,
-    members_for_leader,
-    remove_member,
-)
-from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
+from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
+from apportion.coord.classic_protocol import check_group_id, join_error
+from apportion.coord.group import checked_member
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
-from apportion.errors import Code
+from apportion.errors import Code, Refused
+from apportion.machine import Ticket
+from apportion.wire.messages.heartbeat import HeartbeatRequest
+from apportion.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 JOIN = "classic join"
 SYNC = "classic sync"
@@ -26,6 +31,39 @@ SYNC = "classic sync"
 SyncGroup.
 """
 MIN_REJOIN_WAIT_MS = 1_000  # for static members that are away
+
+JoinedMembers = tuple[JoinGroupResponseMember, ...]
+
+
+def checked_caller(
+    turn: Turn, request: SyncGroupRequest | HeartbeatRequest
+) -> tuple[ClassicGroup, ClassicGroupMember]:
+    """Return the group and the member of its generation that sent a SyncGroup or Heartbeat.
+
+    Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID (also without such a classic group),
+    FENCED_INSTANCE_ID, those of `check_generation`.
+    """
+    check_group_id(request.group_id)
+    group = turn.ledger.classic_group_or_none(request.group_id)
+    # Not GROUP_ID_NOT_FOUND, as in Kafka: after UNKNOWN_MEMBER_ID every client joins again.
+    if group is None:
+        raise Refused(Code.UNKNOWN_MEMBER_ID, f"There is no classic group {request.group_id}.")
+    live = group.live
+    member = checked_member(
+        live.members, live.instances, request.member_id, request.group_instance_id
+    )
+    group.check_generation(request.generation_id)
+    return group, member
+
+
+def park_join(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ticket: Ticket) -> None:
+    """Park a member's JoinGroup for the next generation, and go on with the rebalance.
+
+    An earlier JoinGroup of the member gets REBALANCE_IN_PROGRESS.
+    """
+    _fail_join(turn, group.live, member, Code.REBALANCE_IN_PROGRESS)
+    group.live.join_tickets[member.member_id] = ticket
+    prepare_or_complete_join(turn, group)
 
 
 def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
@@ -51,35 +89,30 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
         for member in live.members.values():
             member.assignment = b""
             # a parked member cannot heartbeat: its session may be over
-            if member.sync_ticket is not None:
+            if member.member_id in live.sync_tickets:
                 arm_session(turn, group, member)
-            fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
+            fail_pending_sync(turn, live, member, Code.REBALANCE_IN_PROGRESS)
     # The deadline SYNC of this generation must not remove members of the next one, which have a
     # whole rebalance timeout again.
     live.pending_syncs.clear()
     turn.deadlines.disarm((SYNC, group.group_id))
-    # Before the transition: afterwards EMPTY is only the previous state.
-    was_empty = live.state is ClassicGroupState.EMPTY
     live.transition_to(ClassicGroupState.PREPARING_REBALANCE, turn.now.wall_ms)
-    if was_empty:
+    if live.previous_state is ClassicGroupState.EMPTY:
         # The members of an application start one after the other. Without the delay each of them
         # would cost a rebalance.
         delay_ms = turn.settings.group_initial_rebalance_delay_ms
-        live.has_newcomers, live.initial_delay_left_ms = (
-            False,
-            max(live.rebalance_timeout_ms() - delay_ms, 0),
-        )
+        live.has_newcomers = False
+        live.initial_delay_left_ms = max(live.rebalance_timeout_ms() - delay_ms, 0)
         _arm_deadline(turn, JOIN, group, delay_ms)
-    # The JoinGroup that causes the rebalance is parked already; in a group of one nobody else is
-    # missing.
-    elif live.all_joined():
-        complete_join(turn, group)
     else:
         _arm_deadline(turn, JOIN, group, live.rebalance_timeout_ms())
+        # The JoinGroup that causes the rebalance is parked already; in a group of one nobody else
+        # is missing.
+        complete_join_if_all_joined(turn, group)
 
 
 def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
-    """Complete the group's open rebalance if every member has joined.
+    """Complete the group's open rebalance if every member has joined, and no member id is pending.
 
     The first rebalance of an empty group always waits for its deadline.
     """
@@ -88,7 +121,8 @@ def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
         # As in Kafka, the timer of the initial delay alone completes the first rebalance.
         live.state is ClassicGroupState.PREPARING_REBALANCE
         and live.previous_state is not ClassicGroupState.EMPTY
-        and live.all_joined()
+        and len(live.join_tickets) == len(live.members)
+        and not live.pending_joins
     ):
         complete_join(turn, group)
 
@@ -111,52 +145,78 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
             for member in live.members.values()
             # KIP-345: a static member may be restarting, and keeps its place until its session
             # ends.
-            if member.join_ticket is None and member.instance_id is None
+            if member.member_id not in live.join_tickets and member.instance_id is None
         ],
         "join",
     )
-    leader = live.members.get(live.leader or "")
+    leader = live.leader
     # Only a member with a parked JoinGroup can be told that it leads. Kafka takes any such member,
     # by the order of a hash table; the first by age makes every run repeatable.
-    if leader is None or leader.join_ticket is None:
-        leader = next(
-            (member for member in live.members.values() if member.join_ticket is not None), None
-        )
+    if leader not in live.join_tickets:
+        leader = next((name for name in live.members if name in live.join_tickets), None)
         if leader is None and live.members:
             _arm_deadline(turn, JOIN, group, max(live.rebalance_timeout_ms(), MIN_REJOIN_WAIT_MS))
             return
-        live.leader = None if leader is None else leader.member_id
     # After the late members are gone: the protocols that they lack no longer matter.
-    live.protocol = None if leader is None else live.select_protocol()
-    live.start_generation()
+    live.start_generation(leader, turn.now.wall_ms)
     if leader is None:
-        live.transition_to(ClassicGroupState.EMPTY, turn.now.wall_ms)
         # No SyncGroup will save this generation. The record also holds the time from which the
         # retention of the offsets counts (KIP-211).
         turn.emit(group.to_record())
         return
-    live.transition_to(ClassicGroupState.COMPLETING_REBALANCE, turn.now.wall_ms)
     # Once, and for the leader alone: a list for every member would grow with the square of the
     # group.
     members = members_for_leader(live)
     for member in live.members.values():
-        complete_pending_join(turn, live, member, members if member is leader else ())
+        ticket = live.join_tickets.pop(member.member_id, None)
+        if ticket is not None:
+            leads = member.member_id == leader
+            turn.reply(ticket, join_response(live, member, members if leads else ()))
         # From here on a waiting member counts as alive, and its own session timeout replaces the
         # five minutes of a new one.
         member.is_new = False
         arm_session(turn, group, member)
-        live.pending_syncs[member.member_id] = None
     # Heartbeats alone would keep a member that never sends SyncGroup, and nobody would read its
     # partitions.
     _arm_deadline(turn, SYNC, group, live.rebalance_timeout_ms())
 
 
-def remove_pending_sync(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
-    """Remove a classic member that has sent SyncGroup from those awaited; the last disarms SYNC."""
-    pending = group.live.pending_syncs
-    pending.pop(member.member_id, None)
-    if not pending:
-        turn.deadlines.disarm((SYNC, group.group_id))
+def members_for_leader(live: ClassicGroupLiveState) -> JoinedMembers:
+    """Return every member with its subscription, for the leader's JoinGroup response."""
+    return tuple(
+        JoinGroupResponseMember(
+            member_id=member.member_id,
+            # KIP-345: assignors order members by instance id first, so a restart moves no
+            # partition.
+            group_instance_id=member.instance_id,
+            # Of the chosen protocol only: the leader runs just this assignor.
+            metadata=member.metadata(live.protocol),
+        )
+        for member in live.members.values()
+    )
+
+
+def join_response(
+    live: ClassicGroupLiveState,
+    member: ClassicGroupMember,
+    members: JoinedMembers = (),
+    *,
+    led_by: str | None = None,
+    skips_assignment: bool = False,
+) -> JoinGroupResponse:
+    """Return JoinGroup's response to a member of a classic group's current generation.
+
+    led_by: the leader to name in place of the real one; None for the real one.
+    """
+    return JoinGroupResponse(
+        generation_id=live.generation,
+        protocol_type=live.protocol_type,
+        protocol_name=live.protocol,
+        leader=(live.leader or "") if led_by is None else led_by,
+        skip_assignment=skips_assignment,
+        member_id=member.member_id,
+        members=members,
+    )
 
 
 def expire_join(turn: Turn, key: Key) -> None:
@@ -178,10 +238,8 @@ def expire_join(turn: Turn, key: Key) -> None:
     ):
         delay_ms = turn.settings.group_initial_rebalance_delay_ms
         wait_ms = min(delay_ms, live.initial_delay_left_ms)
-        live.has_newcomers, live.initial_delay_left_ms = (
-            False,
-            max(live.initial_delay_left_ms - delay_ms, 0),
-        )
+        live.has_newcomers = False
+        live.initial_delay_left_ms = max(live.initial_delay_left_ms - delay_ms, 0)
         _arm_deadline(turn, JOIN, group, wait_ms)
     else:
         complete_join(turn, group)
@@ -222,3 +280,77 @@ def _remove_late_members(
 
 def _arm_deadline(turn: Turn, kind: str, group: ClassicGroup, wait_ms: int) -> None:
     turn.deadlines.arm((kind, group.group_id), turn.now.mono_ms + wait_ms)
+
+
+def arm_session(
+    turn: Turn, group: ClassicGroup, member: ClassicGroupMember, timeout_ms: int | None = None
+) -> None:
+    """Restart a member's session timeout, or give it `timeout_ms`."""
+    wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
+    turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + wait_ms)
+
+
+def remove_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
+    """Remove a member; answer its parked JoinGroup or SyncGroup with UNKNOWN_MEMBER_ID."""
+    release_member(turn, group, member, Code.UNKNOWN_MEMBER_ID, named_id="")
+    group.live.remove(member)
+
+
+def remove_pending_member(turn: Turn, group: ClassicGroup, member_id: str) -> None:
+    """Forget a member id from MEMBER_ID_REQUIRED with which nobody has joined yet."""
+    turn.deadlines.disarm((SESSION, group.group_id, member_id))
+    group.live.pending_joins.pop(member_id, None)
+
+
+def release_member(
+    turn: Turn,
+    group: ClassicGroup,
+    member: ClassicGroupMember,
+    code: Code,
+    *,
+    named_id: str | None = None,
+) -> None:
+    """End a membership, which another one may take over; the caller removes it from the group.
+
+    Its parked requests get `code`. named_id: the member id in the response to its JoinGroup; its
+    own if None.
+    """
+    _fail_join(turn, group.live, member, code, named_id)
+    fail_pending_sync(turn, group.live, member, code)
+    turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
+
+
+def replace_member(
+    turn: Turn, group: ClassicGroup, old: ClassicGroupMember, new: ClassicGroupMember
+) -> None:
+    """Give a static member's place to its successor, and fence the old id (KIP-345)."""
+    # Now, because no later event would answer them: the old id is in no generation any more.
+    release_member(turn, group, old, Code.FENCED_INSTANCE_ID)
+    group.live.replace(old, new)
+    arm_session(turn, group, new)
+
+
+def _fail_join(
+    turn: Turn,
+    live: ClassicGroupLiveState,
+    member: ClassicGroupMember,
+    code: Code,
+    named_id: str | None = None,
+) -> None:
+    """Answer a classic member's parked JoinGroup, if any, with `code` and a member id."""
+    ticket = live.join_tickets.pop(member.member_id, None)
+    if ticket is not None:
+        request = turn.waiting.request_or_none(ticket)
+        # Without a connection the response goes nowhere, whatever its version.
+        version = 0 if request is None else request.version
+        member_id = member.member_id if named_id is None else named_id
+        turn.reply(ticket, join_error(code, member_id, version))
+
+
+def fail_pending_sync(
+    turn: Turn, live: ClassicGroupLiveState, member: ClassicGroupMember, code: Code
+) -> None:
+    """Answer a classic member's parked SyncGroup, if any, with an error code."""
+    ticket = live.sync_tickets.pop(member.member_id, None)
+    if ticket is not None:
+        turn.reply(ticket, SyncGroupResponse(error_code=int(code)))

@@ -20,7 +20,7 @@ from apportion.coord.classic.live_state import (
     ClassicGroupMember,
 )
 from apportion.coord.classic.states import ClassicGroupState
-from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim
+from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim, checked_member
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Caller
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
@@ -119,7 +119,7 @@ class ClassicGroup:
         # Any of the three is the claim of a member, and has to be true. Members may commit in
         # PreparingRebalance: that is when they give up partitions.
         if claim.epoch >= 0 or claim.member_id or claim.instance_id is not None:
-            self.checked_member(claim.member_id, claim.instance_id)
+            checked_member(live.members, live.instances, claim.member_id, claim.instance_id)
             self.check_generation(claim.epoch)
         elif live.state is not ClassicGroupState.EMPTY:
             raise Refused(
@@ -159,33 +159,6 @@ class ClassicGroup:
     def tombstones(self) -> Iterator[CoordinatorRecord]:
         """Yield the records that delete the group, which must be empty."""
         yield records.classic_group(self.group_id, None)
-
-    def checked_member(self, member_id: str, instance_id: str | None) -> ClassicGroupMember:
-        """Return the classic member that a request names by id and group instance id.
-
-        Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (another member has the instance id now).
-        """
-        # The instance id first, as in Kafka: FENCED_INSTANCE_ID ends a client, UNKNOWN_MEMBER_ID
-        # makes it join again. Two processes with one instance id would otherwise replace each other
-        # for ever.
-        if instance_id is not None:
-            current_id = self.live.instances.get(instance_id)
-            if current_id is None:
-                raise Refused(
-                    Code.UNKNOWN_MEMBER_ID,
-                    f"Group {self.group_id} has no instance {instance_id!r}.",
-                )
-            if current_id != member_id:
-                raise Refused(
-                    Code.FENCED_INSTANCE_ID,
-                    f"Instance {instance_id} is another member than {member_id!r} now.",
-                )
-        member = self.live.members.get(member_id)
-        if member is None:
-            raise Refused(
-                Code.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id!r}."
-            )
-        return member
 
     def check_generation(self, generation: int) -> None:
         """Refuse SyncGroup, Heartbeat or OffsetCommit that names another generation.
@@ -234,11 +207,9 @@ class ClassicGroup:
         saved = self.saved
         assert saved is not None, f"group {self.group_id} was never saved"
         live = self.live = ClassicGroupLiveState()
-        live.generation, live.protocol, live.state_since_ms = (
-            saved.generation,
-            saved.protocol,
-            saved.current_state_timestamp,
-        )
+        live.generation = saved.generation
+        live.protocol = saved.protocol
+        live.state_since_ms = saved.current_state_timestamp
         for saved_member in saved.members:
             member = ClassicGroupMember(
                 saved_member.member_id,

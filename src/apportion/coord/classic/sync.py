@@ -3,25 +3,30 @@
 Versions 0-5 (5: KIP-559).
 """
 
-from apportion.coord.classic.checks import existing_group
-from apportion.coord.classic.membership import (
+from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
+from apportion.coord.classic.rebalance import (
+    SYNC,
     arm_session,
-    complete_pending_sync,
+    checked_caller,
     fail_pending_sync,
-    sync_response,
+    prepare_rebalance,
 )
-from apportion.coord.classic.rebalance import prepare_rebalance, remove_pending_sync
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import check_sync_request, names_protocol
-from apportion.coord.turn import GroupRequest, Turn
+from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
-from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from apportion.machine import Arrived
+from apportion.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
 
 MAX_GROUP_BYTES = 1 << 26  # of one group's record; Kafka limits records of any kind
 
 
-def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
+def sync(turn: Turn, arrived: Arrived) -> None:
     """Answer a classic group's SyncGroup, or park it until the leader sends the assignment.
 
     The leader's assignment is saved before any member gets it.
@@ -29,48 +34,34 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`,
     INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
     """
-    body = request.body
-    check_sync_request(request)
-    group = existing_group(turn, body.group_id)
-    member = group.checked_member(body.member_id, body.group_instance_id)
+    request: SyncGroupRequest = arrived.request
+    check_sync_request(arrived)
     # Kafka's order: the generation before the protocol, because another generation may have another
     # protocol.
-    group.check_generation(body.generation_id)
+    group, member = checked_caller(turn, request)
     live = group.live
-    check_protocol(group, body)
-    if live.state is ClassicGroupState.PREPARING_REBALANCE:
-        raise Refused(Code.REBALANCE_IN_PROGRESS)
-    # In Stable as well: the leader has synced before this member, whose deadline SYNC still runs.
-    remove_pending_sync(turn, group, member)
-    if live.state is ClassicGroupState.STABLE:
-        arm_session(turn, group, member)
-        turn.reply(request.ticket, sync_response(live, member))
-        return
-    # of an earlier request on another connection
-    fail_pending_sync(turn, member, Code.REBALANCE_IN_PROGRESS)
-    # The leader's request is parked like the others, so `store_assignment` has one way to answer.
-    member.sync_ticket = request.ticket
-    # Assignments in a follower's SyncGroup are ignored, as in Kafka.
-    if live.leader == body.member_id:
-        store_assignment(turn, group, body.assignments)
-
-
-def check_protocol(group: ClassicGroup, body: SyncGroupRequest) -> None:
-    """Refuse a member whose SyncGroup names another protocol than its generation's.
-
-    Errors: INCONSISTENT_GROUP_PROTOCOL.
-    """
-    live = group.live
-    if not names_protocol(body, live.protocol_type, live.protocol):
+    if not names_protocol(request, live.protocol_type, live.protocol):
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL,
             f"Group {group.group_id} speaks {live.protocol} ({live.protocol_type} protocol).",
         )
-
-
-def metadata_size_bytes(group: ClassicGroup) -> int:
-    """Return the size of the members' metadata, the part of a group's record that may grow long."""
-    return sum(len(member.metadata(group.live.protocol)) for member in group.live.members.values())
+    if live.state is ClassicGroupState.PREPARING_REBALANCE:
+        raise Refused(Code.REBALANCE_IN_PROGRESS)
+    # In Stable as well: the leader has synced before this member, whose deadline SYNC still runs.
+    live.pending_syncs.pop(member.member_id, None)
+    if not live.pending_syncs:
+        turn.deadlines.disarm((SYNC, group.group_id))
+    if live.state is ClassicGroupState.STABLE:
+        arm_session(turn, group, member)
+        turn.reply(arrived.ticket, sync_response(live, member))
+        return
+    # of an earlier request on another connection
+    fail_pending_sync(turn, live, member, Code.REBALANCE_IN_PROGRESS)
+    # The leader's request is parked like the others, so `store_assignment` has one way to answer.
+    live.sync_tickets[member.member_id] = arrived.ticket
+    # Assignments in a follower's SyncGroup are ignored, as in Kafka.
+    if live.leader == request.member_id:
+        store_assignment(turn, group, request.assignments)
 
 
 def store_assignment(
@@ -88,7 +79,9 @@ def store_assignment(
         for assigned in requested
         if assigned.member_id in live.members
     }
-    if metadata_size_bytes(group) + sum(map(len, assignments.values())) > MAX_GROUP_BYTES:
+    # the parts of a group's record that may grow long
+    metadata_bytes = sum(len(member.metadata(live.protocol)) for member in live.members.values())
+    if metadata_bytes + sum(map(len, assignments.values())) > MAX_GROUP_BYTES:
         turn.note(
             "error",
             f"group {group.group_id} is not saved: the metadata and assignments of its members "
@@ -97,7 +90,7 @@ def store_assignment(
         # Parked members could not heartbeat, so their sessions start anew before they rejoin.
         for member in live.members.values():
             arm_session(turn, group, member)
-            fail_pending_sync(turn, member, Code.UNKNOWN_SERVER_ERROR)
+            fail_pending_sync(turn, live, member, Code.UNKNOWN_SERVER_ERROR)
         prepare_rebalance(turn, group)
         return
     for member in live.members.values():
@@ -108,6 +101,14 @@ def store_assignment(
     turn.emit(group.to_record())
     for member in live.members.values():
         # A member that has not sent SyncGroup was free to heartbeat: its session goes on.
-        if member.sync_ticket is not None:
-            complete_pending_sync(turn, live, member)
+        ticket = live.sync_tickets.pop(member.member_id, None)
+        if ticket is not None:
+            turn.reply(ticket, sync_response(live, member))
             arm_session(turn, group, member)
+
+
+def sync_response(live: ClassicGroupLiveState, member: ClassicGroupMember) -> SyncGroupResponse:
+    """Return the SyncGroup response with the assignment that the leader made for the member."""
+    return SyncGroupResponse(
+        protocol_type=live.protocol_type, protocol_name=live.protocol, assignment=member.assignment
+    )

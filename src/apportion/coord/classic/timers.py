@@ -1,7 +1,7 @@
 """Session timeouts of classic members, and the state of a group after its log was replayed."""
 
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.membership import (
+from apportion.coord.classic.rebalance import (
     arm_session,
     release_member,
     remove_member,
@@ -24,13 +24,12 @@ def expire_session(turn: Turn, key: Key) -> None:
     group = turn.ledger.classic_group_or_none(group_id)
     if group is None:
         return
-    # A pending id holds up an open rebalance (`all_joined`), so the others may go on without it
-    # now.
+    # A pending id holds up an open rebalance, so the others may go on without it now.
     if member_id in group.live.pending_joins:
         remove_pending_member(turn, group, member_id)
         rebalance.complete_join_if_all_joined(turn, group)
     elif (member := group.live.members.get(member_id)) is not None and (
-        member.is_new or not member.is_waiting
+        member.is_new or not group.live.is_waiting(member_id)
     ):
         turn.note(
             "info", f"group {group_id}: member {member_id} was silent for too long and is gone"

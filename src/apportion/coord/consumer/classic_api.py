@@ -8,30 +8,30 @@ member leads, for the coordinator assigns. How a classic group becomes a consume
 Versions: those of the four APIs.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from apportion.coord.classic_protocol import (
     Joiner,
     check_sync_request,
     join_error,
     leave_response,
+    leaving_member_or_none,
     leaving_members,
     names_protocol,
 )
 from apportion.coord.consumer import fencing, timers
 from apportion.coord.consumer.beat import JOINING, Beat
 from apportion.coord.consumer.heartbeat import bump_epoch_if_changed, heartbeat, subscribed_units
-from apportion.coord.consumer.heartbeat_api import new_member_id
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
+from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, checked_member
 from apportion.coord.records import fits_in_key
-from apportion.coord.turn import GroupRequest, Turn
+from apportion.coord.turn import Turn
 from apportion.errors import Code, DecodeError, Refused
+from apportion.machine import Arrived
 from apportion.topics import Topics
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from apportion.wire.messages.join_group import JoinGroupResponse
-from apportion.wire.messages.leave_group import LeaveGroupRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
@@ -44,6 +44,10 @@ from apportion.wire.records.groups import (
     ClassicProtocol,
     RecordTopicPartitions,
 )
+from apportion.wire.uuids import new_member_id
+
+if TYPE_CHECKING:
+    from apportion.wire.messages.leave_group import LeaveGroupRequest
 
 
 class ClassicCaller(NamedTuple):
@@ -74,7 +78,8 @@ def join(turn: Turn, group: ConsumerGroup, joiner: Joiner) -> None:
         return
     # `fencing.admit` lets a classic member replace another one, but not under a name that is wrong.
     if joiner.has_id and joiner.instance_id is not None:
-        _checked_member(group, joiner.member_id, joiner.instance_id)
+        saved = group.saved
+        checked_member(saved.members, saved.instances, joiner.member_id, joiner.instance_id)
     result = heartbeat(turn, to_beat(turn, group.group_id, joiner, subscription_of(joiner)))
     timers.arm_sync(turn, result.group, result.member)
     turn.reply(joiner.ticket, join_response(result.member, joiner.protocols[0][0]))
@@ -178,7 +183,7 @@ def join_response(member: ConsumerGroupMember, protocol: str) -> JoinGroupRespon
     )
 
 
-def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
+def sync(turn: Turn, arrived: Arrived) -> None:
     """Answer a classic member's SyncGroup with its assignment, and restart its session.
 
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for version 5 without a protocol,
@@ -186,20 +191,13 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     REBALANCE_IN_PROGRESS for an epoch that has passed, unless the member still has revocations to
     do in it.
     """
-    body = request.body
-    check_sync_request(request)
-    caller = _checked_classic_member(
-        turn,
-        body.group_id,
-        body.member_id,
-        instance_id=body.group_instance_id,
-        generation=body.generation_id,
-    )
-    group, member, classic = caller
+    request: SyncGroupRequest = arrived.request
+    check_sync_request(arrived)
+    group, member, classic = _checked_classic_member(turn, request)
     protocol = classic.supported_protocols[0].name
-    if not names_protocol(body, CONSUMER_PROTOCOL_TYPE, protocol):
+    if not names_protocol(request, CONSUMER_PROTOCOL_TYPE, protocol):
         raise Refused(
-            Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {body.member_id} joined with {protocol}."
+            Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {request.member_id} joined with {protocol}."
         )
     # UNREVOKED is meant to be at its old epoch: this response tells the member what to give up.
     if member.epoch < group.saved.epoch and member.state is not MemberState.UNREVOKED:
@@ -208,7 +206,7 @@ def sync(turn: Turn, request: GroupRequest[SyncGroupRequest]) -> None:
     timers.complete_sync(turn, group, member)
     assignment = encode_assignment(group, classic, member.assigned.units.tolist(), turn.topics)
     turn.reply(
-        request.ticket,
+        arrived.ticket,
         SyncGroupResponse(
             protocol_type=CONSUMER_PROTOCOL_TYPE, protocol_name=protocol, assignment=assignment
         ),
@@ -225,7 +223,7 @@ def encode_assignment(
     """
     assigned = [
         ConsumerProtocolTopicPartition(topic=topic.name, partitions=partitions)
-        for topic_id, partitions in group.saved.units.by_topic(units)
+        for topic_id, partitions in group.saved.units.as_topics(units)
         if (topic := topics.with_id(topic_id)) is not None
     ]
     # A member may not be able to read a newer version than it writes.
@@ -236,20 +234,14 @@ def encode_assignment(
     return consumer_serde.encode(value, min(version, consumer_serde.NEWEST))
 
 
-def classic_heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> None:
+def classic_heartbeat(turn: Turn, arrived: Arrived) -> None:
     """Answer a classic member's Heartbeat, and restart its session.
 
     Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS.
     """
-    body = request.body
-    group, member, _ = _checked_classic_member(
-        turn,
-        body.group_id,
-        body.member_id,
-        instance_id=body.group_instance_id,
-        generation=body.generation_id,
-    )
+    request: HeartbeatRequest = arrived.request
+    group, member, _ = _checked_classic_member(turn, request)
     # Kafka notices new partitions at the next join. Until then no member would read them.
     bump_epoch_if_changed(turn, group, has_changed_subscription=False)
     # Also with REBALANCE_IN_PROGRESS, as in Kafka: the deadline REJOIN limits a member that does
@@ -259,7 +251,7 @@ def classic_heartbeat(turn: Turn, request: GroupRequest[HeartbeatRequest]) -> No
     if must_rejoin(turn, group, member):
         timers.arm_rejoin(turn, group, member)
         code = Code.REBALANCE_IN_PROGRESS
-    turn.reply(request.ticket, HeartbeatResponse(error_code=int(code)))
+    turn.reply(arrived.ticket, HeartbeatResponse(error_code=int(code)))
 
 
 def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
@@ -279,82 +271,50 @@ def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -
     return not any(fencing.is_blocked(group, member.member_id, unit) for unit in missing)
 
 
-def leave(turn: Turn, request: GroupRequest[LeaveGroupRequest]) -> None:
+def leave(turn: Turn, arrived: Arrived) -> None:
     """Remove the members that LeaveGroup names from a consumer group, with one new epoch.
 
     The named members may be of either protocol.
     Errors for one member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID; up to version 2 the error of the
     whole response.
     """
-    body = request.body
-    group = turn.ledger.consumer_group(body.group_id)
-    identities = leaving_members(request)
+    request: LeaveGroupRequest = arrived.request
+    group = turn.ledger.consumer_group(request.group_id)
+    saved = group.saved
+    identities = leaving_members(arrived)
     leaving: dict[str, ConsumerGroupMember] = {}
     codes = []
     for identity in identities:
-        try:
-            member = _checked_member(
-                group, identity.member_id, identity.group_instance_id, names_instance_alone=True
-            )
+        member, code = leaving_member_or_none(identity, saved.members, saved.instances)
+        if member is not None:
             leaving[member.member_id] = member
-            codes.append(Code.NONE)
-        except Refused as refusal:  # one of many: the others have their answers
-            codes.append(refusal.code)
+        codes.append(code)
     # One new epoch for the whole request, as in Kafka.
     if leaving:
         turn.remove_members(group, *leaving.values())
-    turn.reply(request.ticket, leave_response(request.version, identities, codes))
+    turn.reply(arrived.ticket, leave_response(arrived.version, identities, codes))
 
 
 def _checked_classic_member(
-    turn: Turn, group_id: str, member_id: str, *, instance_id: str | None, generation: int
+    turn: Turn, request: SyncGroupRequest | HeartbeatRequest
 ) -> ClassicCaller:
     """Return the classic member that sent SyncGroup or Heartbeat at its own epoch, or refuse it.
 
     Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
-    group = turn.ledger.consumer_group(group_id)
-    member = _checked_member(group, member_id, instance_id)
+    group, member_id = turn.ledger.consumer_group(request.group_id), request.member_id
+    member = checked_member(
+        group.saved.members, group.saved.instances, member_id, request.group_instance_id
+    )
     classic = member.metadata.classic_member_metadata
     if classic is None:
         raise Refused(
             Code.UNKNOWN_MEMBER_ID,
-            f"Member {member_id} of group {group_id} does not speak the classic protocol.",
+            f"Member {member_id} of group {group.group_id} does not speak the classic protocol.",
         )
-    if member.epoch != generation:
+    if member.epoch != request.generation_id:
         raise Refused(
             Code.ILLEGAL_GENERATION,
-            f"Member {member_id} is at generation {member.epoch}, not {generation}.",
+            f"Member {member_id} is at generation {member.epoch}, not {request.generation_id}.",
         )
     return ClassicCaller(group, member, classic)
-
-
-def _checked_member(
-    group: ConsumerGroup,
-    member_id: str,
-    instance_id: str | None,
-    *,
-    names_instance_alone: bool = False,
-) -> ConsumerGroupMember:
-    """Return the member that a classic request names by member id or group instance id.
-
-    names_instance_alone: the instance id may come without a member id, as in LeaveGroup.
-    Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
-    """
-    member = (
-        group.saved.members.get(member_id)
-        if instance_id is None
-        else group.static_member_or_none(instance_id)
-    )
-    if member is None:
-        raise Refused(
-            Code.UNKNOWN_MEMBER_ID, f"Group {group.group_id} has no member {member_id!r}."
-        )
-    if not fencing.is_same_member(member, member_id) and not (
-        names_instance_alone and not member_id
-    ):
-        raise Refused(
-            Code.FENCED_INSTANCE_ID,
-            f"Instance {instance_id} is another member than {member_id!r} now.",
-        )
-    return member

@@ -39,8 +39,8 @@ def has_room(group: ConsumerGroup, member_id: str, limit: int) -> bool:
 def is_same_member(member: ConsumerGroupMember, member_id: str) -> bool:
     """Return whether a request comes from the member that has its group instance id now.
 
-    A sender with another member id was replaced, and is fenced. The rule is the same for
-    ConsumerGroupHeartbeat and for the classic requests to a consumer group.
+    A sender with another member id was replaced, and is fenced. For classic requests
+    `group.checked_member` has the same rule.
     """
     return member.member_id == member_id
 

@@ -108,13 +108,11 @@ def replace_static_member(
     """
     group = turn.ledger.consumer_group(beat.group_id)
     units = group.saved.units
-    target = [] if predecessor.target is None else list(units.by_topic(predecessor.target.tolist()))
+    target = [] if predecessor.target is None else [*units.as_topics(predecessor.target.tolist())]
     current = predecessor.current
     # At epoch 0 (KIP-1251): the successor may commit for these partitions from its first epoch on.
-    assigned, revoking = (
-        dict.fromkeys(current.assigned, JOINING),
-        dict.fromkeys(current.pending_revocation, JOINING),
-    )
+    assigned = dict.fromkeys(current.assigned, JOINING)
+    revoking = dict.fromkeys(current.pending_revocation, JOINING)
     current = replace(
         current, epoch=0, previous_epoch=0, assigned=assigned, pending_revocation=revoking
     )
@@ -245,12 +243,11 @@ def subscribed_units(
     A unit is a topic partition as one number, whose high bits are the topic's number.
     """
     names = frozenset(member.metadata.subscribed_topic_names)
-    ids = group.saved.units.ids
-    topics = turn.topics
+    units, topics = group.saved.units, turn.topics
 
     def is_subscribed(unit: int) -> bool:
         # By id: a topic that was deleted and created again under its name is another topic.
-        topic = topics.with_id(ids[unit >> SHIFT])
+        topic = topics.with_id(units.ids[unit >> SHIFT])
         return topic is not None and topic.name in names
 
     return is_subscribed

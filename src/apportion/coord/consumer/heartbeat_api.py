@@ -4,59 +4,57 @@ The request becomes a `Beat`, which `heartbeat.py` applies to the group.
 Versions: 0; 1 brings SubscribedTopicRegex and ids that the members make themselves (KIP-1082).
 """
 
-from base64 import urlsafe_b64encode
-
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat
 from apportion.coord.consumer.heartbeat import HeartbeatResult, heartbeat, leave
 from apportion.coord.records import fits_in_key
-from apportion.coord.turn import GroupRequest, Turn
+from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
+from apportion.machine import Arrived
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from apportion.wire.uuids import new_member_id
 
 BLANK = "".join(map(chr, range(0x21)))
 """What Java trims: every character up to the space."""
 
 
-def consumer_group_heartbeat(
-    turn: Turn, request: GroupRequest[ConsumerGroupHeartbeatRequest]
-) -> None:
+def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
     """Handle ConsumerGroupHeartbeat: the member lives, joins or leaves.
 
     Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION (expressions are not
     resolved yet), then those of `heartbeat.heartbeat` or `heartbeat.leave`.
     """
-    body = request.body
-    check_request(body, request.version, turn.settings)
+    request: ConsumerGroupHeartbeatRequest = arrived.request
+    check_request(request, arrived.version, turn.settings)
     beat = Beat(
-        group_id=body.group_id,
-        member_id=body.member_id or new_member_id(request.fresh),
-        epoch=body.member_epoch,
-        caller=request.caller,
-        instance_id=body.instance_id,
-        rack_id=body.rack_id,
-        rebalance_timeout_ms=body.rebalance_timeout_ms,
-        topics=body.subscribed_topic_names,
-        regex=body.subscribed_topic_regex,
-        assignor=body.server_assignor,
-        owned=body.topic_partitions,
+        group_id=request.group_id,
+        member_id=request.member_id or new_member_id(arrived.fresh),
+        epoch=request.member_epoch,
+        caller=arrived.caller,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        topics=request.subscribed_topic_names,
+        regex=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        owned=request.topic_partitions,
     )
-    if body.member_epoch in (LEAVING, AWAY):
+    if request.member_epoch in (LEAVING, AWAY):
         # The response repeats the epoch of the leave and tells no heartbeat interval, as in Kafka.
         leave(turn, beat)
         turn.reply(
-            request.ticket,
+            arrived.ticket,
             ConsumerGroupHeartbeatResponse(
-                member_id=body.member_id, member_epoch=body.member_epoch
+                member_id=request.member_id, member_epoch=request.member_epoch
             ),
         )
     else:
-        turn.reply(request.ticket, heartbeat_response(heartbeat(turn, beat), turn.settings))
+        turn.reply(arrived.ticket, heartbeat_response(heartbeat(turn, beat), turn.settings))
 
 
 def check_request(
@@ -129,16 +127,6 @@ def is_blank(text: str) -> bool:
     return not text.strip(BLANK)
 
 
-def new_member_id(fresh: bytes) -> str:
-    """Return a random member id in Kafka's form, for requests that may come without an id.
-
-    ConsumerGroupHeartbeat version 0 and JoinGroup may. The id is 16 random bytes in URL-safe
-    base64, without a leading dash, which command-line tools would take for an option.
-    """
-    text = urlsafe_b64encode(fresh).decode().rstrip("=")
-    return text if text[0] != "-" else new_member_id(bytes([fresh[0] & 0x7F, *fresh[1:]]))
-
-
 def heartbeat_response(
     result: HeartbeatResult, settings: GroupSettings
 ) -> ConsumerGroupHeartbeatResponse:
@@ -147,7 +135,7 @@ def heartbeat_response(
     units = (
         # Only `assigned`: a client revokes by not finding a partition here, so those pending
         # revocation are left out.
-        group.saved.units.by_topic(member.assigned.units.tolist()) if includes_assignment else ()
+        group.saved.units.as_topics(member.assigned.units.tolist()) if includes_assignment else ()
     )
     parts = tuple(
         TopicPartitions(topic_id=topic_id, partitions=partitions) for topic_id, partitions in units

@@ -98,50 +98,30 @@ def has_pending_revocation(member: ConsumerGroupMember) -> bool:
 
 def expire_session(turn: Turn, key: Key) -> None:
     """Remove a member whose session expired."""
-    if group_and_member := _member_of_deadline_or_none(turn, key):
-        group, member = group_and_member
-        turn.note(
-            "info",
-            f"group {group.group_id}: member {member.member_id} was silent for too long "
-            "and is gone",
-        )
-        turn.remove_members(group, member)
+    if turn.ledger.consumer_member_or_none(key[1], key[2]) is not None:
+        _remove_late_member(turn, key, "was silent for too long")
 
 
 def expire_revocation(turn: Turn, key: Key) -> None:
     """Remove a member that has not revoked within its rebalance timeout."""
-    group_and_member = _member_of_deadline_or_none(turn, key)
+    member = turn.ledger.consumer_member_or_none(key[1], key[2])
     # Kafka binds the timer to an epoch. Here it is disarmed with the revocation, and tested again
     # in case both are due in one step.
-    if group_and_member and has_pending_revocation(group_and_member[1]):
-        group, member = group_and_member
-        turn.note(
-            "info",
-            f"group {group.group_id}: member {member.member_id} took too long to revoke "
-            "and is gone",
-        )
-        turn.remove_members(group, member)
+    if member is not None and has_pending_revocation(member):
+        _remove_late_member(turn, key, "took too long to revoke")
 
 
 def expire_classic_member(turn: Turn, key: Key) -> None:
     """Remove a classic member whose JoinGroup or SyncGroup is late by its rebalance timeout."""
-    group_and_member = _member_of_deadline_or_none(turn, key)
+    member = turn.ledger.consumer_member_or_none(key[1], key[2])
     # The member may have come back under its id with the consumer protocol.
-    if group_and_member and group_and_member[1].is_classic:
-        group, member = group_and_member
-        turn.note(
-            "info",
-            f"group {group.group_id}: member {member.member_id} took too long to "
-            f"{OVERDUE_REQUESTS[key[0]]} and is gone",
-        )
-        turn.remove_members(group, member)
+    if member is not None and member.is_classic:
+        _remove_late_member(turn, key, f"took too long to {OVERDUE_REQUESTS[key[0]]}")
 
 
-def _member_of_deadline_or_none(
-    turn: Turn, key: Key
-) -> tuple[ConsumerGroup, ConsumerGroupMember] | None:
-    """Return the consumer group and member of a deadline, if both still exist."""
+def _remove_late_member(turn: Turn, key: Key, why: str) -> None:
+    """Remove the member of a consumer group's deadline. why: for the broker's log."""
     _, group_id, member_id = key
-    group = turn.ledger.consumer_group_or_none(group_id)
-    member = None if group is None else group.saved.members.get(member_id)
-    return None if group is None or member is None else (group, member)
+    group = turn.ledger.consumer_group(group_id)
+    turn.note("info", f"group {group_id}: member {member_id} {why} and is gone")
+    turn.remove_members(group, group.saved.members[member_id])

@@ -82,6 +82,10 @@ class UnitNumbering:
         number = self._numbers.get(topic_id)
         return UNKNOWN_UNIT if number is None else number << SHIFT | partition
 
+    def id_partition(self, unit: int) -> IdPartition:
+        """Return the partition that a unit stands for."""
+        return IdPartition(self.ids[unit >> SHIFT], unit & PARTITION)
+
     def known_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
         """Return the units (numbered partitions) that the member says it owns."""
         # UNKNOWN_UNIT stays in the result: a member that names a partition it was never
@@ -121,7 +125,7 @@ class UnitNumbering:
             np.array([since for part in parts for since in _epochs_of(part, epoch)], np.int32),
         )
 
-    def by_topic(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
+    def as_topics(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
         """Yield units (numbered partitions) as topics with partitions, both ascending."""
         # Ascending, so that equal assignments make equal records and responses.
         pairs = ((unit >> SHIFT, unit & PARTITION) for unit in sorted(units))
@@ -213,7 +217,7 @@ def by_topic_with_epochs(
 
     Each topic comes with its partitions, ascending, and their epochs.
     """
-    for topic_id, partitions in units.by_topic(epochs_by_unit):
+    for topic_id, partitions in units.as_topics(epochs_by_unit):
         yield (
             topic_id,
             partitions,

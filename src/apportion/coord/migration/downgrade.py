@@ -7,33 +7,36 @@ then the record of the classic group. `upgrade.py` is the way there; only these 
 both kinds.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from apportion.coord import records
 from apportion.coord.classic import join
 from apportion.coord.classic import timers as classic_timers
-from apportion.coord.classic.election import select_protocol
+from apportion.coord.classic.live_state import select_protocol
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.sync import MAX_GROUP_BYTES
 from apportion.coord.classic_protocol import Joiner, checked_joiner
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer import classic_api, membership, timers
+from apportion.coord.consumer import classic_api, timers
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.error_responses import RefusedWithoutMemberId
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.records import CoordinatorRecord
-from apportion.coord.turn import GroupRequest, Turn
+from apportion.coord.turn import Turn
 from apportion.errors import Refused
+from apportion.machine import Arrived
 from apportion.topics import Topics
-from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.records.groups import ClassicMemberMetadata, GroupMetadataValue, MemberMetadata
+
+if TYPE_CHECKING:
+    from apportion.wire.messages.join_group import JoinGroupRequest
 
 DOWNGRADING = ("bidirectional", "downgrade")
 """The policies under which a group with members may become a classic one."""
 
 
-def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> None:
+def join_consumer_group(turn: Turn, arrived: Arrived) -> None:
     """Handle JoinGroup to a consumer group.
 
     An empty group becomes classic; so does one whose last member of the consumer protocol is the
@@ -42,14 +45,15 @@ def join_consumer_group(turn: Turn, request: GroupRequest[JoinGroupRequest]) -> 
     Errors: those of `join.join` and of `classic_api.join`; if there are members, the response names
     none.
     """
-    joiner = checked_joiner(request, turn.settings)
-    group = turn.ledger.consumer_group(request.body.group_id)
+    request: JoinGroupRequest = arrived.request
+    joiner = checked_joiner(arrived, turn.settings)
+    group = turn.ledger.consumer_group(request.group_id)
     if group.is_empty():
         # Before the tombstones: Kafka deletes the group also if it refuses the joiner, and the
         # epochs of the group then start again at 1.
         join.check_first_join(group.group_id, joiner)
         turn.emit_all(group.tombstones())
-        join.join(turn, request)
+        join.join(turn, arrived)
         return
     try:
         replaced = replaced_consumer_or_none(turn, group, joiner)
@@ -72,10 +76,11 @@ class RemainingMember(NamedTuple):
 def remove_consumer_group_members(
     turn: Turn, group: ConsumerGroup, leaving: tuple[ConsumerGroupMember, ...]
 ) -> None:
-    """Remove members; if only classic ones remain, make the group a classic group instead.
+    """Remove members from a consumer group; if only classic ones remain, downgrade it instead.
 
-    The members of the classic group then rebalance. It is the row of consumer groups in
-    `ON_MEMBERS_LEAVING`.
+    `Turn.remove_members` calls it, whatever the reason: leaving, silence, lateness. A consumer
+    group has one new epoch, and the next heartbeat of the others computes a new target. The members
+    of a classic group rebalance.
     """
     classic_members = remaining_members(group, leaving)
     if (
@@ -88,7 +93,13 @@ def remove_consumer_group_members(
         # Before any tombstone: it reads what every member may be using.
         downgrade(turn, group, classic_members, leader=None)
     else:
-        membership.remove_members(turn, group, leaving)
+        for member in leaving:
+            timers.disarm(turn, group, member)
+            turn.emit_all(records.member_tombstones(group.group_id, member.member_id))
+        # After the tombstones: topics to which nobody subscribes any more leave the hash, or the
+        # next heartbeat would bump the epoch once more.
+        hashed = metadata_hash(group, turn.topics)
+        turn.emit(records.group_epoch(group.group_id, group.saved.epoch + 1, hashed))
 
 
 def remaining_members(
@@ -229,10 +240,8 @@ def replaced_consumer_or_none(
     """
     if joiner.instance_id is None:
         return None
-    static_member, classic_members = (
-        group.static_member_or_none(joiner.instance_id),
-        remaining_members(group),
-    )
+    static_member = group.static_member_or_none(joiner.instance_id)
+    classic_members = remaining_members(group)
     if (
         # Any other member id is for `classic_api.join` to judge: a new member, or
         # FENCED_INSTANCE_ID.

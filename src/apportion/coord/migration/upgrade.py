@@ -8,7 +8,7 @@ modules know both kinds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from apportion.coord import records
 from apportion.coord.classic import timers as classic_timers
@@ -22,11 +22,11 @@ from apportion.coord.consumer.fencing import group_full_error
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
-from apportion.coord.turn import GroupRequest, Turn
+from apportion.coord.turn import Turn
 from apportion.errors import Code, DecodeError, Refused
+from apportion.machine import Arrived
 from apportion.topics import IdPartition, TopicId, Topics, numbers_by_topic
 from apportion.wire.codec import Buffer
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -39,6 +39,9 @@ from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataValue,
     RecordTopicPartitions,
 )
+
+if TYPE_CHECKING:
+    from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 UPGRADING = ("bidirectional", "upgrade")
 """The policies under which a group with members may become a consumer group."""
@@ -55,28 +58,27 @@ hash of no topics.)
 """
 
 
-def heartbeat_to_classic_group(
-    turn: Turn, request: GroupRequest[ConsumerGroupHeartbeatRequest]
-) -> None:
+def heartbeat_to_classic_group(turn: Turn, arrived: Arrived) -> None:
     """Handle ConsumerGroupHeartbeat to a classic group: upgrade it, and let the member join.
 
     Errors: those of `heartbeat_api.check_request`; GROUP_ID_NOT_FOUND if the member does not join,
     or the group cannot be upgraded; GROUP_MAX_SIZE_REACHED.
     """
+    request: ConsumerGroupHeartbeatRequest = arrived.request
     # First of all: once the group is converted, the request cannot be refused any more.
-    heartbeat_api.check_request(request.body, request.version, turn.settings)
-    group = turn.ledger.classic_group_or_none(request.body.group_id)
+    heartbeat_api.check_request(request, arrived.version, turn.settings)
+    group = turn.ledger.classic_group_or_none(request.group_id)
     assert group is not None, "the table of the shard knows the kind"
-    if request.body.member_epoch != JOINING:
+    if request.member_epoch != JOINING:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no consumer group {group.group_id}.")
     if not group.live.members:
         # Member ids may be pending although there are no members, and their deadlines have to go.
         classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)
         turn.emit_all(group.tombstones())
     else:
-        check_upgrade(turn, group, request.body.member_id)
+        check_upgrade(turn, group, request.member_id)
         upgrade(turn, group, upgraded_members(turn, group))
-    heartbeat_api.consumer_group_heartbeat(turn, request)
+    heartbeat_api.consumer_group_heartbeat(turn, arrived)
 
 
 class UpgradedMember(NamedTuple):
@@ -182,7 +184,7 @@ def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
         classic_protocols = tuple(
             ClassicProtocol(name=protocol, metadata=metadata) for protocol, metadata in protocols
         )
-        parts = by_topic(
+        parts = record_partitions(
             dict.fromkeys(
                 each_partition(
                     classic_api.to_topic_partitions(assigned.assigned_partitions, turn.topics)
@@ -241,7 +243,7 @@ def with_unrevoked(
                 owners[partition] = upgraded.member.member_id
                 unrevoked.setdefault(upgraded.member.member_id, []).append(partition)
     return [
-        upgraded._replace(unrevoked=by_topic(unrevoked.get(upgraded.member.member_id, ())))
+        upgraded._replace(unrevoked=record_partitions(unrevoked.get(upgraded.member.member_id, ())))
         for upgraded in members
     ]
 
@@ -343,7 +345,7 @@ def each_partition(parts: Iterable[RecordTopicPartitions]) -> Iterator[IdPartiti
     return (IdPartition(part.topic_id, index) for part in parts for index in part.partitions)
 
 
-def by_topic(partitions: Iterable[IdPartition]) -> tuple[RecordTopicPartitions, ...]:
+def record_partitions(partitions: Iterable[IdPartition]) -> tuple[RecordTopicPartitions, ...]:
     """Return the partitions by topic, both ascending, for the records of an upgraded group."""
     return tuple(
         RecordTopicPartitions(topic_id=topic_id, partitions=indexes)

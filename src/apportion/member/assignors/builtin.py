@@ -1,4 +1,4 @@
-"""Kafka's client-side assignors for classic groups, and what one needs to write another.
+"""Kafka's client-side assignors for classic groups.
 
 How to write one: docs/assignors.md.
 """
@@ -9,23 +9,13 @@ from apportion.assign.racks import range_by_rack
 from apportion.assign.range import range_assignment
 from apportion.assign.roundrobin import roundrobin_assignment
 from apportion.assign.sticky import cooperative_sticky, sticky
-from apportion.member.assignors.checks import (
-    Overlap,
-    check_cooperative,
-    check_given,
-    validate_subscription,
-)
 from apportion.member.assignors.interface import (
     Assignor,
     ClusterTopics,
-    FollowUp,
     Given,
-    MemberFailure,
     Rebalance,
     Subscription,
     TopicParts,
-    TopicShape,
-    by_topic,
     from_wire,
     to_wire,
 )
@@ -37,28 +27,6 @@ from apportion.wire.records.consumer_serde import (
     encode_cooperative,
     encode_sticky,
 )
-
-__all__ = [
-    "CLIENT_ASSIGNORS",
-    "Assignor",
-    "ClusterTopics",
-    "CooperativeSticky",
-    "FollowUp",
-    "Given",
-    "MemberFailure",
-    "Overlap",
-    "Range",
-    "Rebalance",
-    "RoundRobin",
-    "Sticky",
-    "Subscription",
-    "TopicParts",
-    "TopicShape",
-    "by_topic",
-    "check_cooperative",
-    "check_given",
-    "validate_subscription",
-]
 
 
 class Range(Assignor):

@@ -56,18 +56,12 @@ def validate_subscription(members: Mapping[str, Subscription]) -> tuple[Overlap,
 
 
 def check_given(
-    cluster: ClusterTopics,
-    members: Mapping[str, Subscription],
-    answer: Mapping[str, Given],
-    *,
-    only_subscribed: bool = True,
+    cluster: ClusterTopics, members: Mapping[str, Subscription], answer: Mapping[str, Given]
 ) -> None:
     """Raise Refused, naming partition and member, for an assignor's answer that is no assignment.
 
     Every partition exists, is assigned once, and to a member of the group that is subscribed to its
     topic. An answer that is no mapping of member ids to `Given` is refused as well.
-    only_subscribed: False allows topics that the member is not subscribed to, as some foreign
-    assignors assign them, even topics that are not in `cluster`.
     """
     # The shape first: the checks below index into it.
     check_shape(answer)
@@ -85,21 +79,15 @@ def check_given(
             raise invalid_assignment(f"{gives} {member!r}, which is no member of the group")
         subscribed = dict.fromkeys(members[member].topics)
         for topic, numbers in given.partitions:
-            if only_subscribed and numbers and topic not in subscribed:
+            if numbers and topic not in subscribed:
                 raise invalid_assignment(
                     f"gives partition {numbers[0]} of {topic!r} to {member!r}, which is "
                     "not subscribed to that topic"
                 )
-            size = (
-                cluster[topic].partitions
-                if topic in cluster
-                else None
-                if topic not in subscribed
-                else 0
-            )
+            size = cluster[topic].partitions if topic in cluster else 0
             owner_of = owners.setdefault(topic, {})
             for number in numbers:
-                if number < 0 or (size is not None and number >= size):
+                if not 0 <= number < size:
                     has = f"has {size} partitions" if topic in cluster else "does not exist"
                     raise invalid_assignment(
                         f"gives partition {number} of {topic!r} to {member!r}, but the topic {has}"

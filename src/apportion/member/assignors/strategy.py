@@ -93,11 +93,9 @@ def _assignor(choice: str | Assignor) -> Assignor:
 
 def _check_interface(assignor: object) -> None:
     """Raise ValueError unless a custom assignor has a name, protocols and every method."""
-    kind, name, protocols = (
-        type(assignor).__name__,
-        getattr(assignor, "name", ""),
-        getattr(assignor, "rebalances", None),
-    )
+    kind = type(assignor).__name__
+    name = getattr(assignor, "name", "")
+    protocols = getattr(assignor, "rebalances", None)
     if name is None or name == "":
         raise ValueError(
             f"the assignor {kind} has no name: give it one, `name`, for which all its members vote"

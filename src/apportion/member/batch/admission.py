@@ -21,14 +21,14 @@ committed again with /lake/b, and the query goes on. Reasons: docs/decisions/004
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from apportion.errors import Code, Refused
+from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member.batch.queries import (
     EndMembership,
     ListMembers,
-    NotReady,
-    QueryGenerator,
+    NotReadyForATime,
     SessionTimeout,
     StartMembership,
     SubscribedTopics,
@@ -56,7 +56,9 @@ from apportion.member.queries import (
     MembershipSnapshot,
     ReadMembership,
 )
-from apportion.topics import Topic, TopicIdPartition
+from apportion.member.reactions import is_lost_membership
+from apportion.rules import Rule
+from apportion.topics import Topic, TopicIdPartition, partitions_of
 from apportion.wire.messages.list_offsets import EARLIEST
 
 CLAIM_GRACE_MS = 5_000
@@ -64,13 +66,26 @@ NO_ANSWER_COUNTS_FROM = 2
 """The number of the question from which no answer means that no writer of apportion is there, even
 if another process asked it."""
 
-GROUP_HAS_MEMBERS = (  # errors of a commit without a member id if the group has members
-    Code.UNKNOWN_MEMBER_ID,
-    Code.ILLEGAL_GENERATION,
-    Code.STALE_MEMBER_EPOCH,
-    Code.FENCED_MEMBER_EPOCH,
-    Code.REBALANCE_IN_PROGRESS,
-)
+
+class AwaitedMembers(NamedTuple):
+    """The members of the group that a query waits for.
+
+    members: None while it waits for none. since_ms: since when they are the same (monotonic).
+    """
+
+    members: tuple[str, ...] | None = None
+    since_ms: int = 0
+
+    def observe(self, members: tuple[str, ...], now_ms: int) -> "AwaitedMembers":
+        """Return the awaited members after the group was seen with these."""
+        return self if members == self.members else AwaitedMembers(members, now_ms)
+
+    def have_stayed(self, now_ms: int, session_timeout_ms: int) -> bool:
+        """Return whether the group has kept them for longer than a session timeout.
+
+        A lost member with the session timeout of this query is removed within that time.
+        """
+        return now_ms - self.since_ms > session_timeout_ms + CLAIM_GRACE_MS
 
 
 class GroupAdmission:
@@ -95,11 +110,9 @@ class GroupAdmission:
         self._awaited_sinks: Sinks = ()  # the sinks that have to answer the open question
         # the group's unclaimed offsets when a new query first looked; None once it has claimed
         self._unclaimed_at_start: dict[TopicIdPartition, int] | None = None
-        # the members of a group without a claim, and since when they are the same (monotonic ms)
-        self._unclaimed_members: tuple[str, ...] = ()
-        self._unclaimed_since_ms = 0
+        self._awaited = AwaitedMembers()
 
-    def ask_writers(self, previous: Span) -> QueryGenerator[Span]:
+    def ask_writers(self, previous: Span) -> Rule[Span]:
         """Return a question: a span that reads nothing and asks the writers for their sinks.
 
         A span is the offset ranges of one micro-batch. This one names the partitions whose
@@ -116,7 +129,7 @@ class GroupAdmission:
         )
         return self.last_planned
 
-    def check_answer(self, previous: Span, report: WriterReport) -> QueryGenerator[Span | None]:
+    def check_answer(self, previous: Span, report: WriterReport) -> Rule[Span | None]:
         """Return None if the query's member may be in the group, else the span before a question.
 
         The question to the writers follows that span.
@@ -133,11 +146,9 @@ class GroupAdmission:
                     f"the last batch was not given to {sink_names(missing)}: the writers "
                     "are asked for their sinks, and the batch is planned again",
                 )
-                return (
-                    yield from self._leave_and_ask(
-                        rewound(previous, start_offsets(previous)), report, previous.sinks or ()
-                    )
-                )
+                starts = {partition: start for partition, (start, _) in previous.ranges.items()}
+                again = rewound(previous, starts)
+                return (yield from self._leave_and_ask(again, report, previous.sinks or ()))
             self._confirmed = previous
         if previous.sinks is not None and report.adopt and report.sinks not in ((), previous.sinks):
             # The user gives the group to a query whose sinks have changed since the last batch.
@@ -200,9 +211,7 @@ class GroupAdmission:
         """Record that this query has claimed the group, and no other query has."""
         self._unclaimed_at_start = None
 
-    def _leave_and_ask(
-        self, to_ask: Span, report: WriterReport, awaited: Sinks
-    ) -> QueryGenerator[Span]:
+    def _leave_and_ask(self, to_ask: Span, report: WriterReport, awaited: Sinks) -> Rule[Span]:
         """Leave the Spark query's group, to adopt it when it has no members; return `to_ask`.
 
         awaited: the sinks that have to answer, unless the user changes them with adopt=True.
@@ -211,14 +220,14 @@ class GroupAdmission:
         yield EndMembership()
         # The next answer is checked like the first one of a new process.
         self.may_join = False
+        self._awaited = AwaitedMembers()
         return to_ask
 
-    def _check_group(
-        self, sinks: Sinks, report: WriterReport, previous: Span
-    ) -> QueryGenerator[None]:
+    def _check_group(self, sinks: Sinks, report: WriterReport, previous: Span) -> Rule[None]:
         """Raise AnotherSink unless the group is this Spark query's or nobody's.
 
-        Raises NotReady while members of the group have not named their sink yet.
+        Raises NotReady while members of the group have not named their sink yet, or while a group
+        that is to be adopted has members that may be leaving.
         """
         stored = yield from fetch_group_offsets(0)
         # Nothing proves that the group is this query's: no fence in the sink, no name in the group.
@@ -247,10 +256,10 @@ class GroupAdmission:
 
     def _adopt_group(
         self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
-    ) -> QueryGenerator[None]:
+    ) -> Rule[None]:
         """Commit every offset of the group again with the Spark query's sinks, for adopt=True.
 
-        Raises AnotherSink if the group has members.
+        Raises NotReady while the group has members that may be leaving, AnotherSink afterwards.
         """
         offsets = {
             partition: committed.offset
@@ -260,13 +269,18 @@ class GroupAdmission:
         try:
             yield CommitOffsets(offsets, 0, self.commit_metadata)
         except Refused as refused:
-            if refused.code not in GROUP_HAS_MEMBERS:
+            # A commit without a member id is refused so if the group has members.
+            if not is_lost_membership(refused.code):
                 raise
+            what = "it cannot be adopted while it has members, whose records go elsewhere"
+            # Mostly members of this query's last run, which was stopped or killed a moment ago.
+            if not (yield from self._record_members((yield ListMembers()))):
+                raise NotReadyForATime(f"{what}; this query waits until they have left") from None
             raise AnotherSink(
-                "it cannot be adopted while it has members, whose records go elsewhere: "
-                "stop them first, and if this query has "
+                f"{what}: stop them first, and if this query has "
                 f"several sources of the group, give each a group of its own ({refused})"
             ) from None
+        self._awaited = AwaitedMembers()
         previous_sinks = (
             " and ".join(dict.fromkeys(map(sink_names, claimed_sinks(stored).values())))
             or "no sink that is known"
@@ -277,7 +291,7 @@ class GroupAdmission:
             f"{sink_names(sinks)} from now on",
         )
 
-    def _await_claim(self, sinks: Sinks) -> QueryGenerator[None]:
+    def _await_claim(self, sinks: Sinks) -> Rule[None]:
         """Wait until members that have not named their sink do so, for a session timeout at most.
 
         Another query of the same sink that began a moment earlier names it with its first commit.
@@ -285,14 +299,11 @@ class GroupAdmission:
         """
         members: tuple[str, ...] = yield ListMembers()
         if not members:
+            self._awaited = AwaitedMembers()
             return
-        snapshot: MembershipSnapshot = yield ReadMembership()
-        if members != self._unclaimed_members:
-            self._unclaimed_members, self._unclaimed_since_ms = members, snapshot.read_at_ms
         what = f"it has members ({len(members)}) that have not reported which sink they write to"
-        waited_ms = snapshot.read_at_ms - self._unclaimed_since_ms
-        if waited_ms <= (yield SessionTimeout()) + CLAIM_GRACE_MS:
-            raise NotReady(
+        if not (yield from self._record_members(members)):
+            raise NotReadyForATime(
                 f"{what}; this query, which writes to {sink_names(sinks)}, waits for "
                 "their first offsets, or their end"
             )
@@ -303,10 +314,17 @@ class GroupAdmission:
             "and start again, with the same checkpoint"
         )
 
+    def _record_members(self, members: tuple[str, ...]) -> Rule[bool]:
+        """Record the members that the group has now; return whether they have stayed too long."""
+        snapshot: MembershipSnapshot = yield ReadMembership()
+        self._awaited = self._awaited.observe(members, snapshot.read_at_ms)
+        session_ms: int = yield SessionTimeout()
+        return self._awaited.have_stayed(snapshot.read_at_ms, session_ms)
+
 
 def offsets_skipping_records(
     offsets: Mapping[TopicIdPartition, int], previous: Span
-) -> QueryGenerator[dict[TopicIdPartition, int]]:
+) -> Rule[dict[TopicIdPartition, int]]:
     """Return the group's committed offsets with which a Spark query would skip records.
 
     Such offsets are ahead of the log's start, and not where the checkpoint's last span ends.
@@ -322,24 +340,15 @@ def offsets_skipping_records(
     return {partition: offset for partition, offset in others.items() if offset > starts[partition]}
 
 
-def start_offsets(batch: Span) -> dict[TopicIdPartition, int]:
-    """Return the offset at which the batch begins, by partition."""
-    return {partition: start for partition, (start, _) in batch.ranges.items()}
-
-
 def fetch_group_offsets(
     incarnation: int, gained: tuple[TopicIdPartition, ...] = ()
-) -> QueryGenerator[dict[TopicIdPartition, OffsetAndMetadata]]:
+) -> Rule[dict[TopicIdPartition, OffsetAndMetadata]]:
     """Return the group's offsets of all partitions of the query's topics, and of `gained`.
 
     incarnation: of the member that asks; 0 to ask without a member id.
     """
     topics: dict[str, Topic] = yield SubscribedTopics()
-    partitions = {
-        TopicIdPartition(topic.name, topic.id, number)
-        for topic in topics.values()
-        for number in range(topic.partitions)
-    }
+    partitions = {each for topic in topics.values() for each in partitions_of(topic)}
     # gained: a topic that was just created may be missing in the metadata
     requested = tuple(sorted(partitions.union(gained)))
     stored: dict[TopicIdPartition, OffsetAndMetadata] = (

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping
 
 from apportion.machine import Note
 from apportion.member.batch.plan import BatchPlan
-from apportion.member.batch.queries import NotReady, QueryGenerator
-from apportion.member.batch.span import Span, topic_id_text
+from apportion.member.batch.queries import NotReady
+from apportion.member.batch.span import Span
 from apportion.member.queries import ExistingTopics
+from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics
+from apportion.wire.uuids import uuid_text
 
 
 class DataLoss(RuntimeError):
@@ -24,9 +26,7 @@ class DataLossCheck:
     def __init__(self, *, fail: bool) -> None:
         self._fail = fail
 
-    def check_revoked(
-        self, previous: Span, owned: tuple[TopicIdPartition, ...]
-    ) -> QueryGenerator[None]:
+    def check_revoked(self, previous: Span, owned: tuple[TopicIdPartition, ...]) -> Rule[None]:
         """Report the unread records of deleted topics that the last micro-batch has read.
 
         owned: the partitions that the member has now; only the others may have been deleted.
@@ -38,7 +38,7 @@ class DataLossCheck:
         if deleted:
             yield from self.report_deleted(previous.end_offsets(), deleted)
 
-    def check_gaps(self, plan: BatchPlan) -> QueryGenerator[None]:
+    def check_gaps(self, plan: BatchPlan) -> Rule[None]:
         """Report the offsets that the plan of a micro-batch steps over, as data loss.
 
         ListOffsets asks by topic name, so the gap may be one of a recreated topic: then NotReady is
@@ -57,15 +57,14 @@ class DataLossCheck:
 
     def report_deleted(
         self, positions: Mapping[TopicIdPartition, int], deleted: tuple[TopicIdPartition, ...]
-    ) -> QueryGenerator[None]:
+    ) -> Rule[None]:
         """Report partitions of deleted topics as data loss: raise DataLoss, or note a warning.
 
         positions: the next offset to read of each.
         """
         topics = ", ".join(
             dict.fromkeys(
-                f"{partition.topic} (id {topic_id_text(partition.topic_id)})"
-                for partition in deleted
+                f"{partition.topic} (id {uuid_text(partition.topic_id)})" for partition in deleted
             )
         )
         unread = ", ".join(
@@ -76,7 +75,7 @@ class DataLossCheck:
             f"topic {topics} was deleted or created again: not read were {unread}"
         )
 
-    def _report(self, what: str) -> QueryGenerator[None]:
+    def _report(self, what: str) -> Rule[None]:
         if self._fail:
             raise DataLoss(f"{what}. Set failOnDataLoss to false to go on without these records.")
         yield Note("warning", f"{what}; failOnDataLoss is false, so the query goes on")
@@ -84,7 +83,7 @@ class DataLossCheck:
 
 def deleted_partitions(
     partitions: Iterable[TopicIdPartition],
-) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
+) -> Rule[tuple[TopicIdPartition, ...]]:
     """Return the partitions whose topic was deleted, or recreated under the same name."""
     suspects = tuple(partitions)
     if not suspects:

@@ -13,7 +13,7 @@ from apportion.member.batch.data_loss import DataLossCheck, deleted_partitions
 from apportion.member.batch.queries import (
     DescribeAssignment,
     NotReady,
-    QueryGenerator,
+    NotReadyForATime,
     SessionTimeout,
     SubscribedTopics,
 )
@@ -26,6 +26,7 @@ from apportion.member.queries import (
     ReadMembership,
     ResolveTopicNames,
 )
+from apportion.rules import Rule
 from apportion.topics import Topic, TopicId, TopicIdPartition
 
 FULL_ASSIGNMENT_GRACE_MS = 5_000
@@ -36,7 +37,7 @@ class MembershipFailed(RuntimeError):
     """The member cannot be in its group; the text says why."""
 
 
-class AssignmentIncomplete(NotReady):
+class AssignmentIncomplete(NotReadyForATime):
     """The coordinator will assign more partitions to this member than it has assigned so far."""
 
 
@@ -81,9 +82,11 @@ class BatchMembership:
         """Return whether the partition appeared after this member first saw its topic."""
         return partition.partition >= (self._partition_counts or {}).get(partition.topic_id, 0)
 
-    def require(self) -> QueryGenerator[View]:
+    def require(self) -> Rule[View]:
         """Return the batch member's view if it was accepted within a session timeout.
 
+        Forgets ownership and commits of an earlier incarnation. The first assignment of each
+        starts the grace of `require_full_assignment`.
         Raises NotReady while there is no assignment, MembershipFailed if there will be none.
         """
         snapshot: MembershipSnapshot = yield ReadMembership()
@@ -99,8 +102,6 @@ class BatchMembership:
             self.ownership, self.committed = BatchOwnership(view.incarnation, {}), {}
         if view.epoch <= 0 or view.target is None:
             raise NotReady(f"the member has no assignment yet: it {view.state.value}")
-        # The grace of `require_full_assignment` counts from the first assignment of each
-        # incarnation.
         if view.incarnation != self._assigned_since[0]:
             self._assigned_since = view.incarnation, snapshot.read_at_ms
         if is_silent(snapshot, self._session_timeout_ms):
@@ -110,7 +111,7 @@ class BatchMembership:
             )
         return view
 
-    def _read_initial_topics(self) -> QueryGenerator[None]:
+    def _read_initial_topics(self) -> Rule[None]:
         """Read the session timeout, and the partition counts at the start of this process.
 
         Partitions that appear later are read from their beginning, whatever startingOffsets says.
@@ -126,7 +127,7 @@ class BatchMembership:
                     ": is its name right?",
                 )
 
-    def adopt_target(self, view: View) -> QueryGenerator[tuple[TopicIdPartition, ...]]:
+    def adopt_target(self, view: View) -> Rule[tuple[TopicIdPartition, ...]]:
         """Adopt the coordinator's target for a member that works in micro-batches; return it.
 
         Raises NotReady if the coordinator has changed the target meanwhile.
@@ -152,7 +153,7 @@ class BatchMembership:
         """Record the partitions of the span that was planned."""
         self.ownership = self.ownership._replace(partitions=dict.fromkeys(owned))
 
-    def require_full_assignment(self, until_ms: int | None = None) -> QueryGenerator[None]:
+    def require_full_assignment(self, until_ms: int | None = None) -> Rule[None]:
         """Raise AssignmentIncomplete while the group will assign more to this member.
 
         A coordinator may admit a member before it has computed its assignment, or while others
@@ -171,9 +172,7 @@ class BatchMembership:
                 "the group has not assigned all partitions to this member yet that it will"
             )
 
-    def commit(
-        self, offsets: Mapping[TopicIdPartition, int], metadata: str
-    ) -> QueryGenerator[None]:
+    def commit(self, offsets: Mapping[TopicIdPartition, int], metadata: str) -> Rule[None]:
         """Commit offsets with the batch member's epoch, but those that the group has already.
 
         Offsets of deleted topics are reported as data loss and left out.

@@ -202,3 +202,21 @@ def split_limit(
     for partition in by_remainder[: limit - sum(shares.values())]:
         shares[partition] += 1
     return shares
+
+
+def due_commits(
+    previous: Span,
+    owned: Container[TopicIdPartition],
+    committed: Mapping[TopicIdPartition, int | None],
+) -> dict[TopicIdPartition, int]:
+    """Return the end offsets of a micro-batch that the group does not have yet.
+
+    owned: the partitions that the member still owns; others must not be committed.
+    Everything below these offsets must be durable in the sink: a span that Spark hands to
+    latestOffset is.
+    """
+    return {
+        partition: end
+        for partition, end in previous.end_offsets().items()
+        if partition in owned and ((offset := committed.get(partition)) is None or end > offset)
+    }

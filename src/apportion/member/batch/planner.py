@@ -31,9 +31,15 @@ from apportion.member.batch.admission import (
 )
 from apportion.member.batch.data_loss import DataLossCheck
 from apportion.member.batch.membership import BatchMembership, BatchOwnership
-from apportion.member.batch.offsets import due_commits
-from apportion.member.batch.plan import BatchPlan, LogBounds, PlanInput, StartingOffsets, plan_batch
-from apportion.member.batch.queries import QueryGenerator, ReadWriterReport
+from apportion.member.batch.plan import (
+    BatchPlan,
+    LogBounds,
+    PlanInput,
+    StartingOffsets,
+    due_commits,
+    plan_batch,
+)
+from apportion.member.batch.queries import ReadWriterReport
 from apportion.member.batch.sinks import (
     UNREAD_METADATA,
     AnotherSink,
@@ -49,6 +55,7 @@ from apportion.member.batch.span import Span
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import View
 from apportion.member.queries import CommitOffsets, ListOffsets
+from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -133,7 +140,7 @@ class BatchPlanner:
 
     def plan_next(
         self, previous: Span, limit: int | None, caps: Mapping[TopicIdPartition, int] | None = None
-    ) -> QueryGenerator[Span]:
+    ) -> Rule[Span]:
         """Return the span of a query's next micro-batch; `previous`, which is in the sink, if none.
 
         limit, caps: as in `PlanInput`. Raises NotReady, DataLoss, MembershipFailed, AnotherSink,
@@ -172,7 +179,7 @@ class BatchPlanner:
 
     def _ask_writers(
         self, to_ask: Span, previous: Span, rewinds: Mapping[TopicIdPartition, int]
-    ) -> QueryGenerator[Span]:
+    ) -> Rule[Span]:
         """Return a question to the Spark query's writers, the span that follows `to_ask`.
 
         rewinds: what the writers asked for with the report of `previous`; kept until the answer.
@@ -186,7 +193,7 @@ class BatchPlanner:
         )
         return question
 
-    def _commit_and_adopt(self, batch: FinishedBatch) -> QueryGenerator[TopicIdPartitions]:
+    def _commit_and_adopt(self, batch: FinishedBatch) -> Rule[TopicIdPartitions]:
         """Commit the offsets of the last micro-batch, then adopt the target; return the target."""
         # Checked first: a commit as a member that may have been removed is refused, and others may
         # read the span that it plans.
@@ -212,7 +219,7 @@ class BatchPlanner:
 
     def _plan_owned(
         self, batch: FinishedBatch, owned: TopicIdPartitions, limits: ReadLimits
-    ) -> QueryGenerator[tuple[BatchPlan, TopicIdPartitions]]:
+    ) -> Rule[tuple[BatchPlan, TopicIdPartitions]]:
         """Return the plan of the query's owned partitions, and those whose start is not claimed."""
         kept = dict.fromkeys(
             partition
@@ -254,7 +261,7 @@ class BatchPlanner:
         yield from self._data_loss.check_gaps(plan)
         return plan, unclaimed
 
-    def _commit_starts(self, batch: FinishedBatch, plan: BatchPlan) -> QueryGenerator[None]:
+    def _commit_starts(self, batch: FinishedBatch, plan: BatchPlan) -> Rule[None]:
         """Commit the start positions that the plan chose anew, before the span is used.
 
         With the first plan after a question this claims the group for the query's sinks. Raises
@@ -273,7 +280,7 @@ class BatchPlanner:
             self._provisional_starts.clear()
             self._admission.record_claim()
 
-    def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> QueryGenerator[None]:
+    def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> Rule[None]:
         """Commit offsets with the sinks' names as metadata."""
         yield from self._membership.commit(offsets, self._admission.commit_metadata)
 
@@ -304,7 +311,7 @@ class BatchPlanner:
 
     def _claim_gained(
         self, batch: FinishedBatch, gained: TopicIdPartitions
-    ) -> QueryGenerator[tuple[dict[TopicIdPartition, int | None], TopicIdPartitions]]:
+    ) -> Rule[tuple[dict[TopicIdPartition, int | None], TopicIdPartitions]]:
         """Claim gained partitions for a Spark query's sinks by committing their offsets again.
 
         Called when a rebalance has brought partitions, before the next micro-batch is planned. Each
@@ -352,7 +359,7 @@ class BatchPlanner:
 
     def _refuse_other_sinks(
         self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
-    ) -> QueryGenerator[None]:
+    ) -> Rule[None]:
         """Raise AnotherSink if another sink has claimed the Spark query's group by an offset.
 
         The query's own start positions, of which nothing is read, are given back first.
@@ -371,7 +378,7 @@ class BatchPlanner:
                 yield CommitOffsets(unread, self.ownership.incarnation, UNREAD_METADATA)
             raise
 
-    def _check_claims_once_per_epoch(self, view: View) -> QueryGenerator[None]:
+    def _check_claims_once_per_epoch(self, view: View) -> Rule[None]:
         """Raise AnotherSink if a sink has claimed the group since the last epoch.
 
         For a query whose sinks are unknown: a query with sinks that joins changes the epoch.
@@ -382,7 +389,7 @@ class BatchPlanner:
             )
             self._checked_epoch = view.incarnation, view.epoch
 
-    def require_full_assignment(self, until_ms: int) -> QueryGenerator[None]:
+    def require_full_assignment(self, until_ms: int) -> Rule[None]:
         """Raise AssignmentIncomplete while the group will assign more, until `until_ms`.
 
         For availableNow, before it takes an unchanged span for the end.

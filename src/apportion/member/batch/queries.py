@@ -5,47 +5,38 @@ Those that it shares with other rules are in `member.queries`. The driver that a
 """
 
 from dataclasses import dataclass
-from typing import TypeVar
 
-from apportion.machine import Note
 from apportion.member.batch.span import Span
-from apportion.member.queries import (
-    AdoptAssignment,
-    CommitOffsets,
-    ExistingTopics,
-    FetchCommitted,
-    ListOffsets,
-    ReadMembership,
-    ResolveTopicNames,
-)
-from apportion.rules import Rule
-
-T = TypeVar("T")
+from apportion.rules import RuleQuery
 
 
 class NotReady(Exception):
     """The next batch cannot be planned now; a later attempt may succeed."""
 
 
+class NotReadyForATime(NotReady):
+    """The rule that raises it counts the time by itself, and ends the wait."""
+
+
 @dataclass(frozen=True, slots=True)
-class ReadWriterReport:
+class ReadWriterReport(RuleQuery):
     """Read what the query's writers reported of the batch `previous`. Answer: WriterReport."""
 
     previous: Span
 
 
 @dataclass(frozen=True, slots=True)
-class StartMembership:
+class StartMembership(RuleQuery):
     """Join the group, unless the member has begun to. Answer: None, at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class EndMembership:
+class EndMembership(RuleQuery):
     """Leave the group for good, if the member has joined. Answer: None, when it has left."""
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTimeout:
+class SessionTimeout(RuleQuery):
     """Read the session timeout in ms. Answer: int.
 
     group.consumer.session.timeout.ms of the broker, or session.timeout.ms of a classic member.
@@ -53,12 +44,12 @@ class SessionTimeout:
 
 
 @dataclass(frozen=True, slots=True)
-class SubscribedTopics:
+class SubscribedTopics(RuleQuery):
     """Fetch metadata of the subscribed topics that exist. Answer: dict[str, Topic] by name."""
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeAssignment:
+class DescribeAssignment(RuleQuery):
     """Describe the group's target assignment.
 
     Answer: DescribedGroup, or DescribedAssignment if it is classic.
@@ -66,29 +57,8 @@ class DescribeAssignment:
 
 
 @dataclass(frozen=True, slots=True)
-class ListMembers:
+class ListMembers(RuleQuery):
     """List the members that may read a subscribed topic.
 
     Answer: tuple[str, ...] of member ids in order.
     """
-
-
-Query = (
-    ReadWriterReport
-    | StartMembership
-    | EndMembership
-    | ReadMembership
-    | SessionTimeout
-    | SubscribedTopics
-    | ExistingTopics
-    | ResolveTopicNames
-    | AdoptAssignment
-    | FetchCommitted
-    | CommitOffsets
-    | ListOffsets
-    | DescribeAssignment
-    | ListMembers
-    | Note
-)
-QueryGenerator = Rule[T]
-"""A rule that yields these queries. `Note` is a log line; its answer is None."""

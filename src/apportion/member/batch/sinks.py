@@ -48,8 +48,20 @@ NO_REPORT = WriterReport()
 
 
 def metadata_of(sinks: Sinks) -> str:
-    """Return the OffsetCommit metadata of a Spark query that writes to `sinks`; "" if unknown."""
-    return _encode_metadata(sinks) if sinks else ""
+    """Return the OffsetCommit metadata of a Spark query that writes to `sinks`; "" if unknown.
+
+    Raises AnotherSink if it is too long for a committed offset.
+    """
+    if not sinks:
+        return ""
+    text = json.dumps({"sinks": sinks}, separators=(",", ":"))
+    if len(text.encode()) > MAX_METADATA_BYTES:
+        raise AnotherSink(
+            f"the names of its sinks take {len(text.encode())} bytes, and the metadata of "
+            "an offset has room for "
+            f"{MAX_METADATA_BYTES}: write to fewer tables, or to shorter paths"
+        )
+    return text
 
 
 def sinks_of(metadata: str) -> Sinks | None:
@@ -207,18 +219,3 @@ def refuse_silent_writers(awaited: Sinks, report: WriterReport) -> None:
             "to fewer tables, "
             "start it with delta.Writer(..., adopt=True)"
         )
-
-
-def _encode_metadata(sinks: Sinks) -> str:
-    """Return the metadata of committed offsets, with the sinks' names as JSON.
-
-    Raises AnotherSink if it is too long for a committed offset.
-    """
-    text = json.dumps({"sinks": sinks}, separators=(",", ":"))
-    if len(text.encode()) > MAX_METADATA_BYTES:
-        raise AnotherSink(
-            f"the names of its sinks take {len(text.encode())} bytes, and the metadata of "
-            "an offset has room for "
-            f"{MAX_METADATA_BYTES}: write to fewer tables, or to shorter paths"
-        )
-    return text

@@ -34,11 +34,12 @@ again: fence 9, nothing is written. A batch [12, 15): LostOffsets, since 9 to 11
 """
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from apportion.topics import TopicId, TopicIdPartition
+from apportion.wire.uuids import uuid_text
 
 FORMAT = 1
 FORMAT_WITH_SINKS = 2
@@ -117,7 +118,7 @@ class Span(NamedTuple):
         # In canonical order: JSON keys are texts, so partition 10 comes before partition 2.
         for partition in sorted(self.ranges, key=lambda one: (one.topic, str(one.partition))):
             entry = topics.setdefault(
-                partition.topic, {"id": topic_id_text(partition.topic_id), "span": {}}
+                partition.topic, {"id": uuid_text(partition.topic_id), "span": {}}
             )
             entry["span"][str(partition.partition)] = list(self.ranges[partition])
         if self.sinks is None and not self.question_number:
@@ -133,7 +134,7 @@ class Span(NamedTuple):
         unclaimed: dict[str, dict[str, Any]] = {}
         for partition in sorted(self.unclaimed):
             unclaimed.setdefault(
-                partition.topic, {"id": topic_id_text(partition.topic_id), "partitions": []}
+                partition.topic, {"id": uuid_text(partition.topic_id), "partitions": []}
             )["partitions"].append(partition.partition)
         return {
             **({"asks": self.question_number} if self.question_number else {}),
@@ -156,11 +157,6 @@ def sorted_span(id: str, ranges: Mapping[TopicIdPartition, tuple[int, int]]) -> 
     return Span(id, {partition: ranges[partition] for partition in sorted(ranges)})
 
 
-def topic_id_text(topic_id: TopicId) -> str:
-    """Return a topic id as Kafka's tools print it: 22 characters of base64."""
-    return urlsafe_b64encode(topic_id).rstrip(b"=").decode()
-
-
 def topic_id_bytes(text: str) -> TopicId:
     """Return the 16 bytes of a topic id in a span's JSON. Raises SpanError if it is none."""
     try:
@@ -169,7 +165,7 @@ def topic_id_bytes(text: str) -> TopicId:
         raw = b""
     # Encoded once more to compare: base64 decodes several texts to the same bytes, and two spans
     # would differ in text only.
-    if len(raw) != 16 or topic_id_text(raw) != text:
+    if len(raw) != 16 or uuid_text(raw) != text:
         raise SpanError(f"{text!r} is not a topic id (22 characters of base64)")
     return raw
 

@@ -6,13 +6,14 @@ metadata change, and when the member has to rejoin. It sends nothing itself: req
 backoff and leaving are in `machine.py`, the assignor's run in `leader.py`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from apportion.errors import Code, DecodeError, Refused, Unanswerable
+from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Note
 from apportion.member.assignors.interface import (
+    Assignor,
     ClusterTopics,
     FollowUp,
     Given,
@@ -23,6 +24,7 @@ from apportion.member.assignors.serde import decode_assignment
 from apportion.member.assignors.strategy import rebalance_of
 from apportion.member.classic.generation import NO_GENERATION, Generation
 from apportion.member.classic.leader import (
+    AssignmentOutcome,
     EncodedAssignments,
     PendingAssignment,
     assign_partitions,
@@ -30,7 +32,6 @@ from apportion.member.classic.leader import (
     decode_group_subscription,
 )
 from apportion.member.classic.metadata import TopicMetadataCache
-from apportion.member.classic.ownership import OwnedPartitions
 from apportion.member.classic.requests import (
     ClassicSettings,
     heartbeat_request,
@@ -41,10 +42,11 @@ from apportion.member.classic.requests import (
 from apportion.member.membership import (
     MembershipRequest,
     MembershipState,
-    Offer,
     TopicDescription,
     minus,
 )
+from apportion.member.ownership import OwnedPartitions
+from apportion.member.step import Step
 from apportion.topics import IdPartition, TopicId
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupResponse
@@ -53,7 +55,7 @@ from apportion.wire.messages.sync_group import SyncGroupResponse
 class Incarnation:
     """One incarnation of a classic member: its generation and the partitions it owns.
 
-    number: counts the incarnations. topics: the owner's subscription.
+    ownership: its partitions, and its number. topics: the owner's subscription.
     rejoin_reason: why the member has to rejoin (JoinGroup carries it, KIP-800); None if it has not.
     follow_up: the rebalance that the assignor asked for at a later time; None if it asked for none.
     fatal: the error with which the membership ends as soon as the owner uses no partition. If
@@ -64,18 +66,18 @@ class Incarnation:
         self,
         settings: ClassicSettings,
         metadata: TopicMetadataCache,
-        number: int,
+        ownership: OwnedPartitions,
         topics: tuple[str, ...],
         *,
         fatal: MemberFailure | None = None,
     ) -> None:
-        self.number = number
         self.topics = topics
         self.generation = Generation()
-        self.ownership = OwnedPartitions()
+        self.ownership = ownership
         self.rejoin_reason: str | None = None
         self.follow_up: FollowUp | None = None
         self.fatal = fatal
+        self._assignor: Assignor  # that the group chose, from the first JoinGroup response on
         self._pending_assignment: PendingAssignment | None = None
         self._settings = settings
         self._cooperative = rebalance_of(settings.assignors) is Rebalance.COOPERATIVE
@@ -160,22 +162,22 @@ class Incarnation:
             reason=reason,
         )
 
-    def apply_join(self, response: JoinGroupResponse) -> list[Note]:
+    def apply_join(self, step: Step, response: JoinGroupResponse) -> None:
         """Enter the generation of a JoinGroup response.
 
-        Return a log line for each member whose subscription cannot be decoded. Raises Refused if
-        the group chose an assignor that this member does not have.
+        Raises Refused if the group chose an assignor that this member does not have.
         """
         name = response.protocol_name or ""
         self.follow_up = self._pending_assignment = None
         self.generation = Generation(response.generation_id, name, self._joined_topics)
         # The coordinator chooses a name that all members offer; another one is a defect.
-        if self._settings.assignor_or_none(name) is None:
+        if (assignor := self._settings.assignor_or_none(name)) is None:
             why = f"the group has chosen the assignor {name!r}, which this member does not have"
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
+        self._assignor = assignor
         # Only the leader's response has the members' subscriptions.
         if response.leader != response.member_id:
-            return []
+            return
         group = decode_group_subscription(response.members)
         topics = tuple(sorted(dict.fromkeys((*group.topics, *self._joined_topics))))
         self._update_generation(
@@ -184,14 +186,14 @@ class Incarnation:
             # KIP-814: after a static leader rejoined, the group keeps the assignments it has.
             assignments=() if response.skip_assignment else None,
         )
-        return [Note("error", f"a member gets nothing: {why}") for why in group.unreadable]
+        step.emit(*(Note("error", f"a member gets nothing: {why}") for why in group.unreadable))
 
-    def apply_sync(self, response: SyncGroupResponse) -> list[Offer]:
+    def apply_sync(self, step: Step, response: SyncGroupResponse) -> bool:
         """Make the assignment of a SyncGroup response the target, once its topics are known.
 
-        Return the offer to the owner, if the target changes. An assignment with a topic that is no
-        longer subscribed is dropped, and the member rejoins: the leader made it before it knew of
-        the new subscription. Raises Refused if the assignment cannot be decoded.
+        Return False for an assignment with a topic that is no longer subscribed, and rejoin: the
+        leader made it before it knew of the new subscription. Raises Refused if the assignment
+        cannot be decoded.
         """
         try:
             # No bytes: the leader left this member out.
@@ -205,15 +207,16 @@ class Incarnation:
         # Kafka's consumer rejoins at once as well, without applying such an assignment.
         if unsubscribed is not None:
             self.rejoin_reason = f"topic {unsubscribed} was assigned and is not subscribed"
-        elif given.partitions or (self.generation.awaits_topic_metadata and self.generation.topics):
+            return False
+        if given.partitions or (self.generation.awaits_topic_metadata and self.generation.topics):
             self._update_generation(unresolved=given)
         else:
-            return self._accept_assignment(given)
-        return []
+            self._accept_assignment(step, given)
+        return True
 
     def apply_metadata(
-        self, names: Iterable[str], topics: Iterable[TopicDescription]
-    ) -> list[Offer]:
+        self, step: Step, names: Iterable[str], topics: Iterable[TopicDescription]
+    ) -> None:
         """Apply a Metadata response: assign as the leader, accept an assignment, or find changes.
 
         names: the requested topics, of which `topics` exist. For an assignor that created topics,
@@ -224,79 +227,52 @@ class Incarnation:
         generation = self.generation
         # A rejoin that is due reads the metadata again anyway.
         if generation.is_settled:
-            return self._check_topics() if self.rejoin_reason is None else []
-        if self._pending_assignment is not None:
-            self._resume_assignment(
-                lambda pending, shapes: pending.resume(
-                    {topic.name: topic.partitions for topic in topics}, shapes
-                )
-            )
+            if self.rejoin_reason is None:
+                self._check_topics(step)
+        elif self._pending_assignment is not None:
+            self.resume_assignment({topic.name: topic.partitions for topic in topics})
         elif generation.assignments is None:
             self._assign_partitions()
         elif generation.unresolved is not None:
-            return self._accept_assignment(generation.unresolved)
-        return []
+            self._accept_assignment(step, generation.unresolved)
 
     def _assign_partitions(self) -> None:
         """Run the assignor that the classic group chose, as its leader."""
         generation = self.generation
-        assignor = self._settings.assignor_or_none(generation.protocol)
         assert generation.group_subscription is not None
-        assert assignor is not None
         shapes = self._metadata.topic_shapes(generation.topics)
         members = generation.group_subscription.members
-        self._set_assignment(
-            shapes, assign_partitions(assignor, shapes, members, checks=self._cooperative)
-        )
+        outcome = assign_partitions(self._assignor, shapes, members, checks=self._cooperative)
+        self._set_assignment(shapes, outcome)
 
-    def apply_query_answer(self, answer: Any) -> list[Offer]:
-        """Resume the assignor with an answer. Raises Refused as `assign_partitions` does."""
-        self._resume_assignment(lambda pending, shapes: pending.resume(answer, shapes))
-        return []
-
-    def apply_query_failure(self, why: str, code: Code) -> list[Offer]:
-        """Fail the leader's assignor's query: for now, or for good if `code` is not retriable."""
-        is_final = code is not Code.NONE and not code.retriable
-        error = Refused(code, why) if is_final else Unanswerable(why)
-        self._resume_assignment(lambda pending, shapes: pending.fail(error, shapes))
-        return []
-
-    def _resume_assignment(
-        self, step: Callable[[PendingAssignment, ClusterTopics], EncodedAssignments | None]
-    ) -> None:
+    def resume_assignment(self, answer: Any) -> None:
+        """Resume the leader's assignor, as `PendingAssignment.resume` does."""
         if self._pending_assignment is not None:
             shapes = self._metadata.topic_shapes(self.generation.topics)
-            self._set_assignment(
-                shapes, step(self._pending_assignment, shapes) or self._pending_assignment
-            )
+            self._set_assignment(shapes, self._pending_assignment.resume(answer, shapes))
 
-    def _set_assignment(
-        self, shapes: ClusterTopics, outcome: EncodedAssignments | PendingAssignment
-    ) -> None:
-        if isinstance(outcome, PendingAssignment):
-            self._pending_assignment = outcome
-        else:
-            self._pending_assignment = None
+    def _set_assignment(self, shapes: ClusterTopics, outcome: AssignmentOutcome) -> None:
+        self._pending_assignment = outcome if isinstance(outcome, PendingAssignment) else None
+        if isinstance(outcome, EncodedAssignments):
             self._update_generation(
                 topic_shapes=shapes,
                 has_unassigned_partitions=outcome.has_pending_revocation,
                 assignments=outcome.assignments,
             )
 
-    def _accept_assignment(self, given: Given) -> list[Offer]:
+    def _accept_assignment(self, step: Step, given: Given) -> None:
         """Make `given` the target of this generation, and tell the assignor (KIP-341)."""
         generation = self.generation
         if skips_assignment := generation.awaits_topic_metadata:
             self._update_generation(topic_shapes=self._metadata.topic_shapes(generation.topics))
         self._update_generation(unresolved=None, is_settled=True)
         self._assigned_generation, self._assigned = generation.number, given
-        assignor = self._settings.assignor_or_none(generation.protocol)
-        assert assignor is not None
+        assignor = self._assignor
         reply = call_assignor(assignor, lambda: assignor.on_assignment(given, generation.number))
         self.follow_up = reply if isinstance(reply, FollowUp) else None
         if isinstance(reply, MemberFailure):
             self.fatal, self._assigned, self.rejoin_reason = reply, Given(), reply.why
-        offers = self._update_target()
+        self._update_target(step)
         if skips_assignment and self._metadata.exceeds_any(
             self._assigned.partitions, generation.topics
         ):
@@ -304,14 +280,13 @@ class Incarnation:
             self.rejoin_reason = "topics have changed"
         if self.follow_up is not None and self.follow_up.at_ms == 0:
             self.rejoin_for_follow_up()
-        return offers
 
     def rejoin_for_follow_up(self) -> None:
         """Rejoin for the assignor's follow-up rebalance, whose time has come."""
         if self.follow_up is not None:
             self.rejoin_reason, self.follow_up = self.rejoin_reason or self.follow_up.why, None
 
-    def _update_target(self) -> list[Offer]:
+    def _update_target(self, step: Step) -> None:
         """Make the assignment the target, without topics that were recreated since the join.
 
         A coordinator that keeps topic ids (a KIP-848 group with classic members) may have assigned
@@ -324,23 +299,22 @@ class Incarnation:
             for parts in self._assigned.partitions
             if ids.get(parts.topic) == self._topic_ids.get(parts.topic)
         )
-        offers = self.ownership.set_target(self.number, self._metadata.to_assignment(unchanged))
+        self.ownership.set_target(step, self._metadata.to_assignment(unchanged))
         self.rejoin_if_outdated()
         recreated = next(
             (topic for topic, topic_id in ids.items() if topic_id != self._topic_ids[topic]), None
         )
         if recreated is not None:
             self.rejoin_reason = f"topic {recreated} was recreated"
-        return offers
 
-    def _check_topics(self) -> list[Offer]:
+    def _check_topics(self, step: Step) -> None:
         """Give up recreated topics; as the leader, rejoin if topics changed.
 
         A leader rejoins as well if it left partitions unassigned: their owner had a rebalance
         timeout to rejoin. A leader that skipped the assignment (KIP-814) does not know what its
         predecessor left unassigned.
         """
-        offers = self._update_target()
+        self._update_target(step)
         generation = self.generation
         if generation.is_leader:
             shapes = self._metadata.topic_shapes(generation.topics)
@@ -349,7 +323,6 @@ class Incarnation:
             if generation.topic_shapes != shapes:
                 self.rejoin_reason = "topics have changed"
             self._update_generation(topic_shapes=shapes)
-        return offers
 
     def _update_generation(self, **changes: Any) -> None:
         self.generation = replace(self.generation, **changes)
@@ -365,8 +338,8 @@ class Incarnation:
         elif self.ownership.has_freed_partitions:
             self.rejoin_reason = self.rejoin_reason or "owned partitions were revoked"
 
-    def revoke_before_rejoin(self) -> list[Offer]:
-        """Revoke what may not be kept while rejoining; return the offer to the owner.
+    def revoke_before_rejoin(self, step: Step) -> None:
+        """Revoke what may not be kept while rejoining.
 
         Under the eager protocol that is everything, under the cooperative one the topics that are
         no longer subscribed (KIP-429). Raises Refused with the fatal error, if there is one, once
@@ -374,7 +347,7 @@ class Incarnation:
         """
         if self.fatal is not None and not self.ownership.owned:
             raise Refused(*self.fatal)
-        return self.ownership.restrict_target(self.number, self._may_keep)
+        self.ownership.restrict_target(step, self._may_keep)
 
     @property
     def may_rejoin(self) -> bool:

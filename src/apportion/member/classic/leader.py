@@ -6,6 +6,7 @@ assignor that has to ask the cluster first is a generator, and stays pending bet
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from apportion.errors import Code, DecodeError, Refused, Unanswerable
@@ -77,58 +78,46 @@ class EncodedAssignments(NamedTuple):
     has_pending_revocation: bool
 
 
+@dataclass(frozen=True, slots=True)
 class PendingAssignment:
-    """An assignor's generator, paused at `query`, which the cluster has to answer."""
+    """An assignor's generator, paused at a query, which the cluster has to answer."""
 
-    def __init__(
-        self,
-        assignor: Assignor,
-        running: RunningRule[dict[str, Given]],
-        members: Mapping[str, Subscription],
-        checks: bool,
-    ) -> None:
-        self._assignor = assignor
-        self._running = running
-        self._members = members
-        self._checks = checks
+    assignor: Assignor
+    running: RunningRule[dict[str, Given]]
+    members: Mapping[str, Subscription]
+    checks: bool
 
     @property
     def query(self) -> Any:
         """The query that the assignor waits for."""
-        return self._running.query
+        return self.running.query
 
-    def resume(self, answer: Any, cluster: ClusterTopics) -> EncodedAssignments | None:
-        """Send the cluster's answer to the assignor's query.
+    def resume(self, answer: Any, cluster: ClusterTopics) -> "AssignmentOutcome":
+        """Send the cluster's answer to the assignor's query, or throw an error into the assignor.
 
-        Return the assignments for SyncGroup, or None if the assignor has another query.
-
+        answer: Unanswerable if the query cannot be answered now, Refused if it never can.
         Raises Refused as `assign_partitions` does.
         """
-        call_assignor(self._assignor, lambda: self._running.resume(answer))
-        return self.assignments(cluster)
+        is_error = isinstance(answer, Unanswerable | Refused)
+        proceed = self.running.fail if is_error else self.running.resume
+        call_assignor(self.assignor, lambda: proceed(answer))
+        return self.outcome(cluster)
 
-    def fail(
-        self, error: Unanswerable | Refused, cluster: ClusterTopics
-    ) -> EncodedAssignments | None:
-        """Throw an error into the assignor, whose query cannot be answered; return as `resume`.
+    def outcome(self, cluster: ClusterTopics) -> "AssignmentOutcome":
+        """Return the checked assignments of an assignor that has ended; itself before."""
+        if not self.running.is_finished:
+            return self
+        given = self.running.result
+        return _check_and_encode(self.assignor, cluster, self.members, given, checks=self.checks)
 
-        error: Unanswerable for now, Refused for good.
-        """
-        call_assignor(self._assignor, lambda: self._running.fail(error))
-        return self.assignments(cluster)
 
-    def assignments(self, cluster: ClusterTopics) -> EncodedAssignments | None:
-        """Return the checked assignments of an assignor that has ended; None before."""
-        if not self._running.is_finished:
-            return None
-        return _check_and_encode(
-            self._assignor, cluster, self._members, self._running.result, checks=self._checks
-        )
+AssignmentOutcome = EncodedAssignments | PendingAssignment
+"""Assignments for SyncGroup, or the assignor that needs an answer first."""
 
 
 def assign_partitions(
     assignor: Assignor, cluster: ClusterTopics, members: Mapping[str, Subscription], *, checks: bool
-) -> EncodedAssignments | PendingAssignment:
+) -> AssignmentOutcome:
     """Run the leader's assignor; return its assignments for SyncGroup, or what is pending.
 
     checks: under the cooperative protocol members keep their partitions while they rejoin, so none
@@ -138,8 +127,7 @@ def assign_partitions(
     answer = call_assignor(assignor, lambda: assignor.assign(cluster, members))
     if isinstance(answer, Generator):
         running = call_assignor(assignor, lambda: RunningRule(answer))
-        pending = PendingAssignment(assignor, running, members, checks)
-        return pending.assignments(cluster) or pending
+        return PendingAssignment(assignor, running, members, checks).outcome(cluster)
     return _check_and_encode(assignor, cluster, members, answer, checks=checks)
 
 

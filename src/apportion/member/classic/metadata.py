@@ -12,6 +12,7 @@ from apportion.machine import Instant
 from apportion.member.assignors.interface import TopicParts, TopicShape, by_topic
 from apportion.member.membership import (
     FetchMetadata,
+    Lookup,
     MemberAssignment,
     QueryCluster,
     TopicDescription,
@@ -106,33 +107,35 @@ class TopicMetadataCache:
 class MetadataRefresh:
     """The one metadata request or assignor's query that may be in flight.
 
-    in_flight: the pending request; None if there is none. An answer to any other request is stale.
-    not_before_ms: when the next one may be sent (monotonic).
+    An answer to any other request is stale.
     """
 
     def __init__(self) -> None:
-        self.in_flight: FetchMetadata | QueryCluster | None = None
-        self.not_before_ms = 0
+        self._in_flight: Lookup | None = None
+        self._not_before_ms = 0
 
-    def take_answer(self, request_id: int) -> bool:
-        """Return whether `request_id` is the one in flight, which is answered then."""
-        if self.in_flight is None or request_id != self.in_flight.request_id:
-            return False
-        self.in_flight = None
-        return True
+    def due_at(self) -> int | None:
+        """Return when the next one may be sent (monotonic ms); None while one is in flight."""
+        return self._not_before_ms if self._in_flight is None else None
+
+    def take_answered(self, request_id: int) -> Lookup | None:
+        """Return the request with this id, which is answered then; None if it is not in flight."""
+        lookup = self._in_flight
+        if lookup is None or request_id != lookup.request_id:
+            return None
+        self._in_flight = None
+        return lookup
 
     def schedule(self, now: Instant, wait_ms: int) -> None:
         """Ignore the answer to the request in flight, and send none for `wait_ms`."""
-        self.in_flight, self.not_before_ms = None, now.mono_ms + wait_ms
+        self._in_flight, self._not_before_ms = None, now.mono_ms + wait_ms
 
-    def start(
-        self, request_id: int, names: tuple[str, ...], query: Any
-    ) -> FetchMetadata | QueryCluster:
+    def start(self, request_id: int, names: tuple[str, ...], query: Any) -> Lookup:
         """Return the next request: the assignor's query, else for the metadata of topics.
 
         The query goes first, since the generation waits for it. query: None if there is none.
         """
-        self.in_flight = (
+        self._in_flight = lookup = (
             FetchMetadata(request_id, names) if query is None else QueryCluster(request_id, query)
         )
-        return self.in_flight
+        return lookup

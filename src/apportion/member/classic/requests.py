@@ -24,7 +24,6 @@ from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentit
 from apportion.wire.messages.sync_group import SyncGroupRequest
 
 PROTOCOL_TYPE = "consumer"
-JOIN_TIMEOUT_LAPSE_MS = 5_000
 REASON_CHARS = 255  # of the reason for joining (KIP-800)
 
 
@@ -44,13 +43,18 @@ class ClassicSettings(MemberSettings):
     metadata_interval_ms: int = METADATA_MAX_AGE_MS.default
     revokes_before_rejoin: bool = False
 
-    @property
-    def join_timeout_ms(self) -> int:
-        """Return how long to wait for the response to JoinGroup or SyncGroup.
-
-        The coordinator holds both back until all members have joined or synced.
-        """
-        return max(self.response_timeout_ms, self.rebalance_timeout_ms + JOIN_TIMEOUT_LAPSE_MS)
+    def explain(self, code: Code) -> str:
+        """Return the sentence for an error of the classic protocol, with what to change."""
+        if code is Code.INVALID_SESSION_TIMEOUT:
+            limits = "group.min.session.timeout.ms and group.max.session.timeout.ms"
+            return (
+                f"{code.sentence} It was {self.session_timeout_ms} ms; the range is the broker's "
+                f"{limits}."
+            )
+        if code is Code.INCONSISTENT_GROUP_PROTOCOL:
+            names = ", ".join(assignor.name for assignor in self.assignors)
+            return f"{code.sentence} It offers {names}."
+        return code.sentence
 
     def assignor_or_none(self, name: str) -> Assignor | None:
         """Return the member's assignor of that name."""
@@ -110,20 +114,6 @@ def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
             f"the assignor {assignor.name!r} gives {data!r} as user data, which are no bytes",
         )
     return data
-
-
-def failure_text(settings: ClassicSettings, code: Code) -> str:
-    """Return the sentence for the error that ends a classic membership, with what to change."""
-    if code is Code.INVALID_SESSION_TIMEOUT:
-        limits = "group.min.session.timeout.ms and group.max.session.timeout.ms"
-        return (
-            f"{code.sentence} It was {settings.session_timeout_ms} ms; the range is the broker's "
-            f"{limits}."
-        )
-    if code is Code.INCONSISTENT_GROUP_PROTOCOL:
-        names = ", ".join(assignor.name for assignor in settings.assignors)
-        return f"{code.sentence} It offers {names}."
-    return code.sentence
 
 
 def sync_request(

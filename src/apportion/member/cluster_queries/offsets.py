@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from apportion.errors import Code
-from apportion.member.cluster_queries.query import GroupQuery, by_partition
+from apportion.member.cluster_queries.query import GroupQuery, by_partition, result_key
 from apportion.topics import TopicIdPartition, TopicPartition, by_topic
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -20,9 +20,9 @@ from apportion.wire.messages.offset_commit import (
 from apportion.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
+    OffsetFetchRequestTopic,
     OffsetFetchResponse,
-    OffsetFetchResponsePartitions,
+    OffsetFetchResponsePartition,
 )
 
 
@@ -92,7 +92,7 @@ class OffsetCommitQuery(GroupQuery[None]):
         A partition that the response leaves out has UNKNOWN_SERVER_ERROR.
         """
         codes = {
-            (topic.name or bytes(topic.topic_id), partition.partition_index): partition.error_code
+            result_key(topic.name, topic.topic_id, partition.partition_index): partition.error_code
             for topic in response.topics
             for partition in topic.partitions
         }
@@ -118,7 +118,7 @@ class OffsetFetchQuery(GroupQuery[dict[TopicIdPartition, OffsetAndMetadata]]):
     def request(self) -> OffsetFetchRequest:
         """Return the request for the offsets of the partitions."""
         topics = tuple(
-            OffsetFetchRequestTopics(
+            OffsetFetchRequestTopic(
                 name=topic,
                 topic_id=topic_id,
                 partition_indexes=tuple(number for number, _ in partitions),
@@ -142,7 +142,7 @@ class OffsetFetchQuery(GroupQuery[dict[TopicIdPartition, OffsetAndMetadata]]):
         """
         group = response.groups[0]
         results = {
-            (topic.name or bytes(topic.topic_id), partition.partition_index): partition
+            result_key(topic.name, topic.topic_id, partition.partition_index): partition
             for topic in group.topics
             for partition in topic.partitions
         }
@@ -174,10 +174,10 @@ class AllOffsetsQuery(GroupQuery[dict[TopicPartition, OffsetAndMetadata]]):
         }
 
 
-NO_ANSWER = OffsetFetchResponsePartitions(error_code=Code.UNKNOWN_SERVER_ERROR)
+NO_ANSWER = OffsetFetchResponsePartition(error_code=Code.UNKNOWN_SERVER_ERROR)
 
 
-def _committed(partition: OffsetFetchResponsePartitions) -> OffsetAndMetadata:
+def _committed(partition: OffsetFetchResponsePartition) -> OffsetAndMetadata:
     """Return a partition's offset in an OffsetFetch response."""
     if partition.committed_offset < 0:
         return OffsetAndMetadata(None)

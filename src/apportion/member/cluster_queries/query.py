@@ -45,6 +45,11 @@ class BrokerQuery(Generic[V]):
                 code = Code.of(number)
                 raise Refused(code, f"{self.subject}: {code.sentence}")
 
+    def refusal(self, error_code: int, partition: TopicIdPartition) -> Refused:
+        """Return the error that a response has for one partition."""
+        code = Code.of(error_code)
+        return Refused(code, f"{self.api} of {partition}: {code.sentence}")
+
 
 @dataclass(frozen=True, slots=True)
 class GroupQuery(BrokerQuery[V]):
@@ -64,13 +69,17 @@ def raise_error(error_code: int, message: str | None) -> None:
         raise Refused(Code.of(error_code), message or "")
 
 
+def result_key(name: str, topic_id: bytes, number: int) -> tuple[str | bytes, int]:
+    """Return the key of a partition in a response, by its topic's name or else by its id."""
+    return name or bytes(topic_id), number
+
+
 def by_partition(
     results: Mapping[tuple[str | bytes, int], V], partitions: Iterable[TopicIdPartition]
 ) -> dict[TopicIdPartition, V]:
     """Return the results of these partitions in a response, whose topics have names or ids.
 
-    results: by the name or id of the topic, and the number. A partition that the response leaves
-    out is left out.
+    results: by `result_key`. A partition that the response leaves out is left out.
     """
     found = {}
     for partition in partitions:

@@ -1,11 +1,23 @@
-"""Produce as a query: batches of records for the partitions of one leader."""
+"""Queries about records: Fetch and Produce, each for the partitions of one leader.
+
+Requests name every topic by name and id; the version in use decides which one is sent.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from apportion.member.cluster_queries.query import BrokerQuery, by_partition
+from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.query import BrokerQuery, by_partition, result_key
+from apportion.member.cluster_queries.visible import visible
 from apportion.topics import TopicIdPartition, by_topic
+from apportion.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from apportion.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -14,8 +26,116 @@ from apportion.wire.messages.produce import (
     TopicProduceData,
 )
 
+FETCH_BYTES = 8 << 20
 ALL_REPLICAS = -1
 """The acks of a client to which an acknowledged record must survive the loss of the leader."""
+
+
+class FetchPosition(NamedTuple):
+    """The offset to fetch, and the leader epoch as the client knows it; -1: it knows none."""
+
+    offset: int
+    leader_epoch: int = -1
+
+
+class PartitionFetch(NamedTuple):
+    """One partition's part of a Fetch response.
+
+    batches: visible data; the first may begin below the requested position. next_offset: the
+    position to fetch next.
+    code: the partition's error; NONE if there is none.
+    """
+
+    batches: tuple[memoryview, ...]
+    next_offset: int
+    code: Code
+
+
+@dataclass(frozen=True, slots=True)
+class FetchQuery(BrokerQuery[dict[TopicIdPartition, PartitionFetch]]):
+    """Fetch records from these positions on, at one leader.
+
+    max_wait_ms: how long the leader may hold the response while there is nothing. end: batches that
+    start at or after it are left out of the result.
+    """
+
+    api: ClassVar[str] = "Fetch"
+
+    positions: Mapping[TopicIdPartition, FetchPosition]
+    max_wait_ms: int
+    max_bytes: int = FETCH_BYTES
+    end: int | None = None
+
+    def request(self) -> FetchRequest:
+        """Return the request for the records, to the leader of all these partitions."""
+        topics = tuple(
+            FetchTopic(
+                topic=topic,
+                topic_id=topic_id,
+                partitions=tuple(
+                    FetchPartition(
+                        partition=number,
+                        current_leader_epoch=position.leader_epoch,
+                        fetch_offset=position.offset,
+                        partition_max_bytes=self.max_bytes,
+                    )
+                    for number, position in partitions
+                ),
+            )
+            for (topic, topic_id), partitions in by_topic(self.positions).items()
+        )
+        # min_bytes 1: answered as soon as there is anything; read_committed: with the aborted
+        # transactions.
+        return FetchRequest(
+            max_wait_ms=self.max_wait_ms,
+            min_bytes=1,
+            max_bytes=self.max_bytes,
+            isolation_level=1,
+            topics=topics,
+        )
+
+    def parse(self, response: FetchResponse) -> dict[TopicIdPartition, PartitionFetch]:
+        """Return each partition's part of the response, in the order of the response.
+
+        Raises Refused for an error of the whole response. That of a partition is in its part.
+        """
+        self.refuse_errors([response.error_code])
+        by_key: dict[tuple[str | bytes, int], TopicIdPartition] = {}
+        for partition in self.positions:
+            for topic in (partition.topic, partition.topic_id):
+                by_key[topic, partition.partition] = partition
+        parts = {
+            by_key[result_key(topic.topic, topic.topic_id, data.partition_index)]: data
+            for topic in response.responses
+            for data in topic.partitions
+        }
+        # In the order of the response: what came first is delivered first.
+        return {
+            partition: _partition_fetch(data, self.positions[partition].offset, self.end)
+            for partition, data in parts.items()
+        }
+
+    def refusals(
+        self, fetched: Mapping[TopicIdPartition, PartitionFetch]
+    ) -> dict[TopicIdPartition, Refused]:
+        """Return the errors of partitions, without OFFSET_OUT_OF_RANGE.
+
+        The caller decides about that one: a consumer by auto.offset.reset.
+        """
+        return {
+            partition: self.refusal(fetch.code, partition)
+            for partition, fetch in fetched.items()
+            if fetch.code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE)
+        }
+
+
+def _partition_fetch(data: PartitionData, position: int, end: int | None) -> PartitionFetch:
+    seen = visible(data.records or b"", data.aborted_transactions or (), position, end)
+    return PartitionFetch(
+        seen.batches,
+        seen.next_offset,
+        Code.of(data.error_code),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +170,7 @@ class ProduceQuery(BrokerQuery[dict[TopicIdPartition, int]]):
     ) -> dict[TopicIdPartition, PartitionProduceResponse]:
         """Return each partition's result, as far as the response has them."""
         results = {
-            (topic.name or bytes(topic.topic_id), result.index): result
+            result_key(topic.name, topic.topic_id, result.index): result
             for topic in response.responses
             for result in topic.partition_responses
         }

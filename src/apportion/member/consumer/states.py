@@ -35,9 +35,3 @@ NEXT = {  # state -> states that may follow
     MembershipState.STALE: {MembershipState.JOINING, MembershipState.UNSUBSCRIBED},
     MembershipState.FATAL: {MembershipState.UNSUBSCRIBED},
 }
-
-ADOPTING = (MembershipState.RECONCILING, MembershipState.ACKNOWLEDGING, MembershipState.STABLE)
-"""States in which the owner may adopt an offer."""
-
-WITHOUT_INTERVAL = (MembershipState.JOINING, MembershipState.ACKNOWLEDGING, MembershipState.LEAVING)
-"""States whose heartbeat is sent at once, not when the heartbeat interval has passed."""

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from apportion.member.records.fetches import PartitionFetch
+from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import Headers, decode_batch, read_header
 
@@ -46,8 +46,8 @@ class FetchBuffer:
     def add(self, partition: TopicIdPartition, fetch: PartitionFetch) -> None:
         """Queue the batches that a Fetch response has of one partition.
 
-        Its position moves when `take` delivers their records. What was fetched of a partition that
-        has been dropped meanwhile is not queued.
+        Its position moves when `take` delivers their records. Batches of a partition that has been
+        dropped meanwhile are not queued.
         """
         position = self.positions.get(partition)
         if position is None:
@@ -82,8 +82,8 @@ class FetchBuffer:
         for partition in dropped:
             self.positions.pop(partition, None)
 
-    def rotated_positions(self) -> dict[TopicIdPartition, int]:
-        """Return the positions for the next Fetch request, with another partition first each time.
+    def rotate_positions(self) -> dict[TopicIdPartition, int]:
+        """Put another partition first, and return the positions for the next Fetch request.
 
         Brokers fill a Fetch response in the request's order up to its size, so a fixed order would
         starve the last partitions.

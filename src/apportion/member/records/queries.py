@@ -1,36 +1,35 @@
-"""The queries of `RecordConsumer` that rules of micro-batches do not have.
+"""The queries of `RecordConsumer` that no other rule asks.
 
-Those that it shares with them are in `member.queries`. The drivers that answer are
+Those that it shares with other rules are in `member.queries`. The drivers that answer are
 `client.consumer`, `sim.actors.record_application`, and tests.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from apportion.rules import RuleQuery
 from apportion.topics import TopicIdPartition
 
 
 @dataclass(frozen=True, slots=True)
-class PollMembership:
+class PollMembership(RuleQuery):
     """Show the member that its application polls (max.poll.interval.ms). Answer: None."""
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitMembershipChange:
+class AwaitMembershipChange(RuleQuery):
     """Wait until the member's state changes, or the timeout is over. Answer: None."""
 
     timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTopics:
-    """Look up those of the named topics that exist; cached metadata will do. Answer: Topics."""
-
-    names: tuple[str, ...]
+class CheckForTopics(RuleQuery):
+    """Warn of subscribed topics that do not exist, without waiting for a broker. Answer: None."""
 
 
 @dataclass(frozen=True, slots=True)
-class FetchRecords:
+class FetchRecords(RuleQuery):
     """Fetch from these positions, waiting up to `max_wait_ms` if there is nothing to read.
 
     Answer: dict[TopicIdPartition, PartitionFetch]; partitions whose leader did not answer, or whose
@@ -42,14 +41,14 @@ class FetchRecords:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportFetch:
+class ReportFetch(RuleQuery):
     """Report how a fetch ended, for the log: `error` is None if it was answered. Answer: None."""
 
     error: Exception | None
 
 
 @dataclass(frozen=True, slots=True)
-class CallListener:
+class CallListener(RuleQuery):
     """Call the application's rebalance listener: on_assigned, on_revoked or on_lost.
 
     Answer: the exception that it raised; None without one. The rule completes the change of the

@@ -31,6 +31,7 @@ from typing import NamedTuple
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.membership import MemberAssignment, MembershipState, View, assignment
+from apportion.member.offset_requests import not_in_group
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
@@ -42,6 +43,7 @@ from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
 from apportion.member.records.listener import RebalanceListener
 from apportion.member.records.queries import (
     AwaitMembershipChange,
+    CheckForTopics,
     FetchRecords,
     PollMembership,
     ReportFetch,
@@ -61,7 +63,8 @@ class RecordConsumerSettings(NamedTuple):
 
     reset: the timestamp at which a partition without a committed offset starts, EARLIEST or LATEST;
     None (auto.offset.reset=none) refuses to start. auto_commit_ms: the interval of automatic
-    commits, None without. request_timeout_ms: the longest that one request may hold up a poll.
+    commits, None without. request_timeout_ms: of one request in a poll, and the longest wait for
+    records.
     """
 
     group_id: str
@@ -103,9 +106,12 @@ class RecordConsumer:
     def take_at_once(self, snapshot: MembershipSnapshot, limit: int) -> list[ConsumerRecord]:
         """Return the next records if a poll would do nothing else; [] otherwise.
 
-        For a driver that hands out one record at a time: no query is needed for it.
+        No query is needed for it, so a driver tries it before each `poll`: iteration would begin a
+        generator for every record otherwise.
         """
-        if snapshot.view is not self._applied_view or self._is_upkeep_due(snapshot.read_at_ms):
+        now_ms = snapshot.read_at_ms
+        is_upkeep_due = self._is_poll_due(now_ms) or self._is_commit_due(now_ms)
+        if snapshot.view is not self._applied_view or is_upkeep_due:
             return []
         return self.buffer.take(limit)
 
@@ -129,6 +135,9 @@ class RecordConsumer:
             # With a timeout of 0 there is one fetch, and its records are returned.
             if records or (has_fetched and now_ms >= deadline_ms):
                 return records
+            # Before the first join no coordinator may answer yet, and that is logged elsewhere.
+            if self.incarnation and snapshot.view.epoch > 0:
+                yield CheckForTopics()
             wait_ms = min(
                 max(0, deadline_ms - now_ms), FETCH_WAIT_MS, self.settings.request_timeout_ms
             )
@@ -150,11 +159,7 @@ class RecordConsumer:
         snapshot: MembershipSnapshot = yield ReadMembership()
         # 0 would commit without a member id, which an empty group accepts from anybody.
         if self.incarnation == 0:
-            raise Refused(
-                Code.UNKNOWN_MEMBER_ID,
-                f"this member is not in group {self.settings.group_id!r} now "
-                f"({snapshot.view.state.value})",
-            )
+            raise not_in_group(self.settings.group_id, snapshot.view)
         yield from self.claims.check_before_commit(
             self.incarnation, snapshot.view.epoch, self.topics
         )
@@ -176,13 +181,13 @@ class RecordConsumer:
 
     def close(self) -> Rule[None]:
         """Give up all partitions, with a commit if that is automatic, before the member leaves."""
-        if not self.positions:
-            return
-        snapshot: MembershipSnapshot = yield ReadMembership()
-        if self._has_lost(snapshot.view):
-            yield from self.lose_partitions()
-        else:
-            yield from self._revoke_partitions(tuple(self.positions))
+        if self.positions:
+            snapshot: MembershipSnapshot = yield ReadMembership()
+            if self._has_lost(snapshot.view):
+                yield from self.lose_partitions()
+            else:
+                yield from self._revoke_partitions(tuple(self.positions))
+        # Also without partitions: `on_lost` may have raised before an error that ended a poll.
         self._listener.raise_error()
 
     def lose_partitions(self) -> Rule[None]:
@@ -201,7 +206,7 @@ class RecordConsumer:
         Return the member's state if there was nothing to apply; None if the next poll has to look
         again.
         """
-        snapshot = yield from self.read_membership()
+        snapshot = yield from self.refresh_membership()
         view = snapshot.view
         # on_lost before the error, so that the application stops its work on the partitions that it
         # no longer has.
@@ -230,7 +235,7 @@ class RecordConsumer:
         """
         return view.incarnation != self.incarnation or view.target is None
 
-    def read_membership(self) -> Rule[MembershipSnapshot]:
+    def refresh_membership(self) -> Rule[MembershipSnapshot]:
         """Read the member's present state."""
         snapshot: MembershipSnapshot = yield ReadMembership()
         return snapshot
@@ -292,14 +297,14 @@ class RecordConsumer:
         existing = tuple(each for each in added if each in stored)
         without = [each for each in existing if stored[each].offset is None]
         starts = {each: offset for each in existing if (offset := stored[each].offset) is not None}
-        # What the group has already need not be committed again by the next automatic commit.
+        # The group has these offsets: the next automatic commit leaves them out.
         self.committed |= starts
         resets = yield from reset_offsets(
             self.settings.reset, without, "the group has no committed offset for it"
         )
         self.buffer.positions.update(starts | resets)
         self.changes += 1
-        # After the positions are set, so that the listener may read or change them.
+        # After the positions are set, so that the listener can read them.
         if existing:
             yield from self._listener.call("on_assigned", existing)
 
@@ -324,10 +329,10 @@ class RecordConsumer:
         if not self.positions:
             return False
         try:
-            fetched = yield FetchRecords(self.buffer.rotated_positions(), wait_ms)
+            fetched = yield FetchRecords(self.buffer.rotate_positions(), wait_ms)
             for partition, fetch in fetched.items():
                 if fetch.code is Code.OFFSET_OUT_OF_RANGE:
-                    yield from self._reset_position(partition, fetch.log_start)
+                    yield from self._reset_position(partition)
                 else:
                     self.buffer.add(partition, fetch)
         # A consumer outlives an outage of its brokers; positions are unchanged, so the next poll
@@ -340,12 +345,10 @@ class RecordConsumer:
         yield ReportFetch(None)
         return True
 
-    def _reset_position(self, partition: TopicIdPartition, log_start: int) -> Rule[None]:
+    def _reset_position(self, partition: TopicIdPartition) -> Rule[None]:
         """Start a partition anew whose position its log does not have."""
-        why = (
-            f"{partition}: offset {self.positions[partition]} is out of range; the log "
-            f"begins at {log_start}"
-        )
+        # Without the log start offset: with this error brokers answer -1 for it.
+        why = f"{partition}: offset {self.positions[partition]} is out of range"
         yield Note("warning", why)
         # Retention has deleted the position, or the log was truncated; Kafka's consumer applies
         # auto.offset.reset to both.
@@ -379,9 +382,6 @@ class RecordConsumer:
     def _is_commit_due(self, now_ms: int) -> bool:
         interval_ms = self.settings.auto_commit_ms
         return interval_ms is not None and now_ms - self._committed_at_ms >= interval_ms
-
-    def _is_upkeep_due(self, now_ms: int) -> bool:
-        return self._is_poll_due(now_ms) or self._is_commit_due(now_ms)
 
     def _commit_automatically(self, timeout_ms: int) -> Rule[None]:
         """Commit what was delivered; log a failure, because a later commit covers it."""

@@ -11,9 +11,8 @@ from apportion.machine import Note
 from apportion.member.batch.sinks import refuse_consumer
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import View
-from apportion.member.queries import ExistingTopics, FetchCommitted
+from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics
 from apportion.member.reactions import is_lost_membership
-from apportion.member.records.queries import KnownTopics
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics, partitions_of
 
@@ -33,8 +32,7 @@ class SinkClaims:
     ) -> Rule[dict[TopicIdPartition, OffsetAndMetadata]]:
         """Check the topics and those of the `added` partitions; return the committed offsets.
 
-        Those of deleted topics are left out. incarnation: 0 before the consumer has
-        joined.
+        Those of deleted topics are left out. incarnation: 0 before the consumer has joined.
         """
         requested = tuple(dict.fromkeys((*names, *(partition.topic for partition in added))))
         topics: Topics = yield KnownTopics(requested)

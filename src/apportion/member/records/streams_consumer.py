@@ -13,20 +13,20 @@ from apportion.member.membership import MemberAssignment, View
 from apportion.member.queries import MembershipSnapshot
 from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
 from apportion.member.streams.assignor import TaskShare
-from apportion.rules import Rule
+from apportion.rules import Rule, RuleQuery
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.topics import TopicIdPartition, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class CallTaskListener:
+class CallTaskListener(RuleQuery):
     """Call the application's `on_tasks` with the tasks that it runs from now on. Answer: None."""
 
     share: TaskShare
 
 
 @dataclass(frozen=True, slots=True)
-class ReportTaskOffsetSums:
+class ReportTaskOffsetSums(RuleQuery):
     """Give the member the task offset sums for its next subscription. Answer: None.
 
     incarnation: of the membership in which the running tasks were assigned.
@@ -34,6 +34,13 @@ class ReportTaskOffsetSums:
 
     offset_sums: Mapping[TaskId, int]
     incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsSnapshot(MembershipSnapshot):
+    """A Kafka Streams member's state, and its tasks as of the same step."""
+
+    tasks: TaskShare
 
 
 class StreamsRecordConsumer(RecordConsumer):
@@ -61,9 +68,10 @@ class StreamsRecordConsumer(RecordConsumer):
         self._reported_sums = dict(offset_sums)
         yield self._offset_sums()
 
-    def read_membership(self) -> Rule[MembershipSnapshot]:
-        """Read the member's present state, with its tasks."""
-        snapshot = yield from super().read_membership()
+    def refresh_membership(self) -> Rule[MembershipSnapshot]:
+        """Read the member's present state, and keep its tasks."""
+        snapshot = yield from super().refresh_membership()
+        assert isinstance(snapshot, StreamsSnapshot)
         self._assigned_tasks = snapshot.tasks
         return snapshot
 
@@ -116,6 +124,9 @@ class StreamsRecordConsumer(RecordConsumer):
         self._last_handled = (self._assigned_tasks, self.changes)
         self._has_unreported_change = True
         self.active_tasks = share = self._complete_tasks()
+        self.task_by_partition = {
+            partition: task for task, partitions in share.active.items() for partition in partitions
+        }
         returned = [
             task
             for task in self._revoked_tasks
@@ -141,9 +152,6 @@ class StreamsRecordConsumer(RecordConsumer):
                 *self._assigned_tasks.active.items(),
             )
             if all(partition in owned for partition in partitions)
-        }
-        self.task_by_partition = {
-            partition: task for task, partitions in active.items() for partition in partitions
         }
         return replace(self._assigned_tasks, active=active)
 

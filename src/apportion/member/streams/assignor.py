@@ -160,6 +160,7 @@ class StreamsAssignor:
         self.tasks = TaskShare()
         self.notes: list[str] = []
         self._sent_version = self.used
+        self.rejoins_with_newer_version = False
         self._unique = 0
         # it has rejoined to announce its endpoint, which the group does not know yet
         self._has_rejoined_for_endpoint = False
@@ -319,6 +320,9 @@ class StreamsAssignor:
             self._sent_version, received, release, self._leads_unfinished
         )
         self.used = step.used
+        self.rejoins_with_newer_version = (
+            step.rejoin_reason is not None and step.used > self._sent_version
+        )
         self.tasks = TaskShare(
             generation,
             info.used,
@@ -327,11 +331,21 @@ class StreamsAssignor:
             info.active_hosts,
             info.standby_hosts,
         )
-        # Kafka Streams' order: a version change, then an unknown endpoint, then the time that the
-        # leader set.
         if step.rejoin_reason is not None:
             return FollowUp(0, step.rejoin_reason)
-        if self._must_announce_endpoint(info):
+        return self._plan_follow_up_or_none(info)
+
+    def _plan_follow_up_or_none(self, info: AssignmentInfo) -> FollowUp | None:
+        """Plan the rebalance that must follow an assignment without a version change, if any.
+
+        Kafka Streams' order: an unknown endpoint, then the time that the leader set.
+        """
+        is_left_out = self._leaves_endpoint_out(info)
+        # Once only: a leader that leaves the endpoint out again would otherwise make this member
+        # rejoin for ever.
+        must_announce = is_left_out and not self._has_rejoined_for_endpoint
+        self._has_rejoined_for_endpoint = is_left_out
+        if must_announce:
             return FollowUp(0, f"the group does not know {self.settings.endpoint} yet")
         if info.next_rebalance_ms is None:
             return None
@@ -342,18 +356,10 @@ class StreamsAssignor:
         )
         return FollowUp(info.next_rebalance_ms, why)
 
-    def _must_announce_endpoint(self, info: AssignmentInfo) -> bool:
-        """Return whether to rejoin once: the group does not know this process's endpoint.
-
-        Notes that the member rejoins for that.
-        """
+    def _leaves_endpoint_out(self, info: AssignmentInfo) -> bool:
+        """Return whether an assignment that names hosts leaves this process's endpoint out."""
         host = host_or_none(self.settings.endpoint)
-        is_unknown = host is not None and bool(info.active_hosts) and host not in info.active_hosts
-        # Once only: a leader that leaves the endpoint out again would otherwise make this member
-        # rejoin for ever.
-        must_announce = is_unknown and not self._has_rejoined_for_endpoint
-        self._has_rejoined_for_endpoint = is_unknown
-        return must_announce
+        return host is not None and bool(info.active_hosts) and host not in info.active_hosts
 
 
 def _encode_given(assignment: ConsumerAssignment) -> Given:

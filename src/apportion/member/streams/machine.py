@@ -8,51 +8,58 @@ and has the assigned tasks (`tasks`). The owner still adopts partitions: it runs
 adopted all of the task's partitions, until it gives up one of them.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from apportion.machine import Instant, Note
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.membership import (
-    Action,
-    Event,
-    Failed,
-    Left,
-    Lost,
-    Rejoin,
-    ShutDownApplication,
-    TaskOffsetSums,
-    View,
-)
+from apportion.member.membership import Action, Event, Failed, Left, Lost, Rejoin
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, TaskShare
-from apportion.streams.metadata.model import AssignorError
+from apportion.streams.metadata.model import AssignorError, TaskId
 
 SHUTDOWN_SINCE = 9
 """The first metadata version in which a member can ask all instances to shut down (KIP-671)."""
 
 
-class StreamsMember:
+@dataclass(slots=True, frozen=True)
+class TaskOffsetSums:
+    """The local state of a Kafka Streams process, by task (`taskOffsetSums`).
+
+    offset_sums: the sum of the changelogs' offsets up to which the local state goes; RUNNING for a
+    task that it runs; OFFSET_UNKNOWN where it has some state. The next JoinGroup carries them to
+    the leader.
+    incarnation: as in `Adopted`; a task of an earlier one no longer runs.
+    """
+
+    offset_sums: Mapping[TaskId, int]
+    incarnation: int
+
+
+@dataclass(slots=True, frozen=True)
+class ShutDownApplication:
+    """The owner asks all instances of its Kafka Streams application to shut down (KIP-671).
+
+    The rebalance that this starts carries the request to the other members.
+    """
+
+
+StreamsEvent = Event | TaskOffsetSums | ShutDownApplication
+
+
+class StreamsMember(ClassicMember):
     """One consumer of one process in one Streams group.
 
     Raises ValueError if its settings do not go together.
     """
 
-    concurrent_calls = ClassicMember.concurrent_calls
-
     def __init__(self, settings: StreamsSettings, classic: ClassicSettings) -> None:
-        """Create the classic member that carries a Streams member, with an assignor of its own.
+        """Begin as a classic member with an assignor of its own.
 
         classic: all settings but the assignors.
         """
-        self._assignor = StreamsAssignor(settings, lambda: self._member.view().incarnation)
-        self._member = ClassicMember(
-            replace(classic, assignors=(self._assignor,), revokes_before_rejoin=True)
-        )
-        self.settings = self._member.settings
-
-    def view(self) -> View:
-        """Return a snapshot of the member; its epoch is the generation, -1 without one."""
-        return self._member.view()
+        self._assignor = StreamsAssignor(settings, lambda: self._ownership.incarnation)
+        super().__init__(replace(classic, assignors=(self._assignor,), revokes_before_rejoin=True))
 
     def tasks(self) -> TaskShare:
         """Return the last assigned tasks; none after a lost membership."""
@@ -63,11 +70,12 @@ class StreamsMember:
         """The metadata version of the next subscription."""
         return self._assignor.used
 
-    def wake_at(self) -> int | None:
-        """Return when the member next needs a Tick; None while it waits for others."""
-        return self._member.wake_at()
+    @property
+    def rejoins_with_newer_version(self) -> bool:
+        """True if the last assignment made this member join again in a newer version (KIP-268)."""
+        return self._assignor.rejoins_with_newer_version
 
-    def step(self, event: Event, now: Instant) -> list[Action]:
+    def step(self, event: StreamsEvent, now: Instant) -> list[Action]:
         """Apply an event to a Streams member and return the actions that follow, in order."""
         assignor = self._assignor
         match event:
@@ -87,8 +95,8 @@ class StreamsMember:
                 assignor.error = AssignorError.SHUTDOWN_REQUESTED
                 event = Rejoin("this instance asks all to shut down")
         # before the step: within it the assignor may write user data or assign as the leader
-        assignor.member_id, assignor.wall_ms = self._member.view().member_id, now.wall_ms
-        actions = self._member.step(event, now)
+        assignor.member_id, assignor.wall_ms = self._member_id, now.wall_ms
+        actions = super().step(event, now)
         # Tasks of a lost membership may run elsewhere already, so nobody may read them here.
         if any(isinstance(action, Lost | Left) for action in actions):
             assignor.tasks = TaskShare()

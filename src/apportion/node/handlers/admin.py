@@ -4,13 +4,13 @@ Versions: CreateTopics 2-7, DeleteTopics 1-6 (6: topic ids), CreatePartitions 0-
 waits until the changes are on the disk.
 """
 
-from collections import Counter
-from hashlib import blake2b
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, BrokerContext, BrokerHandler
-from apportion.node.topics import DEFAULT_COUNT
+from apportion.node.topics import DEFAULT_COUNT, new_topic_id
 from apportion.topics import NO_TOPIC_ID, Topic
 from apportion.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -32,6 +32,8 @@ from apportion.wire.messages.delete_topics import (
     DeleteTopicState,
 )
 
+T = TypeVar("T")
+
 FIRST_STATE_VERSION = 6  # the first version of DeleteTopics that names a topic or gives its id
 
 
@@ -41,37 +43,49 @@ def create_topics(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Ans
     With `validate_only` only check whether that is possible. The errors are those of each topic.
     """
     request: CreateTopicsRequest = arrived.request
-    counts = Counter(topic.name for topic in request.topics)
-    return Answer(
-        CreateTopicsResponse(
-            topics=tuple(
-                _create_topic(broker, topic, request.validate_only, arrived)
-                if counts[topic.name] == 1
-                else _create_topic_error(topic.name, duplicate_topic_error())
-                for topic in {topic.name: topic for topic in request.topics}.values()
-            )
-        )
+    topics = (
+        _create_topic(broker, mentions, request.validate_only, arrived)
+        for mentions in _mentions(request.topics, lambda topic: topic.name)
     )
+    return Answer(CreateTopicsResponse(topics=tuple(topics)))
 
 
-def duplicate_topic_error() -> Refused:
-    """Return the error of a topic that a request names twice; Kafka answers it once."""
-    return Refused(Code.INVALID_REQUEST, "the request names this topic twice")
+def _mentions(named: Iterable[T], key: Callable[[T], object]) -> Iterable[list[T]]:
+    """Return all mentions of each topic that a request names, for one answer to each."""
+    by_key: dict[object, list[T]] = {}
+    for mention in named:
+        by_key.setdefault(key(mention), []).append(mention)
+    return by_key.values()
+
+
+def _only(mentions: list[T]) -> T:
+    """Return the one mention of a topic. Errors: INVALID_REQUEST, as in Kafka, for several."""
+    if len(mentions) > 1:
+        raise Refused(Code.INVALID_REQUEST, "the request names this topic twice")
+    return mentions[0]
 
 
 def _create_topic(
-    broker: BrokerContext, requested: CreatableTopic, validate_only: bool, arrived: Arrived
+    broker: BrokerContext, mentions: list[CreatableTopic], validate_only: bool, arrived: Arrived
 ) -> CreatableTopicResult:
     """Create one topic, or only check it, and return its result for CreateTopics."""
     topic_service = broker.topic_service
     try:
+        requested = _only(mentions)
         count = _partition_count(requested, broker.settings.node_id)
         config = {each.name: each.value for each in requested.configs}
         topic = topic_service.validate(
             requested.name, count, config, new_topic_id(arrived.fresh, requested.name)
         )
     except Refused as refused:
-        return _create_topic_error(requested.name, refused)
+        return CreatableTopicResult(
+            name=mentions[0].name,
+            error_code=refused.code,
+            error_message=refused.why,
+            num_partitions=-1,
+            replication_factor=-1,
+            configs=None,
+        )
     if not validate_only:
         topic_service.create(topic, config)
     return CreatableTopicResult(
@@ -85,18 +99,6 @@ def _create_topic(
             CreatableTopicConfigs(name=each.name, value=each.value, config_source=each.source)
             for each in topic_service.config_entries(topic.name, config)
         ),
-    )
-
-
-def _create_topic_error(name: str, refused: Refused) -> CreatableTopicResult:
-    """Return the result of one topic that CreateTopics has refused."""
-    return CreatableTopicResult(
-        name=name,
-        error_code=refused.code,
-        error_message=refused.why,
-        num_partitions=-1,
-        replication_factor=-1,
-        configs=None,
     )
 
 
@@ -127,13 +129,6 @@ def _partition_count(requested: CreatableTopic, node_id: int) -> int:
     return len(indexes)
 
 
-def new_topic_id(fresh: bytes, name: str) -> bytes:
-    """Return a topic id that is unique to this step and this name."""
-    # A machine draws no random numbers: one fresh id comes with each request, which may create many
-    # topics.
-    return blake2b(name.encode(), key=fresh, digest_size=16).digest()
-
-
 def delete_topics(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """Handle DeleteTopics: delete the topics and their logs.
 
@@ -145,28 +140,22 @@ def delete_topics(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Ans
         if arrived.version >= FIRST_STATE_VERSION
         else tuple(DeleteTopicState(name=name) for name in request.topic_names)
     )
-    counts = Counter((state.name, state.topic_id) for state in states)
-    distinct = {(state.name, state.topic_id): state for state in states}
     responses = (
-        _delete_topic(broker, state, counts[name_and_id] > 1)
-        for name_and_id, state in distinct.items()
+        _delete_topic(broker, mentions)
+        for mentions in _mentions(states, lambda state: (state.name, state.topic_id))
     )
     return Answer(DeleteTopicsResponse(responses=tuple(responses)))
 
 
-def _delete_topic(
-    broker: BrokerContext, state: DeleteTopicState, is_named_twice: bool
-) -> DeletableTopicResult:
+def _delete_topic(broker: BrokerContext, mentions: list[DeleteTopicState]) -> DeletableTopicResult:
     """Delete one topic, and return its result for DeleteTopics."""
     try:
-        if is_named_twice:
-            raise duplicate_topic_error()
-        topic = _resolve_topic(broker, state)
+        topic = _resolve_topic(broker, _only(mentions))
         broker.topic_service.delete(topic)
     except Refused as refused:
         return DeletableTopicResult(
-            name=state.name,
-            topic_id=state.topic_id,
+            name=mentions[0].name,
+            topic_id=mentions[0].topic_id,
             error_code=refused.code,
             error_message=refused.why,
         )
@@ -192,25 +181,19 @@ def _resolve_topic(broker: BrokerContext, state: DeleteTopicState) -> Topic:
 def create_partitions(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """Handle CreatePartitions: add partitions to the topics, up to the given counts."""
     request: CreatePartitionsRequest = arrived.request
-    counts = Counter(topic.name for topic in request.topics)
-    distinct = {topic.name: topic for topic in request.topics}.values()
     results = (
-        _grow_topic(broker, topic, request.validate_only, counts[topic.name] > 1)
-        for topic in distinct
+        _grow_topic(broker, mentions, request.validate_only)
+        for mentions in _mentions(request.topics, lambda topic: topic.name)
     )
     return Answer(CreatePartitionsResponse(results=tuple(results)))
 
 
 def _grow_topic(
-    broker: BrokerContext,
-    requested: CreatePartitionsTopic,
-    validate_only: bool,
-    is_named_twice: bool,
+    broker: BrokerContext, mentions: list[CreatePartitionsTopic], validate_only: bool
 ) -> CreatePartitionsTopicResult:
     """Add partitions to one topic, and return its result for CreatePartitions."""
     try:
-        if is_named_twice:
-            raise duplicate_topic_error()
+        requested = _only(mentions)
         topic = broker.topic_service.topics.named(requested.name)
         if topic is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
@@ -237,7 +220,7 @@ def _grow_topic(
             broker.topic_service.grow(topic, requested.count)
     except Refused as refused:
         return CreatePartitionsTopicResult(
-            name=requested.name, error_code=refused.code, error_message=refused.why
+            name=mentions[0].name, error_code=refused.code, error_message=refused.why
         )
     return CreatePartitionsTopicResult(name=requested.name)
 

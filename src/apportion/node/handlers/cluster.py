@@ -4,6 +4,7 @@ The one broker leads every partition and coordinates every group.
 """
 
 import re
+from typing import Any
 
 from apportion.errors import Code
 from apportion.machine import Arrived, Instant
@@ -228,30 +229,25 @@ def find_coordinator(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
         (Code.INVALID_REQUEST, f"there are no coordinators of type {request.key_type}"),
     )
     # As in Kafka, the topic exists as soon as a client looks for a coordinator.
-    if code is Code.NONE and broker.topic_service.offsets_topic_or_none() is None:
-        broker.topic_service.create_offsets_topic(arrived.fresh)
+    if code is Code.NONE:
+        broker.topic_service.ensure_offsets_topic(arrived.fresh)
     host, port = broker.address
     node_id = broker.settings.node_id
     if code is not Code.NONE:
         host, port, node_id = "", -1, -1
+    coordinator: dict[str, Any] = {
+        "node_id": node_id,
+        "host": host,
+        "port": port,
+        "error_code": code,
+        "error_message": why,
+    }
     if arrived.version < 4:
-        return Answer(
-            FindCoordinatorResponse(
-                error_code=code, error_message=why, node_id=node_id, host=host, port=port
-            )
-        )
+        return Answer(FindCoordinatorResponse(**coordinator))
     return Answer(
         FindCoordinatorResponse(
             coordinators=tuple(
-                Coordinator(
-                    key=key,
-                    node_id=node_id,
-                    host=host,
-                    port=port,
-                    error_code=code,
-                    error_message=why,
-                )
-                for key in request.coordinator_keys
+                Coordinator(key=key, **coordinator) for key in request.coordinator_keys
             )
         )
     )

@@ -8,6 +8,8 @@ from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.topic_settings import config_type
 from apportion.node.topics import ConfigEntry, check_name
 from apportion.wire.messages.describe_configs import (
+    BROKER,
+    TOPIC,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
@@ -15,7 +17,6 @@ from apportion.wire.messages.describe_configs import (
     DescribeConfigsResult,
 )
 
-TOPIC, BROKER = 2, 4  # kinds of resource
 UNKNOWN_TYPE = 0  # Kafka's config type for "unknown"
 STATIC_BROKER, DEFAULT = 4, 5  # Kafka's config sources
 
@@ -35,27 +36,26 @@ def describe_configs(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
 
 def _described(broker: BrokerContext, resource: DescribeConfigsResource) -> DescribeConfigsResult:
     """Return one topic's or the broker's settings, or the error, for DescribeConfigs."""
+    kind, name = resource.resource_type, resource.resource_name
     try:
         settings = list(_settings(broker, resource))
     except Refused as refused:
         return DescribeConfigsResult(
             error_code=refused.code,
             error_message=refused.why,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
+            resource_type=kind,
+            resource_name=name,
         )
     requested_keys = resource.configuration_keys
     return DescribeConfigsResult(
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
+        resource_type=kind,
+        resource_name=name,
         configs=tuple(
             DescribeConfigsResourceResult(
                 name=entry.name,
-                value=entry.value if resource.resource_type == TOPIC else entry.value or None,
+                value=entry.value if kind == TOPIC else entry.value or None,
                 config_source=entry.source,
-                config_type=config_type(entry.name)
-                if resource.resource_type == TOPIC
-                else UNKNOWN_TYPE,
+                config_type=config_type(entry.name) if kind == TOPIC else UNKNOWN_TYPE,
                 # No API alters a setting here, so a tool must not offer it.
                 read_only=True,
             )

@@ -83,9 +83,7 @@ class RecordDeletion:
         topic_service = self._broker.topic_service
         if topic_service.is_internal(name):
             raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{name} belongs to the broker")
-        partition = self._broker.partition_or_none(name, index)
-        if partition is None:
-            raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}-{index}")
+        partition = self._broker.partition(name, index)
         rules = topic_service.rules(partition.topic)
         # As in Kafka: such a topic promises to keep the last record of each key.
         if rules.is_compacted and not rules.is_deleted:

@@ -53,8 +53,6 @@ class FetchResult:
     """
 
     __slots__ = (
-        "_broker",
-        "_by_id",
         "_left_bytes",
         "bytes",
         "failed",
@@ -66,20 +64,26 @@ class FetchResult:
     def __init__(self, broker: BrokerContext, arrived: Arrived) -> None:
         """Read the requested partitions, and build the Fetch response."""
         request: FetchRequest = arrived.request
-        self._broker = broker
-        self._by_id = arrived.version >= 13
         self._left_bytes = min(request.max_bytes, broker.settings.fetch_max_bytes)
         self.bytes = 0
         self.failed = False
         existing: list[IdPartition] = []
         topics = []
         for topic, requested_partitions in _distinct_partitions(request.topics):
+            topic_id = topic.topic_id if arrived.version >= 13 else None
             responses = []
             for requested in requested_partitions:
-                partition = self._partition_or_none(topic, requested)
-                if partition is not None:
+                try:
+                    partition = broker.partition(
+                        topic.topic,
+                        requested.partition,
+                        topic_id=topic_id,
+                        leader_epoch=requested.current_leader_epoch,
+                    )
                     existing.append(IdPartition(partition.topic.id, partition.index))
-                responses.append(self._read(topic, requested, partition))
+                    responses.append(self._read(partition, requested))
+                except Refused as refused:
+                    responses.append(self._error(requested, refused.code))
             topics.append(
                 FetchableTopicResponse(
                     topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(responses)
@@ -90,33 +94,18 @@ class FetchResult:
         # an error is answered at once, as in Kafka
         self.is_complete = self.failed or not existing or self.bytes >= request.min_bytes
 
-    def _partition_or_none(self, topic: FetchTopic, requested: FetchPartition) -> Partition | None:
-        """Return the partition that a Fetch names, by topic id from version 13 on."""
-        if self._by_id:
-            return self._broker.partition_by_id_or_none(topic.topic_id, requested.partition)
-        return self._broker.partition_or_none(topic.topic, requested.partition)
-
-    def _read(
-        self, topic: FetchTopic, requested: FetchPartition, partition: Partition | None
-    ) -> PartitionData:
+    def _read(self, partition: Partition, requested: FetchPartition) -> PartitionData:
         """Read one partition of the Fetch.
 
         The first batch of the whole response comes even if it exceeds every limit (KIP-74).
+        Errors: OFFSET_OUT_OF_RANGE.
         """
-        if partition is None:
-            return self._error(requested, self._missing_partition_code(topic))
-        # KIP-320: a client that has seen a later leader must not read this log.
-        if requested.current_leader_epoch > LEADER_EPOCH:
-            return self._error(requested, Code.UNKNOWN_LEADER_EPOCH)
+        # KIP-320: it has read records of a later leader, which this log does not have.
         if requested.last_fetched_epoch > LEADER_EPOCH:
-            return self._error(requested, Code.OFFSET_OUT_OF_RANGE)
+            raise Refused(Code.OFFSET_OUT_OF_RANGE)
         limit = min(requested.partition_max_bytes, self._left_bytes)
-        try:
-            # At least 1, because at 0 no batch would come, and KIP-74 wants the first one in any
-            # case.
-            view = partition.read(requested.fetch_offset, max(limit, 1))
-        except Refused as refused:
-            return self._error(requested, refused.code)
+        # At least 1, because at 0 no batch would come, and KIP-74 wants the first one in any case.
+        view = partition.read(requested.fetch_offset, max(limit, 1))
         # KIP-74: only the first batch of the response may be too large. Without it a consumer would
         # ask for that batch for ever.
         if len(view) > limit and self.bytes:
@@ -131,12 +120,6 @@ class FetchResult:
             aborted_transactions=None,
             records=view,
         )
-
-    def _missing_partition_code(self, topic: FetchTopic) -> Code:
-        """Return the error code of a partition that a Fetch names and the broker does not have."""
-        if self._by_id and self._broker.topic_service.topics.with_id(topic.topic_id) is None:
-            return Code.UNKNOWN_TOPIC_ID
-        return Code.UNKNOWN_TOPIC_OR_PARTITION
 
     def _error(self, requested: FetchPartition, code: Code) -> PartitionData:
         """Return one partition's error for the Fetch response, which then waits no longer."""

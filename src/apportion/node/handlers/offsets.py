@@ -24,14 +24,8 @@ from apportion.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = (
-    -1,
-    -2,
-    -3,
-    -4,
-    -5,
-    -6,
-)
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -4, -5, -6
 FIRST_VERSIONS = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 FIRST_EPOCH_VERSION = 4
 NO_OFFSET = (-1, -1, -1)  # offset, timestamp, leader epoch
@@ -55,10 +49,8 @@ def list_offsets(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answ
                 ListOffsetsTopicResponse(
                     name=name,
                     partitions=tuple(
-                        _list_partition(
-                            broker.partition_or_none(name, index), mentions, arrived.version
-                        )
-                        for index, mentions in by_index.items()
+                        _list_partition(broker, name, mentions, arrived.version)
+                        for mentions in by_index.values()
                     ),
                 )
                 for name, by_index in by_topic.items()
@@ -68,7 +60,7 @@ def list_offsets(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answ
 
 
 def _list_partition(
-    partition: Partition | None, mentions: list[ListOffsetsPartition], version: int
+    broker: BrokerContext, topic: str, mentions: list[ListOffsetsPartition], version: int
 ) -> ListOffsetsPartitionResponse:
     """Return the result of one partition for ListOffsets.
 
@@ -78,11 +70,10 @@ def _list_partition(
     try:
         if len(mentions) > 1:
             raise Refused(Code.INVALID_REQUEST, "the request names this partition twice")
-        offset, timestamp_ms, epoch = _offset(
-            _existing_partition(partition, requested.current_leader_epoch),
-            requested.timestamp,
-            version,
+        partition = broker.partition(
+            topic, requested.partition_index, leader_epoch=requested.current_leader_epoch
         )
+        offset, timestamp_ms, epoch = _offset(partition, requested.timestamp, version)
     except Refused as refused:
         return ListOffsetsPartitionResponse(
             partition_index=requested.partition_index,
@@ -97,19 +88,6 @@ def _list_partition(
         offset=offset,
         leader_epoch=epoch if version >= FIRST_EPOCH_VERSION else -1,
     )
-
-
-def _existing_partition(partition: Partition | None, epoch: int) -> Partition:
-    """Return the partition, for ListOffsets and OffsetForLeaderEpoch.
-
-    Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_LEADER_EPOCH.
-    """
-    if partition is None:
-        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "no such partition")
-    # KIP-320: a client that has seen a later leader must not believe this log.
-    if epoch > LEADER_EPOCH:
-        raise Refused(Code.UNKNOWN_LEADER_EPOCH, f"the leader epoch is {LEADER_EPOCH}")
-    return partition
 
 
 def _offset(partition: Partition, timestamp_ms: int, version: int) -> tuple[int, int, int]:
@@ -148,10 +126,7 @@ def offset_for_leader_epoch(broker: BrokerContext, arrived: Arrived, _now: Insta
                 OffsetForLeaderTopicResult(
                     topic=topic.topic,
                     partitions=tuple(
-                        _epoch_end(
-                            broker.partition_or_none(topic.topic, requested.partition), requested
-                        )
-                        for requested in topic.partitions
+                        _epoch_end(broker, topic.topic, requested) for requested in topic.partitions
                     ),
                 )
                 for topic in request.topics
@@ -160,18 +135,23 @@ def offset_for_leader_epoch(broker: BrokerContext, arrived: Arrived, _now: Insta
     )
 
 
-def _epoch_end(partition: Partition | None, requested: OffsetForLeaderPartition) -> EpochEndOffset:
+def _epoch_end(
+    broker: BrokerContext, topic: str, requested: OffsetForLeaderPartition
+) -> EpochEndOffset:
     """Return the end of a leader epoch in one partition, for OffsetForLeaderEpoch."""
     try:
-        existing = _existing_partition(partition, requested.current_leader_epoch)
+        partition = broker.partition(
+            topic, requested.partition, leader_epoch=requested.current_leader_epoch
+        )
     except Refused as refused:
         return EpochEndOffset(
             partition=requested.partition, error_code=refused.code, leader_epoch=-1, end_offset=-1
         )
-    if requested.leader_epoch != LEADER_EPOCH:
-        return EpochEndOffset(partition=requested.partition, leader_epoch=-1, end_offset=-1)
+    is_known = requested.leader_epoch == LEADER_EPOCH
     return EpochEndOffset(
-        partition=requested.partition, leader_epoch=LEADER_EPOCH, end_offset=existing.high_watermark
+        partition=requested.partition,
+        leader_epoch=LEADER_EPOCH if is_known else -1,
+        end_offset=partition.high_watermark if is_known else -1,
     )
 
 

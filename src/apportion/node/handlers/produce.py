@@ -111,19 +111,9 @@ class ProduceAppend:
             raise Refused(
                 Code.INVALID_REQUIRED_ACKS, f"acks is -1, 0 or 1, not {self._request.acks}"
             )
-        if self._version >= 13:
-            partition = self._broker.partition_by_id_or_none(topic.topic_id, index)
-            if (
-                partition is None
-                and self._broker.topic_service.topics.with_id(topic.topic_id) is None
-            ):
-                raise Refused(Code.UNKNOWN_TOPIC_ID, f"no topic has the id {topic.topic_id.hex()}")
-        else:
-            partition = self._broker.partition_or_none(topic.name, index)
-        if partition is None:
-            raise Refused(
-                Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic.name}-{index}"
-            )
+        partition = self._broker.partition(
+            topic.name, index, topic_id=topic.topic_id if self._version >= 13 else None
+        )
         if self._broker.topic_service.is_internal(partition.topic.name):
             raise Refused(
                 Code.INVALID_TOPIC_EXCEPTION,

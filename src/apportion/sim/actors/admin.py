@@ -17,7 +17,7 @@ from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.requests import fetch_topics, sending
 from apportion.sim.kernel.client import Client, Sleep
 from apportion.sim.kernel.clock import EPOCH_MS, Script, Simulation
-from apportion.topics import Topic, TopicIdPartition
+from apportion.topics import Topic, partitions_of
 from apportion.wire.batch import encode_batch
 
 PRODUCE_TIMEOUT_MS = 2_000
@@ -67,8 +67,7 @@ class TopicAdmin(Client):
         """
         self._jobs.append(job)
         if len(self._jobs) == 1:
-            self.start_incarnation()
-            self.start_script()
+            self.start()
 
     def script(self) -> Script:
         """Work through the queue of topics to create, delete and grow."""
@@ -117,11 +116,6 @@ class RecordProducer(Client):
             for count in range(1, 6)
         ]
 
-    def start(self) -> None:
-        """Start to produce."""
-        self.start_incarnation()
-        self.start_script()
-
     def script(self) -> Script:
         """Produce records to the broker's topics until the scenario's faults end."""
         scenario = self.simulation.scenario
@@ -140,9 +134,7 @@ class RecordProducer(Client):
 
     def _write(self, topics: list[Topic]) -> Script:
         """Produce a batch to a random partition; return whether the broker acknowledged it."""
-        topic = self.rng.choice(topics)
-        index = self.rng.randrange(topic.partitions)
-        partition = TopicIdPartition(topic.name, topic.id, index)
+        partition = self.rng.choice(partitions_of(self.rng.choice(topics)))
         query = ProduceQuery({partition: self.rng.choice(self._batches)}, PRODUCE_TIMEOUT_MS)
         answer = yield sending(query)
         return answer is not None and query.results(answer)[partition].error_code == Code.NONE
@@ -160,11 +152,6 @@ class OffsetMonitor(Client):
         super().__init__(simulation, "onlooker", broker)
         self._groups = groups
 
-    def start(self) -> None:
-        """Start to read."""
-        self.start_incarnation()
-        self.start_script()
-
     def script(self) -> Script:
         """Read committed offsets and group descriptions until the scenario's faults end."""
         names = [topic_name(index) for index in range(self.simulation.scenario.topics)]
@@ -174,11 +161,7 @@ class OffsetMonitor(Client):
                 topics = yield from fetch_topics(self, names)
             except Unanswerable:
                 continue
-            partitions = tuple(
-                TopicIdPartition(topic.name, topic.id, index)
-                for topic in topics
-                for index in range(topic.partitions)
-            )
+            partitions = tuple(each for topic in topics for each in partitions_of(topic))
             for group in self._groups:
                 yield sending(OffsetFetchQuery(group, partitions))
                 yield sending(ConsumerGroupDescribeQuery(group))

@@ -27,6 +27,7 @@ from apportion.member.membership import (
     Subscribe,
     Unanswered,
 )
+from apportion.member.queries import MembershipSnapshot
 from apportion.member.reactions import Reaction, reaction
 from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.members import AnyMember, classic_member, consumer_member
@@ -89,7 +90,8 @@ class Application(Client):
         self.protocol_choice = self.next_protocol_choice = protocols.first
         self.in_use: InUse = NOTHING_IN_USE
         self.slow_until_us = 0
-        self._rebuilds_at_join = 0  # `observer.shard_rebuilds` at the last JoinGroup
+        # `observer.shard_rebuilds` when the last JoinGroup was sent, and the last successful one
+        self._rebuilds_at_request = self._rebuilds_at_join = 0
         # work that began while the application was slow may last until then
         self.slow_work_until_us = 0
         self.observer = observer
@@ -103,6 +105,7 @@ class Application(Client):
         self.heartbeat_channel = RequestChannel(self, self.link, self.broker)
         self.metadata_channel = RequestChannel(self, self.link, self.broker)
         self.member = self._new_member(self.simulation.scenario)
+        self._status = self.member.view()
         self._alarm = Timer(self, self._on_timer)
         self._tick = Tick()
         self.simulation.write_trace(
@@ -173,7 +176,9 @@ class Application(Client):
 
     def step_member(self, event: Any) -> None:
         """Step the application's member over `event` and perform its actions."""
-        for action in self.member.step(event, self.now()):
+        actions = self.member.step(event, self.now())
+        self._status = self.member.view()
+        for action in actions:
             match action:
                 case SendToCoordinator():
                     self._send(action)
@@ -198,6 +203,10 @@ class Application(Client):
             self._awaited = None
             # After the actions were performed, so that the script sees the state that they left.
             runner.resume(turn, True)
+
+    def snapshot(self) -> MembershipSnapshot:
+        """Return the member's state as its last step left it, and the time of its process."""
+        return MembershipSnapshot(self._status, self.mono_ms())
 
     def perform_other(self, action: Any) -> None:
         """Perform an action that only some members have; none by default.
@@ -283,16 +292,13 @@ class Application(Client):
 
     def _send(self, send: SendToCoordinator) -> None:
         """Send the member's request to the coordinator, in place of an unanswered one."""
-        self._abandon_request()
+        self.heartbeat_channel.abandon_request()
         version = REQUEST_VERSIONS[type(send.request)]
+        if isinstance(send.request, JoinGroupRequest):
+            self._rebuilds_at_request = self.observer.shard_rebuilds
         self.heartbeat_channel.send(
             send.request, version, send.timeout_ms, lambda answer: self._receive(send, answer)
         )
-
-    def _abandon_request(self) -> None:
-        """Drop the request in flight: a LeaveGroup does not wait for the answer to a heartbeat."""
-        if self.heartbeat_channel.is_busy:
-            self.heartbeat_channel.close()
 
     def _receive(self, send: SendToCoordinator, answer: Any) -> None:
         """Trace and observe the broker's answer to a member's request; give it to the member.
@@ -312,7 +318,7 @@ class Application(Client):
             case JoinGroupRequest():
                 leads = " and leads" if answer.leader == answer.member_id != "" else ""
                 if code is Code.NONE:
-                    self._rebuilds_at_join = self.observer.shard_rebuilds
+                    self._rebuilds_at_join = self._rebuilds_at_request
                 self.simulation.write_trace(
                     self.name,
                     f"joins generation {answer.generation_id}{leads} as "
@@ -331,8 +337,7 @@ class Application(Client):
 
     def _fetch_metadata(self, fetch: FetchMetadata) -> None:
         """Send Metadata for a classic member, over a connection of its own."""
-        if self.metadata_channel.is_busy:
-            self.metadata_channel.close()
+        self.metadata_channel.abandon_request()
         self._query(
             self.metadata_channel,
             MetadataQuery(fetch.names),
@@ -342,7 +347,7 @@ class Application(Client):
 
     def _find_coordinator(self, find: FindCoordinator) -> None:
         """Send FindCoordinator for the member, over its connection for heartbeats."""
-        self._abandon_request()
+        self.heartbeat_channel.abandon_request()
         self._query(
             self.heartbeat_channel,
             FindCoordinatorQuery(find.group_id),

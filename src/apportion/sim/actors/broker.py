@@ -15,8 +15,7 @@ from apportion.node.settings import BrokerSettings
 from apportion.sim.kernel.clock import SimulatedProcess, Simulation, Timer
 from apportion.sim.kernel.network import (
     DOWN,
-    Link,
-    RequestChannel,
+    SentRequest,
     SimulatedConnection,
     answer_through_bytes,
 )
@@ -24,35 +23,15 @@ from apportion.sim.kernel.observer import Observer
 from apportion.store.memory_disk import MemoryDisk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from apportion.coord.classic.state import ClassicGroup
+    from apportion.coord.consumer.state import ConsumerGroup
+    from apportion.coord.shard import Shard
+    from apportion.node.partitions import Partition
 
 ADDRESS = Address("broker", 9092)
 MAX_FATAL_FLUSH_US = 1_500_000  # a flush that the broker's crash ends may last this long
-
-
-class PendingRequest:
-    """A request that the broker has read and not answered.
-
-    since_ms: when it came, on the broker's clock.
-    """
-
-    __slots__ = ("channel", "connection", "link", "request", "since_ms", "version")
-
-    def __init__(
-        self,
-        connection: SimulatedConnection,
-        link: Link,
-        request: Any,
-        version: int,
-        channel: RequestChannel,
-        since_ms: int,
-    ) -> None:
-        self.connection = connection
-        self.link = link
-        self.request = request
-        self.version = version
-        self.channel = channel
-        self.since_ms = since_ms
 
 
 class BrokerProcess(SimulatedProcess):
@@ -71,7 +50,7 @@ class BrokerProcess(SimulatedProcess):
         self.settings = broker_settings(simulation)
         self.node: Node | None = None
         self.is_listening = False
-        self.pending: dict[Ticket, PendingRequest] = {}
+        self.pending: dict[Ticket, SentRequest] = {}
         self.flushes_to_refuse = 0
         self.crashes = 0
         self.crash_in_flush: Callable[[], None] | None = None
@@ -100,6 +79,15 @@ class BrokerProcess(SimulatedProcess):
         self.observer.after_step(None)
         self._perform(actions)
 
+    def shards(self) -> "Iterable[tuple[Partition, Shard]]":
+        """Return each loaded coordinator shard with its log's partition; none while it is down."""
+        return () if self.node is None else self.node.shards()
+
+    def group_or_none(self, group_id: str) -> "ConsumerGroup | ClassicGroup | None":
+        """Return the group from the shard that has it, if it exists."""
+        groups = (shard.ledger.groups.get(group_id) for _, shard in self.shards())
+        return next((group for group in groups if group is not None), None)
+
     @property
     def is_waiting_for_disk(self) -> bool:
         """Return whether a flush is under way, or was refused and will be tried again."""
@@ -127,18 +115,12 @@ class BrokerProcess(SimulatedProcess):
             for each in pending.values():
                 each.link.send(DOWN, each.connection, each.connection.on_reset, each.connection)
 
-    def receive(
-        self,
-        connection: SimulatedConnection,
-        link: Link,
-        request: Any,
-        version: int,
-        channel: RequestChannel,
-    ) -> None:
+    def receive(self, sent: SentRequest) -> None:
         """Step the node over a request that has arrived at the broker's host.
 
         While the broker does not listen, reset the connection instead.
         """
+        connection = sent.connection
         # A request sent before the close may still arrive at a real broker's host, but nobody
         # reads the requests of a closed socket.
         if not connection.is_open:
@@ -149,33 +131,24 @@ class BrokerProcess(SimulatedProcess):
         if not self.is_up and self._drops_packets:
             return
         if not self.is_listening or connection.broker_incarnation != self.incarnation:
-            link.send(DOWN, connection, connection.on_reset, connection)
+            sent.link.send(DOWN, connection, connection.on_reset, connection)
         else:
-            self.deliver(
-                self.incarnation, self._step_request, connection, link, request, version, channel
-            )
+            self.deliver(self.incarnation, self._step_request, sent)
 
     def connection_closed(self, connection: SimulatedConnection) -> None:
         """Learn that the application has closed its end."""
         if connection.broker_incarnation == self.incarnation:
             self.deliver(self.incarnation, self._step_closed, connection)
 
-    def _step_request(
-        self,
-        connection: SimulatedConnection,
-        link: Link,
-        request: Any,
-        version: int,
-        channel: RequestChannel,
-    ) -> None:
+    def _step_request(self, sent: SentRequest) -> None:
         """Give a request a ticket and step the node over its arrival."""
         self._tickets += 1
         ticket = Ticket(self._tickets)
-        self.pending[ticket] = PendingRequest(
-            connection, link, request, version, channel, self.mono_ms()
+        self.pending[ticket] = sent._replace(since_ms=self.mono_ms())
+        sent.connection.unanswered.append(ticket)
+        self._step(
+            Arrived(ticket, sent.request, sent.version, sent.channel.caller, self.rng.randbytes(16))
         )
-        connection.unanswered.append(ticket)
-        self._step(Arrived(ticket, request, version, channel.caller, self.rng.randbytes(16)))
 
     def _step_closed(self, connection: SimulatedConnection) -> None:
         """Forget a closed connection's requests and step the node."""
@@ -236,7 +209,7 @@ class BrokerProcess(SimulatedProcess):
         while connection.unanswered and connection.unanswered[0] in connection.ready_answers:
             self._send(*connection.ready_answers.pop(connection.unanswered.popleft()))
 
-    def _send(self, request: PendingRequest, body: Any) -> None:
+    def _send(self, request: SentRequest, body: Any) -> None:
         """Send an answer over the link, or lose it with its connection (fault `lost-reply`)."""
         link, connection = request.link, request.connection
         if link.answers_to_lose:

@@ -7,14 +7,13 @@ from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
-from apportion.member.streams.machine import StreamsMember
 from apportion.sim.actors.protocols import ProtocolChoice
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS
 from apportion.sim.kernel.scenario import Scenario
 
 METADATA_INTERVAL_MS = 5_000  # how often a classic member refreshes topic metadata
 
-AnyMember = ConsumerMember | ClassicMember | StreamsMember
+AnyMember = ConsumerMember | ClassicMember
 
 
 def has_new_target(member: AnyMember) -> bool:

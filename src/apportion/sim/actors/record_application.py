@@ -7,30 +7,26 @@ broker, and reports the partitions in use, deliveries and commits to the observe
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from apportion.errors import Code, Refused, Unanswerable
-from apportion.machine import Note
+from apportion.errors import Refused, Unanswerable
 from apportion.member import queries
+from apportion.member.cluster_queries.records import FetchPosition, FetchQuery
 from apportion.member.membership import Adopted, Polled
-from apportion.member.reactions import Reaction, reaction
+from apportion.member.reactions import retry_or_raise
 from apportion.member.records import queries as record_queries
-from apportion.member.records.fetches import (
-    FetchPosition,
-    FetchQuery,
-    PartitionFetch,
-)
 from apportion.member.records.record_consumer import RecordConsumer
+from apportion.member.topic_cache import TopicCache
 from apportion.rules import Rule, rule_script
+from apportion.sim.actors import member_answers
 from apportion.sim.actors.application import Application
-from apportion.sim.actors.requests import (
-    AwaitMember,
-    commit,
-    committed_with_metadata,
-    list_offsets,
-    sending,
-)
-from apportion.sim.actors.topic_cache import TopicCache
+from apportion.sim.actors.member_answers import at_once
+from apportion.sim.actors.requests import AwaitMember, cached_topics, request_offsets, sending
+from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
-from apportion.topics import TopicIdPartition
+
+LATE_STEPS = 0.2  # of the rule's events, those that the member does not see at once
+LATEST_STEP_MS = 1_000
+# A commit looks for a sink's claim to the group before it is sent.
+COMMIT_QUERIES = (queries.FetchCommitted, queries.CommitOffsets)
 
 
 class RecordApplication(Application):
@@ -47,7 +43,7 @@ class RecordApplication(Application):
     def give_up_partitions(self, then: Callable[[], None]) -> None:
         """Stop polling, give up all partitions by the rule, and call `then`."""
         self.cancel_script()
-        # A request of the poll that was interrupted: its answer is nobody's.
+        # Nothing waits any more for the response to a request of the interrupted poll.
         self.work_channel.close()
         self._runner = ScriptRunner(self._close(then), self.perform_effect)
         self._runner.resume(0)
@@ -62,10 +58,16 @@ class RecordApplication(Application):
 
     def poll_records(self, timeout_ms: int, limit: int) -> Script:
         """Poll once by the rule; return the records, which count as delivered."""
-        records = yield from self.run_rule(self.rule.poll(timeout_ms, limit))
+        try:
+            records = self.rule.take_at_once(self.snapshot(), limit) or (
+                yield from self.run_rule(self.rule.poll(timeout_ms, limit))
+            )
+        except (Refused, Unanswerable) as error:
+            self.observer.deliveries.poll_failed(self, error)
+            raise
         self.note_use()
         if records:
-            self.observer.records_delivered(self, records)
+            self.observer.deliveries.records_delivered(self, records)
         return records
 
     def run_rule(self, rule: Rule[Any]) -> Script:
@@ -78,7 +80,8 @@ class RecordApplication(Application):
         try:
             return (yield from self.answers[type(query)](self, query))
         except (Refused, Unanswerable):
-            self.observer.request_failed(self)
+            if isinstance(query, COMMIT_QUERIES):
+                self.observer.deliveries.commit_failed(self)
             raise
 
     def note_use(self) -> None:
@@ -100,69 +103,49 @@ class RecordApplication(Application):
         answer = yield sending(fetch)
         if answer is None:
             raise Unanswerable(fetch.api)
-        fetched = _without_errors(fetch.parse(answer))
+        fetched = fetch.parse(answer)
+        for refused in fetch.refusals(fetched).values():
+            retry_or_raise(fetch.api, refused)
         if not any(each.batches for each in fetched.values()):
             yield from self._await_change(query.max_wait_ms)
         return fetched
 
     def _commit(self, query: queries.CommitOffsets) -> Script:
-        self.observer.commit_sent(self, query.offsets)
-        yield from commit(self, query.offsets, query.incarnation, query.metadata)
-        self.observer.commit_acknowledged(self, query.offsets)
+        self.observer.deliveries.commit_sent(self, query.offsets)
+        yield from request_offsets(self, query)
+        self.observer.deliveries.commit_acknowledged(self, query.offsets)
 
     def _adopt(self, query: queries.AdoptAssignment) -> Script:
+        yield from self._be_late()
         self.step_member(Adopted(query.incarnation, query.target))
-        return at_once(self.member.view())
+        return self.member.view()
 
     def _poll_membership(self) -> Script:
+        yield from self._be_late()
         self.step_member(Polled())
-        return at_once(None)
 
-    def _trace(self, text: str) -> Script:
-        self.simulation.write_trace(self.name, text)
-        return at_once(None)
+    def _be_late(self) -> Script:
+        """Let time pass at times: a client's thread steps the member, after what came before.
 
-
-def _without_errors(
-    fetched: Mapping[TopicIdPartition, PartitionFetch],
-) -> dict[TopicIdPartition, PartitionFetch]:
-    """Leave out partitions whose error a later fetch may mend, as a client does; raise others."""
-    kept = {}
-    for partition, fetch in fetched.items():
-        if fetch.code in (Code.NONE, Code.OFFSET_OUT_OF_RANGE):
-            kept[partition] = fetch
-        elif reaction("Fetch", fetch.code) is Reaction.RAISE:
-            raise Refused(fetch.code, f"Fetch of {partition}")
-    return kept
-
-
-def at_once(answer: Any) -> Script:
-    """Return the answer without an effect."""
-    yield from ()
-    return answer
+        Not in a rehearsal without faults, which shows what an upgrade alone does.
+        """
+        if self.simulation.scenario.faults and self.rng.random() < LATE_STEPS:
+            yield Sleep(self.rng.randint(1, LATEST_STEP_MS))
 
 
 # How each kind of query is answered, the listener's apart. All handlers have one signature.
-ANSWERS: dict[type, Callable[[RecordApplication, Any], Script]] = {
-    queries.ReadMembership: lambda reader, _query: at_once(
-        queries.MembershipSnapshot(reader.member.view(), reader.now().mono_ms)
-    ),
-    queries.ResolveTopicNames: lambda reader, query: reader.topics_known.resolve(query.partitions),
+ANSWERS: dict[type, Callable[[Any, Any], Script]] = {
+    **member_answers.ANSWERS,
     queries.AdoptAssignment: RecordApplication._adopt,
-    queries.FetchCommitted: lambda reader, query: committed_with_metadata(
-        reader, query.partitions, query.incarnation
-    ),
     queries.CommitOffsets: RecordApplication._commit,
-    queries.ListOffsets: lambda reader, query: list_offsets(
-        reader, query.partitions, query.timestamp
-    ),
     record_queries.PollMembership: lambda reader, _query: reader._poll_membership(),
     record_queries.AwaitMembershipChange: lambda reader, query: reader._await_change(
         query.timeout_ms
     ),
-    record_queries.KnownTopics: lambda reader, query: reader.topics_known.named(query.names),
-    queries.ExistingTopics: lambda reader, query: reader.topics_known.fetch(query.names),
+    queries.KnownTopics: lambda reader, query: cached_topics(
+        reader, reader.topics_known, query.names
+    ),
     record_queries.FetchRecords: RecordApplication.fetch_records,
+    record_queries.CheckForTopics: lambda _reader, _query: at_once(None),
     record_queries.ReportFetch: lambda _reader, _query: at_once(None),
-    Note: lambda reader, query: reader._trace(query.text),
 }

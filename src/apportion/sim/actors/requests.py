@@ -4,23 +4,28 @@
 sockets.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.member.cluster_queries.offsets import (
-    NO_MEMBER,
-    Membership,
-    OffsetCommitQuery,
-    OffsetFetchQuery,
-)
+from apportion.member import offset_requests
 from apportion.member.cluster_queries.query import BrokerQuery
 from apportion.member.cluster_queries.topics import (
     NO_LEADER_EPOCH,
     ListOffsetsQuery,
     MetadataQuery,
 )
-from apportion.member.reactions import Reaction, reaction
+from apportion.member.membership import MemberAssignment
+from apportion.member.offset_requests import AwaitNewEpoch
+from apportion.member.queries import (
+    AskCoordinator,
+    CommitOffsets,
+    FetchCommitted,
+    ReadMembership,
+)
+from apportion.member.reactions import retry_or_raise
+from apportion.member.topic_cache import TopicCache
+from apportion.rules import rule_script
 from apportion.sim.kernel.client import SendRequest, Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.observer import PartitionOwner
@@ -74,23 +79,16 @@ def send_until_accepted(process: Clocked, query: BrokerQuery[Any], until_ms: int
     request = sending(query)
     while True:
         answer = yield request
-        failure: Exception
         # Lost on the way there or back: every request of these scripts may be sent twice without
         # harm.
-        if answer is None:
-            failure = Unanswerable(query.api)
-        else:
+        failure: Exception = Unanswerable(query.api)
+        if answer is not None:
             try:
                 return query.parse(answer)
             except Refused as refused:
                 # Scripts write the error into the trace, whose wording is fixed.
-                failure = Refused(refused.code, query.api)
-                if reaction(query.api, refused.code) not in (
-                    Reaction.RETRY,
-                    Reaction.FIND_COORDINATOR,
-                    Reaction.REFRESH_METADATA,
-                ):
-                    raise failure from None
+                failure = named = Refused(refused.code, query.api)
+                retry_or_raise(query.api, named)
         if process.mono_ms() >= until_ms:
             raise failure
         yield Sleep(RETRY_MS)
@@ -101,73 +99,33 @@ def ask(process: Clocked, query: BrokerQuery[Any]) -> Script:
     return (yield from send_until_accepted(process, query, process.mono_ms() + TIMEOUT_MS))
 
 
-def as_member(
-    application: PartitionOwner, incarnation: int, send: Callable[[Membership, int], Script]
-) -> Script:
-    """Send a member's request with its id and epoch; again if the epoch changes.
-
-    incarnation: of the member that may send it. 0 sends it without a member, as tools do.
-    """
+def request_offsets(application: PartitionOwner, request: CommitOffsets | FetchCommitted) -> Script:
+    """Commit or fetch offsets as a member, by the rule of `member.offset_requests`."""
     until_ms = application.mono_ms() + TIMEOUT_MS
-    if incarnation == 0:
-        return (yield from send(NO_MEMBER, until_ms))
-    while True:
-        view = application.member.view()
-        # As in `GroupMembership`: what was owned in an earlier incarnation must not be committed in
-        # a later one.
-        if view.epoch <= 0 or view.incarnation != incarnation:
-            raise Refused(
-                Code.UNKNOWN_MEMBER_ID, f"{application.name} has no place in the group now"
-            )
-        try:
-            return (
-                yield from send(
-                    Membership(view.member_id, view.epoch, application.instance_id), until_ms
-                )
-            )
-        except Refused as refused:
-            if (
-                reaction("OffsetCommit", refused.code) is not Reaction.RETRY_WITH_NEW_EPOCH
-                or application.mono_ms() >= until_ms
-            ):
-                raise
+
+    def answer(query: Any) -> Script:
+        match query:
+            case ReadMembership():
+                return application.snapshot()
+            case AskCoordinator(asked):
+                return (yield from send_until_accepted(application, asked, until_ms))
+        assert isinstance(query, AwaitNewEpoch)
+        if application.mono_ms() >= until_ms:
+            raise query.error
         # KIP-848: a stale epoch is no loss; the next heartbeat's answer has the new one.
-        yield AwaitMember(EPOCH_WAIT_MS, _has_another_epoch(view.epoch))
+        yield AwaitMember(EPOCH_WAIT_MS, lambda member: member.view().epoch != query.epoch)
 
-
-def _has_another_epoch(epoch: int) -> Callable[[Any], bool]:
-    return lambda member: member.view().epoch != epoch
-
-
-def commit(
-    application: PartitionOwner,
-    offsets: Mapping[TopicIdPartition, int],
-    incarnation: int,
-    metadata: str = "",
-) -> Script:
-    """Commit offsets with OffsetCommit, for a simulated application."""
-
-    def send(membership: Membership, until_ms: int) -> Script:
-        """Send OffsetCommit with this member's id and epoch."""
-        query = OffsetCommitQuery(application.group, offsets, membership, metadata)
-        return send_until_accepted(application, query, until_ms)
-
-    if offsets:
-        yield from as_member(application, incarnation, send)
-
-
-def committed_with_metadata(
-    application: PartitionOwner, partitions: Iterable[TopicIdPartition], incarnation: int
-) -> Script:
-    """Fetch the committed offsets with their metadata, for a simulated application."""
-    requested = tuple(partitions)
-
-    def send(membership: Membership, until_ms: int) -> Script:
-        """Send OffsetFetch with this member's id and epoch."""
-        query = OffsetFetchQuery(application.group, requested, membership)
-        return send_until_accepted(application, query, until_ms)
-
-    return (yield from as_member(application, incarnation, send)) if requested else {}
+    return rule_script(
+        offset_requests.request_offsets(
+            request,
+            application.group,
+            application.instance_id,
+            lambda _view: Refused(
+                Code.UNKNOWN_MEMBER_ID, f"{application.name} has no place in the group now"
+            ),
+        ),
+        answer,
+    )
 
 
 def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when: int) -> Script:
@@ -180,3 +138,25 @@ def fetch_topics(process: Clocked, names_or_ids: Iterable[str | TopicId]) -> Scr
     """Fetch the topics that exist of these names or ids, for a simulated process."""
     query = MetadataQuery(tuple(names_or_ids))
     return (yield from ask(process, query)).topics if query.names_or_ids else Topics()
+
+
+def cached_topics(
+    process: Clocked, cache: TopicCache, names: Iterable[str], *, fresh: bool = False
+) -> Script:
+    """Return those of the named topics that exist, fetched if one is unknown or if `fresh`."""
+    requested = tuple(dict.fromkeys(names))
+    if fresh or not cache.has(requested):
+        yield from _fill_cache(process, cache, requested)
+    return cache.named(requested)
+
+
+def resolve_names(process: Clocked, cache: TopicCache, partitions: MemberAssignment) -> Script:
+    """Return the partitions with topic names, those of deleted topics left out."""
+    yield from _fill_cache(process, cache, cache.unknown_ids(partitions))
+    return cache.resolve(partitions)
+
+
+def _fill_cache(process: Clocked, cache: TopicCache, requested: Sequence[str | TopicId]) -> Script:
+    topics = yield from fetch_topics(process, requested)
+    cache.add(topics)
+    cache.forget_missing(requested, topics)

@@ -2,7 +2,8 @@
 
 from apportion.member.batch.sinks import AnotherSink
 from apportion.sim.actors.application import Application
-from apportion.sim.actors.worker import Worker, immediately
+from apportion.sim.actors.member_answers import at_once
+from apportion.sim.actors.worker import Worker
 from apportion.sim.kernel.clock import Script
 
 
@@ -17,7 +18,7 @@ class Stray(Worker):
     def join_group(self) -> Script:
         """Let the stray query's member join the group."""
         Application.join(self)
-        return immediately(None)
+        return at_once(None)
 
     def script(self) -> Script:
         """Run as a worker does, until AnotherSink refuses the query; then stop."""

@@ -10,33 +10,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apportion.errors import Refused, Unanswerable
-from apportion.machine import Note
 from apportion.member import queries
 from apportion.member.batch import queries as batch_queries
+from apportion.member.batch.group_description import describe_assignment
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.queries import NotReady, QueryGenerator
+from apportion.member.batch.queries import NotReady
 from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
-from apportion.member.classic.described import from_described_group
-from apportion.member.cluster_queries.groups import (
-    ConsumerGroupDescribeQuery,
-    DescribeGroupsQuery,
-)
 from apportion.member.membership import Adopted, Polled
-from apportion.member.queries import MembershipSnapshot
-from apportion.rules import rule_script
+from apportion.member.topic_cache import TopicCache
+from apportion.rules import Rule, rule_script
+from apportion.sim.actors import member_answers
 from apportion.sim.actors.application import Application
+from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import has_new_target
-from apportion.sim.actors.requests import (
-    AwaitMember,
-    ask,
-    commit,
-    committed_with_metadata,
-    list_offsets,
-)
+from apportion.sim.actors.requests import AwaitMember, ask, cached_topics
 from apportion.sim.actors.sink import Sink
-from apportion.sim.actors.topic_cache import TopicCache
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.outcome import LawBroken
@@ -87,7 +77,7 @@ class Worker(Application):
             self._checkpoints += 1
             self.checkpoint = Checkpoint(f"{self.name}/{self._checkpoints}")
         checkpoint = self.checkpoint
-        self._topics_known = TopicCache(self)
+        self.topics_known = TopicCache()
         self.batches = BatchPlanner(
             self.topics,
             checkpoint=checkpoint.name,
@@ -109,7 +99,8 @@ class Worker(Application):
                 continue
             self.set_in_use(*self.batches.ownership)
             if following == previous:
-                yield AwaitMember(self.trigger_ms, has_new_target)
+                trigger_ms = max(IDLE_MS, self.simulation.scenario.batch_ms)
+                yield AwaitMember(trigger_ms, has_new_target)
                 continue
             self._check_continuity(previous, following)
             # Before it is written to the sink: Spark's offset log comes first, so that a replay has
@@ -120,12 +111,7 @@ class Worker(Application):
 
     def join_group(self) -> Script:
         """Let the member join: it has done so already when its process began."""
-        return immediately(None)
-
-    @property
-    def trigger_ms(self) -> int:
-        """Return how long the query waits when there was nothing to read."""
-        return max(IDLE_MS, self.simulation.scenario.batch_ms)
+        return at_once(None)
 
     def _write(self, batch: Span, incarnation: int) -> Script:
         """Write the query's batch to its sink and mark it done.
@@ -170,29 +156,13 @@ class Worker(Application):
                     f"{self.name} had read {partition} up to {end} and starts again at {start}.",
                 )
 
-    def _run_rule(self, generator: QueryGenerator[Any]) -> Script:
+    def _run_rule(self, rule: Rule[Any]) -> Script:
         """Run a part of the batch planner, answer each query it yields, and return its result."""
-        return rule_script(generator, lambda query: ANSWERS[type(query)](self, query))
+        return rule_script(rule, lambda query: ANSWERS[type(query)](self, query))
 
     def _fetch_subscribed(self) -> Script:
-        topics = yield from self._topics_known.fetch(self.topics)
+        topics = yield from cached_topics(self, self.topics_known, self.topics, fresh=True)
         return {topic.name: topic for topic in topics}
-
-    def _describe_share(self) -> Script:
-        """Describe the assignment of the query's group, as the Spark source does.
-
-        During a migration (KIP-848) a classic member may be in a consumer group, where
-        DescribeGroups finds nothing.
-        """
-        if self.uses_classic_protocol:
-            group = yield from ask(self, DescribeGroupsQuery(self.group))
-            if group is not None:
-                return from_described_group(group, (yield from self._fetch_subscribed()))
-        return (yield from ask(self, ConsumerGroupDescribeQuery(self.group)))
-
-    def _trace_note(self, note: Note) -> Script:
-        self.simulation.write_trace(self.name, note.text)
-        return immediately(None)
 
     def _adopt(self, query: queries.AdoptAssignment) -> Script:
         """Stop using revoked partitions, then report to the member that they are released.
@@ -201,7 +171,7 @@ class Worker(Application):
         """
         self.set_in_use(*self.batches.ownership)
         self.step_member(Adopted(query.incarnation, query.target))
-        return immediately(self.member.view())
+        return at_once(self.member.view())
 
 
 def start_position(scenario: Scenario) -> int:
@@ -209,41 +179,24 @@ def start_position(scenario: Scenario) -> int:
     return EARLIEST if scenario.seed % 4 else LATEST
 
 
-def immediately(answer: Any) -> Script:
-    """Return the answer without an effect."""
-    yield from ()
-    return answer
-
-
-ANSWERS: dict[type, Callable[[Worker, Any], Script]] = {
-    batch_queries.ReadWriterReport: lambda worker, _query: immediately(worker.checkpoint.announced),
+ANSWERS: dict[type, Callable[[Any, Any], Script]] = {
+    **member_answers.ANSWERS,
+    batch_queries.ReadWriterReport: lambda worker, _query: at_once(worker.checkpoint.announced),
     batch_queries.StartMembership: lambda worker, _query: worker.join_group(),
     # No query of the simulation takes over a group that existed before.
-    batch_queries.EndMembership: lambda _worker, _query: immediately(None),
-    queries.ReadMembership: lambda worker, _query: immediately(
-        MembershipSnapshot(worker.member.view(), worker.now().mono_ms)
-    ),
-    batch_queries.SessionTimeout: lambda worker, _query: immediately(
+    batch_queries.EndMembership: lambda _worker, _query: at_once(None),
+    batch_queries.SessionTimeout: lambda worker, _query: at_once(
         worker.simulation.scenario.session_ms
     ),
     batch_queries.SubscribedTopics: lambda worker, _query: worker._fetch_subscribed(),
-    queries.ExistingTopics: lambda worker, query: worker._topics_known.fetch(query.names),
-    queries.ResolveTopicNames: lambda worker, query: worker._topics_known.resolve(query.partitions),
     queries.AdoptAssignment: lambda worker, query: worker._adopt(query),
-    queries.FetchCommitted: lambda worker, query: committed_with_metadata(
-        worker, query.partitions, query.incarnation
+    batch_queries.DescribeAssignment: lambda worker, _query: worker._run_rule(
+        describe_assignment(worker.group, classic=worker.uses_classic_protocol)
     ),
-    queries.CommitOffsets: lambda worker, query: commit(
-        worker, query.offsets, query.incarnation, query.metadata
-    ),
-    queries.ListOffsets: lambda worker, query: list_offsets(
-        worker, query.partitions, query.timestamp
-    ),
-    batch_queries.DescribeAssignment: lambda worker, _query: worker._describe_share(),
+    queries.AskCoordinator: lambda worker, query: ask(worker, query.query),
     # The planner looks for members with another sink before it joins; workers join at their start,
     # and all have one sink.
-    batch_queries.ListMembers: lambda _worker, _query: immediately(()),
-    Note: lambda worker, query: worker._trace_note(query),
+    batch_queries.ListMembers: lambda _worker, _query: at_once(()),
 }
 """How the simulation answers each query of `BatchPlanner`.
 

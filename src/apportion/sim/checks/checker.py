@@ -7,7 +7,7 @@ commit. A law of a state that did not change still holds. `consumer_groups.py` a
 check the groups of each protocol, `offset_laws.py` their offsets, `replay.py` the log.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
@@ -16,7 +16,6 @@ from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.machine import Arrived, Reply, Ticket
-from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.sink import Sink
 from apportion.sim.checks.classic_laws import ClassicGroupChecker, parked_tickets
@@ -29,7 +28,7 @@ from apportion.sim.checks.replay import ReplayChecker
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
-from apportion.topics import TopicIdPartition, Topics
+from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.heartbeat import HeartbeatResponse
@@ -58,7 +57,6 @@ class InvariantChecker:
         self.deliveries = DeliveryChecker()
         self.classic_groups = ClassicGroupChecker(simulation)
         self.consumer_groups = ConsumerGroupChecker(simulation.scenario, self.owners)
-        self._broker: BrokerProcess | None = None
         self._replays = ReplayChecker(simulation)
         # offsets partition -> its shard and log end offset
         self._seen_logs: dict[int, tuple[Shard, int]] = {}
@@ -68,7 +66,7 @@ class InvariantChecker:
 
         The broker needs its observer first, so this comes after both exist.
         """
-        self._broker = broker
+        self._broker: BrokerProcess = broker
 
     # what the broker reports
 
@@ -96,7 +94,7 @@ class InvariantChecker:
             self.simulation.steps // STEPS_BETWEEN_REPLAYS
             != self._replays.checked_at // STEPS_BETWEEN_REPLAYS
         ):
-            self._replays.check(self._node_shards())
+            self._replays.check(self._broker.shards())
 
     def after_actions(self) -> None:
         """Raise LawBroken for a request that nothing will ever answer.
@@ -105,7 +103,6 @@ class InvariantChecker:
         No client of the simulation sends a request that waits for anything else.
         """
         broker = self._broker
-        assert broker is not None
         # While a flush is under way every reply may wait for it (decisions/0003), so nothing can be
         # concluded.
         if broker.pending and not broker.is_waiting_for_disk:
@@ -143,9 +140,9 @@ class InvariantChecker:
 
     def before_crash(self) -> None:
         """Check the logs, as they are all that the broker will know after the crash."""
-        self._replays.check(self._node_shards())
+        self._replays.check(self._broker.shards())
         # Only here and not every 500 steps: it replays whole logs.
-        self._replays.check_compacted(self._node_shards())
+        self._replays.check_compacted(self._broker.shards())
 
     # what the owners report
 
@@ -159,7 +156,7 @@ class InvariantChecker:
         A member that was removed cannot know of its new membership earlier.
         """
         self.consumer_groups.member_joined(owner)
-        group = self._group_or_none(owner.group)
+        group = self._broker.group_or_none(owner.group)
         if isinstance(group, ConsumerGroup):
             self.consumer_groups.check_in_use(group, owner, self._topics())
 
@@ -168,29 +165,11 @@ class InvariantChecker:
         self.deliveries.ownership_changed(owner)
         self.consumer_groups.in_use_changed(owner, self._mono_ms())
         self.counters.ownership_changed(owner.group, self.owners.values())
-        group = self._group_or_none(owner.group)
+        group = self._broker.group_or_none(owner.group)
         if isinstance(group, ClassicGroup):
             self.classic_groups.check_exclusive_use(group, self.owners.values())
         elif group is not None:
             self.consumer_groups.check_in_use(group, owner, self._topics())
-
-    def records_delivered(self, owner: PartitionOwner, records: Iterable[ConsumerRecord]) -> None:
-        """Check the records that a plain consumer hands to its application."""
-        self.deliveries.records_delivered(owner, records)
-
-    def request_failed(self, owner: PartitionOwner) -> None:
-        """Note a failure of a plain consumer, after which records may be delivered again."""
-        self.deliveries.request_failed(owner)
-
-    def commit_sent(self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]) -> None:
-        """Check the positions that a plain consumer commits."""
-        self.deliveries.commit_sent(owner, offsets)
-
-    def commit_acknowledged(
-        self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]
-    ) -> None:
-        """Note that the commit of a plain consumer has succeeded."""
-        self.deliveries.commit_acknowledged(owner, offsets)
 
     # groups
 
@@ -199,7 +178,7 @@ class InvariantChecker:
 
         A classic group changes without a record: only a finished SyncGroup is written to its log.
         """
-        for partition, shard in self._node_shards():
+        for partition, shard in self._broker.shards():
             end = partition.log.next_offset
             seen = self._seen_logs.get(partition.index)
             if seen is None or seen[0] is not shard or seen[1] != end:
@@ -207,13 +186,11 @@ class InvariantChecker:
                 if seen is not None and seen[0] is not shard:
                     # a flush failed: the shard was loaded again from its log
                     self._check_rebuilt([shard])
-                for group in shard.ledger.groups.values():
-                    if isinstance(group, ConsumerGroup):
-                        self._check_consumer_group(group, shard, event)
-            for group in shard.ledger.groups.values():
-                if isinstance(group, ClassicGroup):
-                    self._check_classic_group(group)
-                    self.classic_groups.check_silence(group, self._mono_ms(), shard.wake_at())
+                for group in shard.ledger.consumer_groups():
+                    self._check_consumer_group(group, shard, event)
+            for classic in shard.ledger.classic_groups():
+                self._check_classic_group(classic)
+                self.classic_groups.check_silence(classic, self._mono_ms(), shard.wake_at())
 
     def _check_consumer_group(self, group: ConsumerGroup, shard: Shard, event: Any) -> None:
         """Check a consumer group after a step of the broker, and count its rebalances."""
@@ -234,7 +211,6 @@ class InvariantChecker:
             self._check_downgrade(group, is_recovered=False)
         if not self.classic_groups.has_changed(group):
             return
-        assert self._broker is not None
         generations = self.classic_groups.check_change(group, self._mono_ms(), self._broker.pending)
         self.counters.group_changed(group.group_id, generations, group.live.state in SETTLED)
         self.classic_groups.check_exclusive_use(group, self.owners.values())
@@ -256,54 +232,37 @@ class InvariantChecker:
         now_ms = self._mono_ms()
         self.shard_rebuilds += 1
         for shard in shards:
-            groups = shard.ledger.groups.values()
-            classic = [group for group in groups if isinstance(group, ClassicGroup)]
+            classic = list(shard.ledger.classic_groups())
             for group in classic:
                 if self.consumer_groups.is_known(group.group_id):
                     self._check_downgrade(group, is_recovered=True)
             self.classic_groups.check_recovered(classic, now_ms)
-            for consumer_group in (group for group in groups if isinstance(group, ConsumerGroup)):
+            for consumer_group in shard.ledger.consumer_groups():
                 self.classic_groups.forget_sessions(consumer_group.group_id)
                 self.consumer_groups.check_recovered(consumer_group, now_ms)
         self.consumer_groups.check_lost_groups(
-            lambda group_id: self._group_or_none(group_id) is None
+            lambda group_id: self._broker.group_or_none(group_id) is None
         )
-        assert self._broker is not None
         assert self._broker.node is not None
         self.offsets.check_recovered(self._shards(), self._broker.node)
 
     # the broker's state
 
     def _mono_ms(self) -> int:
-        assert self._broker is not None
         return self._broker.mono_ms()
 
     def _topics(self) -> Topics:
-        assert self._broker is not None
         assert self._broker.node is not None
         return self._broker.node.topics
 
-    def _node_shards(self) -> Iterable[tuple[Any, Shard]]:
-        assert self._broker is not None
-        return () if self._broker.node is None else self._broker.node.shards()
-
     def _shards(self) -> list[Shard]:
-        return [shard for _, shard in self._node_shards()]
+        return [shard for _, shard in self._broker.shards()]
 
     def _parked_tickets(self) -> set[Ticket]:
         """Return the tickets of the JoinGroup and SyncGroup requests that wait in groups."""
-        groups = (group for shard in self._shards() for group in shard.ledger.groups.values())
         return {
             ticket
-            for group in groups
-            if isinstance(group, ClassicGroup)
+            for shard in self._shards()
+            for group in shard.ledger.classic_groups()
             for ticket in parked_tickets(group)
         }
-
-    def _group_or_none(self, group_id: str) -> ConsumerGroup | ClassicGroup | None:
-        """Return the group from the coordinator shards of the running broker, if it exists."""
-        for _, shard in self._node_shards():
-            group = shard.ledger.groups.get(group_id)
-            if group is not None:
-                return group
-        return None

@@ -93,8 +93,7 @@ class ClassicGroupChecker:
     def has_changed(self, group: ClassicGroup) -> bool:
         """Return whether the classic group has changed since its last check in this simulation.
 
-        waiting: the members whose JoinGroup or SyncGroup is not answered yet. The saved state is
-        replaced and never changed, so its identity tells.
+        The saved state is replaced and never changed, so its identity tells.
         """
         snapshot, live = self._snapshots.get(group.group_id), group.live
         return (
@@ -103,7 +102,7 @@ class ClassicGroupChecker:
             or snapshot.state is not live.state
             or snapshot.generation != live.generation
             or list(snapshot.members) != list(live.members)
-            or len(snapshot.waiting) != sum(member.is_waiting for member in live.members.values())
+            or len(snapshot.waiting) != sum(map(live.is_waiting, live.members))
         )
 
     def check_recovered(self, groups: Iterable[ClassicGroup], now_ms: int) -> None:
@@ -177,7 +176,7 @@ class ClassicGroupChecker:
             silent_ms = now_ms - max(since_ms, self._last_request_ms.get(name, 0))
             if (
                 group.live.state is STABLE
-                and not member.is_waiting
+                and not group.live.is_waiting(name)
                 and silent_ms >= member.session_timeout_ms
             ):
                 raise LawBroken(
@@ -201,11 +200,7 @@ class ClassicGroupChecker:
         """
         live = group.live
         members = {name: member.session_timeout_ms for name, member in live.members.items()}
-        waiting = {
-            name: ticket
-            for name, member in live.members.items()
-            if (ticket := member.join_ticket or member.sync_ticket) is not None
-        }
+        waiting = live.sync_tickets | live.join_tickets
         is_same = (
             before is not None
             and before.generation == live.generation
@@ -342,38 +337,8 @@ class ClassicGroupChecker:
 
 def parked_tickets(group: ClassicGroup) -> Iterator[Ticket]:
     """Return the tickets of the group's JoinGroup and SyncGroup requests that wait for members."""
-    for member in group.live.members.values():
-        if member.join_ticket is not None:
-            yield member.join_ticket
-        if member.sync_ticket is not None:
-            yield member.sync_ticket
-
-
-def may_commit(
-    group: ClassicGroup, member_id: str, claimed: int, topic_partition: TopicIdPartition
-) -> bool:
-    """Return whether the member may commit an offset of the partition.
-
-    The member must be at the group's generation. While the leader assigns, nobody may; after that,
-    nobody may commit for a partition that is assigned to another member.
-    """
-    if (
-        member_id not in group.live.members
-        or claimed != group.live.generation
-        or group.saved is None
-    ):
-        return False
-    if group.live.state is ClassicGroupState.COMPLETING_REBALANCE:
-        return False
-    if claimed != group.saved.generation:
-        return True  # joined and not synced: the assignments are those of the generation before
-    # A member commits what it has read of a partition that it had to release.
-    others = (each for each in group.saved.members if each.member_id != member_id)
-    return not any(
-        assigned == (topic_partition.topic, topic_partition.partition)
-        for each in others
-        for assigned in assigned_partitions(each)
-    )
+    yield from group.live.join_tickets.values()
+    yield from group.live.sync_tickets.values()
 
 
 def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:

@@ -13,7 +13,6 @@ from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.consumer.beat import AWAY, JOINING
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup
-from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.errors import Code
 from apportion.machine import Arrived
 from apportion.member.membership import SILENT, MembershipState
@@ -254,10 +253,11 @@ class ConsumerGroupChecker:
         A removed member may not have learned of its removal. The sink's fences and the coordinator
         refuse its owner's writes and commits.
         """
-        incarnation, partitions = owner.in_use
-        if not partitions or not owner.is_up:
+        if not owner.is_up:
             return
+        incarnation, partitions = owner.in_use
         view, saved = owner.member.view(), group.saved
+        self._upgraded.note_view(group, view)
         member_id = view.member_id
         if (
             incarnation != view.incarnation
@@ -347,19 +347,14 @@ class ConsumerGroupChecker:
         Returns True if its process is dead, or its member has left the group (as it does after
         max.poll.interval.ms): then it will never report a release.
         """
-        ids = group.saved.units.ids
         revoked = dict.fromkeys(
-            (ids[unit >> SHIFT], unit & PARTITION)
-            for unit in last.pending_revocation.units.tolist()
+            map(group.saved.units.id_partition, last.pending_revocation.units.tolist())
         )
         for owner in self._owners.values():
             view = owner.member.view() if owner.is_up and owner.group == group.group_id else None
             if view is not None and view.member_id == member_id and view.state not in LEFT:
-                used = [
-                    (partition.topic_id, partition.partition)
-                    for partition in owner.in_use.partitions
-                ]
-                return any(tuple(partition) in revoked for partition in [*view.owned, *used])
+                used = [partition.id_partition for partition in owner.in_use.partitions]
+                return any(partition in revoked for partition in [*view.owned, *used])
         return True
 
     def _has_reported_release(self, member_id: str, last: MemberSnapshot) -> bool:

@@ -6,13 +6,14 @@ need more than one group at one moment are in `WATCHED_LAWS`; the checker of the
 them.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from apportion.coord.consumer.beat import AWAY
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup
 from apportion.coord.consumer.units import PARTITION, SHIFT
-from apportion.topics import IdPartition, Topic, Topics
+from apportion.topics import Topic, Topics
 
 # Every law has this signature, as it stands in the table GROUP_LAWS; some need no topics.
 ConsumerGroupLaw = Callable[[ConsumerGroup, Topics], Iterator[str]]
@@ -183,12 +184,11 @@ def stable_is_settled(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
 def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     """Yield partitions whose entry in a consumer group's owner table contradicts assignments."""
     saved = group.saved
-    ids = saved.units.ids
     table = saved.owners.owned(saved.units)
     # The table decides whom a partition is granted to; it must come out the same after a replay, in
     # whatever order records are read (KAFKA-19862).
     recounted = {
-        IdPartition(ids[unit >> SHIFT], unit & PARTITION): name
+        saved.units.id_partition(unit): name
         for name, member in saved.members.items()
         for unit in member.units()
     }
@@ -207,11 +207,11 @@ def holders_agree(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
     """Yield a group's counters that differ from a recount, and members without metadata."""
     saved = group.saved
-    subscribers: dict[str, int] = {}
-    votes: dict[str, int] = {}
-    protocols: dict[str, int] = {}
+    subscribers: Counter[str] = Counter()
+    votes: Counter[str] = Counter()
+    protocols: Counter[str] = Counter()
     classic_members = 0
-    stable_by_epoch: dict[int, int] = {}
+    stable_by_epoch: Counter[int] = Counter()
     instances: dict[str, str] = {}
     for name, member in saved.members.items():
         metadata = member.metadata
@@ -223,23 +223,25 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
         # The counters stand for loops over all members in each heartbeat; one that drifts elects
         # the wrong assignor or counts a group as settled.
         if metadata.server_assignor is not None:
-            votes[metadata.server_assignor] = votes.get(metadata.server_assignor, 0) + 1
+            votes[metadata.server_assignor] += 1
         if metadata.classic_member_metadata is not None:
             classic_members += 1
-            for protocol in dict.fromkeys(
-                supported.name for supported in metadata.classic_member_metadata.supported_protocols
-            ):
-                protocols[protocol] = protocols.get(protocol, 0) + 1
+            protocols.update(
+                tuple(
+                    dict.fromkeys(
+                        each.name for each in metadata.classic_member_metadata.supported_protocols
+                    )
+                )
+            )
         if member.state is MemberState.STABLE:
-            stable_by_epoch[member.epoch] = stable_by_epoch.get(member.epoch, 0) + 1
-        for topic in metadata.subscribed_topic_names:
-            subscribers[topic] = subscribers.get(topic, 0) + 1
+            stable_by_epoch[member.epoch] += 1
+        subscribers.update(metadata.subscribed_topic_names)
     for what, counter, recount in (
-        ("subscribers", saved.subscriber_counts, subscribers),
-        ("votes", saved.assignor_votes, votes),
-        ("speakers", saved.protocol_counts, protocols),
+        ("subscribers", saved.subscriber_counts, dict(subscribers)),
+        ("votes", saved.assignor_votes, dict(votes)),
+        ("speakers", saved.protocol_counts, dict(protocols)),
         ("classic members", saved.classic_member_count, classic_members),
-        ("settled members", saved.stable_members_by_epoch, stable_by_epoch),
+        ("settled members", saved.stable_members_by_epoch, dict(stable_by_epoch)),
         ("instances", saved.instances, instances),
     ):
         if counter != recount:
@@ -281,14 +283,18 @@ WATCHED_LAWS: dict[str, str] = {
         "while a plain consumer uses a partition, it delivers each record once, in order"
     ),
     "none-skipped": "no plain consumer begins beyond what its group has delivered of a partition",
-    "goes-on-at-commit": "no plain consumer begins before an offset that was committed",
+    "goes-on-at-commit": (
+        "a plain consumer begins a partition at 0 or at a committed offset, and none earlier than "
+        "one whose commit was acknowledged"
+    ),
     "commit-is-delivered": (
         "a plain consumer commits positions of partitions that it uses, and none undelivered"
     ),
     "released-with-commit": (
-        "unless a request failed, a plain consumer that gives up a partition has committed its "
+        "unless a commit failed, a plain consumer that gives up a partition has committed its "
         "position"
     ),
+    "poll-goes-on": "poll of a plain consumer raises no error that time mends",
     "spans-continue": "a query never goes back before the end of its own last batch",
     "replay-equals-live": (
         "the state replayed from the log equals the saved state of the running coordinator"
@@ -329,9 +335,9 @@ TLA: dict[str, str] = {
 
 def _partition_name(group: ConsumerGroup, topics: Topics, unit: int) -> str:
     """Return `topic-partition`, with the topic's id where the topic was deleted."""
-    topic_id = group.saved.units.ids[unit >> SHIFT]
+    topic_id, partition = group.saved.units.id_partition(unit)
     topic = topics.with_id(topic_id)
-    return f"{topic_id.hex() if topic is None else topic.name}-{unit & PARTITION}"
+    return f"{topic_id.hex() if topic is None else topic.name}-{partition}"
 
 
 def _target_owners(group: ConsumerGroup) -> dict[int, str]:

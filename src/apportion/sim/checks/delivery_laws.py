@@ -1,9 +1,9 @@
 """The laws of records that plain consumers deliver, and of the positions that they commit.
 
 A group of consumers delivers every record at least once. It delivers one again only where a
-position was not committed: a consumer died, was fenced, or got no answer. So a tenure, the time in
+position was not committed: a consumer died, was fenced, or got no answer. So a use, the time in
 which one consumer uses a partition without a break, begins at the last offset whose commit was
-acknowledged, if it goes on where that one ended, and never beyond what was delivered.
+acknowledged or at one that was committed later, and never beyond what was delivered.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,13 @@ from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import TopicIdPartition, TopicPartition
 
 
-class Tenure(NamedTuple):
+class PartitionUse(NamedTuple):
     """The use of one partition by one consumer.
 
     committed: the offset whose commit was acknowledged when it began; 0: none. position: the next
     offset to deliver; None before the first record.
     """
 
-    owner: str
     incarnation: int
     committed: int
     position: int | None = None
@@ -33,27 +32,33 @@ class DeliveryChecker:
 
     def __init__(self) -> None:
         """Know no delivery yet."""
-        self._tenures: dict[tuple[str, TopicIdPartition], Tenure] = {}
-        # consumers with a failed request since the last acknowledged commit
-        self._unacknowledged: dict[str, None] = {}
+        self._uses: dict[tuple[str, TopicIdPartition], PartitionUse] = {}
+        # of each consumer whose last commit failed, the incarnation in which it did
+        self._failed_commits: dict[str, int] = {}
         # of each partition, the offset after the last record delivered by anybody
         self._delivered: dict[TopicIdPartition, int] = {}
         self._acknowledged: dict[TopicIdPartition, int] = {}  # the highest commit
+        # the offsets that may be stored: those of every commit, answered or not
+        self._sent: dict[TopicIdPartition, dict[int, None]] = {}
 
     def ownership_changed(self, owner: PartitionOwner) -> None:
-        """Begin and end tenures: `owner` uses exactly `owner.in_use` now."""
-        in_use = owner.in_use
-        for key in [key for key in self._tenures if key[0] == owner.name]:
-            tenure = self._tenures[key]
-            if tenure.incarnation != in_use.incarnation:
-                del self._tenures[key]
+        """Begin and end uses: `owner` uses exactly `owner.in_use` now."""
+        in_use, has_released = owner.in_use, False
+        for key in [key for key in self._uses if key[0] == owner.name]:
+            use = self._uses[key]
+            if use.incarnation != in_use.incarnation:
+                del self._uses[key]
             elif key[1] not in in_use.partitions:
-                del self._tenures[key]
-                self._check_release(owner, key[1], tenure.position)
+                del self._uses[key]
+                self._check_release(owner, key[1], use.position)
+                has_released = True
+        if has_released:
+            # The next release is preceded by a commit of its own.
+            self._failed_commits.pop(owner.name, None)
         for partition in in_use.partitions:
-            self._tenures.setdefault(
+            self._uses.setdefault(
                 (owner.name, partition),
-                Tenure(owner.name, in_use.incarnation, self._acknowledged.get(partition, 0)),
+                PartitionUse(in_use.incarnation, self._acknowledged.get(partition, 0)),
             )
 
     def _check_release(
@@ -67,7 +72,8 @@ class DeliveryChecker:
             # It left because the application did not poll in time.
             or view.target is None
         )
-        if is_lost or owner.name in self._unacknowledged or position is None:
+        has_failed = self._failed_commits.get(owner.name) == owner.in_use.incarnation
+        if is_lost or has_failed or position is None:
             return
         # Others may have gone on from there: a paused consumer gives up what it was removed from.
         if self._acknowledged.get(partition, 0) < position:
@@ -98,14 +104,14 @@ class DeliveryChecker:
             self._deliver(owner, partition, record.offset)
 
     def _deliver(self, owner: PartitionOwner, partition: TopicIdPartition, offset: int) -> None:
-        tenure = self._tenures[owner.name, partition]
+        use = self._uses[owner.name, partition]
         end = self._delivered.get(partition, 0)
-        if tenure.position is not None:
-            if offset != tenure.position:
+        if use.position is not None:
+            if offset != use.position:
                 raise LawBroken(
                     "delivered-in-order",
                     f"{owner.name} delivered offset {offset} of {partition}, where "
-                    f"{tenure.position} was the next.",
+                    f"{use.position} was the next.",
                 )
         elif offset > end:
             raise LawBroken(
@@ -113,33 +119,43 @@ class DeliveryChecker:
                 f"{owner.name} began {partition} at {offset}; nobody has delivered "
                 f"[{end}, {offset}).",
             )
-        elif offset < tenure.committed:
+        elif offset < use.committed:
             raise LawBroken(
                 "goes-on-at-commit",
                 f"{owner.name} began {partition} at {offset}, where the group had committed "
-                f"{tenure.committed}.",
+                f"{use.committed}.",
             )
-        self._tenures[owner.name, partition] = tenure._replace(position=offset + 1)
+        elif offset and offset not in self._sent.get(partition, {}):
+            raise LawBroken(
+                "goes-on-at-commit",
+                f"{owner.name} began {partition} at {offset}, which nobody has committed.",
+            )
+        self._uses[owner.name, partition] = use._replace(position=offset + 1)
         self._delivered[partition] = max(end, offset + 1)
 
-    def request_failed(self, owner: PartitionOwner) -> None:
-        """Expect no commit of this consumer until one is acknowledged again."""
-        self._unacknowledged[owner.name] = None
+    def commit_failed(self, owner: PartitionOwner) -> None:
+        """Note that a commit was refused or unanswered: its offsets may be stored or not."""
+        self._failed_commits[owner.name] = owner.in_use.incarnation
+
+    def poll_failed(self, owner: PartitionOwner, error: Exception) -> None:
+        """Refuse the error: nothing in the simulated world is final for a plain consumer."""
+        raise LawBroken("poll-goes-on", f"poll of {owner.name} raised {error!r}.")
 
     def commit_sent(self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]) -> None:
         """Check that a consumer commits positions of its own partitions, and none undelivered."""
         for partition, offset in offsets.items():
-            tenure = self._tenures.get((owner.name, partition))
-            if tenure is None:
+            self._sent.setdefault(partition, {})[offset] = None
+            use = self._uses.get((owner.name, partition))
+            if use is None:
                 raise LawBroken(
                     "commit-is-delivered",
                     f"{owner.name} commits {offset} for {partition}, which it no longer uses.",
                 )
-            if tenure.position is not None and offset != tenure.position:
+            if use.position is not None and offset != use.position:
                 raise LawBroken(
                     "commit-is-delivered",
                     f"{owner.name} commits {offset} for {partition}, and has delivered the records "
-                    f"below {tenure.position}.",
+                    f"below {use.position}.",
                 )
             if offset > self._delivered.get(partition, 0):
                 raise LawBroken(
@@ -152,7 +168,7 @@ class DeliveryChecker:
         self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]
     ) -> None:
         """Note that a commit was acknowledged: from now on the partitions go on there."""
-        self._unacknowledged.pop(owner.name, None)
+        self._failed_commits.pop(owner.name, None)
         for partition, offset in offsets.items():
             # A response may arrive long after another consumer has taken over and committed more.
             self._acknowledged[partition] = max(self._acknowledged.get(partition, 0), offset)

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.node.node import Node
 from apportion.sim.actors.sink import Sink
-from apportion.sim.checks.classic_laws import may_commit
+from apportion.sim.checks.subscriptions import assigned_partitions
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.offset_commit import OffsetCommitRequest
@@ -71,18 +72,13 @@ class OffsetChecker:
         it.
         """
         self.commits += 1
-        member_id, epoch = request.member_id, request.generation_id_or_member_epoch
+        member_id = request.member_id
         # Checked on the state after the request: a commit changes neither members nor epochs.
-        if not _may_commit(
-            shards,
-            request.group_id,
-            member_id=member_id,
-            epoch=epoch,
-            topic_partition=topic_partition,
-        ):
+        if not _may_commit(shards, request, topic_partition):
             raise LawBroken(
                 "commit-is-fenced",
-                f"{member_id} committed {topic_partition} as of epoch {epoch}, which it may not.",
+                f"{member_id} committed {topic_partition} as of epoch "
+                f"{request.generation_id_or_member_epoch}, which it may not.",
             )
         # A recreated topic begins at 0 again, so only offsets of one topic id are compared.
         if old is not None and old.topic_id == topic_partition.topic_id and offset < old.offset:
@@ -120,25 +116,20 @@ class OffsetChecker:
             for group in body.groups:
                 for topic in group.topics:
                     for partition in topic.partitions:
-                        if partition.error_code == Code.NONE and partition.committed_offset >= 0:
-                            group_partition = (
-                                group.group_id,
-                                bytes(topic.topic_id),
-                                partition.partition_index,
-                            )
-                            self._note_shown(group_partition, partition.committed_offset)
+                        self._note_shown(
+                            group.group_id, topic.topic_id, partition, partition.committed_offset
+                        )
         elif type(request) is OffsetCommitRequest:
             for requested_topic, topic in zip(request.topics, body.topics, strict=True):
                 for requested, partition in zip(
                     requested_topic.partitions, topic.partitions, strict=True
                 ):
-                    if partition.error_code == Code.NONE:
-                        group_partition = (
-                            request.group_id,
-                            bytes(requested_topic.topic_id),
-                            partition.partition_index,
-                        )
-                        self._note_shown(group_partition, requested.committed_offset)
+                    self._note_shown(
+                        request.group_id,
+                        requested_topic.topic_id,
+                        partition,
+                        requested.committed_offset,
+                    )
         elif type(request) is ProduceRequest:
             self._note_written(topics, body)
 
@@ -184,8 +175,11 @@ class OffsetChecker:
                     "and is lost.",
                 )
 
-    def _note_shown(self, group_partition: GroupPartition, offset: int) -> None:
-        self._shown[group_partition] = max(self._shown.get(group_partition, 0), offset)
+    def _note_shown(self, group_id: str, topic_id: Any, partition: Any, offset: int) -> None:
+        """Remember the highest offset of a response's partition, unless it has an error or none."""
+        if partition.error_code == Code.NONE and offset >= 0:
+            key = (group_id, bytes(topic_id), partition.partition_index)
+            self._shown[key] = max(self._shown.get(key, 0), offset)
 
     def _note_written(self, topics: Topics, body: Any) -> None:
         """Remember the highest base offset that each partition's producer was answered."""
@@ -209,22 +203,18 @@ def committed_offsets(shards: Iterable[Shard], group_id: str) -> ByTopic:
 
 
 def _may_commit(
-    shards: Iterable[Shard],
-    group_id: str,
-    *,
-    member_id: str,
-    epoch: int,
-    topic_partition: TopicIdPartition,
+    shards: Iterable[Shard], request: OffsetCommitRequest, topic_partition: TopicIdPartition
 ) -> bool:
     """Return whether a member may commit with the epoch that it claims.
 
     It may at its own epoch, and for a partition that it still has at any epoch since it was
     assigned (KIP-1251).
     """
+    member_id, epoch = request.member_id, request.generation_id_or_member_epoch
     for shard in shards:
-        group = shard.ledger.groups.get(group_id)
+        group = shard.ledger.groups.get(request.group_id)
         if isinstance(group, ClassicGroup):
-            return may_commit(group, member_id, epoch, topic_partition)
+            return _classic_member_may_commit(group, member_id, epoch, topic_partition)
         if group is not None:
             member = group.saved.members.get(member_id)
             if member is None or epoch > member.epoch:
@@ -237,3 +227,30 @@ def _may_commit(
             # since.
             return epoch == member.epoch or (assigned_epoch is not None and assigned_epoch <= epoch)
     return False
+
+
+def _classic_member_may_commit(
+    group: ClassicGroup, member_id: str, claimed: int, topic_partition: TopicIdPartition
+) -> bool:
+    """Return whether the member may commit an offset of the partition.
+
+    The member must be at the group's generation. While the leader assigns, nobody may; after that,
+    nobody may commit for a partition that is assigned to another member.
+    """
+    if (
+        member_id not in group.live.members
+        or claimed != group.live.generation
+        or group.saved is None
+    ):
+        return False
+    if group.live.state is ClassicGroupState.COMPLETING_REBALANCE:
+        return False
+    if claimed != group.saved.generation:
+        return True  # joined and not synced: the assignments are those of the generation before
+    # A member commits what it has read of a partition that it had to release.
+    others = (each for each in group.saved.members if each.member_id != member_id)
+    return not any(
+        assigned == (topic_partition.topic, topic_partition.partition)
+        for each in others
+        for assigned in assigned_partitions(each)
+    )

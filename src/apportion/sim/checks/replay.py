@@ -24,6 +24,7 @@ from apportion.topics import Topics
 
 if TYPE_CHECKING:
     from apportion.coord.records import CoordinatorRecord
+    from apportion.coord.replay import Ledger
 
 Shards = Iterable[tuple[Partition, Shard]]
 
@@ -73,12 +74,8 @@ class ReplayChecker:
         """Check that every shard of the broker has saved what its log says."""
         self.checked_at = self._simulation.steps
         for partition, shard in shards:
-            difference = difference_or_none(
-                saved_state(shard.ledger),
-                saved_state(self._follower(partition, shard).shard.ledger),
-            )
-            if difference is not None:
-                raise LawBroken("replay-equals-live", difference)
+            replayed = self._follower(partition, shard).shard.ledger
+            _compare("replay-equals-live", shard.ledger, replayed)
 
     def check_compacted(self, shards: Shards) -> None:
         """Check replays of coordinator logs of which a first part was compacted.
@@ -99,9 +96,7 @@ class ReplayChecker:
                     "compacted-replay-equals-live",
                     f"the replay stops with {type(error).__name__}: {error}",
                 ) from error
-            difference = difference_or_none(saved_state(shard.ledger), saved_state(ledger))
-            if difference is not None:
-                raise LawBroken("compacted-replay-equals-live", difference)
+            _compare("compacted-replay-equals-live", shard.ledger, ledger)
 
     def _follower(self, partition: Partition, shard: Shard) -> LogFollower:
         """Return the follower of a coordinator shard's log, which has read it to its end."""
@@ -112,3 +107,10 @@ class ReplayChecker:
             follower = self._followers[partition.index] = LogFollower(shard)
         follower.follow(partition)
         return follower
+
+
+def _compare(law: str, live: "Ledger", replayed: "Ledger") -> None:
+    """Raise LawBroken where a replay has saved something else than the running shard."""
+    difference = difference_or_none(saved_state(live), saved_state(replayed))
+    if difference is not None:
+        raise LawBroken(law, difference)

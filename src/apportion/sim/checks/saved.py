@@ -12,11 +12,11 @@ from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.consumer.units import PARTITION, SHIFT, AssignedUnits
+from apportion.coord.consumer.units import AssignedUnits, UnitNumbering
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.coord.shard import Shard
-from apportion.topics import IdPartition, TopicId, Topics
+from apportion.topics import IdPartition, Topics
 from apportion.wire.records.codec import encode_key
 from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataValue,
@@ -133,19 +133,19 @@ def _last_of_each_key(records: Sequence[CoordinatorRecord], cleaned: int) -> lis
 
 
 def _group_state(group: ConsumerGroup | ClassicGroup) -> SavedGroup | GroupMetadataValue | None:
-    """Return the saved state of a group; of a classic one it is the record itself."""
-    return group.saved if isinstance(group, ClassicGroup) else _consumer_group_state(group)
+    """Return the saved state of a group; of a classic one it is the record itself.
 
-
-def _consumer_group_state(group: ConsumerGroup) -> SavedGroup:
-    """Return the saved state of a consumer group, with partitions in place of numbered units."""
+    That of a consumer group has partitions in place of numbered units.
+    """
+    if isinstance(group, ClassicGroup):
+        return group.saved
     saved = group.saved
     return SavedGroup(
         saved.epoch,
         saved.assignment_epoch,
         saved.metadata_hash,
         {
-            member_id: _member_state(member, saved.units.ids)
+            member_id: _member_state(member, saved.units)
             for member_id, member in saved.members.items()
         },
         dict(saved.instances),
@@ -158,27 +158,24 @@ def _consumer_group_state(group: ConsumerGroup) -> SavedGroup:
     )
 
 
-def _member_state(member: ConsumerGroupMember, ids: list[TopicId]) -> SavedMember:
+def _member_state(member: ConsumerGroupMember, units: UnitNumbering) -> SavedMember:
     """Return the saved state of a consumer group's member as a value to compare."""
     target = (
-        None
-        if member.target is None
-        else tuple(_id_partition(unit, ids) for unit in member.target.tolist())
+        None if member.target is None else tuple(map(units.id_partition, member.target.tolist()))
     )
     return SavedMember(
         member.metadata,
         member.epoch,
         member.previous_epoch,
         member.state,
-        _epochs_by_partition(member.assigned, ids),
-        _epochs_by_partition(member.pending_revocation, ids),
+        _epochs_by_partition(member.assigned, units),
+        _epochs_by_partition(member.pending_revocation, units),
         target,
     )
 
 
-def _epochs_by_partition(assigned: AssignedUnits, ids: list[TopicId]) -> dict[IdPartition, int]:
-    partitions = [_id_partition(unit, ids) for unit in assigned.units.tolist()]
-    return dict(zip(partitions, assigned.epochs.tolist(), strict=True))
+def _epochs_by_partition(assigned: AssignedUnits, units: UnitNumbering) -> dict[IdPartition, int]:
+    return {units.id_partition(unit): epoch for unit, epoch in assigned.as_mapping().items()}
 
 
 def _non_zero(counts: dict[Any, int]) -> dict[Any, int]:
@@ -219,7 +216,3 @@ def _key_text(name: Any) -> str:
 def _value_text(value: Any) -> str:
     """Return a value for people: a target as a list of partitions."""
     return f"[{', '.join(map(_key_text, value))}]" if type(value) is tuple else repr(value)
-
-
-def _id_partition(unit: int, ids: list[TopicId]) -> IdPartition:
-    return IdPartition(ids[unit >> SHIFT], unit & PARTITION)

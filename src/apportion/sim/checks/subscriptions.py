@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.errors import DecodeError
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import IdPartition, Topics
@@ -64,8 +63,4 @@ def assigned_id_partitions(
     group: ConsumerGroup, member: ConsumerGroupMember
 ) -> dict[IdPartition, None]:
     """Return the member's assigned partitions; unit numbers change when a log is loaded again."""
-    ids = group.saved.units.ids
-    return {
-        IdPartition(ids[unit >> SHIFT], unit & PARTITION): None
-        for unit in member.assigned.units.tolist()
-    }
+    return dict.fromkeys(map(group.saved.units.id_partition, member.assigned.units.tolist()))

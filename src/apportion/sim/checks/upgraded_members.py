@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.member.membership import View
 from apportion.sim.checks.subscriptions import assigned_id_partitions
 from apportion.topics import IdPartition, TopicIdPartition, Topics
@@ -21,7 +20,7 @@ from apportion.wire.records.consumer_serde import decode
 class UpgradeSnapshot(NamedTuple):
     """The epoch and the assignment with which a classic member came into its consumer group.
 
-    contested: the partitions that it and other members said they owned.
+    contested: the partitions that it and other members said they owned, until it gives them up.
     """
 
     epoch: int
@@ -29,11 +28,27 @@ class UpgradeSnapshot(NamedTuple):
     contested: dict[IdPartition, None]
 
 
+class HeardAssignment(NamedTuple):
+    """The newest generation that a classic member has heard of, and what it was assigned in it.
+
+    epoch: the generation. before: what it was assigned in the generation before, which it goes by
+    until it has given up what the newest one does not assign it.
+    """
+
+    epoch: int
+    assigned: dict[IdPartition, None]
+    before: dict[IdPartition, None]
+
+
+NOTHING_HEARD = HeardAssignment(-1, {}, {})
+
+
 class UpgradedMembers:
-    """The classic members of all consumer groups, as they were when they came into them."""
+    """The classic members of all consumer groups: as they came into them, and what they heard."""
 
     def __init__(self) -> None:
         self._members: dict[str, UpgradeSnapshot] = {}
+        self._heard: dict[str, HeardAssignment] = {}
 
     def add(self, group: ConsumerGroup, members: Iterable[str], topics: Topics) -> None:
         """Remember the members that have just come into the group, those that are classic.
@@ -55,6 +70,28 @@ class UpgradedMembers:
     def remove(self, member_id: str) -> None:
         """Forget a member that is in its group no more."""
         self._members.pop(member_id, None)
+        self._heard.pop(member_id, None)
+
+    def note_view(self, group: ConsumerGroup, view: View) -> None:
+        """Note what a member has given up, and if it is classic, what it has heard of."""
+        self._note_owned(view)
+        member = group.saved.members.get(view.member_id)
+        # At another epoch the answer to its JoinGroup is under way.
+        if member is None or not member.is_classic or member.epoch != view.epoch:
+            return
+        assigned = dict.fromkeys(map(group.saved.units.id_partition, member.units()))
+        heard = self._heard.get(view.member_id, NOTHING_HEARD)
+        if heard.epoch != view.epoch:
+            heard = HeardAssignment(view.epoch, assigned, heard.assigned)
+        # It may be assigned more within a generation, as others give up partitions.
+        self._heard[view.member_id] = heard._replace(assigned=heard.assigned | assigned)
+
+    def _note_owned(self, view: View) -> None:
+        """Have no excuse any more for partitions that the member has given up."""
+        member = self._members.get(view.member_id)
+        if member is not None and member.contested:
+            contested = dict.fromkeys(each for each in view.owned if each in member.contested)
+            self._members[view.member_id] = member._replace(contested=contested)
 
     def assigned(self, member_id: str) -> Mapping[IdPartition, None]:
         """Return the partitions that the member has had since before its group was upgraded."""
@@ -66,7 +103,7 @@ class UpgradedMembers:
     ) -> bool:
         """Return whether a classic member may use a partition that it is not assigned."""
         member = self._members.get(view.member_id)
-        return may_mean_deleted_topic(group, view.member_id, partition, topics) or (
+        return self._may_mean_deleted_topic(group, view, partition, topics) or (
             member is not None
             and (
                 # An upgrade finds what has to be revoked by the topics' names in subscriptions. If
@@ -82,6 +119,31 @@ class UpgradedMembers:
             )
         )
 
+    def _may_mean_deleted_topic(
+        self,
+        group: ConsumerGroup,
+        view: View,
+        topic_partition: TopicIdPartition,
+        topics: Topics,
+    ) -> bool:
+        """Return whether a classic member may use a partition that is not its own by mistake.
+
+        The classic protocol names topics without ids, so a member cannot tell a deleted topic from
+        one that was created later under its name. It may, if the partition's topic is deleted, if
+        nobody owns the partition, or if the member's generation or the one before has assigned it a
+        partition of that number of a deleted topic.
+        """
+        if topics.with_id(topic_partition.topic_id) is None:
+            return True
+        unit = group.saved.units.unit(topic_partition.topic_id, topic_partition.partition)
+        if group.saved.owners.owner_or_none(unit) is None:
+            return True
+        heard = self._heard.get(view.member_id, NOTHING_HEARD)
+        return heard.epoch == view.epoch and any(
+            each.partition == topic_partition.partition and topics.with_id(each.topic_id) is None
+            for each in (*heard.assigned, *heard.before)
+        )
+
 
 def claimed_partitions(member: ConsumerGroupMember, topics: Topics) -> Iterator[IdPartition]:
     """Yield the partitions that a classic member said it owned, in its last JoinGroup."""
@@ -92,29 +154,3 @@ def claimed_partitions(member: ConsumerGroupMember, topics: Topics) -> Iterator[
         if (topic := topics.named(owned.topic)) is not None:
             for partition in owned.partitions:
                 yield IdPartition(topic.id, partition)
-
-
-def may_mean_deleted_topic(
-    group: ConsumerGroup, member_id: str, topic_partition: TopicIdPartition, topics: Topics
-) -> bool:
-    """Return whether a classic member may use a partition that is not its own by mistake.
-
-    The classic protocol names topics without ids, so a member cannot tell a deleted topic from one
-    that was created later under its name. It may, if the partition's topic is deleted, if nobody
-    owns the partition, or if the member owns a partition of that number of a deleted topic.
-    """
-    if topics.with_id(topic_partition.topic_id) is None:
-        return True
-    if (
-        group.saved.owners.owner_or_none(
-            group.saved.units.unit(topic_partition.topic_id, topic_partition.partition)
-        )
-        is None
-    ):
-        return True
-    ids = group.saved.units.ids
-    owned_units = group.saved.members[member_id].units()
-    return any(
-        unit & PARTITION == topic_partition.partition and topics.with_id(ids[unit >> SHIFT]) is None
-        for unit in owned_units
-    )

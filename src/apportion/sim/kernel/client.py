@@ -39,6 +39,11 @@ class Client(SimulatedProcess):
         """Return the work of the process in one incarnation."""
         raise NotImplementedError
 
+    def start(self) -> None:
+        """Start the process and its script."""
+        self.start_incarnation()
+        self.start_script()
+
     def start_script(self) -> None:
         """Start the script on a channel of its own."""
         self.work_channel = RequestChannel(self, self.link, self.broker)
@@ -53,8 +58,14 @@ class Client(SimulatedProcess):
 
     def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
         """Start the request or wait that a client's script yielded; resume it with the result."""
+        self.perform_on(self.work_channel, runner, effect, turn)
+
+    def perform_on(
+        self, channel: RequestChannel, runner: ScriptRunner, effect: Any, turn: int
+    ) -> None:
+        """Do as `perform_effect`, with the requests over this channel."""
         if type(effect) is SendRequest:
-            self.work_channel.send(
+            channel.send(
                 effect.body,
                 effect.version,
                 REQUEST_TIMEOUT_MS,

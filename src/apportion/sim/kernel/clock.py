@@ -13,6 +13,7 @@ from typing import Any
 
 from apportion.machine import Instant
 from apportion.rules import Rule, RunningRule
+from apportion.sim.kernel.outcome import Violation, violation_of
 from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.kernel.trace import Trace, TraceLine
 
@@ -95,6 +96,19 @@ class Simulation:
                 self.steps += 1
                 callback(*args)
         self.now_us = max(self.now_us, until_us)
+
+    def violation_or_none(self, play: Callable[[], None]) -> Violation | None:
+        """Play a history; return the first law that broke, or None.
+
+        A machine that raises breaks the law no-defect.
+        """
+        try:
+            play()
+        except Exception as error:
+            broken = violation_of(error, self.now_ms)
+            self.write_trace("world", f"law broken: {broken}")
+            return broken
+        return None
 
     def write_trace(self, process: str, text: str) -> None:
         """Add a line to the simulation's trace.

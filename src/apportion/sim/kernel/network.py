@@ -8,7 +8,7 @@ the connections of its earlier incarnation.
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from apportion.machine import Caller, Ticket
 from apportion.sim.kernel.clock import (
@@ -113,20 +113,27 @@ class Link:
 class BrokerHost(Protocol):
     """The broker's end of every connection."""
 
-    def receive(
-        self,
-        connection: SimulatedConnection,
-        link: Link,
-        request: Any,
-        version: int,
-        channel: "RequestChannel",
-    ) -> None:
+    def receive(self, sent: "SentRequest") -> None:
         """Take a request that has arrived over the simulated network."""
         ...
 
     def connection_closed(self, connection: SimulatedConnection) -> None:
         """Learn that the application has closed the connection."""
         ...
+
+
+class SentRequest(NamedTuple):
+    """A request that a client has sent.
+
+    since_ms: when the broker read it, on its clock.
+    """
+
+    connection: SimulatedConnection
+    link: Link
+    request: Any
+    version: int
+    channel: "RequestChannel"
+    since_ms: int = 0
 
 
 class RequestChannel:
@@ -144,10 +151,13 @@ class RequestChannel:
         self._on_answer: Callable[[Any], None] | None = None
         self.caller = Caller(process.name, f"/{process.name}")
 
-    @property
-    def is_busy(self) -> bool:
-        """Return whether a request is in flight."""
-        return self._on_answer is not None
+    def abandon_request(self) -> None:
+        """Close the connection of a request in flight: the next one does not wait for its answer.
+
+        Such as a LeaveGroup behind a heartbeat.
+        """
+        if self._on_answer is not None:
+            self.close()
 
     def send(
         self, request: Any, version: int, timeout_ms: int, on_answer: Callable[[Any], None]
@@ -164,9 +174,8 @@ class RequestChannel:
         # In some histories only: bytes show what the schemas lose, and they cost time.
         if self._process.simulation.scenario.encodes:
             request = request_through_bytes(request, version)
-        self._link.send(
-            UP, connection, self._broker.receive, connection, self._link, request, version, self
-        )
+        sent = SentRequest(connection, self._link, request, version, self)
+        self._link.send(UP, connection, self._broker.receive, sent)
         self._timer = self._process.call_later(timeout_ms * 1_000, self._timed_out)
 
     def receive_answer(self, connection: SimulatedConnection, body: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Code
 from apportion.machine import Reply
+from apportion.member.queries import MembershipSnapshot
 from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.topics import TopicIdPartition
 
@@ -50,6 +51,36 @@ class PartitionOwner(Protocol):
         """Return the monotonic clock of the owner's process."""
         ...
 
+    def snapshot(self) -> MembershipSnapshot:
+        """Return the member's state as its last step left it, and the time of its process."""
+        ...
+
+
+class DeliveryObserver(Protocol):
+    """Sees the records that plain consumers deliver, and their commits."""
+
+    def records_delivered(self, owner: PartitionOwner, records: Iterable[ConsumerRecord]) -> None:
+        """Note that the owner's application was handed these records."""
+        ...
+
+    def commit_failed(self, owner: PartitionOwner) -> None:
+        """Note that a commit of the owner was refused, or had no answer."""
+        ...
+
+    def poll_failed(self, owner: PartitionOwner, error: Exception) -> None:
+        """Note that a poll of the owner's application raised this error."""
+        ...
+
+    def commit_sent(self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]) -> None:
+        """Note that the owner is about to commit these offsets."""
+        ...
+
+    def commit_acknowledged(
+        self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]
+    ) -> None:
+        """Note that the coordinator has acknowledged the owner's commit."""
+        ...
+
 
 class Observer(Protocol):
     """Sees every step of the broker and every change of an owner. It changes nothing that it sees.
@@ -58,6 +89,11 @@ class Observer(Protocol):
     """
 
     shard_rebuilds: int
+
+    @property
+    def deliveries(self) -> DeliveryObserver:
+        """The observer of records and commits."""
+        ...
 
     def before_step(self, event: Any) -> None:
         """Note the state of the broker's node before it steps over `event`."""
@@ -89,22 +125,4 @@ class Observer(Protocol):
 
     def ownership_changed(self, owner: PartitionOwner) -> None:
         """Note that the owner's application uses other partitions than before."""
-        ...
-
-    def records_delivered(self, owner: PartitionOwner, records: Iterable[ConsumerRecord]) -> None:
-        """Note that the owner's application was handed these records."""
-        ...
-
-    def request_failed(self, owner: PartitionOwner) -> None:
-        """Note that a request of the owner's application was refused, or had no answer."""
-        ...
-
-    def commit_sent(self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]) -> None:
-        """Note that the owner is about to commit these offsets."""
-        ...
-
-    def commit_acknowledged(
-        self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]
-    ) -> None:
-        """Note that the coordinator has acknowledged the owner's commit."""
         ...

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from apportion.errors import raised_at
+
 
 class Violation(NamedTuple):
     """A law that broke.
@@ -23,6 +25,14 @@ class LawBroken(Exception):
     def __init__(self, law: str, why: str) -> None:
         super().__init__(f"{law}: {why}")
         self.law, self.why = law, why
+
+
+def violation_of(error: Exception, at_ms: int) -> Violation:
+    """Return the law that broke, by the exception that ended a simulation at that time."""
+    if isinstance(error, LawBroken):
+        return Violation(error.law, at_ms, error.why)
+    why = f"{type(error).__name__}: {error} ({raised_at(error)})"
+    return Violation("no-defect", at_ms, why)
 
 
 class Outcome(NamedTuple):

@@ -170,18 +170,6 @@ def check_numbers(sizes: Mapping[str, Any]) -> None:
             raise ScenarioRefused(f"{name} must {fault}, not {value!r}.")
 
 
-def check_fault_names(kinds: Iterable[str]) -> tuple[str, ...]:
-    """Return the kinds of faults of a scenario.
-
-    Raises ScenarioRefused for one that does not exist.
-    """
-    kinds = tuple(kinds)
-    for kind in kinds:
-        if kind not in FAULTS:
-            raise ScenarioRefused(f"there is no fault {kind!r}; there are {', '.join(FAULTS)}.")
-    return kinds
-
-
 def faults_drawn_with(protocol: str) -> tuple[str, ...]:
     """Return the kinds of faults that are drawn for scenarios of that group protocol."""
     return tuple(
@@ -196,7 +184,10 @@ def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
 
     Raises ScenarioRefused for one that does not exist, or not for that protocol.
     """
-    kinds = check_fault_names(kinds)
+    kinds = tuple(kinds)
+    for kind in kinds:
+        if kind not in FAULTS:
+            raise ScenarioRefused(f"there is no fault {kind!r}; there are {', '.join(FAULTS)}.")
     for kind in kinds:
         if kind in ONLY_MIXED and protocol != MIXED:
             raise ScenarioRefused(
@@ -303,9 +294,7 @@ def draw_faults(scenario: Scenario, kinds: tuple[str, ...]) -> tuple[Fault, ...]
 
 def _draw_magnitude(rng: Random, scenario: Scenario, kind: str) -> int:
     """Draw how long a fault of that kind lasts, in milliseconds, or how many things it takes."""
-    if kind == "more-partitions":
-        return rng.randint(1, 3)
-    if kind in ("disk-refuses", "lost-reply"):
+    if kind in ("more-partitions", "disk-refuses", "lost-reply"):
         return rng.randint(1, 3)
     if kind == "clock-jump":
         return rng.choice((-1, 1)) * rng.randint(1, 7_200_000)

@@ -13,7 +13,7 @@ from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.streams.instance import Instance
 from apportion.sim.streams.laws import ALWAYS, AT_REST, StreamsGroup
 from apportion.sim.streams.thread import StreamThread
-from apportion.sim.streams.word_count import COUNT_SUBTOPOLOGY, SOURCE, SPLIT_SUBTOPOLOGY
+from apportion.sim.streams.word_count import COUNT_SUBTOPOLOGY, SPLIT_SUBTOPOLOGY
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import VersionNegotiation
 from apportion.streams.metadata.upgrades import RollingBounce
@@ -70,29 +70,17 @@ class StreamsCluster(SimulatedCluster):
 
     def _add_application(self, index: int) -> None:
         """Add the stream thread of that number: those of the first instance first."""
-        scenario = self.simulation.scenario
-        threads = scenario.workers // len(self.instances)
+        threads = self.simulation.scenario.workers // len(self.instances)
         instance, number = self.instances[index // threads], index % threads + 1
         name = instance.name if threads == 1 else f"{instance.name}-{number}"
-        thread = StreamThread(
-            self.simulation,
-            name,
-            self.broker,
-            (SOURCE,),
-            index < scenario.statics,
-            self.checker,
-            self._protocols[index],
-        )
-        thread.on_newer_version, thread.restart_later = (
-            self.on_newer_version,
-            self._start_if_current,
-        )
+        thread = self._create(StreamThread, name, self._protocols[index], index)
+        thread.on_newer_version = self.on_newer_version
+        thread.restart_later = self._start_if_current
         thread.attach(
             instance, self._record_change, policy=self.configs, probing_interval_ms=self._probing_ms
         )
         self.threads.append(thread)
         self.applications.append(thread)
-        self.checker.owners[thread.name] = thread
 
     def _start_if_current(self, application: Application, incarnation: int) -> None:
         """Start the thread once the source topic exists and the instance's old process ended."""
@@ -105,28 +93,15 @@ class StreamsCluster(SimulatedCluster):
     @property
     def classic_or_none(self) -> ClassicGroup | None:
         """The simulated Streams group in the coordinator; None while it does not exist."""
-        shards = () if self.broker.node is None else self.broker.node.shards()
-        for _, shard in shards:
-            group = shard.ledger.groups.get(StreamThread.group)
-            if isinstance(group, ClassicGroup):
-                return group
-        return None
+        group = self.broker.group_or_none(StreamThread.group)
+        return group if isinstance(group, ClassicGroup) else None
 
     def leader_or_none(self) -> Instance[StreamThread] | None:
         """Return the instance one thread of which leads the group; None without a living leader."""
         group = self.classic_or_none
-        return (
-            None
-            if group is None
-            else next(
-                (
-                    thread.instance
-                    for thread in self._live()
-                    if self._member_id(thread) == group.live.leader
-                ),
-                None,
-            )
-        )
+        leader = None if group is None else group.live.leader
+        leaders = (each.instance for each in self._live() if self._member_id(each) == leader)
+        return next(leaders, None)
 
     def is_at_rest(self) -> bool:
         """Return whether the group is Stable and every living thread runs its newest assignment.

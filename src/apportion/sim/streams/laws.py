@@ -142,7 +142,10 @@ STREAMS_LAWS = {
 
 
 def max_metadata_version(thread: StreamThread) -> int:
-    """Return the newest metadata version that the thread's release and `upgrade.from` allow."""
+    """Return the newest metadata version that the thread's release and `upgrade.from` allow.
+
+    As `initial_metadata_version`, which members use: a law must not be the code that it checks.
+    """
     release, upgrade_from = thread.instance.runs_as
     return min(
         release.newest_version,

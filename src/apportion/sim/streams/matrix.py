@@ -1,6 +1,7 @@
 """The test matrix of KIP-268: plays each of its upgrades, also with a crash in the middle."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from apportion.sim.streams.play import RehearsalResult, rehearse
@@ -39,7 +40,7 @@ class MatrixRun(NamedTuple):
         if self.crash == NOBODY:
             return without_crash
         steps = INSTANCES * len(without_crash.upgrade.bounces)
-        return without_crash.with_crash(steps // 2 + 1, self.crash)
+        return replace(without_crash, crash_at=steps // 2 + 1, victim=self.crash)
 
 
 class MatrixResult(NamedTuple):

@@ -7,7 +7,6 @@ to it but the bounces, the crash of `crash_at`, and the faults of the rehearsal.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from apportion.errors import raised_at
 from apportion.sim.faults import inject
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken, Violation
@@ -106,17 +105,7 @@ def rehearse(
     ]
     cluster = StreamsCluster(simulation, instances, configs, rehearsal.probing_ms)
     player = _Player(rehearsal, cluster, on_step)
-    broken = None
-    try:
-        player.play()
-    except LawBroken as law:
-        broken = Violation(law.law, simulation.now_ms, law.why)
-    except Exception as error:
-        broken = Violation(
-            "no-defect", simulation.now_ms, f"{type(error).__name__}: {error} ({raised_at(error)})"
-        )
-    if broken is not None:
-        simulation.write_trace("world", f"law broken: {broken}")
+    broken = simulation.violation_or_none(player.play)
     return RehearsalResult(
         rehearsal=rehearsal,
         version_before=player.version_before,
@@ -175,16 +164,12 @@ class _Player:
     def _bounce_one(self, instance: Instance[StreamThread], bounce: RollingBounce) -> None:
         """Close an instance, start it as `bounce` says, wait until the group settles."""
         cluster, simulation = self.cluster, self.simulation
-        number, at_ms, led = (
-            len(self.steps) + 1,
-            simulation.now_ms,
-            instance is cluster.leader_or_none(),
-        )
-        rebalances, known_gaps, before = (
-            cluster.checker.counters.rebalances,
-            len(cluster.gaps),
-            cluster.owners(),
-        )
+        number = len(self.steps) + 1
+        at_ms = simulation.now_ms
+        led = instance is cluster.leader_or_none()
+        rebalances = cluster.checker.counters.rebalances
+        known_gaps = len(cluster.gaps)
+        before = cluster.owners()
         simulation.write_trace("world", f"step {number}: {instance.name} comes back as {bounce}")
         instance.close(bounce)
         for thread in instance.threads:

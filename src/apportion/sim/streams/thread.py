@@ -8,12 +8,13 @@ waits for its session to end.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.cluster_queries.records import ProduceQuery
-from apportion.member.membership import QueryCluster, SendToCoordinator, TaskOffsetSums
-from apportion.member.queries import MembershipSnapshot, ReadMembership
+from apportion.member.leader_queries import answer_query
+from apportion.member.membership import Event, QueryCluster, SendToCoordinator, Unanswered
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.records.queries import CallListener, FetchRecords
 from apportion.member.records.record_consumer import RecordConsumerSettings
@@ -21,18 +22,21 @@ from apportion.member.records.streams_consumer import (
     CallTaskListener,
     ReportTaskOffsetSums,
     StreamsRecordConsumer,
+    StreamsSnapshot,
 )
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
-from apportion.member.streams.machine import StreamsMember
+from apportion.member.streams.machine import StreamsMember, TaskOffsetSums
+from apportion.member.topic_cache import TopicCache
+from apportion.rules import rule_script
+from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import classic_settings, has_new_target
-from apportion.sim.actors.record_application import ANSWERS, RecordApplication, at_once
+from apportion.sim.actors.record_application import ANSWERS, RecordApplication
 from apportion.sim.actors.requests import AwaitMember, list_offsets, sending
-from apportion.sim.actors.topic_cache import TopicCache
-from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, SendRequest, Sleep
+from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
 from apportion.sim.kernel.scenario import Scenario
-from apportion.sim.streams.leader_queries import answer_query
+from apportion.sim.streams.leader_queries import answer_leader
 from apportion.sim.streams.word_count import (
     CHANGELOG_BATCH,
     COUNT_SUBTOPOLOGY,
@@ -42,7 +46,6 @@ from apportion.sim.streams.word_count import (
     task_of,
 )
 from apportion.streams.metadata.model import RUNNING, TaskId
-from apportion.streams.metadata.probing import NEWER_VERSION_REASON
 from apportion.streams.metadata.releases import Release
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
@@ -73,6 +76,7 @@ class StreamThread(RecordApplication):
     """
 
     group = "wordcount"
+    member: StreamsMember
     instance: "Instance[StreamThread]"
     settings: Mapping[str, Any]
     on_newer_version: Callable[["StreamThread", str], None]
@@ -104,7 +108,6 @@ class StreamThread(RecordApplication):
     @property
     def share(self) -> TaskShare:
         """The tasks in the newest assignment of its member."""
-        assert isinstance(self.member, StreamsMember)
         return self.member.tasks()
 
     @property
@@ -135,6 +138,7 @@ class StreamThread(RecordApplication):
             self.instance.start()
         self.active, self.restoring, self.offset_sums_at_join = {}, {}, {}
         self._leader_channel: RequestChannel | None = None
+        self._leader_topics = TopicCache()
         super().start()
 
     def end_incarnation(self) -> None:
@@ -180,7 +184,6 @@ class StreamThread(RecordApplication):
 
     def step_member(self, event: Any) -> None:
         """Step the Streams member over `event`, after it was given the process's state."""
-        assert isinstance(self.member, StreamsMember)
         # Before each step: the step may build a JoinGroup, and Kafka Streams reports the state of
         # that moment.
         self.offset_sums = self._current_offset_sums()
@@ -219,7 +222,6 @@ class StreamThread(RecordApplication):
 
     def _receive(self, send: SendToCoordinator, answer: Any) -> None:
         if isinstance(answer, JoinGroupResponse) and answer.error_code == Code.NONE:
-            assert isinstance(self.member, StreamsMember)
             self.is_leader = answer.leader == answer.member_id
             self.join_versions[answer.generation_id] = self.member.used_version
         super()._receive(send, answer)
@@ -230,7 +232,7 @@ class StreamThread(RecordApplication):
             # The leader decides by these sums; the laws compare its plan with them, not with later
             # ones.
             self.offset_sums_at_join = self.offset_sums
-            if (request.reason or "").startswith(NEWER_VERSION_REASON):
+            if self.member.rejoins_with_newer_version:
                 self.on_newer_version(self, request.reason or "")
         super()._send(send)
 
@@ -242,29 +244,24 @@ class StreamThread(RecordApplication):
             if self._leader_channel is not None:
                 self._leader_channel.close()
             self._leader_channel = RequestChannel(self, self.link, self.broker)
-            ScriptRunner(self._answer_query(action), self._perform_leader_effect).resume(0)
+            perform = partial(self.perform_on, self._leader_channel)
+            ScriptRunner(self._answer_query(action), perform).resume(0)
 
     def _answer_query(self, action: QueryCluster) -> Script:
-        self.step_member((yield from answer_query(self, action)))
-
-    def _perform_leader_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
-        """Carry out an effect of the leader's script: a request, or a wait."""
-        assert self._leader_channel is not None
-        if type(effect) is SendRequest:
-            self._leader_channel.send(
-                effect.body,
-                effect.version,
-                REQUEST_TIMEOUT_MS,
-                lambda answer: runner.resume(turn, answer),
+        """Answer a query of the leader's task assignor, by the rule of `member.leader_queries`."""
+        try:
+            event: Event = yield from rule_script(
+                answer_query(action), lambda query: answer_leader(self, self._leader_topics, query)
             )
-        else:
-            self.call_later(effect.duration_ms * 1000, runner.resume, turn)
+        except (Refused, Unanswerable) as problem:
+            event = Unanswered(action.request_id, str(problem))
+        self.step_member(event)
 
     # the work of the tasks
 
     def script(self) -> Script:
         """Poll as a stream thread, until the process ends."""
-        self.topics_known = TopicCache(self)
+        self.topics_known = TopicCache()
         self.rule = StreamsRecordConsumer(
             RecordConsumerSettings(
                 group_id=self.group,
@@ -326,10 +323,12 @@ class StreamThread(RecordApplication):
             if self.instance.state[task] == end:
                 self.restoring.pop(task, None)
 
-    # answers to the rule's queries
+    def snapshot(self) -> StreamsSnapshot:
+        """Return the member's state with its tasks, and the time of its process."""
+        member = super().snapshot()
+        return StreamsSnapshot(member.view, member.read_at_ms, self.share)
 
-    def _read_membership(self, _query: ReadMembership) -> Script:
-        return at_once(MembershipSnapshot(self.member.view(), self.now().mono_ms, self.share))
+    # answers to the rule's queries
 
     def _fetch(self, query: FetchRecords) -> Script:
         """Fetch for the running tasks; Kafka Streams pauses the partitions of restoring ones."""
@@ -367,7 +366,6 @@ class StreamThread(RecordApplication):
 
     answers: ClassVar[Mapping[type, Any]] = {
         **ANSWERS,
-        ReadMembership: _read_membership,
         FetchRecords: _fetch,
         CallListener: _call_listener,
         # The report that follows it names the same tasks.

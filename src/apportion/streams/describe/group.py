@@ -9,7 +9,7 @@ readable. `upgrade_blockers.py` says which processes delay an upgrade.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from apportion.errors import DecodeError
 from apportion.streams.metadata.codec import decode_assignment, decode_subscription
@@ -23,6 +23,7 @@ from apportion.streams.metadata.model import (
 from apportion.streams.metadata.probing import MetadataVersions
 from apportion.topics import TopicPartition
 from apportion.wire.codec import Buffer
+from apportion.wire.messages.describe_groups import DescribedGroupMember
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -35,20 +36,6 @@ SCHEDULE_SINCE = 7
 """The first metadata version whose assignments have the time of the next rebalance (KIP-441)."""
 
 
-class MemberDescription(NamedTuple):
-    """One member as DescribeGroups returns it.
-
-    subscription and assignment are empty while the group rebalances.
-    """
-
-    member_id: str
-    client_id: str
-    host: str
-    instance_id: str | None = None
-    subscription: Buffer = b""
-    assignment: Buffer = b""
-
-
 @dataclass(frozen=True, slots=True)
 class DescribedConsumer:
     """One member with its decoded metadata.
@@ -58,7 +45,7 @@ class DescribedConsumer:
     assignment does not match its list of partitions.
     """
 
-    description: MemberDescription
+    description: DescribedGroupMember
     subscription: SubscriptionInfo | FutureInfo | None
     assignment: AssignmentInfo | FutureInfo | None
     active: Mapping[TaskId, tuple[TopicPartition, ...]]
@@ -104,9 +91,8 @@ class DescribedProcess:
     @property
     def label(self) -> str:
         """The name and the endpoint, or the host without an endpoint."""
-        return (
-            f"{self.name} ({self.endpoint or self.consumers[0].description.host.removeprefix('/')})"
-        )
+        host = self.consumers[0].description.client_host.removeprefix("/")
+        return f"{self.name} ({self.endpoint or host})"
 
     @property
     def versions(self) -> MetadataVersions | None:
@@ -161,7 +147,7 @@ class GroupDescription:
         )
 
 
-def describe_group(members: Iterable[MemberDescription]) -> GroupDescription:
+def describe_group(members: Iterable[DescribedGroupMember]) -> GroupDescription:
     """Describe the group of these members, for `apportion streams describe`."""
     consumers = [_consumer(member) for member in _by_id(members)]
     processes: dict[bytes, list[DescribedConsumer]] = {}
@@ -189,7 +175,7 @@ def describe_group(members: Iterable[MemberDescription]) -> GroupDescription:
     )
 
 
-def describe_without_metadata(members: Iterable[MemberDescription]) -> GroupDescription:
+def describe_without_metadata(members: Iterable[DescribedGroupMember]) -> GroupDescription:
     """Describe the members of a group that rebalances, each as a process of its own.
 
     Brokers show no metadata until the group is stable.
@@ -200,11 +186,11 @@ def describe_without_metadata(members: Iterable[MemberDescription]) -> GroupDesc
     )
 
 
-def _by_id(members: Iterable[MemberDescription]) -> list[MemberDescription]:
+def _by_id(members: Iterable[DescribedGroupMember]) -> list[DescribedGroupMember]:
     return sorted(members, key=lambda member: member.member_id)
 
 
-def _consumer(member: MemberDescription) -> DescribedConsumer:
+def _consumer(member: DescribedGroupMember) -> DescribedConsumer:
     """Describe one member of a Streams group: decode its metadata as far as possible."""
     errors: list[str] = []
 
@@ -216,11 +202,9 @@ def _consumer(member: MemberDescription) -> DescribedConsumer:
             errors.append(f"its {part} cannot be read: {error}")
             return None
 
-    subscription = decode_or_none("subscription", _decode_subscription, member.subscription)
-    partitions, info = decode_or_none("assignment", _decode_assignment, member.assignment) or (
-        (),
-        None,
-    )
+    subscription = decode_or_none("subscription", _decode_subscription, member.member_metadata)
+    decoded = decode_or_none("assignment", _decode_assignment, member.member_assignment)
+    partitions, info = decoded or ((), None)
     active: Mapping[TaskId, tuple[TopicPartition, ...]] = {}
     if isinstance(info, AssignmentInfo):
         active = _partitions_by_task(info.active, partitions)

@@ -164,10 +164,8 @@ def decode_assignment(buffer: Buffer, latest: int = LATEST) -> AssignmentInfo | 
     # Nothing but the two numbers may be decoded (KIP-268): the layout behind them is unknown.
     if used > latest:
         return _versions(buffer)
-    assignment, name = (
-        read(StreamsAssignment, min(used, LATEST), buffer)[0],
-        f"StreamsAssignment v{used}",
-    )
+    assignment = read(StreamsAssignment, min(used, LATEST), buffer)[0]
+    name = f"StreamsAssignment v{used}"
     topics = _unique_mapping(f"{name}: topics", *assignment.topics)
     return AssignmentInfo(
         used=used,
@@ -251,9 +249,9 @@ def _read_offset_sums(subscription: StreamsSubscription, version: int) -> dict[T
         subtopologies, partitions, [name or None for name in topologies], strict=True
     )
     if version < SUMS_SINCE:
-        field, rows = (
-            "active and standby",
-            chain(zip(*subscription.active, strict=True), zip(*subscription.standby, strict=True)),
+        field = "active and standby"
+        rows = chain(
+            zip(*subscription.active, strict=True), zip(*subscription.standby, strict=True)
         )
         # Kafka Streams reads versions 1 to 6 the same way: an active task has no lag, and the lag
         # of a standby is unknown.

@@ -32,12 +32,6 @@ from apportion.errors import Code, Refused
 from apportion.streams.metadata.model import EARLIEST_PROBEABLE, NO_VERSION
 from apportion.streams.metadata.releases import Release, VersionNegotiation
 
-NEWER_VERSION_REASON = "all understand version"
-"""How the reason in JoinGroup begins when a member rejoins to use a newer metadata version.
-
-The simulator's law `leader-triggers` looks for it.
-"""
-
 
 class MetadataVersions(NamedTuple):
     """The two version numbers of a subscription or an assignment.
@@ -185,7 +179,7 @@ def _after_probing(
     # Only the leader sees all supported versions. It steps up first; the rebalance that it starts
     # tells the others.
     used = min(received.understood, latest)
-    return NextVersion(used, f"{NEWER_VERSION_REASON} {used} now" if leads_unfinished else None)
+    return NextVersion(used, f"all understand version {used} now" if leads_unfinished else None)
 
 
 def _after_common_version(
@@ -198,7 +192,7 @@ def _after_common_version(
     # The common version is compared before the used one: with both a higher common and a lower used
     # version, stepping up ends the upgrade in one rebalance.
     if received.supported > sent:
-        return NextVersion(received.supported, f"{NEWER_VERSION_REASON} {received.supported} now")
+        return NextVersion(received.supported, f"all understand version {received.supported} now")
     if received.supported < sent:
         return NextVersion(
             received.supported, f"somebody understands no more than version {received.supported}"

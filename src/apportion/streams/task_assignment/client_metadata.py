@@ -155,13 +155,8 @@ def build_client_states(
     lag, active = lags_behind(sums, end_offset_sums[task_]), sums == RUNNING
     # By process and task, the best row first: a running thread, then the one with the smallest lag.
     order = np.lexsort((~active, lag, task_, process_))
-    process_, task_, lag, active, prior = (
-        process_[order],
-        task_[order],
-        lag[order],
-        active[order],
-        (active | (owns > 0))[order],
-    )
+    prior = (active | (owns > 0))[order]
+    process_, task_, lag, active = process_[order], task_[order], lag[order], active[order]
     first = np.ones(len(order), np.bool_)
     first[1:] = (process_[1:] != process_[:-1]) | (task_[1:] != task_[:-1])
     consumers = np.array([len(process.consumers) for process in processes], np.int32)

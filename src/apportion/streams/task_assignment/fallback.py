@@ -9,7 +9,6 @@ import numpy as np
 
 from apportion.streams.task_assignment.balance import plan_active_tasks
 from apportion.streams.task_assignment.client_states import (
-    UNLIMITED_LAG,
     AssignmentConfigs,
     ClientStates,
     TaskAssignment,
@@ -17,8 +16,8 @@ from apportion.streams.task_assignment.client_states import (
 )
 from apportion.streams.task_assignment.ranked_clients import (
     RANK_RUNNING,
-    assignment_problem,
     best_clients,
+    problem_without_lags,
 )
 from apportion.streams.task_assignment.standby_tasks import plan_standby_tasks
 from apportion.streams.task_assignment.task_movements import TaskPlan, assign_as_planned
@@ -26,12 +25,8 @@ from apportion.streams.task_assignment.task_movements import TaskPlan, assign_as
 
 def fallback(tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs) -> TaskAssignment:
     """Keep active Streams tasks in place, assign the others, and request a probing rebalance."""
-    # Every client counts as caught up: with unknown lags no client can be preferred for its lag.
-    alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
-    previous = clients._replace(is_running=clients.previously_active)
-    problem = assignment_problem(
-        alike, previous, configs._replace(acceptable_recovery_lag=UNLIMITED_LAG)
-    )
+    # With unknown lags no client can be preferred for its lag.
+    problem = problem_without_lags(tasks, clients, configs)
     ranked = problem.ranked
     running = best_clients(ranked.where(ranked.rank == RANK_RUNNING), len(tasks.stateful))[0]
     is_free = running < 0

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from apportion.streams.task_assignment.client_states import (
+    UNLIMITED_LAG,
     AssignmentConfigs,
     Bools,
     ClientStates,
@@ -79,6 +80,20 @@ def assignment_problem(
         clients,
         configs,
         RankedClients(task[order], clients.process[order], rank[order], lag[order]),
+    )
+
+
+def problem_without_lags(
+    tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs
+) -> AssignmentProblem:
+    """Return the input of a task assignor that looks at neither lags nor subtopologies.
+
+    Every client counts as caught up, and as running the tasks that it was assigned before.
+    """
+    return assignment_problem(
+        tasks._replace(subtopology=np.zeros_like(tasks.subtopology)),
+        clients._replace(is_running=clients.previously_active),
+        configs._replace(acceptable_recovery_lag=UNLIMITED_LAG),
     )
 
 

@@ -9,29 +9,21 @@ import numpy as np
 
 from apportion.streams.task_assignment.balance import plan_active_tasks
 from apportion.streams.task_assignment.client_states import (
-    UNLIMITED_LAG,
     AssignmentConfigs,
     ClientStates,
     TaskAssignment,
     Tasks,
 )
-from apportion.streams.task_assignment.ranked_clients import RANK_RUNNING, assignment_problem
+from apportion.streams.task_assignment.ranked_clients import RANK_RUNNING, problem_without_lags
 from apportion.streams.task_assignment.standby_tasks import plan_standby_tasks
 from apportion.streams.task_assignment.task_movements import TaskPlan, assign_as_planned
 
 
 def sticky(tasks: Tasks, clients: ClientStates, configs: AssignmentConfigs) -> TaskAssignment:
     """Assign each Streams task to its previous client, or one with state, or the least loaded."""
-    alike = tasks._replace(subtopology=np.zeros_like(tasks.subtopology))
-    # Here a client that still restores a task counts as running it: it was assigned the task
-    # before.
-    previous = clients._replace(is_running=clients.previously_active)
-    problem = assignment_problem(
-        alike, previous, configs._replace(acceptable_recovery_lag=UNLIMITED_LAG)
-    )
-    every_task, no_load = (
-        np.ones(len(tasks.stateful), np.bool_),
-        np.zeros(len(clients.consumer_counts), np.int64),
-    )
+    # A client that still restores a task counts as running it: it was assigned the task before.
+    problem = problem_without_lags(tasks, clients, configs)
+    every_task = np.ones(len(tasks.stateful), np.bool_)
+    no_load = np.zeros(len(clients.consumer_counts), np.int64)
     active = plan_active_tasks(problem, every_task, no_load, home_rank=RANK_RUNNING)
     return assign_as_planned(TaskPlan(active, plan_standby_tasks(problem, active)))

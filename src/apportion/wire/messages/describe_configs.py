@@ -2,10 +2,12 @@
 
 from apportion.wire.fields import array, boolean, int8, int16, int32, message, string
 
+TOPIC, BROKER = 2, 4  # kinds of resource
+
 
 @message()
 class DescribeConfigsResource:
-    """One resource (type 2: a topic, 4: a broker, 32: a group) and its settings; null for all."""
+    """One resource (TOPIC, BROKER, or 32: a group) and its settings; null for all."""
 
     resource_type: int = int8()
     resource_name: str = string()

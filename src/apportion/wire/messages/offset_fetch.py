@@ -5,15 +5,7 @@ from apportion.wire.fields import array, boolean, int16, int32, int64, message, 
 
 @message()
 class OffsetFetchRequestTopic:
-    """Partitions of one topic, up to version 7."""
-
-    name: str = string()
-    partition_indexes: tuple[int, ...] = array(int32())
-
-
-@message()
-class OffsetFetchRequestTopics:
-    """Partitions of one topic from version 8 on; it is named up to 9, and has an id from 10 on."""
+    """Partitions of one topic, which is named up to version 9, and has an id from 10 on."""
 
     name: str = string(until=9, ignorable=True)
     topic_id: bytes = uuid(since=10, ignorable=True)
@@ -28,9 +20,7 @@ class OffsetFetchRequestGroup:
     # KIP-848: a member of another epoch gets STALE_MEMBER_EPOCH instead of offsets.
     member_id: str | None = string(since=9, nullable=9, default=None, ignorable=True)
     member_epoch: int = int32(since=9, default=-1, ignorable=True)
-    topics: tuple[OffsetFetchRequestTopics, ...] | None = array(
-        OffsetFetchRequestTopics, nullable=0
-    )
+    topics: tuple[OffsetFetchRequestTopic, ...] | None = array(OffsetFetchRequestTopic, nullable=0)
 
 
 @message(key=9, versions=range(1, 11), flexible=6, type="request")
@@ -51,7 +41,7 @@ class OffsetFetchRequest:
 
 @message()
 class OffsetFetchResponsePartition:
-    """The offset of one partition, up to version 7; -1 if none was committed."""
+    """The offset of one partition; -1 if none was committed."""
 
     partition_index: int = int32()
     committed_offset: int = int64()
@@ -62,30 +52,11 @@ class OffsetFetchResponsePartition:
 
 @message()
 class OffsetFetchResponseTopic:
-    """The offsets of one topic, up to version 7."""
-
-    name: str = string()
-    partitions: tuple[OffsetFetchResponsePartition, ...] = array(OffsetFetchResponsePartition)
-
-
-@message()
-class OffsetFetchResponsePartitions:
-    """The offset of one partition, from version 8 on; -1 if none was committed."""
-
-    partition_index: int = int32()
-    committed_offset: int = int64()
-    committed_leader_epoch: int = int32(default=-1, ignorable=True)
-    metadata: str | None = string(nullable=0)
-    error_code: int = int16()
-
-
-@message()
-class OffsetFetchResponseTopics:
-    """The offsets of one topic, from version 8 on."""
+    """The offsets of one topic, which is named up to version 9, and has an id from 10 on."""
 
     name: str = string(until=9, ignorable=True)
     topic_id: bytes = uuid(since=10, ignorable=True)
-    partitions: tuple[OffsetFetchResponsePartitions, ...] = array(OffsetFetchResponsePartitions)
+    partitions: tuple[OffsetFetchResponsePartition, ...] = array(OffsetFetchResponsePartition)
 
 
 @message()
@@ -93,7 +64,7 @@ class OffsetFetchResponseGroup:
     """The offsets of one group."""
 
     group_id: str = string()
-    topics: tuple[OffsetFetchResponseTopics, ...] = array(OffsetFetchResponseTopics)
+    topics: tuple[OffsetFetchResponseTopic, ...] = array(OffsetFetchResponseTopic)
     error_code: int = int16()
 
 

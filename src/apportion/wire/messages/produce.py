@@ -4,6 +4,7 @@ Versions 0 to 2 are decoded only to be refused.
 """
 
 from apportion.wire.fields import array, int16, int32, int64, message, records, string, struct, uuid
+from apportion.wire.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
 
 
 @message()
@@ -45,14 +46,6 @@ class BatchIndexAndErrorMessage:
 
 
 @message()
-class LeaderIdAndEpoch:
-    """The current leader of the partition; -1 if unknown."""
-
-    leader_id: int = int32(default=-1)
-    leader_epoch: int = int32(default=-1)
-
-
-@message()
 class PartitionProduceResponse:
     """The base offset of the appended batch, or the error."""
 
@@ -75,16 +68,6 @@ class TopicProduceResponse:
     name: str = string(until=12, ignorable=True)
     topic_id: bytes = uuid(since=13, ignorable=True)
     partition_responses: tuple[PartitionProduceResponse, ...] = array(PartitionProduceResponse)
-
-
-@message()
-class NodeEndpoint:
-    """The address of a broker that `current_leader` names."""
-
-    node_id: int = int32()
-    host: str = string()
-    port: int = int32()
-    rack: str | None = string(nullable=0, default=None)
 
 
 @message(key=0, versions=range(14), flexible=9, type="response")

@@ -47,7 +47,7 @@ def resume(suspended: list[psutil.Process]) -> None:
 
 
 def kill_host(pid: int) -> int:
-    """Kill a lost host for a test: all processes under `pid`, at one instant; return their number.
+    """Lose a host: kill all processes under `pid` at one instant; return their number.
 
     All processes are suspended first: a process that outlives the others for a moment could notice
     that they are gone, and leave its consumer group in order. A lost host sends no LeaveGroup.

@@ -1,0 +1,99 @@
+"""The rule of a member's requests about offsets: as which member, and when they are sent again.
+
+A commit or fetch carries the member's id and epoch, so the coordinator refuses an owner that has
+been replaced. `client.group_membership` and the simulator's applications run this rule.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.offsets import (
+    NO_MEMBER,
+    Membership,
+    OffsetCommitQuery,
+    OffsetFetchQuery,
+)
+from apportion.member.cluster_queries.query import GroupQuery
+from apportion.member.membership import View
+from apportion.member.queries import (
+    AskCoordinator,
+    CommitOffsets,
+    FetchCommitted,
+    MembershipSnapshot,
+    ReadMembership,
+)
+from apportion.member.reactions import Reaction, reaction
+from apportion.rules import Rule, RuleQuery
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitNewEpoch(RuleQuery):
+    """Wait a moment for the member to have another epoch. Answer: None.
+
+    Raises `error` if the request has no time left.
+    """
+
+    epoch: int
+    error: Refused
+
+
+def request_offsets(
+    request: CommitOffsets | FetchCommitted,
+    group_id: str,
+    instance_id: str | None,
+    lost: Callable[[View], Refused],
+) -> Rule[Any]:
+    """Commit or fetch offsets as the member that the request names.
+
+    Return the committed offsets for `FetchCommitted`, None for `CommitOffsets`.
+
+    lost: the error of a member that has lost the request's incarnation.
+
+    If the coordinator answers that the epoch is stale, wait for the next heartbeat to bring the new
+    one, and send it again: the member still owns its partitions (KIP-848, commits).
+    """
+    # An empty OffsetCommit would still be checked against the epoch, and could fail over nothing.
+    if isinstance(request, CommitOffsets) and not request.offsets:
+        return None
+    if isinstance(request, FetchCommitted) and not request.partitions:
+        return {}
+    # A member's incarnations count from 1. A request with 0 names no member, and the coordinator
+    # accepts it while the group is empty.
+    if request.incarnation == 0:
+        return (yield AskCoordinator(_offset_query(request, group_id, NO_MEMBER)))
+    while True:
+        snapshot: MembershipSnapshot = yield ReadMembership()
+        view = snapshot.view
+        # Epochs below 1 are not those of an admitted member (KIP-848), so the coordinator would
+        # refuse the request anyway, or, in an empty group, accept a commit that nobody may make.
+        # Another incarnation: after a loss of the membership nothing is committed as the member
+        # that joined since.
+        if view.epoch <= 0 or view.incarnation != request.incarnation:
+            raise lost(view)
+        membership = Membership(view.member_id, view.epoch, instance_id)
+        query = _offset_query(request, group_id, membership)
+        try:
+            return (yield AskCoordinator(query))
+        except Refused as refused:
+            if reaction(query.api, refused.code) is not Reaction.RETRY_WITH_NEW_EPOCH:
+                raise
+            stale = refused
+        yield AwaitNewEpoch(view.epoch, stale)
+
+
+def not_in_group(group_id: str, view: View) -> Refused:
+    """Return the error of a request whose member is not, or no longer, in its group."""
+    return Refused(
+        Code.UNKNOWN_MEMBER_ID,
+        f"this member is not in group {group_id!r} now ({view.state.value})",
+    )
+
+
+def _offset_query(
+    request: CommitOffsets | FetchCommitted, group_id: str, membership: Membership
+) -> GroupQuery[Any]:
+    if isinstance(request, CommitOffsets):
+        return OffsetCommitQuery(group_id, request.offsets, membership, request.metadata)
+    return OffsetFetchQuery(group_id, request.partitions, membership)

@@ -1,0 +1,18 @@
+"""Each simulated application has an answer to each query of its rule, and no other."""
+
+from apportion.sim.actors import worker
+from apportion.sim.actors.reader import Reader
+from apportion.sim.streams.thread import StreamThread
+from tests.member.asked import BATCHES, RECORDS, STREAMS_RECORDS, asked_by
+
+
+def test_a_simulated_reader_answers_exactly_the_queries_of_its_rule() -> None:
+    assert {*Reader.answers} == asked_by(*RECORDS)
+
+
+def test_a_simulated_worker_answers_exactly_the_queries_of_its_rule() -> None:
+    assert {*worker.ANSWERS} == asked_by(*BATCHES)
+
+
+def test_a_simulated_stream_thread_answers_exactly_the_queries_of_its_rule() -> None:
+    assert {*StreamThread.answers} == asked_by(*STREAMS_RECORDS)

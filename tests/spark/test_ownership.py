@@ -1,0 +1,42 @@
+"""Where a table is, and what is said of offsets that it lacks, without Spark."""
+
+import os
+
+import pytest
+
+from apportion.member.batch.span import EMPTY_SPAN, LostOffsets
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.spark.ownership import explain_lost_offsets, table_location
+from apportion.spark.query_introspection import SourceReading
+from apportion.topics import TopicIdPartition
+
+PARTITION = TopicIdPartition("t", b"i" * 16, 0)
+
+
+@pytest.mark.parametrize(
+    ("table", "location"),
+    [
+        ("file:/lake", "file:///lake"),
+        ("FILE:///lake", "file:///lake"),
+        ("S3A://bucket/lake", "s3a://bucket/lake"),
+        ("/lake", "/lake"),
+        ("lake", os.path.abspath("lake")),
+        ("a:/lake", os.path.abspath("a:/lake")),  # a folder with a colon in its name
+    ],
+)
+def test_a_table_has_one_location_in_every_process(table: str, location: str) -> None:
+    assert table_location(table) == location
+
+
+@pytest.mark.parametrize(("fence", "start"), [(None, "where the log begins"), (7, "7")])
+def test_without_the_cluster_the_remedy_says_where_a_rewind_goes_to(
+    fence: int | None, start: str
+) -> None:
+    explained = explain_lost_offsets(
+        LostOffsets(PARTITION, fence, 9),
+        SourceReading("g", EMPTY_SPAN),
+        "/lake",
+        committed=OffsetAndMetadata(None),
+        log_start=None,
+    )
+    assert f"it goes back to {start} and writes them once" in str(explained)

@@ -1,0 +1,118 @@
+"""A batch that is being written when the interpreter ends is waited for, within limits."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from apportion.spark.writer_work import WriterWork
+
+WRITES_PAST_THE_END = """
+import hashlib, threading
+from apportion.spark.writer_work import WRITER_WORK
+
+begun = threading.Event()
+
+@WRITER_WORK.running()
+def write():
+    begun.set()
+    threading.main_thread().join()
+    hashlib.pbkdf2_hmac("sha256", b"a", b"b", 2_000_000)  # a second or so, in native code
+    print("written")
+
+threading.Thread(target=write, daemon=True).start()
+begun.wait()
+"""
+
+WRITES_TO_TWO_TABLES = """
+import atexit, threading
+
+begun, closed = threading.Event(), threading.Event()
+
+def let_go_on():
+    closed.set()
+    thread.join(0.5)  # time enough for what must not begin any more
+
+atexit.register(let_go_on)  # before the import: so it runs after what the module has registered
+
+from apportion.spark.writer_work import WRITER_WORK
+
+@WRITER_WORK.running()
+def write(table):
+    begun.set()
+    threading.main_thread().join()
+    print(table, flush=True)
+
+def batch():
+    write("first")
+    closed.wait()
+    write("second")
+
+thread = threading.Thread(target=batch, daemon=True)
+thread.start()
+begun.wait()
+"""
+
+CLEANS_PAST_THE_END = """
+import sys, threading
+from collections.abc import Mapping
+from apportion.spark import delta
+
+begun = threading.Event()
+
+class Options(Mapping):
+    def __getitem__(self, name):
+        return {"unused": "option"}[name]
+
+    def __iter__(self):
+        if threading.current_thread() is not threading.main_thread():
+            begun.set()
+            threading.main_thread().join()
+            print("cleaned", flush=True)
+        return iter(["unused"])
+
+    def __len__(self):
+        return 1
+
+writer = delta.Writer(sys.argv[1], storage_options=Options())
+for _ in range(2):
+    writer._clean_daily()
+begun.wait()
+"""
+
+
+def test_an_interpreter_ends_after_the_batch_that_a_writer_writes() -> None:
+    program = subprocess.run(
+        [sys.executable, "-c", WRITES_PAST_THE_END], capture_output=True, text=True, check=True
+    )
+    assert program.stdout == "written\n"
+    assert "a Delta writer is still at work: waiting up to 60 s" in program.stderr
+
+
+def test_nothing_is_begun_in_an_interpreter_that_ends() -> None:
+    program = subprocess.run(
+        [sys.executable, "-c", WRITES_TO_TWO_TABLES], capture_output=True, text=True
+    )
+    assert (program.returncode, program.stdout) == (0, "first\n")
+
+
+def test_the_wait_ends_when_its_time_is_over_and_at_once_without_a_batch() -> None:
+    ended = WriterWork()
+    with ended.running():
+        pass
+    assert ended.close(0)
+    work = WriterWork()
+    with work.running():
+        assert not work.close(0)
+    assert work.is_closed
+
+
+def test_a_table_is_cleaned_once_a_day_and_an_interpreter_waits_for_that_too(
+    tmp_path: Path,
+) -> None:
+    program = subprocess.run(
+        [sys.executable, "-c", CLEANS_PAST_THE_END, str(tmp_path / "table")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert program.stdout == "cleaned\n"
