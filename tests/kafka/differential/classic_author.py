@@ -24,7 +24,7 @@ from tests.kafka.differential.classic_steps import (
     Sync,
 )
 from tests.kafka.differential.plain_values import Plain
-from tests.kafka.differential.steps import Step
+from tests.kafka.differential.steps import Commit, Step
 
 LETTERS = "abcdefgh"
 STRANGERS = "xyz"
@@ -39,6 +39,7 @@ OFFERS = (
     (STICKY, ROUND_ROBIN, RANGE),
 )
 """Which protocols a member may have, the one it likes best first."""
+UNWRITTEN = "where a refused commit was the first to name a group"
 GONE = (25, 82)
 """UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID: the member has to begin again."""
 
@@ -92,6 +93,8 @@ class ClassicAuthor:
         self.present: frozenset[str] = frozenset()
         self.state = "Dead"
         self.is_led_by: str | None = None
+        self.is_unwritten = False
+        """Whether a simple commit that was refused named the group first."""
         self.seen: set[int | str] = set()
         """The codes and the states that were met."""
 
@@ -137,6 +140,9 @@ class ClassicAuthor:
                         and (actor.label == label or (label == "" and actor.instance == instance))
                     ):
                         actor.phase, actor.label = Phase.OUT, ""
+        elif isinstance(step, Commit) and step.group == self.group and step.epoch < 0:
+            was_refused = 0 not in answer.values()
+            self.is_unwritten = self.is_unwritten or (self.state == "Dead" and was_refused)
 
     def _answered(self, actor: Actor, answer: Plain) -> None:
         """The member knows what it was answered."""
@@ -164,8 +170,11 @@ class ClassicAuthor:
         return (DescribeClassic((self.group,)),)
 
     def loosely(self, step: Step, answer: Plain) -> Plain:
-        """Everything has to be the same."""
-        return answer
+        """Everything has to be the same. Groups are described under another name if the author's
+        may be without a record.
+        """
+        is_described = isinstance(step, DescribeClassic) and self.is_unwritten
+        return {UNWRITTEN: answer} if is_described else answer
 
     def looked(self, step: Step, answer: Plain) -> None:
         """The author knows who the broker says is in the group."""

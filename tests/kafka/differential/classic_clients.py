@@ -38,8 +38,11 @@ if TYPE_CHECKING:
     from tests.kafka.differential.side import Side
 
 ROUNDS = 60
-REFUSED = (23, 81)
-"""INCONSISTENT_GROUP_PROTOCOL and GROUP_MAX_SIZE_REACHED: the client has no place here and goes."""
+REFUSED = (23, 81, 82)
+"""INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED and FENCED_INSTANCE_ID: the client has no
+place here and goes, as Java's clients do. Two clients of one instance that came back when they are
+fenced would fence each other as long as both join.
+"""
 ALONE_S = 0.5
 """So long an answer is waited for that nobody else can hold up, as far as the clients know."""
 

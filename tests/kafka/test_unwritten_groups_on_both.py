@@ -1,0 +1,48 @@
+"""Groups that a refused commit was the first to name, on our broker and on a real Kafka."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from apportion.testing.kafka import RealKafka
+from tests.kafka.differential.classic_play import exchange
+from tests.kafka.differential.classic_steps import RANGE, DescribeClassic, Join, Sync
+from tests.kafka.differential.compare import side_by_side
+from tests.kafka.differential.plain_values import Plain
+from tests.kafka.differential.side import Side
+from tests.kafka.differential.steps import Commit, Offset
+
+METADATA_TOO_LARGE = 12
+
+
+@pytest.fixture(scope="module")
+def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
+    """Our broker and the real one."""
+    with side_by_side(kafka, **{"group.initial.rebalance.delay.ms": 0}) as both:
+        yield both
+
+
+def states(sides: tuple[Side, Side], group: str) -> list[str]:
+    """What state the group has on each broker."""
+    return [each["answer"][group]["state"] for each in exchange(sides, DescribeClassic((group,)))]
+
+
+def answers(sides: tuple[Side, Side], step: Join | Sync) -> list[Plain]:
+    """What both brokers answer; a member that is alone has nobody to wait for."""
+    return [each["answer"] for each in exchange(sides, step)]
+
+
+def test_kafka_describes_a_group_that_a_refused_commit_named_once_it_is_synced(
+    sides: tuple[Side, Side], group: str
+) -> None:
+    refused = Offset("three", 0, 1, note=4097)
+    codes = [
+        each["answer"]["three-0"] for each in exchange(sides, Commit(group, "", -1, (refused,)))
+    ]
+    assert codes == [METADATA_TOO_LARGE] * 2
+    assert states(sides, group) == ["Dead", "Dead"]
+    joined = answers(sides, Join(group, "a", ((RANGE, b""),), version=3))
+    assert [each["code"] for each in joined] == [0, 0]
+    assert states(sides, group) == ["CompletingRebalance", "Dead"]
+    assert [each["code"] for each in answers(sides, Sync(group, "a", 1, version=3))] == [0, 0]
+    assert states(sides, group) == ["Stable", "Stable"]
