@@ -24,13 +24,22 @@ begun.wait()
 """
 
 WRITES_TO_TWO_TABLES = """
-import atexit, threading
+import atexit, sys, threading
 
 begun, closed = threading.Event(), threading.Event()
 
+def is_held_back():
+    frame = sys._current_frames().get(thread.ident)
+    names = []
+    while frame is not None:
+        names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return "wait" in names and "running" in names
+
 def let_go_on():
     closed.set()
-    thread.join(0.5)  # time enough for what must not begin any more
+    while thread.is_alive() and not is_held_back():
+        pass
 
 atexit.register(let_go_on)  # before the import: so it runs after what the module has registered
 
@@ -55,7 +64,7 @@ begun.wait()
 CLEANS_PAST_THE_END = """
 import sys, threading
 from collections.abc import Mapping
-from apportion.spark import delta
+from apportion.spark.table_cleaning import DailyCleaning
 
 begun = threading.Event()
 
@@ -73,9 +82,9 @@ class Options(Mapping):
     def __len__(self):
         return 1
 
-writer = delta.Writer(sys.argv[1], storage_options=Options())
+cleaning = DailyCleaning(sys.argv[1], Options())
 for _ in range(2):
-    writer._clean_daily()
+    cleaning.start_if_due()
 begun.wait()
 """
 

@@ -19,14 +19,10 @@ knowing it, find the fences moved and write nothing.
 
 import logging
 import os
-import threading
 from collections.abc import Mapping
-from time import monotonic
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql import DataFrame
 
 from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range
@@ -34,9 +30,6 @@ from apportion.spark import handover
 from apportion.spark.files import (
     OffsetWindow,
     PartFileWriter,
-    delete_files,
-    directory,
-    is_part_file,
     table_schema,
 )
 from apportion.spark.ownership import (
@@ -49,13 +42,14 @@ from apportion.spark.ownership import (
 from apportion.spark.query_introspection import SourceReading, execution_of, readings
 from apportion.spark.stateless import refuse_state
 from apportion.spark.table import CommitConflict, TableAttempt
+from apportion.spark.table_cleaning import DailyCleaning, clean
 from apportion.spark.uncommitted_files import UncommittedFiles
 from apportion.spark.writer_options import refuse_wrong_arguments
 from apportion.spark.writer_work import WRITER_WORK
 from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.uuids import uuid_text
 
-CLEAN_EVERY_S = 24 * 3600
+__all__ = ["BatchAdmission", "Rewind", "Writer", "clean"]
 
 log = logging.getLogger("apportion.spark")
 
@@ -128,7 +122,7 @@ class Writer:
         self._rewinds: dict[tuple[str, TopicIdPartition, int], tuple[int, int]] = {}
         self._checked_runs: set[str] = set()  # run ids of the queries known to keep no state
         self._written: tuple[str, int] | None = None  # run id and batch id of the last batch
-        self._next_clean_s = 0.0
+        self._cleaning = DailyCleaning(self.table, self.storage_options)
 
     @WRITER_WORK.running()
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
@@ -155,7 +149,7 @@ class Writer:
         self.write(frame, readings(execution))
         # After the write: a batch that failed may be tried again in the same run.
         self._written = run, batch_id
-        self._clean_daily()
+        self._cleaning.start_if_due()
 
     def write(self, frame: DataFrame, sources: list[SourceReading]) -> None:
         """Write the rows of `frame` and move the fences to the ends of the sources' spans.
@@ -322,15 +316,6 @@ class Writer:
         if rewinds or (sinks is not None and sinks != (self.sink,)):
             handover.write_report(reading.span, self.sink, adopt=self.adopt, rewind=rewinds)
 
-    def _clean_daily(self) -> None:
-        """Run `clean` in the background once a day."""
-        # No thread can be started while the interpreter ends.
-        if monotonic() >= self._next_clean_s and not WRITER_WORK.is_closed:
-            self._next_clean_s = monotonic() + CLEAN_EVERY_S
-            threading.Thread(
-                target=_clean_or_warn, args=(self.table, self.storage_options), daemon=True
-            ).start()
-
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickle, without notes on the batches of this process."""
         return {
@@ -338,7 +323,7 @@ class Writer:
             "_checked_runs": set(),
             "_rewinds": {},
             "_written": None,
-            "_next_clean_s": 0.0,
+            "_cleaning": DailyCleaning(self.table, self.storage_options),
         }
 
 
@@ -361,39 +346,3 @@ def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:
 def app_id_of(group: str, partition: TopicIdPartition) -> str:
     """Return the app id of Delta's `txn` action that stores a partition's fence for a group."""
     return f"{group}/{uuid_text(partition.topic_id)}/{partition.partition}"
-
-
-def clean(
-    table: str, storage_options: Mapping[str, str] | None = None, retention_hours: int | None = None
-) -> list[str]:
-    """Delete this writer's files that no version of the table refers to; return their paths.
-
-    Files younger than the retention stay, and so does every file that others wrote.
-
-    retention_hours: None takes the table's own (a week by default). Keep it far above the longest
-    batch plus the session timeout: younger files may belong to a batch that is not committed yet.
-    """
-    try:
-        opened = DeltaTable(table, storage_options=dict(storage_options or {}))
-    except TableNotFoundError:
-        return []
-    unused = opened.vacuum(
-        # A dry run, and then only files of this writer: the vacuum itself would delete other
-        # programs' files too. `full` is needed to see files that no version ever named.
-        retention_hours,
-        dry_run=True,
-        enforce_retention_duration=False,
-        full=True,
-    )
-    return delete_files(
-        directory(table, storage_options), [path for path in unused if is_part_file(path)]
-    )
-
-
-@WRITER_WORK.running()  # the cleaning runs native code, too
-def _clean_or_warn(table: str, storage_options: Mapping[str, str] | None) -> None:
-    """Run `clean`; a failure is only logged, since it runs again the next day."""
-    try:
-        clean(table, storage_options)
-    except (DeltaError, OSError) as error:
-        log.warning("the daily cleaning of %s did not run: %s", table, error)
