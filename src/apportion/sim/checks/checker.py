@@ -163,7 +163,6 @@ class InvariantChecker:
     def ownership_changed(self, owner: PartitionOwner) -> None:
         """Check that no other owner may use the partitions that this one uses now."""
         self.deliveries.ownership_changed(owner)
-        self.consumer_groups.in_use_changed(owner, self._mono_ms())
         self.counters.ownership_changed(owner.group, self.owners.values())
         group = self._broker.group_or_none(owner.group)
         if isinstance(group, ClassicGroup):

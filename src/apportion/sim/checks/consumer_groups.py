@@ -7,7 +7,7 @@ are of the broker's monotonic clock.
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.consumer.beat import AWAY, JOINING
@@ -27,14 +27,21 @@ from apportion.sim.checks.upgraded_members import UpgradedMembers
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario
-from apportion.topics import Topics
+from apportion.topics import IdPartition, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 FENCING_CODES = (Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND)
+LEFT = (*SILENT, MembershipState.LEAVING)  # states of a member that has left, or is about to
 # Of three answers the first may be to an older heartbeat and the second to one under way: only the
 # third shows that the coordinator has processed a heartbeat sent since.
-LEFT = (*SILENT, MembershipState.LEAVING)  # states of a member that has left, or is about to
 ANSWERS_TO_BE_SURE = 3
+
+
+class ReceivedAnswer(NamedTuple):
+    """When a member received an answer, and what it owned or its owner used then."""
+
+    received_ms: int
+    in_use: tuple[IdPartition, ...]
 
 
 class ConsumerGroupChecker:
@@ -55,8 +62,7 @@ class ConsumerGroupChecker:
         self._last_heartbeat_ms: dict[str, int] = {}  # of those that were accepted
         # processed since the member last received an answer
         self._heartbeats_since_answer: dict[str, int] = {}
-        self._answer_times_ms: dict[str, deque[int]] = {}  # when it received its last answers
-        self._in_use_changed_ms: dict[str, int] = {}  # when its owner last changed what it uses
+        self._answers: dict[str, deque[ReceivedAnswer]] = {}  # the last ones it received
         # the last epoch in a reply to it, while it is a member
         self._acknowledged_epochs: dict[str, int] = {}
         # its incarnation, and the last epoch received in it
@@ -116,7 +122,10 @@ class ConsumerGroupChecker:
         self._heartbeats_since_answer[member_id] = 0
         if code is not Code.NONE or epoch < 0:
             return
-        self._answer_times_ms.setdefault(member_id, deque(maxlen=ANSWERS_TO_BE_SURE)).append(now_ms)
+        used = tuple(partition.id_partition for partition in owner.in_use.partitions)
+        self._answers.setdefault(member_id, deque(maxlen=ANSWERS_TO_BE_SURE)).append(
+            ReceivedAnswer(now_ms, (*view.owned, *used))
+        )
         before = self._epochs_received.get(member_id)
         if before is not None and before[0] == view.incarnation and epoch < before[1]:
             raise LawBroken(
@@ -127,10 +136,6 @@ class ConsumerGroupChecker:
     def member_joined(self, owner: PartitionOwner) -> None:
         """Note that the member knows that it is in its group."""
         self._removed.pop(owner.member.view().member_id, None)
-
-    def in_use_changed(self, owner: PartitionOwner, now_ms: int) -> None:
-        """Note when the owner last changed what it uses."""
-        self._in_use_changed_ms[owner.member.view().member_id] = now_ms
 
     # steps
 
@@ -326,9 +331,7 @@ class ConsumerGroupChecker:
         # Only a revocation has a deadline in KIP-848; a member that waits for others may wait as
         # long as it takes.
         if last.state is MemberState.UNREVOKED and is_late:
-            if self._still_uses_revoked(group, member_id, last) or not self._has_reported_release(
-                member_id, last
-            ):
+            if not self._has_reported_release(group, member_id, last):
                 return
             raise LawBroken(
                 "gone-with-cause",
@@ -339,36 +342,31 @@ class ConsumerGroupChecker:
             f"{member_id} was dismissed after {silent_ms} ms, in state {last.state.name}.",
         )
 
-    def _still_uses_revoked(
+    def _has_reported_release(
         self, group: ConsumerGroup, member_id: str, last: MemberSnapshot
     ) -> bool:
-        """Return whether the owner still uses a partition pending revocation.
+        """Return whether the member must have reported that it released the revoked partitions.
 
-        Returns True if its process is dead, or its member has left the group (as it does after
-        max.poll.interval.ms): then it will never report a release.
+        It must have if it has received so many answers since the revocation, and owned and used
+        none of them at any, that one of the heartbeats they answered reported it. It will never
+        report if its process is dead, or its member has left the group (as it does after
+        max.poll.interval.ms).
         """
         revoked = dict.fromkeys(
             map(group.saved.units.id_partition, last.pending_revocation.units.tolist())
         )
-        for owner in self._owners.values():
-            view = owner.member.view() if owner.is_up and owner.group == group.group_id else None
-            if view is not None and view.member_id == member_id and view.state not in LEFT:
-                used = [partition.id_partition for partition in owner.in_use.partitions]
-                return any(partition in revoked for partition in [*view.owned, *used])
-        return True
-
-    def _has_reported_release(self, member_id: str, last: MemberSnapshot) -> bool:
-        """Return whether the member must have reported that it released the revoked partitions.
-
-        The member must have if it has received so many answers since the revocation, and since its
-        owner released them, that one of the heartbeats they answered reported it.
-        """
-        times_ms = self._answer_times_ms.get(member_id)
-        released_ms = max(last.since_ms, self._in_use_changed_ms.get(member_id, 0))
+        answers = self._answers.get(member_id) or deque[ReceivedAnswer]()
         return (
-            times_ms is not None
-            and len(times_ms) == ANSWERS_TO_BE_SURE
-            and times_ms[0] > released_ms
+            any(
+                owner.is_up
+                and owner.group == group.group_id
+                and (view := owner.member.view()).member_id == member_id
+                and view.state not in LEFT
+                for owner in self._owners.values()
+            )
+            and len(answers) == ANSWERS_TO_BE_SURE
+            and answers[0].received_ms > last.since_ms
+            and not any(partition in revoked for each in answers for partition in each.in_use)
         )
 
     def _check_fenced(self, request: ConsumerGroupHeartbeatRequest, code: Code) -> None:
