@@ -4,9 +4,14 @@ from typing import Any
 
 import pytest
 
-from apportion.errors import Refused
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.leader_queries import CreateTopics, DescribeTopics, answer_query
-from apportion.member.membership import MetadataFetched, QueryCluster, TopicDescription
+from apportion.member.membership import (
+    MetadataFetched,
+    QueryCluster,
+    TopicDescription,
+    Unanswered,
+)
 from apportion.member.queries import ExistingTopics
 from apportion.rules import run_rule
 from apportion.streams.queries import CreateInternalTopics
@@ -46,5 +51,23 @@ def created(shown: tuple[str, ...]) -> tuple[Any, list[str]]:
 
 def test_a_leader_hears_of_its_internal_topics_once_all_of_them_show_up() -> None:
     assert created(NAMES) == (MetadataFetched(5, described(*NAMES)), ["repartition"])
-    with pytest.raises(Refused, match="internal topics do not show up yet"):
-        created(NAMES[:1])
+    missing, _ = created(NAMES[:1])
+    why = "internal topics do not show up yet"
+    assert missing == Unanswered(5, why, Code.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Refused(Code.TOPIC_AUTHORIZATION_FAILED, "no"), Code.TOPIC_AUTHORIZATION_FAILED),
+        (Unanswerable("no"), Code.NONE),
+    ],
+)
+def test_a_leader_hears_why_the_cluster_has_no_answer_and_with_which_code(
+    error: Exception, code: Code
+) -> None:
+    def refuse(_: Any) -> Any:
+        raise error
+
+    action = QueryCluster(5, CreateInternalTopics((InternalTopic(NAMES[0], 1),)))
+    assert run_rule(answer_query(action), refuse) == Unanswered(5, "no", code)

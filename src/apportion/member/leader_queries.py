@@ -7,13 +7,14 @@ committed offsets. The rule asks the cluster for them; a driver answers.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apportion.errors import Code, Refused
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.cluster_queries.topic_changes import NewTopic
 from apportion.member.membership import (
     MetadataFetched,
     QueryAnswered,
     QueryCluster,
     TopicDescription,
+    Unanswered,
 )
 from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics, ListOffsets
 from apportion.member.topic_cache import with_topic_ids
@@ -40,11 +41,18 @@ class DescribeTopics(RuleQuery):
     names: tuple[str, ...]
 
 
-def answer_query(action: QueryCluster) -> Rule[MetadataFetched | QueryAnswered]:
-    """Return the answer to a query of a leader's task assignor.
+def answer_query(action: QueryCluster) -> Rule[MetadataFetched | QueryAnswered | Unanswered]:
+    """Return the event that answers a query of a leader's task assignor, or says why none can."""
+    try:
+        return (yield from _answer_or_raise(action))
+    except Refused as refused:
+        return Unanswered(action.request_id, refused.why, refused.code)
+    except Unanswerable as error:
+        return Unanswered(action.request_id, str(error))
 
-    Raises Refused or Unanswerable where the cluster has none; the leader asks again.
-    """
+
+def _answer_or_raise(action: QueryCluster) -> Rule[MetadataFetched | QueryAnswered]:
+    """Return the cluster's answer. Raises Refused or Unanswerable where it has none."""
     match action.query:
         case CreateInternalTopics(topics):
             names = tuple(topic.name for topic in topics)

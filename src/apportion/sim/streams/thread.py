@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.cluster_queries.records import ProduceQuery
 from apportion.member.leader_queries import answer_query
-from apportion.member.membership import Event, QueryCluster, SendToCoordinator, Unanswered
+from apportion.member.membership import QueryCluster, SendToCoordinator
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.records.queries import CallListener, FetchRecords
 from apportion.member.records.record_consumer import RecordConsumerSettings
@@ -249,12 +249,9 @@ class StreamThread(RecordApplication):
 
     def _answer_query(self, action: QueryCluster) -> Script:
         """Answer a query of the leader's task assignor, by the rule of `member.leader_queries`."""
-        try:
-            event: Event = yield from rule_script(
-                answer_query(action), lambda query: answer_leader(self, self._leader_topics, query)
-            )
-        except (Refused, Unanswerable) as problem:
-            event = Unanswered(action.request_id, str(problem))
+        event = yield from rule_script(
+            answer_query(action), lambda query: answer_leader(self, self._leader_topics, query)
+        )
         self.step_member(event)
 
     # the work of the tasks
