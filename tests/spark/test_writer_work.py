@@ -61,10 +61,11 @@ thread.start()
 begun.wait()
 """
 
-CLEANS_PAST_THE_END = """
+CLEANING = """
 import sys, threading
 from collections.abc import Mapping
 from apportion.spark.table_cleaning import DailyCleaning
+from apportion.spark.writer_work import WRITER_WORK
 
 begun = threading.Event()
 
@@ -83,8 +84,24 @@ class Options(Mapping):
         return 1
 
 cleaning = DailyCleaning(sys.argv[1], Options())
+"""
+
+CLEANS_PAST_THE_END = f"""{CLEANING}
 for _ in range(2):
     cleaning.start_if_due()
+begun.wait()
+"""
+
+WRITES_PAST_THE_END_WITH_CLEANING_DUE = f"""{CLEANING}
+@WRITER_WORK.running()
+def write():
+    begun.set()
+    while not WRITER_WORK.is_closing:
+        pass
+    cleaning.start_if_due()
+    print("written", flush=True)
+
+threading.Thread(target=write, daemon=True).start()
 begun.wait()
 """
 
@@ -113,6 +130,16 @@ def test_the_wait_ends_when_its_time_is_over_and_at_once_without_a_batch() -> No
     with work.running():
         assert not work.close(0)
     assert work.is_closed
+
+
+def test_no_cleaning_begins_while_the_interpreter_waits_for_a_batch(tmp_path: Path) -> None:
+    program = subprocess.run(
+        [sys.executable, "-c", WRITES_PAST_THE_END_WITH_CLEANING_DUE, str(tmp_path / "table")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert program.stdout == "written\n"
 
 
 def test_a_table_is_cleaned_once_a_day_and_an_interpreter_waits_for_that_too(

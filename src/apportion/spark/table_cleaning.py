@@ -26,8 +26,9 @@ class DailyCleaning:
 
     def start_if_due(self) -> None:
         """Run `clean` in the background if it has not run for a day."""
-        # No thread can be started while the interpreter ends.
-        if monotonic() >= self._next_s and not WRITER_WORK.is_closed:
+        # From Python 3.12 on no thread can be started while the interpreter ends, and before that
+        # the interpreter would wait for the whole cleaning.
+        if monotonic() >= self._next_s and not WRITER_WORK.is_closing:
             self._next_s = monotonic() + CLEAN_EVERY_S
             threading.Thread(target=self._clean_or_warn, daemon=True).start()
 

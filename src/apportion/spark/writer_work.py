@@ -20,11 +20,12 @@ log = logging.getLogger("apportion.spark")
 class WriterWork:
     """Count of the batches and cleanings that are running, on any thread.
 
-    is_closed: the interpreter ends, so nothing may begin any more.
+    is_closing: the interpreter ends, and waits for what runs. is_closed: it waits no longer, so
+    nothing may begin any more.
     """
 
     def __init__(self) -> None:
-        self.is_closed = False
+        self.is_closing = self.is_closed = False
         self._count = 0
         self._changed = threading.Condition()
 
@@ -47,6 +48,7 @@ class WriterWork:
     def close(self, timeout_s: float) -> bool:
         """Let nothing begin any more, once what runs has ended; return False after `timeout_s`."""
         with self._changed:
+            self.is_closing = True
             if self._count:
                 log.warning("a Delta writer is still at work: waiting up to %.0f s", timeout_s)
             has_ended = self._changed.wait_for(lambda: not self._count, timeout_s)
