@@ -36,8 +36,6 @@ from apportion.member.ownership import OwnedPartitions
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.settings import MemberSettings
 from apportion.member.step import Step
-from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.leave_group import LeaveGroupResponse
 
 S = TypeVar("S", bound=MemberSettings)
 NOT_A_MEMBER = (
@@ -58,6 +56,8 @@ class MemberMachine(ABC, Generic[S]):
     """the epoch of a member that the coordinator has not admitted"""
     epoch_words: ClassVar[str]
     """the words before the epoch in log lines"""
+    admitting_requests: ClassVar[tuple[type[MembershipRequest], ...]]
+    """those by which the coordinator may admit a member that is joining"""
     concurrent_calls: ClassVar[int]
     """how many of its actions may wait for a response at the same time"""
 
@@ -194,16 +194,14 @@ class MemberMachine(ABC, Generic[S]):
         return (
             self.state is MembershipState.JOINING
             and isinstance(request, SendToCoordinator)
-            # not a heartbeat of the generation that a classic member is leaving
-            and not isinstance(request.request, HeartbeatRequest)
+            and isinstance(request.request, self.admitting_requests)
         )
 
     def _apply_response(self, step: Step, response: MembershipResponse) -> None:
         """Apply the response to the last request, be it an error or not."""
         if self.state is MembershipState.LEAVING:
             # Even after an error: a leave is sent once and not repeated (KIP-848).
-            members = response.members if isinstance(response, LeaveGroupResponse) else ()
-            codes = {each.error_code for each in (response, *members)}
+            codes = self._leave_codes(response)
             # A join that this leave has overtaken may still arrive, and be admitted.
             confirming = {Code.NONE} if self._overtakes_join else {Code.NONE, *NOT_A_MEMBER}
             self._may_be_member = not codes <= confirming
@@ -217,6 +215,10 @@ class MemberMachine(ABC, Generic[S]):
             self._may_be_member &= response.error_code not in NOT_A_MEMBER
             self._apply_error(step, response, on_error)
 
+    def _leave_codes(self, response: MembershipResponse) -> set[int]:
+        """Return the error codes in the response to a leave, or to the request it has overtaken."""
+        return {response.error_code}
+
     @abstractmethod
     def _accept(self, step: Step, response: MembershipResponse) -> None:
         """Apply a response that has no error."""
@@ -224,8 +226,7 @@ class MemberMachine(ABC, Generic[S]):
     def _apply_error(self, step: Step, response: MembershipResponse, on_error: Reaction) -> None:
         """Join again or repeat the refused request, if `on_error` says so; otherwise fail."""
         code = Code.of(response.error_code)
-        # Only the responses of KIP-848 have a message.
-        why = getattr(response, "error_message", None) or self.settings.explain(code)
+        why = self._explain(response)
         if on_error is Reaction.RETRY_FOR_A_TIME:
             self._link.backoff.record_waiting(step.now)
         if on_error in (Reaction.REJOIN, Reaction.REJOIN_AS_NEW):
@@ -242,6 +243,10 @@ class MemberMachine(ABC, Generic[S]):
             # An id that the refusing coordinator chose is of no more use, not even to leave.
             self._member_id = self._own_id
             self._fail(step, code, why)
+
+    def _explain(self, response: MembershipResponse) -> str:
+        """Return why the coordinator refused a request, for people."""
+        return self.settings.explain(Code.of(response.error_code))
 
     def _name_request(self) -> str:
         """Return the last request and its member as log lines name them."""

@@ -33,7 +33,8 @@ from apportion.member.membership import (
 from apportion.member.reactions import Reaction
 from apportion.member.step import Step
 from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.join_group import JoinGroupResponse
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from apportion.wire.messages.leave_group import LeaveGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
@@ -56,6 +57,8 @@ class ClassicMember(MemberMachine[ClassicSettings]):
 
     transitions = NEXT
     no_epoch, epoch_words = NO_GENERATION, "in generation"
+    # Not a heartbeat of the generation that it is leaving.
+    admitting_requests = (JoinGroupRequest, SyncGroupRequest)
     # It may wait for its JoinGroup response, fetch metadata and send LeaveGroup at the same time.
     concurrent_calls = 3
 
@@ -96,6 +99,10 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         if self.state in IN_A_GENERATION:
             self._incarnation.rejoin_if_outdated()
             self._enter(self._incarnation.state)
+
+    def _leave_codes(self, response: MembershipResponse) -> set[int]:
+        members = response.members if isinstance(response, LeaveGroupResponse) else ()
+        return super()._leave_codes(response) | {each.error_code for each in members}
 
     def _must_send_leave(self) -> bool:
         # The first JoinGroup of a static member is held back before it has a member id: then

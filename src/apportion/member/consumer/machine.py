@@ -37,6 +37,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
 
     transitions = NEXT
     no_epoch, epoch_words = JOIN, "at epoch"
+    admitting_requests = (ConsumerGroupHeartbeatRequest,)
     # It may wait for its heartbeat and for the response to its leave at the same time.
     concurrent_calls = 2
 
@@ -80,6 +81,10 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             # when the broker's group.consumer.migration.policy lets it.
             on_error = Reaction.RETRY_FOR_A_TIME
         super()._apply_error(step, response, on_error)
+
+    def _explain(self, response: MembershipResponse) -> str:
+        assert isinstance(response, ConsumerGroupHeartbeatResponse)
+        return response.error_message or super()._explain(response)
 
     def _name_request(self) -> str:
         return f"heartbeat of {self._member_id}"
