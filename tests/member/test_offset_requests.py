@@ -8,7 +8,7 @@ import pytest
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.offsets import NO_MEMBER, Membership, OffsetCommitQuery
 from apportion.member.membership import MembershipState, View
-from apportion.member.offset_requests import not_in_group, request_offsets
+from apportion.member.offset_requests import request_offsets
 from apportion.member.queries import (
     AskCoordinator,
     CommitOffsets,
@@ -30,7 +30,7 @@ VIEW = View("m", 3, MembershipState.STABLE, 2, (), (), 0, None)
 def test_a_request_about_no_partition_is_answered_without_the_cluster(
     request_: Any, answer: Any
 ) -> None:
-    rule = request_offsets(request_, "g", None, lambda view: not_in_group("g", view))
+    rule = request_offsets(request_, "g", None)
     assert run_rule(rule, {}.__getitem__) == answer
 
 
@@ -42,9 +42,7 @@ def commit_as(incarnation: int, view: View) -> list[Any]:
         asked.append(query)
         return MembershipSnapshot(view, 0) if isinstance(query, ReadMembership) else None
 
-    rule = request_offsets(
-        CommitOffsets(OFFSETS, incarnation), "g", "i", lambda lost: not_in_group("g", lost)
-    )
+    rule = request_offsets(CommitOffsets(OFFSETS, incarnation), "g", "i")
     run_rule(rule, answer)
     return asked
 

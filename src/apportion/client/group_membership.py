@@ -42,7 +42,7 @@ from apportion.member.membership import (
     Subscribe,
     View,
 )
-from apportion.member.offset_requests import AwaitNewEpoch, not_in_group
+from apportion.member.offset_requests import AwaitNewEpoch
 from apportion.member.queries import (
     AskCoordinator,
     CommitOffsets,
@@ -197,15 +197,8 @@ class GroupMembership(Generic[M_co]):
                     return None
             return self.snapshot()
 
-        return run_rule(
-            offset_requests.request_offsets(
-                request,
-                self._group,
-                self.settings.instance_id,
-                lambda view: not_in_group(self._group, view),
-            ),
-            answer,
-        )
+        rule = offset_requests.request_offsets(request, self._group, self.settings.instance_id)
+        return run_rule(rule, answer)
 
     def history(self) -> tuple[MembershipEvent, ...]:
         """Return the last HISTORY_LIMIT events of the membership, oldest first."""

@@ -4,7 +4,6 @@ A commit or fetch carries the member's id and epoch, so the coordinator refuses 
 been replaced. `client.group_membership` and the simulator's applications run this rule.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,13 +42,11 @@ def request_offsets(
     request: CommitOffsets | FetchCommitted,
     group_id: str,
     instance_id: str | None,
-    lost: Callable[[View], Refused],
 ) -> Rule[Any]:
     """Commit or fetch offsets as the member that the request names.
 
-    Return the committed offsets for `FetchCommitted`, None for `CommitOffsets`.
-
-    lost: the error of a member that has lost the request's incarnation.
+    Return the committed offsets for `FetchCommitted`, None for `CommitOffsets`. Raises Refused for
+    a member that has lost the request's incarnation.
 
     If the coordinator answers that the epoch is stale, wait for the next heartbeat to bring the new
     one, and send it again: the member still owns its partitions (KIP-848, commits).
@@ -71,7 +68,7 @@ def request_offsets(
         # Another incarnation: after a loss of the membership nothing is committed as the member
         # that joined since.
         if view.epoch <= 0 or view.incarnation != request.incarnation:
-            raise lost(view)
+            raise not_in_group(group_id, view)
         membership = Membership(view.member_id, view.epoch, instance_id)
         query = _offset_query(request, group_id, membership)
         try:

@@ -7,7 +7,7 @@ sockets.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from apportion.errors import Code, Refused, Unanswerable
+from apportion.errors import Refused, Unanswerable
 from apportion.member import offset_requests
 from apportion.member.cluster_queries.query import BrokerQuery
 from apportion.member.cluster_queries.topics import (
@@ -115,17 +115,8 @@ def request_offsets(application: PartitionOwner, request: CommitOffsets | FetchC
         # KIP-848: a stale epoch is no loss; the next heartbeat's answer has the new one.
         yield AwaitMember(EPOCH_WAIT_MS, lambda member: member.view().epoch != query.epoch)
 
-    return rule_script(
-        offset_requests.request_offsets(
-            request,
-            application.group,
-            application.instance_id,
-            lambda _view: Refused(
-                Code.UNKNOWN_MEMBER_ID, f"{application.name} has no place in the group now"
-            ),
-        ),
-        answer,
-    )
+    rule = offset_requests.request_offsets(request, application.group, application.instance_id)
+    return rule_script(rule, answer)
 
 
 def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when: int) -> Script:
