@@ -2,7 +2,9 @@
 
 Many responses have no error field of their own: the error stands in an element for each element of
 the request, often two arrays deep. `ErrorShape` declares for one API where the errors stand, and
-which fields of the request name what has failed.
+which fields of the request name what has failed. The declarations stand with the broker's other
+answers and not in `wire.messages`: that a field of the request names what failed is no part of the
+message, and clients, which share the messages, have no use for it.
 """
 
 from collections.abc import Iterable, Mapping
