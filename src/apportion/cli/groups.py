@@ -72,7 +72,7 @@ def group_names(
 ) -> list[str]:
     """Return the names of groups that begin with `prefix`, in order, for Tab's completions.
 
-    The answer is None if the cluster does not reply at once.
+    There are none if the cluster does not reply at once, or with an error.
     """
     try:
         cluster = Cluster(bootstrap, timeout_ms=COMPLETION_TIMEOUT_MS)
