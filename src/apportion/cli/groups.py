@@ -14,18 +14,17 @@ from apportion.cli.failures import NoSuchGroup
 from apportion.cli.lines import folded, print_sentence, ranges, row_console
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
+from apportion.client.group_positions import all_group_positions
 from apportion.errors import DecodeError, Refused
-from apportion.member.batch.sinks import claimed_sinks
-from apportion.member.cluster_queries.offsets import AllOffsetsQuery, OffsetAndMetadata
+from apportion.member.batch.sinks import sinks_of
 from apportion.member.group_protocols import describe_by_protocol
 from apportion.readable import readable
 from apportion.rules import run_rule
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicPartition
 from apportion.wire.codec import Buffer
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 from apportion.wire.messages.list_groups import ListedGroup
-from apportion.wire.messages.list_offsets import LATEST
 from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment
 from apportion.wire.records.consumer_serde import decode
 
@@ -136,7 +135,7 @@ def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str
 def _consumer_group(cluster: Cluster, group: ConsumerGroup) -> dict[str, Any]:
     """Return the report of `groups describe` on a group of the consumer protocol (KIP-848)."""
     owned = (
-        TopicIdPartition(each.topic_name, each.topic_id, partition)
+        TopicPartition(each.topic_name, partition)
         for member in group.members
         for each in member.assignment.topic_partitions
         for partition in each.partitions
@@ -185,14 +184,11 @@ def _classic_group(cluster: Cluster, group: ClassicGroup) -> dict[str, Any]:
         }
         for member in sorted(group.members, key=lambda member: member.member_id)
     ]
-    topics = cluster.topics(dict.fromkeys(name for member in members for name in member["owns"]))
     owned = (
-        each
+        TopicPartition(name, partition)
         for member in members
         for name, partitions in member["owns"].items()
         for partition in partitions
-        # A topic may have been deleted, or recreated smaller, since the group assigned it.
-        if (each := topics.partition(name, partition)) is not None
     )
     return {
         "group": group.group_id,
@@ -213,41 +209,27 @@ def _decode_assignment(assignment_bytes: Buffer) -> dict[str, list[int]]:
     return {each.topic: sorted(each.partitions) for each in assignment.assigned_partitions}
 
 
-def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition]) -> dict[str, Any]:
+def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicPartition]) -> dict[str, Any]:
     """Return the sinks that have claimed the group, and a row of the report for each partition.
 
     Partitions are those that have a committed offset or an owner.
     """
-    committed = _fetch_committed(cluster, group_id)
     # Partitions without a commit are listed, too: they may be the ones that nobody reads.
-    ends = cluster.list_offsets(sorted({*committed, *owned}), LATEST)
-    rows = [
-        {
-            "topic": partition.topic,
-            "partition": partition.partition,
-            "committed": offset,
-            "end": end,
-            # The end is read after the commit, but a truncated log may still end before it.
-            "lag": None if offset is None else max(0, end - offset),
-        }
-        for partition, end in sorted(ends.items())
-        for offset in [committed[partition].offset if partition in committed else None]
-    ]
+    positions = all_group_positions(cluster, group_id, owned)
     return {
-        "sinks": sorted({name for sinks in claimed_sinks(committed).values() for name in sinks}),
-        "offsets": rows,
-    }
-
-
-def _fetch_committed(cluster: Cluster, group_id: str) -> dict[TopicIdPartition, OffsetAndMetadata]:
-    """Return every committed offset of the group, with its metadata."""
-    committed = cluster.ask_coordinator(AllOffsetsQuery(group_id))
-    # The offset of a partition that was deleted has no end to compare with.
-    topics = cluster.topics(dict.fromkeys(topic for topic, _ in committed))
-    return {
-        partition: offset
-        for (name, number), offset in committed.items()
-        if (partition := topics.partition(name, number)) is not None
+        "sinks": sorted(
+            {name for each in positions.values() for name in sinks_of(each.metadata) or ()}
+        ),
+        "offsets": [
+            {
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "committed": position.committed,
+                "end": position.end,
+                "lag": position.lag,
+            }
+            for partition, position in positions.items()
+        ],
     }
 
 
