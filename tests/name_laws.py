@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 BANNED_WORDS = {"manager", "helper", "helpers", "util", "utils", "common", "base", "impl", "info"}
 TEST_NAME_LENGTH = 80
+FREE_RELATIVE = re.compile(r"test_(what|whatever|which|whichever|who|whoever)_")
 TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")  # not T, not HANDLERS
 TYPE_VARIABLES = ("TypeVar", "ParamSpec", "TypeVarTuple")
 
@@ -17,15 +18,18 @@ def name_faults(path: str, tree: ast.Module) -> Iterator[str]:
             yield f"{path}: {word!r} names no concept"
 
 
-def long_name_faults(path: str, tree: ast.Module) -> Iterator[str]:
-    """Yield the tests whose name is longer than a sentence should be."""
+def name_faults_of_tests(path: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the tests whose name is too long for a sentence, or does not name its subject.
+
+    Such a name has a free relative for its subject, as in "what is wrong is refused".
+    """
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            and node.name.startswith("test_")
-            and len(node.name) > TEST_NAME_LENGTH
-        ):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if node.name.startswith("test_") and len(node.name) > TEST_NAME_LENGTH:
             yield f"{path}:{node.lineno}: {node.name} has {len(node.name)} characters"
+        if FREE_RELATIVE.match(node.name):
+            yield f"{path}:{node.lineno}: {node.name} does not name its subject"
 
 
 def statements_of(block: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -32,7 +32,7 @@ from tests.laws import (
     summary_faults,
     world_faults,
 )
-from tests.name_laws import TEST_NAME_LENGTH, long_name_faults, name_faults, type_names
+from tests.name_laws import TEST_NAME_LENGTH, name_faults, name_faults_of_tests, type_names
 
 # The ratchets: what is longer than the wall today, with its length. A row may shrink or go; none
 # may come or grow.
@@ -87,12 +87,12 @@ def test_every_module_keeps_the_law(law: Any) -> None:
     assert [fault for path, tree in sources() for fault in law(path, tree)] == []
 
 
-def test_no_test_has_a_long_name() -> None:
+def test_every_test_has_a_short_name_with_a_subject() -> None:
     assert [
         fault
         for name in tracked()
         if name.startswith("tests/") and name.endswith(".py")
-        for fault in long_name_faults(name, ast.parse((ROOT / name).read_text()))
+        for fault in name_faults_of_tests(name, ast.parse((ROOT / name).read_text()))
     ] == []
 
 
@@ -291,9 +291,19 @@ def test_a_private_type_a_constant_and_a_type_variable_may_stand_twice(text: str
 def test_a_long_name_of_a_test_is_seen() -> None:
     name = "test_" + "a" * (TEST_NAME_LENGTH - 4)
     text = f"class TestA:\n    async def {name}(self): ..."
-    assert list(long_name_faults("x.py", ast.parse(text))) == [f"x.py:2: {name} has 81 characters"]
+    assert list(name_faults_of_tests("x.py", ast.parse(text))) == [
+        f"x.py:2: {name} has 81 characters"
+    ]
     for shorter in (name[:-1], "a" + name):
-        assert not list(long_name_faults("x.py", ast.parse(f"def {shorter}(): ...")))
+        assert not list(name_faults_of_tests("x.py", ast.parse(f"def {shorter}(): ...")))
+
+
+def test_a_name_of_a_test_without_a_subject_is_seen() -> None:
+    assert list(name_faults_of_tests("x.py", ast.parse("def test_what_is_wrong_fails(): ..."))) == [
+        "x.py:1: test_what_is_wrong_fails does not name its subject"
+    ]
+    for other in ("what_is_wrong", "test_whole_tasks_move", "test_a_reader_sees_what_is_there"):
+        assert not list(name_faults_of_tests("x.py", ast.parse(f"def {other}(): ...")))
 
 
 def test_an_import_circle_is_seen() -> None:

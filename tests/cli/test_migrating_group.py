@@ -10,13 +10,40 @@ from apportion.cli.main import app
 from tests.cli.migrating_broker import MigratingBroker
 
 
-@pytest.fixture(params=[("Consumer", True), ("Consumer", False), ("classic", False)])
-def migrating_broker(request: pytest.FixtureRequest) -> Iterator[MigratingBroker]:
-    """A broker whose group migrates around the moment in which it is listed."""
-    broker = MigratingBroker(*request.param)
+def start_broker(listed: str, is_classic: bool) -> Iterator[MigratingBroker]:
+    broker = MigratingBroker(listed, is_classic)
     broker.start()
     yield broker
     broker.close()
+
+
+@pytest.fixture(params=["Consumer", "classic"])
+def migrating_broker(request: pytest.FixtureRequest) -> Iterator[MigratingBroker]:
+    """A broker whose group migrates around the moment in which it is listed."""
+    yield from start_broker(listed=request.param, is_classic=False)
+
+
+@pytest.fixture
+def classic_broker() -> Iterator[MigratingBroker]:
+    """A broker whose group is classic until it was described."""
+    yield from start_broker(listed="Consumer", is_classic=True)
+
+
+def test_a_classic_group_is_shown_as_described_if_it_migrates_thereafter(
+    classic_broker: MigratingBroker,
+) -> None:
+    described = CliRunner().invoke(
+        app, ["groups", "describe", "g", "--json", "--bootstrap", classic_broker.bootstrap]
+    )
+    assert json.loads(described.stdout) == {
+        "group": "g",
+        "type": "classic",
+        "state": "Stable",
+        "members": [],
+        "sinks": [],
+        "offsets": [],
+    }
+    assert classic_broker.descriptions == 1
 
 
 def test_a_group_that_migrates_meanwhile_is_asked_for_again(

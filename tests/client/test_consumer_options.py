@@ -209,7 +209,7 @@ def test_a_consumer_without_topics_cannot_be_polled_nor_given_none() -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, -5, True, 2**63, "7", 3.5, None])
-def test_what_is_no_offset_is_refused_before_anything_is_committed(offset: Any) -> None:
+def test_an_invalid_offset_is_refused_before_anything_is_committed(offset: Any) -> None:
     with Consumer("localhost:1", "g") as consumer, pytest.raises(ValueError) as refusal:
         consumer.commit({TopicPartition("t", 0): 1, TopicPartition("t", 1): offset})
     assert str(refusal.value) == (

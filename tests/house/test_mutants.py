@@ -217,7 +217,9 @@ def test_a_mutant_whose_file_has_changed_keeps_the_test_that_killed_it_as_a_hint
     assert (row["suspect"], "tests" in row) == ("tests/coord/test_least.py::test_a", False)
 
 
-def test_what_names_the_module_is_run_first_and_spark_only_where_it_does(tmp_path: Path) -> None:
+def test_files_naming_the_module_run_first_and_other_spark_sessions_not_at_all(
+    tmp_path: Path,
+) -> None:
     root = small_project(tmp_path / "root")
     for name, text in {
         "coord/test_a_script.py": "",

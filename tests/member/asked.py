@@ -6,6 +6,7 @@ import sys
 from types import ModuleType
 
 from apportion.machine import Note
+from apportion.member import group_protocols
 from apportion.member.batch import (
     admission,
     data_loss,
@@ -24,7 +25,7 @@ from apportion.rules import RuleQuery
 
 RECORDS = (record_consumer, listener, resets, sink_claims)
 STREAMS_RECORDS = (*RECORDS, streams_consumer)
-BATCHES = (planner, admission, membership, data_loss, group_description)
+BATCHES = (planner, admission, membership, data_loss, group_description, group_protocols)
 KINDS: tuple[type, ...] = (Note, *RuleQuery.__subclasses__())
 QUERIES = {
     kind.__name__: kind

@@ -9,6 +9,7 @@ from apportion.member.cluster_queries.groups import (
     ConsumerGroupDescribeQuery,
     DescribeGroupsQuery,
     FindCoordinatorQuery,
+    ListedGroupQuery,
     ListGroupsQuery,
 )
 from apportion.member.cluster_queries.offsets import (
@@ -226,6 +227,18 @@ def test_a_broker_that_is_still_loading_has_no_list_of_groups() -> None:
     assert refusal(query, ListGroupsResponse(error_code=loading)) == (
         loading,
         f"ListGroups: {loading.sentence}",
+    )
+
+
+def test_a_group_is_found_in_the_list_of_its_coordinator() -> None:
+    query, listed = ListedGroupQuery("g"), ListedGroup(group_id="g", group_type="Share")
+    assert query.request() == ListGroupsRequest()
+    assert query.parse(ListGroupsResponse(groups=(ListedGroup(group_id="f"), listed))) is listed
+    assert query.parse(ListGroupsResponse()) is None
+    code = Code.COORDINATOR_NOT_AVAILABLE
+    assert refusal(query, ListGroupsResponse(error_code=code)) == (
+        code,
+        f"ListGroups of group 'g': {code.sentence}",
     )
 
 

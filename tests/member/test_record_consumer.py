@@ -87,7 +87,7 @@ def test_a_revocation_is_complete_where_its_listener_raises(
     assert [query.target for query in host.named(AdoptAssignment)] == [owned(P1)]
 
 
-def test_what_on_assigned_raises_goes_to_the_caller_of_poll(host: RecordConsumerHost) -> None:
+def test_an_error_of_on_assigned_goes_to_the_caller_of_poll(host: RecordConsumerHost) -> None:
     host.receives(P0, P1, P2, epoch=3)
     host.listener_errors = {"on_assigned": Refused(Code.NOT_COORDINATOR, "mine")}
     with pytest.raises(Refused, match="mine"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apportion.sim.kernel.clock import SimulatedProcess, Simulation
 from apportion.sim.kernel.outcome import Outcome
 from apportion.sim.kernel.scenario import draw_scenario
 from apportion.sim.kernel.trace import Trace
@@ -52,6 +53,24 @@ def test_a_history_that_is_watched_is_the_same(outcomes: list[Outcome]) -> None:
         for seed, trace in zip(SEEDS, chronicles, strict=True)
     ] == outcomes
     assert all(trace.lines and trace.ownership for trace in chronicles)
+
+
+def test_the_trace_says_who_creates_topics() -> None:
+    trace = Trace()
+    play(draw_scenario(5, **SIZES), trace)
+    requests = {line.process for line in trace.lines if line.text == "CreateTopicsRequest: NONE"}
+    assert requests == {"topic-admin"}
+
+
+def test_a_process_with_a_newer_name_keeps_its_key_in_the_digest_and_its_streams() -> None:
+    renamed, unnamed = (
+        SimulatedProcess(Simulation(draw_scenario(5, **SIZES)), name, key)
+        for name, key in (("new", "old"), ("old", None))
+    )
+    for process in (renamed, unnamed):
+        process.simulation.write_trace(process.name, "starts", process.key)
+    assert renamed.simulation.digest() == unnamed.simulation.digest()
+    assert renamed.rng.getstate() == unnamed.rng.getstate()
 
 
 def test_a_second_time_in_one_process_is_the_same(outcomes: list[Outcome]) -> None:

@@ -35,7 +35,7 @@ def test_option_names_are_read_in_any_case() -> None:
     assert (options.max_offsets, options.starting) == (10, StartingOffsets(EARLIEST))
 
 
-def test_what_is_true_or_false_is_read_in_any_case() -> None:
+def test_booleans_are_read_in_any_case() -> None:
     options = SourceOptions.parse({**GOOD, "includeHeaders": "true", "failOnDataLoss": "False"})
     assert (options.include_headers, options.fail_on_data_loss) == (True, False)
 

@@ -14,19 +14,17 @@ from apportion.cli.failures import NoSuchGroup
 from apportion.cli.lines import folded, print_sentence, ranges, row_console
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
-from apportion.client.network_client import RetryTimer
-from apportion.errors import Code, DecodeError, Refused
-from apportion.member.batch.sinks import claimed_sinks
-from apportion.member.cluster_queries.groups import (
-    ConsumerGroupDescribeQuery,
-    DescribeGroupsQuery,
-)
-from apportion.member.cluster_queries.offsets import AllOffsetsQuery, OffsetAndMetadata
+from apportion.client.group_positions import all_group_positions
+from apportion.errors import DecodeError, Refused
+from apportion.member.batch.sinks import sinks_of
+from apportion.member.group_protocols import describe_by_protocol
 from apportion.readable import readable
-from apportion.topics import TopicIdPartition
+from apportion.rules import run_rule
+from apportion.topics import TopicPartition
 from apportion.wire.codec import Buffer
+from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
+from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 from apportion.wire.messages.list_groups import ListedGroup
-from apportion.wire.messages.list_offsets import LATEST
 from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment
 from apportion.wire.records.consumer_serde import decode
 
@@ -72,7 +70,7 @@ def group_names(
 ) -> list[str]:
     """Return the names of groups that begin with `prefix`, in order, for Tab's completions.
 
-    The answer is None if the cluster does not reply at once.
+    There are none if the cluster does not reply at once, or with an error.
     """
     try:
         cluster = Cluster(bootstrap, timeout_ms=COMPLETION_TIMEOUT_MS)
@@ -103,10 +101,16 @@ def _print_parts(*parts: Table | Text) -> None:
 
 def _list_groups(cluster: Cluster) -> list[dict[str, str]]:
     """Return a row of the report for every group of the cluster, in order of name."""
-    return [
-        {"group": each.group_id, "type": each.group_type or "?", "state": each.group_state or "?"}
-        for each in cluster.list_groups()
-    ]
+    return list(map(_row, cluster.list_groups()))
+
+
+def _row(group: ListedGroup) -> dict[str, str]:
+    """Return a listed group's row of the report; brokers before KIP-848 do not tell its type."""
+    return {
+        "group": group.group_id,
+        "type": group.group_type or "?",
+        "state": group.group_state or "?",
+    }
 
 
 def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
@@ -114,42 +118,34 @@ def _describe_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str
 
     The report on a share or Streams group has the offsets alone.
     """
-    retry_timer = RetryTimer(cluster.timeout_ms)
-    while (group := _describe_group_or_none(cluster, group_id, bootstrap)) is None:
-        why = f"the protocol of group {group_id!r} changes with every request"
-        retry_timer.pause(Refused(Code.GROUP_ID_NOT_FOUND, why))
-    return group
+    # The consumer protocol first: it is what most new groups speak.
+    group = run_rule(
+        describe_by_protocol(group_id, classic_first=False),
+        lambda asked: cluster.ask_coordinator(asked.query),
+    )
+    if group is None:
+        raise NoSuchGroup(group_id, bootstrap)
+    if isinstance(group, ConsumerGroup):
+        return _consumer_group(cluster, group)
+    if isinstance(group, ClassicGroup):
+        return _classic_group(cluster, group)
+    return {**_row(group), "members": [], **_offsets(cluster, group_id, ())}
 
 
-def _describe_group_or_none(
-    cluster: Cluster, group_id: str, bootstrap: str
-) -> dict[str, Any] | None:
-    """Return the report; None if the group's protocol changed between two requests."""
-    try:
-        # KIP-848's description first: it alone has epochs, and the error for other types says which
-        # call comes next.
-        description = cluster.ask_coordinator(ConsumerGroupDescribeQuery(group_id))
-    except Refused as error:
-        listed = next((row for row in _list_groups(cluster) if row["group"] == group_id), None)
-        # ConsumerGroupDescribe answers so for a group of another type as well; only the list tells
-        # the two apart.
-        if error.code is not Code.GROUP_ID_NOT_FOUND:
-            raise
-        if listed is None:
-            raise NoSuchGroup(group_id, bootstrap) from None
-        return _describe_classic_group(cluster, listed)
+def _consumer_group(cluster: Cluster, group: ConsumerGroup) -> dict[str, Any]:
+    """Return the report of `groups describe` on a group of the consumer protocol (KIP-848)."""
     owned = (
-        TopicIdPartition(each.topic_name, each.topic_id, partition)
-        for member in description.members
+        TopicPartition(each.topic_name, partition)
+        for member in group.members
         for each in member.assignment.topic_partitions
         for partition in each.partitions
     )
     return {
-        "group": group_id,
+        "group": group.group_id,
         "type": "consumer",
-        "state": description.group_state,
-        "epoch": description.group_epoch,
-        "assignor": description.assignor_name,
+        "state": group.group_state,
+        "epoch": group.group_epoch,
+        "assignor": group.assignor_name,
         "members": [
             {
                 "member": member.member_id,
@@ -163,29 +159,18 @@ def _describe_group_or_none(
                     for each in member.assignment.topic_partitions
                 },
             }
-            for member in sorted(description.members, key=lambda member: member.member_id)
+            for member in sorted(group.members, key=lambda member: member.member_id)
         ],
-        **_offsets(cluster, group_id, owned),
+        **_offsets(cluster, group.group_id, owned),
     }
 
 
-def _describe_classic_group(cluster: Cluster, listed: dict[str, str]) -> dict[str, Any] | None:
-    """Return the report of `groups describe` on a group that is no consumer group.
+def _classic_group(cluster: Cluster, group: ClassicGroup) -> dict[str, Any]:
+    """Return the report of `groups describe` on a group of the classic protocol.
 
-    None if it became one, or was one until it was listed.
-
-    In the report, members own nothing if they are no consumers, or if their assignment cannot be
-    decoded: only consumers' assignments have a known format.
+    In it, members own nothing if they are no consumers, or if their assignment cannot be decoded:
+    only consumers' assignments have a known format.
     """
-    group_id = listed["group"]
-    description = cluster.ask_coordinator(DescribeGroupsQuery(group_id))
-    # The list came between two descriptions: it may disagree with the first or with the second.
-    group_type = listed["type"].lower()
-    if group_type == "consumer" or (group_type == "classic" and description is None):
-        return None
-    # DescribeGroups does not know a share or Streams group.
-    if description is None:
-        return {**listed, "members": [], **_offsets(cluster, group_id, ())}
     members: list[dict[str, Any]] = [
         {
             "member": member.member_id,
@@ -194,22 +179,25 @@ def _describe_classic_group(cluster: Cluster, listed: dict[str, str]) -> dict[st
             "host": member.client_host,
             "protocol": "classic",
             "owns": _decode_assignment(member.member_assignment)
-            if description.protocol_type == "consumer"
+            if group.protocol_type == "consumer"
             else {},
         }
-        for member in sorted(description.members, key=lambda member: member.member_id)
+        for member in sorted(group.members, key=lambda member: member.member_id)
     ]
-    topics = cluster.topics(dict.fromkeys(name for member in members for name in member["owns"]))
     owned = (
-        each
+        TopicPartition(name, partition)
         for member in members
         for name, partitions in member["owns"].items()
         for partition in partitions
-        # A topic may have been deleted, or recreated smaller, since the group assigned it.
-        if (each := topics.partition(name, partition)) is not None
     )
-    assignor = {"assignor": description.protocol_data} if description.protocol_data else {}
-    return {**listed, **assignor, "members": members, **_offsets(cluster, group_id, owned)}
+    return {
+        "group": group.group_id,
+        "type": "classic",
+        "state": group.group_state,
+        **({"assignor": group.protocol_data} if group.protocol_data else {}),
+        "members": members,
+        **_offsets(cluster, group.group_id, owned),
+    }
 
 
 def _decode_assignment(assignment_bytes: Buffer) -> dict[str, list[int]]:
@@ -221,41 +209,27 @@ def _decode_assignment(assignment_bytes: Buffer) -> dict[str, list[int]]:
     return {each.topic: sorted(each.partitions) for each in assignment.assigned_partitions}
 
 
-def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicIdPartition]) -> dict[str, Any]:
+def _offsets(cluster: Cluster, group_id: str, owned: Iterable[TopicPartition]) -> dict[str, Any]:
     """Return the sinks that have claimed the group, and a row of the report for each partition.
 
     Partitions are those that have a committed offset or an owner.
     """
-    committed = _fetch_committed(cluster, group_id)
     # Partitions without a commit are listed, too: they may be the ones that nobody reads.
-    ends = cluster.list_offsets(sorted({*committed, *owned}), LATEST)
-    rows = [
-        {
-            "topic": partition.topic,
-            "partition": partition.partition,
-            "committed": offset,
-            "end": end,
-            # The end is read after the commit, but a truncated log may still end before it.
-            "lag": None if offset is None else max(0, end - offset),
-        }
-        for partition, end in sorted(ends.items())
-        for offset in [committed[partition].offset if partition in committed else None]
-    ]
+    positions = all_group_positions(cluster, group_id, owned)
     return {
-        "sinks": sorted({name for sinks in claimed_sinks(committed).values() for name in sinks}),
-        "offsets": rows,
-    }
-
-
-def _fetch_committed(cluster: Cluster, group_id: str) -> dict[TopicIdPartition, OffsetAndMetadata]:
-    """Return every committed offset of the group, with its metadata."""
-    committed = cluster.ask_coordinator(AllOffsetsQuery(group_id))
-    # The offset of a partition that was deleted has no end to compare with.
-    topics = cluster.topics(dict.fromkeys(topic for topic, _ in committed))
-    return {
-        partition: offset
-        for (name, number), offset in committed.items()
-        if (partition := topics.partition(name, number)) is not None
+        "sinks": sorted(
+            {name for each in positions.values() for name in sinks_of(each.metadata) or ()}
+        ),
+        "offsets": [
+            {
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "committed": position.committed,
+                "end": position.end,
+                "lag": position.lag,
+            }
+            for partition, position in positions.items()
+        ],
     }
 
 

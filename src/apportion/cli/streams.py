@@ -238,6 +238,8 @@ def _lag(
     positions_by_partition: Mapping[TopicPartition, GroupPosition],
 ) -> dict[str, Any]:
     """Return the lag of a Streams task, and of each partition that it reads, for the report."""
+    read = tuple(partitions)
+    positions = [positions_by_partition.get(partition) for partition in read]
     rows: list[dict[str, Any]] = [
         {
             "topic": partition.topic,
@@ -246,10 +248,10 @@ def _lag(
             "end": position and position.end,
             "lag": position and position.lag,
         }
-        for partition in partitions
-        for position in [positions_by_partition.get(partition)]
+        for partition, position in zip(read, positions, strict=True)
     ]
-    return {"lag": _sum(row["lag"] for row in rows) if rows else None, "partitions": rows}
+    unread = (position and position.unread for position in positions)
+    return {"lag": _sum(unread) if rows else None, "partitions": rows}
 
 
 def _sum(lags: Iterable[int | None]) -> int | None:

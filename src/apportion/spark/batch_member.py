@@ -311,7 +311,9 @@ class BatchMember(RuleDriver):
             describe_assignment(member.options.group, classic=member.options.classic)
         ),
         ListMembers: lambda member, _query: member._run(
-            list_readers(member.options.group, member.options.topics)
+            list_readers(
+                member.options.group, member.options.topics, classic=member.options.classic
+            )
         ),
         AskCoordinator: lambda member, query: member.cluster.ask_coordinator(
             query.query, timeout_ms=CALL_TIMEOUT_MS

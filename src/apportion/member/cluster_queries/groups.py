@@ -21,7 +21,6 @@ from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest, 
 DEAD = "Dead"
 """The state of a group that DescribeGroups does not know, in versions before 6."""
 
-
 GROUP_KEY = 0  # FindCoordinator's key_type of a group id
 
 
@@ -100,3 +99,19 @@ class ListGroupsQuery(BrokerQuery[tuple[ListedGroup, ...]]):
         """Return the groups."""
         self.refuse_errors([response.error_code])
         return response.groups
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroupQuery(GroupQuery[ListedGroup | None]):
+    """Look a group of any type up in the list of its coordinator."""
+
+    api: ClassVar[str] = "ListGroups"
+
+    def request(self) -> ListGroupsRequest:
+        """Return the request for every group of the broker: no filter is by group id."""
+        return ListGroupsRequest()
+
+    def parse(self, response: ListGroupsResponse) -> ListedGroup | None:
+        """Return the group's row; None if it does not exist."""
+        self.refuse_errors([response.error_code])
+        return next((row for row in response.groups if row.group_id == self.group_id), None)

@@ -39,7 +39,7 @@ class TopicAdmin(Client):
     """
 
     def __init__(self, simulation: Simulation, broker: BrokerProcess) -> None:
-        super().__init__(simulation, "clerk", broker)
+        super().__init__(simulation, "topic-admin", broker, key="clerk")
         self._jobs: list[Any] = []
 
     @property
@@ -100,7 +100,7 @@ class TopicAdmin(Client):
                     query.parse(answer)
                 except Refused as refused:
                     code = refused.code
-                self.simulation.write_trace(self.name, f"{query.api}Request: {code.name}")
+                self.simulation.write_trace(self.name, f"{query.api}Request: {code.name}", self.key)
                 if code in FINAL_CODES:
                     return
             yield Sleep(RETRY_MS)
@@ -149,7 +149,7 @@ class OffsetMonitor(Client):
     def __init__(
         self, simulation: Simulation, broker: BrokerProcess, groups: tuple[str, ...]
     ) -> None:
-        super().__init__(simulation, "onlooker", broker)
+        super().__init__(simulation, "offset-monitor", broker, key="onlooker")
         self._groups = groups
 
     def script(self) -> Script:

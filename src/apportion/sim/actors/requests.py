@@ -41,6 +41,7 @@ VERSIONS = {  # of the requests that applications use
     "ListOffsets": 9,
     "ConsumerGroupDescribe": 1,
     "DescribeGroups": 6,
+    "ListGroups": 5,
     "CreateTopics": 7,
     "CreatePartitions": 3,
     "DeleteTopics": 6,

@@ -24,10 +24,12 @@ class Sleep(NamedTuple):
 class Client(SimulatedProcess):
     """A process with a link to the broker and a script to run."""
 
-    def __init__(self, simulation: Simulation, name: str, broker: BrokerHost) -> None:
-        super().__init__(simulation, name)
+    def __init__(
+        self, simulation: Simulation, name: str, broker: BrokerHost, *, key: str | None = None
+    ) -> None:
+        super().__init__(simulation, name, key)
         self.broker = broker
-        self.link = Link(simulation, name)
+        self.link = Link(simulation, self.key)
         self._runner: ScriptRunner | None = None
 
     @property

@@ -110,14 +110,15 @@ class Simulation:
             return broken
         return None
 
-    def write_trace(self, process: str, text: str) -> None:
+    def write_trace(self, process: str, text: str, key: str | None = None) -> None:
         """Add a line to the simulation's trace.
 
         The digest covers its text, so the wording of lines is fixed.
+        key: stands for the process in the digest; None: its name.
         """
         # Integers and fixed words only: a float or an object's repr would tie the digest to a
         # machine or to a class name.
-        self._unhashed_lines.append(f"{self.now_us} {process} {text}\n")
+        self._unhashed_lines.append(f"{self.now_us} {key or process} {text}\n")
         if len(self._unhashed_lines) >= LINES_PER_HASH:
             self._settle()
         if self.trace is not None:
@@ -147,14 +148,17 @@ class SimulatedProcess:
     clock. The wall clock may jump.
     """
 
-    def __init__(self, simulation: Simulation, name: str) -> None:
+    def __init__(self, simulation: Simulation, name: str, key: str | None = None) -> None:
         """Create a process that does not run yet, with clocks of its own.
 
         The speed and the origin of the clocks are drawn from the process's random stream.
+        key: the name by which seeds know the process, in random streams and in the digest; None:
+        `name`. A process that gets another name keeps it, so that every seed keeps its history.
         """
         self.simulation = simulation
         self.name = name
-        self.rng = simulation.random_stream(name)
+        self.key = key or name
+        self.rng = simulation.random_stream(self.key)
         self.incarnation = 0
         self.is_up = False
         self.is_paused = False

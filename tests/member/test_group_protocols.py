@@ -1,0 +1,136 @@
+"""A group is described by the API of its protocol, also when it changes that in between."""
+
+from itertools import cycle
+
+import pytest
+
+from apportion.errors import Code, Refused
+from apportion.member.batch.group_description import describe_assignment, list_readers
+from apportion.member.classic.described import DescribedAssignment
+from apportion.member.group_protocols import ATTEMPTS, describe_by_protocol
+from tests.member.changing_group import CLASSIC, CONSUMER, ChangingGroup, listed
+
+BOTH = {
+    True: ["DescribeGroups", "ConsumerGroupDescribe"],
+    False: ["ConsumerGroupDescribe", "DescribeGroups"],
+}
+BEGINNINGS = pytest.mark.parametrize("classic_first", [True, False])
+
+
+@BEGINNINGS
+def test_the_api_of_the_likelier_protocol_is_asked_first(classic_first: bool) -> None:
+    likely, other = ChangingGroup(["classic"]), ChangingGroup(["consumer"])
+    assert likely.run(describe_by_protocol("g", classic_first=classic_first)) is CLASSIC
+    assert other.run(describe_by_protocol("g", classic_first=classic_first)) is CONSUMER
+    if not classic_first:
+        likely, other = other, likely
+    assert (likely.asked, other.asked) == (BOTH[classic_first][:1], BOTH[classic_first])
+
+
+@BEGINNINGS
+@pytest.mark.parametrize("listed_as", ["classic", "consumer"])
+def test_a_group_that_changes_its_protocol_between_two_requests_is_described_again(
+    classic_first: bool, listed_as: str
+) -> None:
+    types = ["consumer", "classic"] if classic_first else ["classic", "consumer"]
+    group = ChangingGroup([*types, listed_as, "consumer"])
+    assert group.run(describe_by_protocol("g", classic_first=classic_first)) is CONSUMER
+    again = BOTH[classic_first] if classic_first else BOTH[classic_first][:1]
+    assert group.asked == [*BOTH[classic_first], "ListGroups", *again]
+
+
+@BEGINNINGS
+def test_a_group_that_does_not_exist_has_no_description(classic_first: bool) -> None:
+    group = ChangingGroup([None])
+    assert group.run(describe_by_protocol("g", classic_first=classic_first)) is None
+    assert group.asked == [*BOTH[classic_first], "ListGroups"]
+
+
+@BEGINNINGS
+def test_a_group_that_neither_api_describes_is_what_the_list_says(classic_first: bool) -> None:
+    group = ChangingGroup(["share"])
+    rule = describe_by_protocol("g", classic_first=classic_first)
+    assert group.run(rule) == listed("share")
+
+
+def test_a_group_that_changes_its_protocol_all_the_time_is_given_up() -> None:
+    group = ChangingGroup(cycle(["consumer", "classic", "classic"]))
+    with pytest.raises(Refused) as refused:
+        group.run(describe_by_protocol("g", classic_first=True))
+    assert (refused.value.code, refused.value.why) == (
+        Code.GROUP_ID_NOT_FOUND,
+        "no description of group 'g': it changed its protocol in between, 5 times in a row",
+    )
+    assert ATTEMPTS == 5
+    assert len(group.asked) == 3 * ATTEMPTS
+
+
+@BEGINNINGS
+def test_a_broker_without_kip_848_describes_its_classic_groups(classic_first: bool) -> None:
+    old = Code.UNSUPPORTED_VERSION
+    rule = describe_by_protocol("g", classic_first=classic_first)
+    assert ChangingGroup(["classic"], refuses=old).run(rule) is CLASSIC
+    rule = describe_by_protocol("g", classic_first=classic_first)
+    assert ChangingGroup([None], refuses=old).run(rule) is None
+
+
+def test_a_group_that_was_created_in_between_is_described_where_no_types_are_listed() -> None:
+    group = ChangingGroup([None, None, "classic"], tells_types=False)
+    assert group.run(describe_by_protocol("g", classic_first=True)) is CLASSIC
+
+
+@BEGINNINGS
+def test_a_group_that_may_not_be_described_is_refused(classic_first: bool) -> None:
+    group = ChangingGroup(["consumer"], refuses=Code.GROUP_AUTHORIZATION_FAILED)
+    with pytest.raises(Refused) as refused:
+        group.run(describe_by_protocol("g", classic_first=classic_first))
+    assert refused.value.code is Code.GROUP_AUTHORIZATION_FAILED
+
+
+# the answers that a batch planner needs
+
+
+@pytest.mark.parametrize("classic", [True, False])
+@pytest.mark.parametrize(
+    ("group_type", "readers"),
+    [("classic", ("a", "b")), ("consumer", ("d", "e")), ("share", ()), (None, ())],
+)
+def test_the_readers_of_a_group_are_the_members_that_may_read_the_topics(
+    group_type: str | None, readers: tuple[str, ...], classic: bool
+) -> None:
+    group = ChangingGroup([group_type])
+    assert group.run(list_readers("g", ("t",), classic=classic)) == readers
+
+
+@pytest.mark.parametrize(
+    ("classic", "types", "readers"),
+    [(True, ["consumer", "classic"], ("a", "b")), (False, ["classic", "consumer"], ("d", "e"))],
+)
+def test_a_group_that_changes_its_protocol_meanwhile_has_readers(
+    classic: bool, types: list[str], readers: tuple[str, ...]
+) -> None:
+    assert ChangingGroup(types).run(list_readers("g", ("t",), classic=classic)) == readers
+
+
+@pytest.mark.parametrize(
+    ("classic", "types"),
+    [(True, ["classic"]), (False, ["classic"]), (True, ["consumer", "classic"])],
+)
+def test_the_assignment_of_a_classic_group_is_decoded(classic: bool, types: list[str]) -> None:
+    described = ChangingGroup(types).run(describe_assignment("g", classic=classic))
+    assert described == DescribedAssignment(True, {"b": (), "a": (), "c": ()}, ())
+
+
+@pytest.mark.parametrize("classic", [True, False])
+def test_the_assignment_of_a_consumer_group_is_its_description(classic: bool) -> None:
+    assert ChangingGroup(["consumer"]).run(describe_assignment("g", classic=classic)) is CONSUMER
+
+
+@pytest.mark.parametrize("classic", [True, False])
+@pytest.mark.parametrize("group_type", [None, "share"])
+def test_a_group_without_members_that_own_partitions_is_refused(
+    group_type: str | None, classic: bool
+) -> None:
+    with pytest.raises(Refused) as refused:
+        ChangingGroup([group_type]).run(describe_assignment("g", classic=classic))
+    assert refused.value.code is Code.GROUP_ID_NOT_FOUND
