@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from apportion.errors import Code, Refused
+from apportion.errors import UNKNOWN_TOPIC, Code, Refused
 from apportion.member.cluster_queries.query import BrokerQuery, by_partition
 from apportion.member.membership import TopicDescription
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics, by_topic
@@ -100,7 +100,7 @@ class MetadataQuery(BrokerQuery[ClusterMetadata]):
             if code is Code.NONE and topic.name is not None:
                 existing.append(_topic_metadata(topic, topic.name, racks))
             # Absence is an answer here and no error: the caller sees which topics exist.
-            elif code not in (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID):
+            elif code not in UNKNOWN_TOPIC:
                 refused = refused or Refused(code, f"topic {topic.name!r}: {code.sentence}")
         return ClusterMetadata(
             {broker.node_id: (broker.host, broker.port) for broker in response.brokers},

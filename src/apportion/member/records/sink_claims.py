@@ -6,7 +6,7 @@ never gets (docs/decisions/0041). A claim is in the metadata of the group's comm
 
 from collections.abc import Iterable
 
-from apportion.errors import Code, Refused, Unanswerable
+from apportion.errors import UNKNOWN_TOPIC, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.sinks import refuse_consumer
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
@@ -15,8 +15,6 @@ from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics
 from apportion.member.reactions import is_lost_membership
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics, partitions_of
-
-UNKNOWN_TOPIC = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 class SinkClaims:
