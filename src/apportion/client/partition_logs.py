@@ -5,11 +5,11 @@ the last error: `Refused` with Kafka's code, or `Disconnected`. Thread-safe.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
 
 from apportion.client.connection import Disconnected
 from apportion.client.network_client import NetworkClient, RetryTimer
 from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.query import LeaderQuery
 from apportion.member.cluster_queries.records import (
     FETCH_BYTES,
     FetchPosition,
@@ -45,27 +45,26 @@ class PartitionLogs(NetworkClient):
 
         LATEST is the last stable offset. A time means the first record at or after it, -1 if none.
         """
-        results = self._ask_leaders(
+        return self._ask_leaders(
             partitions,
             lambda leaders: ListOffsetsQuery(
                 timestamp, {partition: leader.epoch for partition, leader in leaders.items()}
             ),
             timeout_ms,
         )
-        return {partition: result.offset for partition, result in results.items()}
 
     def _ask_leaders(
         self,
         partitions: Iterable[TopicIdPartition],
-        query_of: Callable[[dict[TopicIdPartition, Leader]], ListOffsetsQuery | ProduceQuery],
+        query_of: Callable[[dict[TopicIdPartition, Leader]], LeaderQuery],
         timeout_ms: int | None = None,
-    ) -> dict[TopicIdPartition, Any]:
-        """Send a query to each leader, with retries; return the result of each partition.
+    ) -> dict[TopicIdPartition, int]:
+        """Send a query to each leader, with retries; return the offset of each partition.
 
         query_of: returns the query for the partitions of one leader.
         """
         retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
-        found: dict[TopicIdPartition, Any] = {}
+        found: dict[TopicIdPartition, int] = {}
         # Only what is still missing is asked for again: a partition that has answered keeps its
         # answer.
         missing = dict.fromkeys(partitions)
@@ -74,17 +73,12 @@ class PartitionLogs(NetworkClient):
             """Send one query; add to `found`, and return the last retriable error."""
             query = query_of(leaders)
             response = self.call(query.request(), node=node, timeout_ms=retry_timer.left_ms())
-            results = query.results(response)
             failure = None
-            if len(results) < len(leaders):
-                why = f"the broker left partitions out of its {query.api} response"
-                failure = Refused(Code.UNKNOWN_SERVER_ERROR, why)
-            for partition, result in results.items():
-                if result.error_code == Code.NONE:
-                    found[partition] = result
+            for partition, result in query.results(response).items():
+                if isinstance(result, Refused):
+                    failure = self._retriable_or_raise(query.api, partition, result)
                 else:
-                    refusal = query.refusal(result.error_code, partition)
-                    failure = self._retriable_or_raise(query.api, partition, refusal)
+                    found[partition] = result
             return failure
 
         while failure := self._for_each_leader(missing, send, retry_timer):
@@ -293,5 +287,4 @@ class PartitionLogs(NetworkClient):
         A batch without a producer id may be appended twice if a response is lost.
         """
         query = ProduceQuery({partition: batch}, self.timeout_ms)
-        result = self._ask_leaders([partition], lambda _leaders: query)[partition]
-        return int(result.base_offset)
+        return self._ask_leaders([partition], lambda _leaders: query)[partition]

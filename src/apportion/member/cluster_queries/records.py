@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.query import BrokerQuery, by_partition, result_key
+from apportion.member.cluster_queries.query import BrokerQuery, LeaderQuery, result_key
 from apportion.member.cluster_queries.visible import visible
 from apportion.topics import TopicIdPartition, by_topic
 from apportion.wire.messages.fetch import (
@@ -20,7 +20,6 @@ from apportion.wire.messages.fetch import (
 )
 from apportion.wire.messages.produce import (
     PartitionProduceData,
-    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
@@ -139,8 +138,10 @@ def _partition_fetch(data: PartitionData, position: int, end: int | None) -> Par
 
 
 @dataclass(frozen=True, slots=True)
-class ProduceQuery(BrokerQuery[dict[TopicIdPartition, int]]):
+class ProduceQuery(LeaderQuery):
     """Append one batch to each of these partitions, with acks=all.
+
+    Its results are the offsets of the batches' first records.
 
     timeout_ms: how long the leader may wait for the other replicas.
     """
@@ -165,19 +166,14 @@ class ProduceQuery(BrokerQuery[dict[TopicIdPartition, int]]):
         )
         return ProduceRequest(acks=ALL_REPLICAS, timeout_ms=self.timeout_ms, topic_data=topics)
 
-    def results(
-        self, response: ProduceResponse
-    ) -> dict[TopicIdPartition, PartitionProduceResponse]:
-        """Return each partition's result, as far as the response has them."""
-        results = {
-            result_key(topic.name, topic.topic_id, result.index): result
+    def results(self, response: ProduceResponse) -> dict[TopicIdPartition, int | Refused]:
+        """Return the offset or the error of each partition of the query."""
+        answers = {
+            result_key(topic.name, topic.topic_id, result.index): (
+                result.error_code,
+                result.base_offset,
+            )
             for topic in response.responses
             for result in topic.partition_responses
         }
-        return by_partition(results, self.batches)
-
-    def parse(self, response: ProduceResponse) -> dict[TopicIdPartition, int]:
-        """Return the offset of each batch's first record; raise Refused if any has an error."""
-        results = self.results(response)
-        self.refuse_errors(result.error_code for result in results.values())
-        return {partition: result.base_offset for partition, result in results.items()}
+        return self.read_results(answers, self.batches)
