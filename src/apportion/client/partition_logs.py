@@ -1,7 +1,9 @@
 """Read and write the logs of partitions: ListOffsets, Fetch and Produce, each to the leader.
 
-Every operation retries what `member/reactions.py` calls retriable until its timeout, then raises
-the last error: `Refused` with Kafka's code, or `Disconnected`. Thread-safe.
+Operations retry until their timeout, then raise the last error: `Refused` with Kafka's code, or
+`Disconnected`. `list_offsets` and `produce` retry by the table of `member/reactions.py`;
+`fetch_range`, and the look-up of leaders, retry whatever is not permanent there. `fetch` is sent
+once: the next poll of a consumer is its retry. Thread-safe.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +20,7 @@ from apportion.member.cluster_queries.records import (
     ProduceQuery,
 )
 from apportion.member.cluster_queries.topics import Leader, ListOffsetsQuery
-from apportion.member.reactions import Reaction, retry_or_raise
+from apportion.member.reactions import Reaction, is_permanent, retry_or_raise
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -110,7 +112,7 @@ class PartitionLogs(NetworkClient):
             except Refused as error:
                 # UNKNOWN_TOPIC_ID is retriable in Kafka, but no topic gets a deleted one's id.
                 is_deleted = error.code is Code.UNKNOWN_TOPIC_ID
-                if not error.code.retriable or (is_deleted and not skips_deleted):
+                if is_permanent(error) or (is_deleted and not skips_deleted):
                     raise
                 failure = error
         for node, leaders in by_node.items():
@@ -246,7 +248,7 @@ class PartitionLogs(NetworkClient):
                 retry_timer.pause(error)
                 continue
             except Refused as error:
-                if not error.code.retriable or error.code is Code.UNKNOWN_TOPIC_ID:
+                if is_permanent(error) or error.code is Code.UNKNOWN_TOPIC_ID:
                     raise
                 retry_timer.pause(error)
                 continue

@@ -39,6 +39,7 @@ from apportion.member.queries import (
     ReadMembership,
     ResolveTopicNames,
 )
+from apportion.member.reactions import is_permanent
 from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
 from apportion.member.records.listener import RebalanceListener
 from apportion.member.records.queries import (
@@ -338,7 +339,7 @@ class RecordConsumer:
         # A consumer outlives an outage of its brokers; positions are unchanged, so the next poll
         # fetches the same offsets.
         except (Refused, Unanswerable) as error:
-            if isinstance(error, Refused) and not error.code.retriable:
+            if is_permanent(error):
                 raise
             yield ReportFetch(error)
             return False
