@@ -42,12 +42,14 @@ class PartitionFetch(NamedTuple):
 
     batches: visible data; the first may begin below the requested position. next_offset: the
     position to fetch next.
-    code: the partition's error; NONE if there is none.
+    code: the partition's error; NONE if there is none. why: the error in words, where there are
+    more of them than the code's own.
     """
 
     batches: tuple[memoryview, ...]
     next_offset: int
     code: Code
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +116,17 @@ class FetchQuery(BrokerQuery[dict[TopicIdPartition, PartitionFetch]]):
             for partition, data in parts.items()
         }
 
-    def refusals(
-        self, fetched: Mapping[TopicIdPartition, PartitionFetch]
-    ) -> dict[TopicIdPartition, Refused]:
-        """Return the errors of partitions, without OFFSET_OUT_OF_RANGE.
 
-        The caller decides about that one: a consumer by auto.offset.reset.
-        """
-        return {
-            partition: self.refusal(fetch.code, partition)
-            for partition, fetch in fetched.items()
-            if fetch.code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE)
-        }
+def refusals(fetched: Mapping[TopicIdPartition, PartitionFetch]) -> dict[TopicIdPartition, Refused]:
+    """Return the errors of partitions, without OFFSET_OUT_OF_RANGE.
+
+    The caller decides about that one: a consumer by auto.offset.reset.
+    """
+    return {
+        partition: Refused(fetch.code, fetch.why or f"Fetch of {partition}: {fetch.code.sentence}")
+        for partition, fetch in fetched.items()
+        if fetch.code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE)
+    }
 
 
 def _partition_fetch(data: PartitionData, position: int, end: int | None) -> PartitionFetch:
