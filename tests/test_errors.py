@@ -3,7 +3,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from apportion.errors import Code, Refused, raised_at
+from apportion.errors import UNKNOWN_TOPIC, Code, Refused, raised_at
 
 
 def test_codes_names_and_retriability_are_the_oracles() -> None:
@@ -29,6 +29,11 @@ def test_a_number_finds_its_code(value: int, code: Code) -> None:
 
 def test_a_number_without_a_name_is_an_unknown_server_error() -> None:
     assert Code.of(9_999) is Code.UNKNOWN_SERVER_ERROR
+
+
+def test_a_topic_is_unknown_by_its_id_or_by_its_name() -> None:
+    named = [code for code in Code if code.name.startswith("UNKNOWN_TOPIC_")]
+    assert sorted(UNKNOWN_TOPIC) == named == [3, 100]
 
 
 def test_a_refusal_says_its_code_and_why() -> None:

@@ -251,6 +251,10 @@ class Code(IntEnum):
     )
 
 
+UNKNOWN_TOPIC = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
+"""A topic does not exist: by its id, and by its name."""
+
+
 class Refused(Exception):
     """A request that is answered with an error code.
 

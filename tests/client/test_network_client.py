@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,11 +14,16 @@ from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.client.members import make_member
 from apportion.client.network_client import RetryTimer
+from apportion.errors import Refused
 from apportion.member.membership import MembershipState
 from apportion.server.embedded import EmbeddedBroker
+from apportion.topics import partitions_of
+from apportion.wire.batch import encode_batch
 from apportion.wire.messages.api_versions import ApiVersionsRequest
+from apportion.wire.messages.list_offsets import LATEST
 from apportion.wire.messages.metadata import MetadataRequest
 from apportion.wire.table import api_of, api_versions_response, encode_response
+from tests.client import changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,6 +176,29 @@ def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(
     with pytest.raises(Disconnected, match="did not answer ApiVersions within"):
         Cluster(nonsense_server.bootstrap, timeout_ms=300).topics(["t"])
     assert time.monotonic() - before < 5
+
+
+def test_the_leaders_of_a_deleted_topic_are_not_those_of_its_successor() -> None:
+    with EmbeddedBroker() as broker, closing(Cluster(broker.bootstrap)) as cluster:
+        first = partitions_of(cluster.create_topic("t", 1))
+        assert cluster.list_offsets(first, LATEST) == dict.fromkeys(first, 0)
+        changes.delete_topic(cluster, "t")
+        second = partitions_of(cluster.create_topic("t", 1))
+        cluster.produce(second[0], encode_batch([(None, b"", ())], timestamp_ms=0))
+        # ListOffsets names topics and not their ids.
+        with pytest.raises(Refused, match=r"UNKNOWN_TOPIC_ID: .* was made again"):
+            cluster.list_offsets(first, LATEST)
+
+
+def test_the_leaders_of_a_topic_go_that_was_created_anew_between_two_looks() -> None:
+    with EmbeddedBroker() as broker, closing(Cluster(broker.bootstrap)) as cluster:
+        first = partitions_of(cluster.create_topic("t", 1))
+        with closing(Cluster(broker.bootstrap)) as another:
+            changes.delete_topic(another, "t")
+            another.create_topic("t", 1)
+        cluster.topics(["t"], fresh=True)
+        with pytest.raises(Refused, match=r"UNKNOWN_TOPIC_ID: .* was made again"):
+            cluster.list_offsets(first, LATEST)
 
 
 def test_a_session_without_a_broker_keeps_trying_and_leaves_when_told() -> None:

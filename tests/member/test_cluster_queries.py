@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apportion.errors import Code, Refused
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.cluster_queries.groups import (
     ConsumerGroupDescribeQuery,
     DescribeGroupsQuery,
@@ -19,7 +19,7 @@ from apportion.member.cluster_queries.offsets import (
     OffsetCommitQuery,
     OffsetFetchQuery,
 )
-from apportion.member.reactions import Reaction, reaction
+from apportion.member.reactions import LEADER, Reaction, is_permanent, reaction
 from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.messages import consumer_group_describe, describe_groups
 from apportion.wire.messages.find_coordinator import (
@@ -256,3 +256,15 @@ def test_every_code_has_a_reaction_and_what_no_row_names_is_the_callers() -> Non
         reaction(api, Code.NONE) is Reaction.ACCEPT
         for api in ("Fetch", "Metadata", "FindCoordinator", "OffsetFetch")
     )
+
+
+def test_an_error_is_permanent_where_kafka_does_not_call_it_retriable() -> None:
+    assert not is_permanent(Unanswerable("no broker"))
+    assert is_permanent(Refused(Code.TOPIC_AUTHORIZATION_FAILED))
+    # No row of the table retries it, and a later operation may succeed.
+    assert reaction("Fetch", Code.CORRUPT_MESSAGE) is Reaction.RAISE
+    assert not is_permanent(Refused(Code.CORRUPT_MESSAGE))
+
+
+def test_what_a_request_to_a_leader_retries_is_never_permanent() -> None:
+    assert not any(is_permanent(Refused(code)) for code in LEADER if code is not Code.NONE)

@@ -44,19 +44,24 @@ def test_each_unknown_id_is_named_once(cache: TopicCache) -> None:
 
 
 def test_a_recreated_topic_replaces_the_one_of_its_name(cache: TopicCache) -> None:
-    cache.add(Topics([RECREATED]))
+    assert cache.add(Topics([RECREATED, B])) == (A.id,)
     assert cache.named(["a"]) == Topics([RECREATED])
     assert cache.resolve((IdPartition(A.id, 0),)) == ()
+
+
+def test_a_topic_that_has_grown_is_the_same_one(cache: TopicCache) -> None:
+    assert cache.add(Topics([A._replace(partitions=3)])) == ()
+    assert cache.unknown_ids((IdPartition(A.id, 2),)) == ()
 
 
 @pytest.mark.parametrize("requested", ["a", A.id])
 def test_a_requested_topic_that_does_not_exist_is_forgotten(
     cache: TopicCache, requested: str | bytes
 ) -> None:
-    cache.forget_missing([requested, "never seen"], Topics())
+    assert cache.forget_missing([requested, "never seen"], Topics()) == (A.id,)
     assert cache.named(["a", "b"]) == Topics([B])
 
 
 def test_a_topic_that_was_not_requested_stays(cache: TopicCache) -> None:
-    cache.forget_missing(["b"], Topics([B]))
+    assert cache.forget_missing(["b"], Topics([B])) == ()
     assert cache.has(["a", "b"])

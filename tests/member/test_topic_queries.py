@@ -1,6 +1,9 @@
 """Queries about topics, and those that change them: each request, and what its response has."""
 
-from apportion.errors import Code
+from typing import Any
+
+from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.query import LeaderQuery
 from apportion.member.cluster_queries.records import ProduceQuery
 from apportion.member.cluster_queries.topic_changes import (
     CreatePartitionsQuery,
@@ -143,7 +146,7 @@ def test_offsets_are_listed_by_topic_name_with_leader_epochs() -> None:
     )
 
 
-def test_a_partition_that_a_list_of_offsets_leaves_out_has_no_result() -> None:
+def test_a_list_of_offsets_has_an_offset_or_an_error_of_each_partition() -> None:
     query, moved = ListOffsetsQuery(LATEST, {P0: 3, P1: 3}), Code.NOT_LEADER_OR_FOLLOWER
     first = ListOffsetsPartitionResponse(partition_index=0, offset=7)
     second = ListOffsetsPartitionResponse(partition_index=1, error_code=moved)
@@ -151,9 +154,22 @@ def test_a_partition_that_a_list_of_offsets_leaves_out_has_no_result() -> None:
     def response(*results: ListOffsetsPartitionResponse) -> ListOffsetsResponse:
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="t", partitions=results),))
 
-    assert query.parse(response(first)) == {P0: 7}
-    assert query.results(response(second, first)) == {P0: first, P1: second}
-    assert refusal(query, response(first, second)) == (moved, f"ListOffsets: {moved.sentence}")
+    third = ListOffsetsPartitionResponse(partition_index=1, offset=9)
+    assert query.parse(response(third, first)) == {P0: 7, P1: 9}
+    why = f"ListOffsets of t-1: {moved.sentence}"
+    assert results(query, response(second, first)) == {P0: 7, P1: (moved, why)}
+    assert refusal(query, response(first, second)) == (moved, why)
+    absent = Code.UNKNOWN_SERVER_ERROR, "ListOffsets of t-1: the response leaves it out"
+    assert results(query, response(first)) == {P0: 7, P1: absent}
+    assert refusal(query, response(first)) == absent
+
+
+def results(query: LeaderQuery, response: Any) -> dict[TopicIdPartition, int | tuple[Code, str]]:
+    """The offset, or the code and sentence of the error, that a query reads of each partition."""
+    return {
+        partition: (result.code, result.why) if isinstance(result, Refused) else result
+        for partition, result in query.results(response).items()
+    }
 
 
 # records
@@ -187,11 +203,13 @@ def test_a_produce_response_is_read_by_name_and_by_id() -> None:
     query, moved = ProduceQuery({P0: b"a", P1: b"b"}, 500), Code.NOT_LEADER_OR_FOLLOWER
     first = PartitionProduceResponse(index=0, base_offset=7)
     second = PartitionProduceResponse(index=1, error_code=moved)
-    for response in produced(first):
-        assert query.parse(response) == {P0: 7}
+    why = f"Produce of t-1: {moved.sentence}"
     for response in produced(second, first):
-        assert query.results(response) == {P0: first, P1: second}
-        assert refusal(query, response) == (moved, f"Produce: {moved.sentence}")
+        assert results(query, response) == {P0: 7, P1: (moved, why)}
+        assert refusal(query, response) == (moved, why)
+    absent = Code.UNKNOWN_SERVER_ERROR, "Produce of t-1: the response leaves it out"
+    for response in produced(first):
+        assert results(query, response) == {P0: 7, P1: absent}
 
 
 # changes of topics

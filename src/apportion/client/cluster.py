@@ -1,7 +1,7 @@
 """A cluster's operations: read and write logs, a group's offsets, topics.
 
-Each retries what `member/reactions.py` calls retriable until its timeout, then raises the last
-error: `Refused` with Kafka's code, or `Disconnected`. Thread-safe.
+Each retries by the table of `member/reactions.py` until its timeout, then raises the last error:
+`Refused` with Kafka's code, or `Disconnected`. Thread-safe.
 """
 
 from collections.abc import Iterable, Mapping

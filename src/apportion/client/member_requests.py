@@ -27,6 +27,7 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics, ListOffsets
+from apportion.member.reactions import is_permanent
 from apportion.rules import run_rule
 
 log = logging.getLogger("apportion.session")
@@ -110,7 +111,7 @@ class MemberRequests:
         except Disconnected as error:
             return Unanswered(request.request_id, str(error))
         except Refused as refused:
-            if refused.code.retriable:
+            if not is_permanent(refused):
                 return Unanswered(request.request_id, refused.why)
             # An error that no retry mends does not keep the member out: the join will meet it.
         self._before_join = None

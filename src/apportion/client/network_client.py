@@ -256,6 +256,15 @@ class NetworkClient:
         with self._lock:
             self._leaders.pop((partition.topic_id, partition.partition), None)
 
+    def _forget_leaders(self, topic_ids: tuple[TopicId, ...]) -> None:
+        """Forget the leaders of topics that are gone; the caller holds the lock.
+
+        ListOffsets names topics without their ids, so a leader of a deleted topic would answer for
+        the one that was created under its name.
+        """
+        for key in [key for key in self._leaders if key[0] in topic_ids]:
+            del self._leaders[key]
+
     def nodes(self) -> dict[int, HostAndPort]:
         """Fetch and return the addresses of the brokers by node id."""
         self._fetch_metadata(())
@@ -285,7 +294,7 @@ class NetworkClient:
                 raise refused
             retry_timer.pause(refused)
         with self._lock:
-            self._topics.forget_missing(names_or_ids, metadata.topics)
+            self._forget_leaders(self._topics.forget_missing(names_or_ids, metadata.topics))
         return metadata
 
     def _cache(self, metadata: ClusterMetadata) -> None:
@@ -294,7 +303,7 @@ class NetworkClient:
             # A response without brokers must not erase those known so far.
             if metadata.nodes:
                 self._nodes = metadata.nodes
-            self._topics.add(metadata.topics)
+            self._forget_leaders(self._topics.add(metadata.topics))
             for each in metadata.existing:
                 for partition, leader in each.leaders.items():
                     key = (each.topic.id, partition)

@@ -1,24 +1,27 @@
 """Read and write the logs of partitions: ListOffsets, Fetch and Produce, each to the leader.
 
-Every operation retries what `member/reactions.py` calls retriable until its timeout, then raises
-the last error: `Refused` with Kafka's code, or `Disconnected`. Thread-safe.
+Operations retry until their timeout, then raise the last error: `Refused` with Kafka's code, or
+`Disconnected`. `list_offsets` and `produce` retry by the table of `member/reactions.py`;
+`fetch_range`, and the look-up of leaders, retry whatever is not permanent there. `fetch` is sent
+once: the next poll of a consumer is its retry. Thread-safe.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
 
 from apportion.client.connection import Disconnected
 from apportion.client.network_client import NetworkClient, RetryTimer
 from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.query import LeaderQuery
 from apportion.member.cluster_queries.records import (
     FETCH_BYTES,
     FetchPosition,
     FetchQuery,
     PartitionFetch,
     ProduceQuery,
+    refusals,
 )
 from apportion.member.cluster_queries.topics import Leader, ListOffsetsQuery
-from apportion.member.reactions import Reaction, retry_or_raise
+from apportion.member.reactions import Reaction, is_permanent, reaction, retry_or_raise
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -45,27 +48,26 @@ class PartitionLogs(NetworkClient):
 
         LATEST is the last stable offset. A time means the first record at or after it, -1 if none.
         """
-        results = self._ask_leaders(
+        return self._ask_leaders(
             partitions,
             lambda leaders: ListOffsetsQuery(
                 timestamp, {partition: leader.epoch for partition, leader in leaders.items()}
             ),
             timeout_ms,
         )
-        return {partition: result.offset for partition, result in results.items()}
 
     def _ask_leaders(
         self,
         partitions: Iterable[TopicIdPartition],
-        query_of: Callable[[dict[TopicIdPartition, Leader]], ListOffsetsQuery | ProduceQuery],
+        query_of: Callable[[dict[TopicIdPartition, Leader]], LeaderQuery],
         timeout_ms: int | None = None,
-    ) -> dict[TopicIdPartition, Any]:
-        """Send a query to each leader, with retries; return the result of each partition.
+    ) -> dict[TopicIdPartition, int]:
+        """Send a query to each leader, with retries; return the offset of each partition.
 
         query_of: returns the query for the partitions of one leader.
         """
         retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
-        found: dict[TopicIdPartition, Any] = {}
+        found: dict[TopicIdPartition, int] = {}
         # Only what is still missing is asked for again: a partition that has answered keeps its
         # answer.
         missing = dict.fromkeys(partitions)
@@ -74,20 +76,17 @@ class PartitionLogs(NetworkClient):
             """Send one query; add to `found`, and return the last retriable error."""
             query = query_of(leaders)
             response = self.call(query.request(), node=node, timeout_ms=retry_timer.left_ms())
-            results = query.results(response)
             failure = None
-            if len(results) < len(leaders):
-                why = f"the broker left partitions out of its {query.api} response"
-                failure = Refused(Code.UNKNOWN_SERVER_ERROR, why)
-            for partition, result in results.items():
-                if result.error_code == Code.NONE:
-                    found[partition] = result
+            for partition, result in query.results(response).items():
+                if isinstance(result, Refused):
+                    failure = self._retriable_or_raise(query.api, partition, result)
                 else:
-                    refusal = query.refusal(result.error_code, partition)
-                    failure = self._retriable_or_raise(query.api, partition, refusal)
+                    found[partition] = result
             return failure
 
-        while failure := self._for_each_leader(missing, send, retry_timer):
+        while failure := self._for_each_leader(
+            missing, send, retry_timer, lambda _partition, refused: _retriable(refused)
+        ):
             retry_timer.pause(failure)
             missing = dict.fromkeys(each for each in missing if each not in found)
         return found
@@ -97,13 +96,12 @@ class PartitionLogs(NetworkClient):
         partitions: Iterable[TopicIdPartition],
         send: Callable[[int, dict[TopicIdPartition, Leader]], Exception | None],
         metadata_timer: RetryTimer,
-        *,
-        skips_deleted: bool = False,
+        refused_leader: Callable[[TopicIdPartition, Refused], Exception | None],
     ) -> Exception | None:
         """Call `send` once for each leader; return the last retriable error.
 
-        metadata_timer: of the look-ups of all leaders. skips_deleted: partitions of deleted topics
-        are left out, with that error; otherwise it is raised.
+        metadata_timer: of the look-ups of all leaders. refused_leader: called with the error of a
+        look-up; returns or raises it, or returns None.
         """
         failure: Exception | None = None
         by_node: dict[int, dict[TopicIdPartition, Leader]] = {}
@@ -113,12 +111,8 @@ class PartitionLogs(NetworkClient):
                 by_node.setdefault(leader.node_id, {})[partition] = leader
             except Disconnected as error:
                 failure = error
-            except Refused as error:
-                # UNKNOWN_TOPIC_ID is retriable in Kafka, but no topic gets a deleted one's id.
-                is_deleted = error.code is Code.UNKNOWN_TOPIC_ID
-                if not error.code.retriable or (is_deleted and not skips_deleted):
-                    raise
-                failure = error
+            except Refused as refused:
+                failure = refused_leader(partition, refused) or failure
         for node, leaders in by_node.items():
             try:
                 failure = send(node, leaders) or failure
@@ -150,13 +144,22 @@ class PartitionLogs(NetworkClient):
     ) -> dict[TopicIdPartition, PartitionFetch]:
         """Fetch records from these positions on; wait up to `max_wait_ms` while there are none.
 
-        A partition whose leader did not answer, or whose topic was deleted, is left out. For
+        An error of one partition, or of its leader's whole response, is in the partition's part, so
+        that nothing holds back what others have. A partition whose leader did not answer, or whose
+        topic was deleted, is left out; that error is raised if nothing came at all. For
         `Consumer.poll`.
 
         timeout_ms: for the metadata of all partitions, and for the response of each leader.
         """
         limit_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         fetched: dict[TopicIdPartition, PartitionFetch] = {}
+
+        def refused_leader(partition: TopicIdPartition, refused: Refused) -> Refused | None:
+            """Add the error as the partition's part; return it if the topic was deleted."""
+            if refused.code is Code.UNKNOWN_TOPIC_ID:
+                return refused
+            fetched[partition] = _failed(positions[partition], refused)
+            return None
 
         def send(node: int, leaders: dict[TopicIdPartition, Leader]) -> None:
             """Fetch from one leader the partitions that it leads, and add the results."""
@@ -167,22 +170,24 @@ class PartitionLogs(NetworkClient):
                 if any(fetch.batches for fetch in fetched.values())
                 else max_wait_ms // max(1, len(self._nodes))
             )
-            fetched.update(
-                self._fetch(
-                    node,
-                    {
-                        partition: FetchPosition(positions[partition], each.epoch)
-                        for partition, each in leaders.items()
-                    },
-                    wait_ms=wait_ms,
-                    max_bytes=max_bytes,
-                    timeout_ms=limit_ms,
+            requested = {
+                partition: FetchPosition(positions[partition], each.epoch)
+                for partition, each in leaders.items()
+            }
+            try:
+                fetched.update(
+                    self._fetch(
+                        node,
+                        requested,
+                        wait_ms=wait_ms,
+                        max_bytes=max_bytes,
+                        timeout_ms=limit_ms,
+                    )
                 )
-            )
+            except Refused as refused:
+                fetched.update({each: _failed(positions[each], refused) for each in leaders})
 
-        # One partition's failure must not hold back what others have: it is raised only if nothing
-        # came at all.
-        failure = self._for_each_leader(positions, send, RetryTimer(limit_ms), skips_deleted=True)
+        failure = self._for_each_leader(positions, send, RetryTimer(limit_ms), refused_leader)
         if failure is not None and not fetched:
             raise failure
         return fetched
@@ -197,7 +202,10 @@ class PartitionLogs(NetworkClient):
         timeout_ms: int,
         end: int | None = None,
     ) -> dict[TopicIdPartition, PartitionFetch]:
-        """Send one Fetch request; batches that start at or after `end` are left out."""
+        """Send one Fetch request; batches that start at or after `end` are left out.
+
+        Raises Refused for an error of the whole response; forgets leaders that have moved.
+        """
         # The broker may hold the response for wait_ms (fetch.max.wait.ms), so that comes on top of
         # the timeout.
         query = FetchQuery(positions, wait_ms, max_bytes, end)
@@ -208,8 +216,9 @@ class PartitionLogs(NetworkClient):
             raise Refused(
                 refused.code, f"fetch from broker {node}: {refused.code.sentence}"
             ) from None
-        for partition, refusal in query.refusals(fetched).items():
-            self._retriable_or_raise(query.api, partition, refusal)
+        for partition, fetch in fetched.items():
+            if reaction(query.api, fetch.code) is Reaction.REFRESH_METADATA:
+                self.forget_leader(partition)
         return fetched
 
     def fetch_range(
@@ -252,14 +261,15 @@ class PartitionLogs(NetworkClient):
                 retry_timer.pause(error)
                 continue
             except Refused as error:
-                if not error.code.retriable or error.code is Code.UNKNOWN_TOPIC_ID:
-                    raise
-                retry_timer.pause(error)
+                retry_timer.pause(_retriable(error))
                 continue
             # Never skipped here: a batch that yields less than its range would not be the same on a
             # replay (failOnDataLoss decides above).
             if fetch.code is Code.OFFSET_OUT_OF_RANGE:
                 raise self._range_is_gone(partition, position, (start, end))
+            for refused in refusals({partition: fetch}).values():
+                if is_permanent(refused):
+                    raise refused
             yield from fetch.batches
             if fetch.next_offset > position:
                 size_bytes = sum(map(len, fetch.batches))
@@ -293,5 +303,17 @@ class PartitionLogs(NetworkClient):
         A batch without a producer id may be appended twice if a response is lost.
         """
         query = ProduceQuery({partition: batch}, self.timeout_ms)
-        result = self._ask_leaders([partition], lambda _leaders: query)[partition]
-        return int(result.base_offset)
+        return self._ask_leaders([partition], lambda _leaders: query)[partition]
+
+
+def _retriable(refused: Refused) -> Refused:
+    """Return the error of a look-up or a read if a retry may mend it, else raise it."""
+    # UNKNOWN_TOPIC_ID is retriable in Kafka, but no topic gets a deleted one's id.
+    if is_permanent(refused) or refused.code is Code.UNKNOWN_TOPIC_ID:
+        raise refused
+    return refused
+
+
+def _failed(position: int, refused: Refused) -> PartitionFetch:
+    """Return the part of a partition that could not be fetched."""
+    return PartitionFetch((), position, refused.code, refused.why)

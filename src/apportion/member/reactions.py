@@ -1,7 +1,12 @@
 """A client's reaction to each error code, as one table: API by error code.
 
-An error that no row names is raised to the caller; in a member's heartbeat it ends the membership.
-How long and how often to retry is the caller's decision.
+The table says what a client does within one operation, such as a commit with its retries. An error
+that no row names is raised to the caller; in a member's heartbeat it ends the membership. How long
+and how often to retry is the caller's decision.
+
+`is_permanent` is about an operation that has ended with an error: whether its caller may do all of
+it again later, as the next poll of a consumer does. There Kafka's own list of retriable codes
+decides, which names more codes than a row does.
 """
 
 from enum import Enum
@@ -140,6 +145,14 @@ def retry_or_raise(api: str, refused: Refused) -> Reaction:
     if meant not in (Reaction.RETRY, Reaction.FIND_COORDINATOR, Reaction.REFRESH_METADATA):
         raise refused
     return meant
+
+
+def is_permanent(error: Exception) -> bool:
+    """Return whether an operation that ended with this error can never succeed later.
+
+    It can after every error that Kafka calls retriable, and where no broker has answered.
+    """
+    return isinstance(error, Refused) and not error.code.retriable
 
 
 def is_lost_membership(code: Code) -> bool:

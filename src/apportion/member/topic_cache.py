@@ -42,23 +42,33 @@ class TopicCache:
             )
         )
 
-    def add(self, topics: Topics) -> None:
-        """Remember topics that exist; each replaces one of its name."""
+    def add(self, topics: Topics) -> tuple[TopicId, ...]:
+        """Remember topics that exist; return the ids of those that were created anew since."""
+        gone = []
         for topic in topics:
-            if self._topics.named(topic.name) != topic:
+            known = self._topics.named(topic.name)
+            if known != topic:
                 self._topics = self._topics.adding(topic)
+            if known is not None and known.id != topic.id:
+                gone.append(known.id)
+        return tuple(gone)
 
-    def forget_missing(self, requested: Iterable[str | TopicId], existing: Topics) -> None:
-        """Forget those of the requested topics that do not exist.
+    def forget_missing(
+        self, requested: Iterable[str | TopicId], existing: Topics
+    ) -> tuple[TopicId, ...]:
+        """Forget those of the requested topics that do not exist; return their ids.
 
-        A deleted topic's id and leaders would be used for ever otherwise.
+        A deleted topic's id would be used for ever otherwise.
         """
+        gone = []
         for each in requested:
             topic = (
                 self._topics.named(each) if isinstance(each, str) else self._topics.with_id(each)
             )
             if topic is not None and existing.named(topic.name) is None:
                 self._topics = self._topics.without(topic.name)
+                gone.append(topic.id)
+        return tuple(gone)
 
 
 def with_topic_ids(

@@ -1,8 +1,8 @@
 """The time limits of a query's retries, and the words for them in its log."""
 
 from apportion.client.connection import Disconnected
-from apportion.errors import Refused
 from apportion.member.batch.queries import NotReadyForATime
+from apportion.member.reactions import is_permanent
 
 # A query that has never had an assignment fails after this time; with an error that no retry mends,
 # after a quarter of it.
@@ -31,11 +31,10 @@ def retry_limit_s(
     if isinstance(error, NotReadyForATime):
         return None
     # A permanent error gets some time, too: an ACL or a topic may be about to be created.
-    is_permanent = isinstance(error, Refused) and not error.code.retriable
     if not has_assignment:
-        limit_s = FIRST_ASSIGNMENT_TIMEOUT_S / 4 if is_permanent else FIRST_ASSIGNMENT_TIMEOUT_S
-        return max(limit_s, join_limit_s)
-    return NO_PROGRESS_TIMEOUT_S if is_permanent or must_end else None
+        share = 4 if is_permanent(error) else 1
+        return max(FIRST_ASSIGNMENT_TIMEOUT_S / share, join_limit_s)
+    return NO_PROGRESS_TIMEOUT_S if is_permanent(error) or must_end else None
 
 
 def remedy(error: Exception) -> str:

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import InputPartition
 
 from apportion.client.cluster import Cluster
 from apportion.columns.read import to_arrow
-from apportion.errors import Code, Refused
+from apportion.errors import UNKNOWN_TOPIC, Code, Refused
 from apportion.member.batch.span import Span
 from apportion.spark.options import SourceOptions
 from apportion.topics import TopicIdPartition
@@ -24,7 +24,7 @@ OFFSETS_A_TASK = 100_000
 # How long a task waits for a broker that cannot be reached: long enough for a restart. In local
 # mode Spark does not retry a task, so that its failure would end the query.
 READ_TIMEOUT_MS = 120_000
-RECORDS_GONE = (Code.OFFSET_OUT_OF_RANGE, Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
+RECORDS_GONE = (Code.OFFSET_OUT_OF_RANGE, *UNKNOWN_TOPIC)
 
 
 class PartitionSlice(NamedTuple):

@@ -7,7 +7,7 @@ batch is planned, and the adoption is what acknowledges a revocation (KIP-848).
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.errors import Code, Refused
+from apportion.errors import UNKNOWN_TOPIC, Refused
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLossCheck, deleted_partitions
 from apportion.member.batch.queries import (
@@ -30,7 +30,6 @@ from apportion.rules import Rule
 from apportion.topics import Topic, TopicId, TopicIdPartition
 
 FULL_ASSIGNMENT_GRACE_MS = 5_000
-TOPIC_DELETED = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 class MembershipFailed(RuntimeError):
@@ -188,7 +187,7 @@ class BatchMembership:
             yield CommitOffsets(new, self.ownership.incarnation, metadata)
         except Refused as refused:
             # A deleted topic fails the whole OffsetCommit, so the others are committed without it.
-            deleted = (yield from deleted_partitions(new)) if refused.code in TOPIC_DELETED else ()
+            deleted = (yield from deleted_partitions(new)) if refused.code in UNKNOWN_TOPIC else ()
             if not deleted:
                 raise
             yield from self._data_loss.report_deleted(new, deleted)

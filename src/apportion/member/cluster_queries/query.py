@@ -52,6 +52,45 @@ class BrokerQuery(Generic[V]):
 
 
 @dataclass(frozen=True, slots=True)
+class LeaderQuery(BrokerQuery[dict[TopicIdPartition, int]]):
+    """A query to the leader of partitions, which answers for each with an offset or an error."""
+
+    def results(self, response: Any) -> dict[TopicIdPartition, int | Refused]:
+        """Return the offset or the error of each partition of the query."""
+        raise NotImplementedError
+
+    def parse(self, response: Any) -> dict[TopicIdPartition, int]:
+        """Return each partition's offset; raise Refused if any has an error."""
+        offsets = {}
+        for partition, result in self.results(response).items():
+            if isinstance(result, Refused):
+                raise result
+            offsets[partition] = result
+        return offsets
+
+    def read_results(
+        self,
+        answers: Mapping[tuple[str | bytes, int], tuple[int, int]],
+        partitions: Iterable[TopicIdPartition],
+    ) -> dict[TopicIdPartition, int | Refused]:
+        """Return the offset or the error of each of the partitions.
+
+        A partition that the response leaves out has UNKNOWN_SERVER_ERROR.
+        answers: error code and offset, by `result_key`.
+        """
+        results: dict[TopicIdPartition, int | Refused] = {
+            partition: Refused(
+                Code.UNKNOWN_SERVER_ERROR, f"{self.api} of {partition}: the response leaves it out"
+            )
+            for partition in partitions
+        }
+        for partition, (error_code, offset) in by_partition(answers, results).items():
+            failed = error_code != Code.NONE
+            results[partition] = self.refusal(error_code, partition) if failed else offset
+        return results
+
+
+@dataclass(frozen=True, slots=True)
 class GroupQuery(BrokerQuery[V]):
     """A query that only the group's coordinator answers."""
 

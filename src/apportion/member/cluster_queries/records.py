@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.query import BrokerQuery, by_partition, result_key
+from apportion.member.cluster_queries.query import BrokerQuery, LeaderQuery, result_key
 from apportion.member.cluster_queries.visible import visible
 from apportion.topics import TopicIdPartition, by_topic
 from apportion.wire.messages.fetch import (
@@ -20,7 +20,6 @@ from apportion.wire.messages.fetch import (
 )
 from apportion.wire.messages.produce import (
     PartitionProduceData,
-    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
@@ -43,12 +42,14 @@ class PartitionFetch(NamedTuple):
 
     batches: visible data; the first may begin below the requested position. next_offset: the
     position to fetch next.
-    code: the partition's error; NONE if there is none.
+    code: the partition's error; NONE if there is none. why: the error in words, where there are
+    more of them than the code's own.
     """
 
     batches: tuple[memoryview, ...]
     next_offset: int
     code: Code
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +116,17 @@ class FetchQuery(BrokerQuery[dict[TopicIdPartition, PartitionFetch]]):
             for partition, data in parts.items()
         }
 
-    def refusals(
-        self, fetched: Mapping[TopicIdPartition, PartitionFetch]
-    ) -> dict[TopicIdPartition, Refused]:
-        """Return the errors of partitions, without OFFSET_OUT_OF_RANGE.
 
-        The caller decides about that one: a consumer by auto.offset.reset.
-        """
-        return {
-            partition: self.refusal(fetch.code, partition)
-            for partition, fetch in fetched.items()
-            if fetch.code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE)
-        }
+def refusals(fetched: Mapping[TopicIdPartition, PartitionFetch]) -> dict[TopicIdPartition, Refused]:
+    """Return the errors of partitions, without OFFSET_OUT_OF_RANGE.
+
+    The caller decides about that one: a consumer by auto.offset.reset.
+    """
+    return {
+        partition: Refused(fetch.code, fetch.why or f"Fetch of {partition}: {fetch.code.sentence}")
+        for partition, fetch in fetched.items()
+        if fetch.code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE)
+    }
 
 
 def _partition_fetch(data: PartitionData, position: int, end: int | None) -> PartitionFetch:
@@ -139,8 +139,10 @@ def _partition_fetch(data: PartitionData, position: int, end: int | None) -> Par
 
 
 @dataclass(frozen=True, slots=True)
-class ProduceQuery(BrokerQuery[dict[TopicIdPartition, int]]):
+class ProduceQuery(LeaderQuery):
     """Append one batch to each of these partitions, with acks=all.
+
+    Its results are the offsets of the batches' first records.
 
     timeout_ms: how long the leader may wait for the other replicas.
     """
@@ -165,19 +167,14 @@ class ProduceQuery(BrokerQuery[dict[TopicIdPartition, int]]):
         )
         return ProduceRequest(acks=ALL_REPLICAS, timeout_ms=self.timeout_ms, topic_data=topics)
 
-    def results(
-        self, response: ProduceResponse
-    ) -> dict[TopicIdPartition, PartitionProduceResponse]:
-        """Return each partition's result, as far as the response has them."""
-        results = {
-            result_key(topic.name, topic.topic_id, result.index): result
+    def results(self, response: ProduceResponse) -> dict[TopicIdPartition, int | Refused]:
+        """Return the offset or the error of each partition of the query."""
+        answers = {
+            result_key(topic.name, topic.topic_id, result.index): (
+                result.error_code,
+                result.base_offset,
+            )
             for topic in response.responses
             for result in topic.partition_responses
         }
-        return by_partition(results, self.batches)
-
-    def parse(self, response: ProduceResponse) -> dict[TopicIdPartition, int]:
-        """Return the offset of each batch's first record; raise Refused if any has an error."""
-        results = self.results(response)
-        self.refuse_errors(result.error_code for result in results.values())
-        return {partition: result.base_offset for partition, result in results.items()}
+        return self.read_results(answers, self.batches)

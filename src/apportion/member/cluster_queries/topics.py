@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.query import BrokerQuery, by_partition
+from apportion.errors import UNKNOWN_TOPIC, Code, Refused
+from apportion.member.cluster_queries.query import BrokerQuery, LeaderQuery
 from apportion.member.membership import TopicDescription
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics, by_topic
 from apportion.wire.messages.list_offsets import (
     ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
@@ -100,7 +99,7 @@ class MetadataQuery(BrokerQuery[ClusterMetadata]):
             if code is Code.NONE and topic.name is not None:
                 existing.append(_topic_metadata(topic, topic.name, racks))
             # Absence is an answer here and no error: the caller sees which topics exist.
-            elif code not in (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID):
+            elif code not in UNKNOWN_TOPIC:
                 refused = refused or Refused(code, f"topic {topic.name!r}: {code.sentence}")
         return ClusterMetadata(
             {broker.node_id: (broker.host, broker.port) for broker in response.brokers},
@@ -110,7 +109,7 @@ class MetadataQuery(BrokerQuery[ClusterMetadata]):
 
 
 @dataclass(frozen=True, slots=True)
-class ListOffsetsQuery(BrokerQuery[dict[TopicIdPartition, int]]):
+class ListOffsetsQuery(LeaderQuery):
     """Read the offset of each partition at `timestamp`: EARLIEST, LATEST or a time in ms.
 
     leader_epochs: of each partition, as the client knows it. A leader of another epoch refuses the
@@ -142,23 +141,15 @@ class ListOffsetsQuery(BrokerQuery[dict[TopicIdPartition, int]]):
         # go.
         return ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=topics)
 
-    def results(
-        self, response: ListOffsetsResponse
-    ) -> dict[TopicIdPartition, ListOffsetsPartitionResponse]:
-        """Return each partition's offset or error, as far as the response has them."""
+    def results(self, response: ListOffsetsResponse) -> dict[TopicIdPartition, int | Refused]:
+        """Return the offset or the error of each partition of the query."""
         # ListOffsets names topics, so the id is put back from the query.
-        results: dict[tuple[str | bytes, int], ListOffsetsPartitionResponse] = {
-            (topic.name, result.partition_index): result
+        answers: dict[tuple[str | bytes, int], tuple[int, int]] = {
+            (topic.name, result.partition_index): (result.error_code, result.offset)
             for topic in response.topics
             for result in topic.partitions
         }
-        return by_partition(results, self.leader_epochs)
-
-    def parse(self, response: ListOffsetsResponse) -> dict[TopicIdPartition, int]:
-        """Return each partition's offset; raise Refused if any has an error."""
-        results = self.results(response)
-        self.refuse_errors(result.error_code for result in results.values())
-        return {partition: result.offset for partition, result in results.items()}
+        return self.read_results(answers, self.leader_epochs)
 
 
 def _topic_metadata(

@@ -32,8 +32,8 @@ class CheckForTopics(RuleQuery):
 class FetchRecords(RuleQuery):
     """Fetch from these positions, waiting up to `max_wait_ms` if there is nothing to read.
 
-    Answer: dict[TopicIdPartition, PartitionFetch]; partitions whose leader did not answer, or whose
-    topic was deleted, are left out.
+    Answer: dict[TopicIdPartition, PartitionFetch], where a partition's error is in its part;
+    partitions whose leader did not answer, or whose topic was deleted, are left out.
     """
 
     positions: Mapping[TopicIdPartition, int]

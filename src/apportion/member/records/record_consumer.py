@@ -39,7 +39,9 @@ from apportion.member.queries import (
     ReadMembership,
     ResolveTopicNames,
 )
+from apportion.member.reactions import is_permanent
 from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
+from apportion.member.records.fetch_failures import FetchFailures
 from apportion.member.records.listener import RebalanceListener
 from apportion.member.records.queries import (
     AwaitMembershipChange,
@@ -92,6 +94,7 @@ class RecordConsumer:
         self.committed: dict[TopicIdPartition, int] = {}
         self.changes = 0
         self.buffer = FetchBuffer()
+        self._fetch_failures = FetchFailures()
         self.claims = SinkClaims(settings.group_id)
         self._polled_at_ms = self._committed_at_ms = 0
         self._listener = RebalanceListener()
@@ -323,27 +326,31 @@ class RecordConsumer:
     def _fetch(self, wait_ms: int) -> Rule[bool]:
         """Fetch from the positions, waiting up to `wait_ms`; return False if that was impossible.
 
-        It is impossible while the consumer owns no partition, and while no broker answers. Raises
-        Refused for an error that no retry mends.
+        It is impossible while the consumer owns no partition, while no broker answers, and while
+        partitions with errors keep the brokers from waiting. Raises Refused for an error that no
+        retry mends, with what came of other partitions in the buffer.
         """
         if not self.positions:
             return False
         try:
             fetched = yield FetchRecords(self.buffer.rotate_positions(), wait_ms)
             for partition, fetch in fetched.items():
+                if fetch.code is Code.NONE:
+                    self.buffer.add(partition, fetch)
+            # Errors after the records: what an error ends must not lose what came beside it.
+            for partition, fetch in fetched.items():
                 if fetch.code is Code.OFFSET_OUT_OF_RANGE:
                     yield from self._reset_position(partition)
-                else:
-                    self.buffer.add(partition, fetch)
+            is_failing = yield from self._fetch_failures.record(fetched, self.positions)
         # A consumer outlives an outage of its brokers; positions are unchanged, so the next poll
         # fetches the same offsets.
         except (Refused, Unanswerable) as error:
-            if isinstance(error, Refused) and not error.code.retriable:
+            if is_permanent(error):
                 raise
             yield ReportFetch(error)
             return False
         yield ReportFetch(None)
-        return True
+        return not is_failing or any(fetch.batches for fetch in fetched.values())
 
     def _reset_position(self, partition: TopicIdPartition) -> Rule[None]:
         """Start a partition anew whose position its log does not have."""

@@ -6,17 +6,15 @@ never gets (docs/decisions/0041). A claim is in the metadata of the group's comm
 
 from collections.abc import Iterable
 
-from apportion.errors import Code, Refused, Unanswerable
+from apportion.errors import UNKNOWN_TOPIC, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.sinks import refuse_consumer
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import View
 from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics
-from apportion.member.reactions import is_lost_membership
+from apportion.member.reactions import is_lost_membership, is_permanent
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics, partitions_of
-
-UNKNOWN_TOPIC = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 class SinkClaims:
@@ -97,8 +95,5 @@ def is_final(error: Refused | Unanswerable) -> bool:
 
     A lost membership is no such error: the member's next state shows what follows.
     """
-    return (
-        isinstance(error, Refused)
-        and not error.code.retriable
-        and not is_lost_membership(error.code)
-    )
+    is_lost = isinstance(error, Refused) and is_lost_membership(error.code)
+    return is_permanent(error) and not is_lost

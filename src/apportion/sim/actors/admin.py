@@ -137,7 +137,7 @@ class RecordProducer(Client):
         partition = self.rng.choice(partitions_of(self.rng.choice(topics)))
         query = ProduceQuery({partition: self.rng.choice(self._batches)}, PRODUCE_TIMEOUT_MS)
         answer = yield sending(query)
-        return answer is not None and query.results(answer)[partition].error_code == Code.NONE
+        return answer is not None and isinstance(query.results(answer)[partition], int)
 
 
 class OffsetMonitor(Client):

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 from apportion.errors import Refused, Unanswerable
 from apportion.member import queries
-from apportion.member.cluster_queries.records import FetchPosition, FetchQuery
+from apportion.member.cluster_queries.records import FetchPosition, FetchQuery, refusals
 from apportion.member.membership import Adopted, Polled
-from apportion.member.reactions import retry_or_raise
 from apportion.member.records import queries as record_queries
 from apportion.member.records.record_consumer import RecordConsumer
 from apportion.member.topic_cache import TopicCache
@@ -104,9 +103,8 @@ class RecordApplication(Application):
         if answer is None:
             raise Unanswerable(fetch.api)
         fetched = fetch.parse(answer)
-        for refused in fetch.refusals(fetched).values():
-            retry_or_raise(fetch.api, refused)
-        if not any(each.batches for each in fetched.values()):
+        # As at a real broker: it waits for records, and an error ends the wait.
+        if not refusals(fetched) and not any(each.batches for each in fetched.values()):
             yield from self._await_change(query.max_wait_ms)
         return fetched
 

@@ -298,9 +298,9 @@ class StreamThread(RecordApplication):
         )
         answer = yield sending(query)
         for partition, result in () if answer is None else query.results(answer).items():
-            if result.error_code == Code.NONE:
+            if isinstance(result, int):
                 self.instance.state[TaskId(COUNT_SUBTOPOLOGY, partition.partition)] = (
-                    result.base_offset + RECORDS_PER_WRITE
+                    result + RECORDS_PER_WRITE
                 )
 
     def _read_changelogs(self) -> Script:
