@@ -77,7 +77,7 @@ def partitions_of(topic: Topic) -> tuple[TopicIdPartition, ...]:
     )
 
 
-def by_topic(
+def values_by_topic(
     values: Mapping[TopicIdPartition, V],
 ) -> dict[tuple[str, TopicId], list[tuple[int, V]]]:
     """Group values by their partition's topic, its name and id, as requests are laid out."""

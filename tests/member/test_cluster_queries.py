@@ -266,5 +266,5 @@ def test_an_error_is_permanent_where_kafka_does_not_call_it_retriable() -> None:
     assert not is_permanent(Refused(Code.CORRUPT_MESSAGE))
 
 
-def test_what_a_request_to_a_leader_retries_is_never_permanent() -> None:
+def test_no_error_that_a_request_to_a_leader_retries_is_permanent() -> None:
     assert not any(is_permanent(Refused(code)) for code in LEADER if code is not Code.NONE)

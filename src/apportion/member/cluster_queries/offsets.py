@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from apportion.errors import Code
 from apportion.member.cluster_queries.query import GroupQuery, by_partition, result_key
-from apportion.topics import TopicIdPartition, TopicPartition, by_topic
+from apportion.topics import TopicIdPartition, TopicPartition, values_by_topic
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -80,7 +80,7 @@ class OffsetCommitQuery(GroupQuery[None]):
                         for number, offset in partitions
                     ),
                 )
-                for (topic, topic_id), partitions in by_topic(
+                for (topic, topic_id), partitions in values_by_topic(
                     dict(sorted(self.offsets.items()))
                 ).items()
             ),
@@ -123,7 +123,7 @@ class OffsetFetchQuery(GroupQuery[dict[TopicIdPartition, OffsetAndMetadata]]):
                 topic_id=topic_id,
                 partition_indexes=tuple(number for number, _ in partitions),
             )
-            for (topic, topic_id), partitions in by_topic(
+            for (topic, topic_id), partitions in values_by_topic(
                 dict.fromkeys(sorted(self.partitions))
             ).items()
         )

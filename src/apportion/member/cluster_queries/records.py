@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.query import BrokerQuery, LeaderQuery, result_key
 from apportion.member.cluster_queries.visible import visible
-from apportion.topics import TopicIdPartition, by_topic
+from apportion.topics import TopicIdPartition, values_by_topic
 from apportion.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -83,7 +83,7 @@ class FetchQuery(BrokerQuery[dict[TopicIdPartition, PartitionFetch]]):
                     for number, position in partitions
                 ),
             )
-            for (topic, topic_id), partitions in by_topic(self.positions).items()
+            for (topic, topic_id), partitions in values_by_topic(self.positions).items()
         )
         # min_bytes 1: answered as soon as there is anything; read_committed: with the aborted
         # transactions.
@@ -163,7 +163,7 @@ class ProduceQuery(LeaderQuery):
                     for number, batch in partitions
                 ),
             )
-            for (topic, topic_id), partitions in by_topic(self.batches).items()
+            for (topic, topic_id), partitions in values_by_topic(self.batches).items()
         )
         return ProduceRequest(acks=ALL_REPLICAS, timeout_ms=self.timeout_ms, topic_data=topics)
 

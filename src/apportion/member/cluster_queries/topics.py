@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 from apportion.errors import UNKNOWN_TOPIC, Code, Refused
 from apportion.member.cluster_queries.query import BrokerQuery, LeaderQuery
 from apportion.member.membership import TopicDescription
-from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics, by_topic
+from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics, values_by_topic
 from apportion.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -135,7 +135,7 @@ class ListOffsetsQuery(LeaderQuery):
                     for number, epoch in partitions
                 ),
             )
-            for (topic, _), partitions in by_topic(self.leader_epochs).items()
+            for (topic, _), partitions in values_by_topic(self.leader_epochs).items()
         )
         # read_committed: LATEST is the last stable offset then (KIP-98), beyond which no reader may
         # go.
