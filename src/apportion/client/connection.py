@@ -37,6 +37,8 @@ class BrokerConnection:
             # acknowledged.
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
+            if not is_of_socket(error):
+                raise
             raise Disconnected(
                 f"no connection to the broker at {self.address}: {os_error_text(error)}"
             ) from error
@@ -113,23 +115,28 @@ class BrokerConnection:
                 raise DecodeError(
                     f"an answer to request {answered} instead of {self._correlation_id}"
                 )
-        except TimeoutError as error:
+        except BaseException as error:
             self.close()
-            raise Disconnected(
+            why = self._explain_or_none(error, request, timeout_ms)
+            if why is None:
+                raise
+            raise Disconnected(why) from error
+        return body
+
+    def _explain_or_none(self, error: BaseException, request: Any, timeout_ms: int) -> str | None:
+        """Return why the broker has not answered; None for an error of other causes."""
+        if isinstance(error, DecodeError):
+            return (
+                f"the broker at {self.address} sent what is no answer to {_name(request)}: {error}"
+            )
+        if not isinstance(error, OSError) or not is_of_socket(error):
+            return None
+        if isinstance(error, TimeoutError):
+            return (
                 f"the broker at {self.address} did not answer {_name(request)} within "
                 f"{timeout_ms} ms"
-            ) from error
-        except OSError as error:
-            self.close()
-            raise Disconnected(
-                f"the connection to the broker at {self.address} broke: {os_error_text(error)}"
-            ) from error
-        except DecodeError as error:
-            self.close()
-            raise Disconnected(
-                f"the broker at {self.address} sent what is no answer to {_name(request)}: {error}"
-            ) from error
-        return body
+            )
+        return f"the connection to the broker at {self.address} broke: {os_error_text(error)}"
 
     def _read_frame(self) -> memoryview:
         """Read one response: four bytes of size, then as many bytes."""
@@ -153,6 +160,18 @@ class BrokerConnection:
 
 def _name(request: Any) -> str:
     return type(request).__name__.removesuffix("Request")
+
+
+def is_of_socket(error: OSError) -> bool:
+    """Return whether a socket of this connection raised the error.
+
+    Otherwise a signal handler of the application has, such as one that raises TimeoutError to set
+    a time limit: it runs, and raises, within whatever call the main thread waits in.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is None or trace.tb_frame.f_globals.get("__name__") in (__name__, "socket")
 
 
 def os_error_text(error: OSError) -> str:

@@ -1,0 +1,72 @@
+"""One connection to a broker: whose errors are the connection's, and what an error leaves."""
+
+import signal
+import socket
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+
+from apportion.client.connection import BrokerConnection, Disconnected
+from apportion.server.embedded import EmbeddedBroker
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+
+A_MINUTE_MS = 60_000
+JOIN = JoinGroupRequest(
+    group_id="g",
+    session_timeout_ms=A_MINUTE_MS,
+    rebalance_timeout_ms=A_MINUTE_MS,
+    protocol_type="consumer",
+    protocols=(JoinGroupRequestProtocol(name="range"),),
+)
+"""A request that waits, in version 3, until the first generation begins."""
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(group_initial_rebalance_delay_ms=A_MINUTE_MS) as running:
+        yield running
+
+
+@pytest.fixture
+def connection(broker: EmbeddedBroker) -> Iterator[BrokerConnection]:
+    host, _, port = broker.bootstrap.rpartition(":")
+    opened = BrokerConnection(host, int(port), "test", A_MINUTE_MS)
+    opened.call(FindCoordinatorRequest(key="g"), timeout_ms=A_MINUTE_MS, version=3)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("error", [TimeoutError, OSError, ConnectionResetError, KeyboardInterrupt])
+def test_a_signal_handlers_error_goes_to_the_caller_and_closes_the_connection(
+    connection: BrokerConnection, error: type[BaseException]
+) -> None:
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise error("time is up")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(error, match="time is up") as raised:
+            connection.call(JOIN, timeout_ms=A_MINUTE_MS, version=3)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not isinstance(raised.value, Disconnected)
+    # Its response may be half read.
+    with pytest.raises(Disconnected):
+        connection.call(JOIN, timeout_ms=A_MINUTE_MS, version=3)
+
+
+def test_a_broker_that_does_not_answer_in_time_is_named(connection: BrokerConnection) -> None:
+    why = f"the broker at {connection.address} did not answer JoinGroup within 50 ms"
+    with pytest.raises(Disconnected, match=why):
+        connection.call(JOIN, timeout_ms=50, version=3)
+
+
+def test_an_address_where_nobody_listens_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(Disconnected, match=f"no connection to the broker at 127.0.0.1:{port}: "):
+        BrokerConnection("127.0.0.1", port, "test", A_MINUTE_MS)
