@@ -124,7 +124,8 @@ class Consumer(RuleDriver):
 
         Raises Refused if the group does not admit this consumer, or an offset is out of range and
         `auto_offset_reset` is "error"; AnotherSink if the group belongs to the sink of a Spark
-        query: the consumer has not joined it, or has left it, and is closed. An unreachable broker
+        query: the consumer has not joined it, or has left it, and is closed; DecodeError at a
+        damaged batch, in every call until another member owns the partition. An unreachable broker
         is waited for.
         """
         return self._poll(timeout_ms, self._max_records)
