@@ -52,7 +52,7 @@ class RecordConsumerHost:
     queries: those since the last `clear`, without the quiet ones. offsets: the group's. logs: the
     number of records of each partition. before: called with each query, before it is answered; it
     may raise. is_adopting: the member adopts its target when it is asked to. listener_errors: what
-    the application's listener raises, by its name.
+    the application's listener raises, by its name. metadata: of each offset of the group.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -75,6 +75,7 @@ class RecordConsumerHost:
         self.before: Any = lambda query: None
         self.is_adopting = True
         self.listener_errors: dict[str, Exception] = {}
+        self.metadata = ""
 
     def receives(self, *partitions: TopicIdPartition, epoch: int = 2) -> None:
         """Give the member a new target."""
@@ -119,7 +120,10 @@ class RecordConsumerHost:
             case FetchCommitted(partitions):
                 if any(self.topics.with_id(each.topic_id) is None for each in partitions):
                     raise Refused(Code.UNKNOWN_TOPIC_ID)
-                return {each: OffsetAndMetadata(self.offsets.get(each)) for each in partitions}
+                return {
+                    each: OffsetAndMetadata(self.offsets.get(each), self.metadata)
+                    for each in partitions
+                }
             case CommitOffsets(offsets):
                 self.offsets.update(offsets)
             case ListOffsets(partitions, timestamp):

@@ -150,7 +150,7 @@ class Consumer(RuleDriver):
         try:
             self._run(self._rule.commit(by_partition, self._cluster.timeout_ms))
         except AnotherSink:
-            self._close_after_claim()
+            self.close()
             raise
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
@@ -178,7 +178,9 @@ class Consumer(RuleDriver):
     def close(self, timeout_ms: int = 5_000) -> None:
         """Revoke all partitions, commit if `auto_commit`, and leave the group.
 
-        A second call does nothing.
+        A second call does nothing. Raises what `on_revoked` or `on_lost` raises, and AnotherSink if
+        the group belongs to the sink of a Spark query: then nothing is committed, and the
+        partitions count as lost.
         """
         if self._is_closing:
             return
@@ -211,14 +213,8 @@ class Consumer(RuleDriver):
                 self._rule.poll(timeout_ms, limit)
             )
         except AnotherSink:
-            self._close_after_claim()
+            self.close()
             raise
-
-    def _close_after_claim(self) -> None:
-        """Close without a commit, because a sink has claimed the group."""
-        # Lost and not revoked: a revocation would commit, and that is what the claim forbids.
-        self._run(self._rule.lose_partitions())
-        self.close()
 
     def _owned(self) -> dict[TopicPartition, TopicIdPartition]:
         """Return the partitions that this consumer owns, by their names."""

@@ -15,7 +15,7 @@ its next poll, so a record that it works on cannot be taken from it in between. 
 
 A membership that was lost (fenced, its session expired, or it left because the application did not
 poll) leaves nothing to commit: others own the partitions, so they are dropped and `on_lost` is
-called.
+called. The same happens where the sink of a Spark query has claimed the group.
 
 A listener that raises ends neither the revocation nor the start of partitions: as in Kafka's
 consumer, its error is raised when the assignment is applied.
@@ -92,7 +92,7 @@ class RecordConsumer:
         self.committed: dict[TopicIdPartition, int] = {}
         self.changes = 0
         self.buffer = FetchBuffer()
-        self.claims = SinkClaims(settings.group_id)
+        self.claims = SinkClaims(settings.group_id, self.lose_partitions)
         self._polled_at_ms = self._committed_at_ms = 0
         self._listener = RebalanceListener()
         # the member's state, if the last poll has applied all of it
@@ -180,15 +180,20 @@ class RecordConsumer:
         yield from self.claims.check(0, self.topics)
 
     def close(self) -> Rule[None]:
-        """Give up all partitions, with a commit if that is automatic, before the member leaves."""
-        if self.positions:
-            snapshot: MembershipSnapshot = yield ReadMembership()
-            if self._has_lost(snapshot.view):
-                yield from self.lose_partitions()
-            else:
-                yield from self._revoke_partitions(tuple(self.positions))
-        # Also without partitions: `on_lost` may have raised before an error that ended a poll.
-        self._listener.raise_error()
+        """Give up all partitions, with a commit if that is automatic, before the member leaves.
+
+        Raises AnotherSink, and what a listener raises.
+        """
+        try:
+            if self.positions:
+                snapshot: MembershipSnapshot = yield ReadMembership()
+                if self._has_lost(snapshot.view):
+                    yield from self.lose_partitions()
+                else:
+                    yield from self._revoke_partitions(tuple(self.positions))
+        finally:
+            # Also without partitions: `on_lost` may have raised before an error that ended a poll.
+            self._listener.raise_error()
 
     def lose_partitions(self) -> Rule[None]:
         """Drop every partition without a commit, and call `on_lost`."""
