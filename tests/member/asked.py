@@ -6,6 +6,7 @@ import sys
 from types import ModuleType
 
 from apportion.machine import Note
+from apportion.member import deleted_topics
 from apportion.member.batch import (
     admission,
     data_loss,
@@ -22,9 +23,9 @@ from apportion.member.records import (
 )
 from apportion.rules import RuleQuery
 
-RECORDS = (record_consumer, listener, resets, sink_claims)
+RECORDS = (record_consumer, listener, resets, sink_claims, deleted_topics)
 STREAMS_RECORDS = (*RECORDS, streams_consumer)
-BATCHES = (planner, admission, membership, data_loss, group_description)
+BATCHES = (planner, admission, membership, data_loss, group_description, deleted_topics)
 KINDS: tuple[type, ...] = (Note, *RuleQuery.__subclasses__())
 QUERIES = {
     kind.__name__: kind

@@ -1,5 +1,6 @@
 """What surrounds the rule of a plain consumer: its membership, its cluster, its application."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -118,13 +119,13 @@ class RecordConsumerHost:
                 self.cached = self.topics
                 return self.topics
             case FetchCommitted(partitions):
-                if any(self.topics.with_id(each.topic_id) is None for each in partitions):
-                    raise Refused(Code.UNKNOWN_TOPIC_ID)
+                self._refuse_deleted(partitions)
                 return {
                     each: OffsetAndMetadata(self.offsets.get(each), self.metadata)
                     for each in partitions
                 }
             case CommitOffsets(offsets):
+                self._refuse_deleted(offsets)
                 self.offsets.update(offsets)
             case ListOffsets(partitions, timestamp):
                 return {
@@ -135,6 +136,10 @@ class RecordConsumerHost:
             case FetchRecords(positions):
                 return {each: self.fetched(each, offset) for each, offset in positions.items()}
         return None
+
+    def _refuse_deleted(self, partitions: Iterable[TopicIdPartition]) -> None:
+        if any(self.topics.with_id(each.topic_id) is None for each in partitions):
+            raise Refused(Code.UNKNOWN_TOPIC_ID)
 
     def fetched(self, partition: TopicIdPartition, position: int) -> PartitionFetch:
         count = self.logs[partition]

@@ -133,6 +133,8 @@ class Consumer(RuleDriver):
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Commit the positions of everything delivered so far, or just `offsets`, the next to read.
 
+        Those of a topic that was deleted are left out, with a warning in the log.
+
         Raises Refused if this consumer may no longer commit: the next owner of the partitions
         delivers those records again; AnotherSink if the group belongs to the sink of a Spark query
         (the consumer is closed then, as in `poll`); Disconnected where no coordinator has answered

@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
+from apportion.member.deleted_topics import commit_without_deleted, warn_of_deleted
 from apportion.member.membership import MemberAssignment, MembershipState, View, assignment
 from apportion.member.offset_requests import not_in_group
 from apportion.member.queries import (
@@ -149,7 +150,7 @@ class RecordConsumer:
     def commit(
         self, offsets: Mapping[TopicIdPartition, int], timeout_ms: int | None = None
     ) -> Rule[None]:
-        """Commit these offsets, the next to read.
+        """Commit these offsets, the next to read, without those of topics that were deleted.
 
         Raises Refused if this consumer may no longer commit, AnotherSink if a sink has claimed the
         group, Unanswerable where no coordinator answers.
@@ -163,7 +164,8 @@ class RecordConsumer:
         yield from self.claims.check_before_commit(
             self.incarnation, snapshot.view.epoch, self.topics
         )
-        yield CommitOffsets(offsets, self.incarnation, timeout_ms=timeout_ms)
+        request = CommitOffsets(offsets, self.incarnation, timeout_ms=timeout_ms)
+        yield from commit_without_deleted(request, warn_of_deleted)
         self.committed |= offsets
         self._committed_at_ms = snapshot.read_at_ms
 

@@ -7,17 +7,16 @@ consumer in a group that was claimed loses its partitions; a revocation would co
 
 from collections.abc import Callable, Iterable
 
-from apportion.errors import Code, Refused, Unanswerable
+from apportion.errors import Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.sinks import AnotherSink, refuse_consumer
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.deleted_topics import UNKNOWN_TOPIC
 from apportion.member.membership import View
 from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics
 from apportion.member.reactions import is_lost_membership
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics, partitions_of
-
-UNKNOWN_TOPIC = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 class SinkClaims:
