@@ -149,9 +149,9 @@ class RecordConsumerHost:
         return PartitionFetch((memoryview(batch),), count, Code.NONE)
 
 
-def reading_consumer() -> RecordConsumerHost:
+def reading_consumer(**settings: Any) -> RecordConsumerHost:
     """Return a consumer of P0 and P1 that has delivered and committed two records of P0."""
-    host = RecordConsumerHost()
+    host = RecordConsumerHost(**settings)
     host.receives(P0, P1)
     host.poll(limit=0)
     host.offsets[P1] = host.rule.buffer.positions[P1] = 5

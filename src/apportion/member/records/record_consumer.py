@@ -319,7 +319,8 @@ class RecordConsumer:
         """Commit if that is automatic, call `on_revoked`, and drop these partitions."""
         # The commit and the listener come first: both may need the positions.
         if self.settings.auto_commit_ms is not None:
-            yield from self._commit_automatically(REVOCATION_COMMIT_TIMEOUT_MS)
+            timeout_ms = min(REVOCATION_COMMIT_TIMEOUT_MS, self.settings.request_timeout_ms)
+            yield from self._commit_automatically(timeout_ms)
         yield from self._listener.call("on_revoked", revoked)
         # As in Kafka: the revocation is complete, whatever the listener raises. Else every poll
         # would call it again for the same partitions.
