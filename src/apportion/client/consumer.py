@@ -119,8 +119,8 @@ class Consumer(RuleDriver):
         """Return the next records, which are thereby delivered; [] if none came in time.
 
         Assignments are applied and callbacks run in here. With `timeout_ms` 0 the brokers are asked
-        once. A poll that waits keeps the consumer in its group: `max_poll_interval_ms` counts from
-        its end.
+        once. A poll that waits for records keeps the consumer in its group: `max_poll_interval_ms`
+        counts from the end of that wait, or from up to a tenth of the interval before.
 
         Raises Refused if the group does not admit this consumer, or an offset is out of range and
         `auto_offset_reset` is "error"; AnotherSink if the group belongs to the sink of a Spark
