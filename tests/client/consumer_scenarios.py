@@ -274,3 +274,18 @@ def test_offsets_of_a_topic_that_was_created_again_go_to_the_new_one(
         cluster.create_topic(other.topic, 1)
         consumer.commit({other: 41})
         assert consumer.committed([other]) == {other: 41}
+
+
+def test_a_deleted_topic_keeps_no_consumer_from_committing_the_others(
+    bootstrap: str, options: dict[str, Any], cluster: Cluster, topic: Topic, group: str
+) -> None:
+    gone = cluster.create_topic(f"{topic.name}-gone", 1)
+    with apportion.Consumer(
+        bootstrap, group, topics=[topic.name, gone.name], **options
+    ) as consumer:
+        while len(consumer.assignment) < 5:
+            consumer.poll(100)
+        changes.delete_topic(cluster, gone.name)
+        consumer.commit()
+        committed = consumer.committed(TopicPartition(topic.name, number) for number in range(4))
+    assert set(committed.values()) == {0}

@@ -32,14 +32,14 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def meeting(cluster: Any) -> Iterator[Callable[..., tuple[Consumer, Any, TopicIdPartition]]]:
-    """`meeting(name)`: a consumer that has the one partition of a topic, and a member of a query,
-    which has come after it.
+    """`meeting(name, **options)`: a consumer that has the one partition of a topic, and a member of
+    a query, which has come after it.
     """
     open_ones = []
 
-    def make(name: str) -> tuple[Consumer, Any, TopicIdPartition]:
+    def make(name: str, **options: Any) -> tuple[Consumer, Any, TopicIdPartition]:
         (partition,) = partitions_of(cluster.create_topic(name, 1))
-        consumer = Consumer(cluster.broker, name, topics=name)
+        consumer = Consumer(cluster.broker, name, topics=name, **options)
         open_ones.append(consumer.close)
         while not consumer.assignment:
             consumer.poll(100)
@@ -78,6 +78,27 @@ def test_a_claim_that_comes_later_is_seen_before_the_first_commit(
     with pytest.raises(AnotherSink, match="group later: it belongs to the sink /lake/flights"):
         consumer.commit({TopicPartition("later", 0): 1})
     assert cluster.committed_offsets("later", [partition]) == {
+        partition: OffsetAndMetadata(0, CLAIM)
+    }
+    assert consumer.session.history()[-1].what == "left"
+
+
+def test_a_claim_that_is_seen_when_the_consumer_closes_is_reported_to_on_lost(
+    cluster: Cluster, meeting: Callable[..., tuple[Consumer, Any, TopicIdPartition]]
+) -> None:
+    calls: list[tuple[str, Any]] = []
+    consumer, query, partition = meeting(
+        "closed",
+        auto_commit=True,
+        auto_commit_interval_ms=60_000,
+        on_lost=lambda lost: calls.append(("lost", lost)),
+        on_revoked=lambda revoked: calls.append(("revoked", revoked)),
+    )
+    changes.commit_as(query, {partition: 0}, metadata=CLAIM)
+    with pytest.raises(AnotherSink, match="group closed: it belongs to the sink /lake/flights"):
+        consumer.close()
+    assert calls == [("lost", (TopicPartition("closed", 0),))]
+    assert cluster.committed_offsets("closed", [partition]) == {
         partition: OffsetAndMetadata(0, CLAIM)
     }
     assert consumer.session.history()[-1].what == "left"

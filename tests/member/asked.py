@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 
 from apportion.machine import Note
-from apportion.member import group_protocols
+from apportion.member import deleted_topics, group_protocols
 from apportion.member.batch import (
     admission,
     data_loss,
@@ -23,9 +23,17 @@ from apportion.member.records import (
 )
 from apportion.rules import RuleQuery
 
-RECORDS = (record_consumer, listener, resets, sink_claims)
+RECORDS = (record_consumer, listener, resets, sink_claims, deleted_topics)
 STREAMS_RECORDS = (*RECORDS, streams_consumer)
-BATCHES = (planner, admission, membership, data_loss, group_description, group_protocols)
+BATCHES = (
+    planner,
+    admission,
+    membership,
+    data_loss,
+    group_description,
+    group_protocols,
+    deleted_topics,
+)
 KINDS: tuple[type, ...] = (Note, *RuleQuery.__subclasses__())
 QUERIES = {
     kind.__name__: kind

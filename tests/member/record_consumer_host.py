@@ -1,5 +1,6 @@
 """What surrounds the rule of a plain consumer: its membership, its cluster, its application."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -52,7 +53,7 @@ class RecordConsumerHost:
     queries: those since the last `clear`, without the quiet ones. offsets: the group's. logs: the
     number of records of each partition. before: called with each query, before it is answered; it
     may raise. is_adopting: the member adopts its target when it is asked to. listener_errors: what
-    the application's listener raises, by its name.
+    the application's listener raises, by its name. metadata: of each offset of the group.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -75,6 +76,7 @@ class RecordConsumerHost:
         self.before: Any = lambda query: None
         self.is_adopting = True
         self.listener_errors: dict[str, Exception] = {}
+        self.metadata = ""
 
     def receives(self, *partitions: TopicIdPartition, epoch: int = 2) -> None:
         """Give the member a new target."""
@@ -117,10 +119,13 @@ class RecordConsumerHost:
                 self.cached = self.topics
                 return self.topics
             case FetchCommitted(partitions):
-                if any(self.topics.with_id(each.topic_id) is None for each in partitions):
-                    raise Refused(Code.UNKNOWN_TOPIC_ID)
-                return {each: OffsetAndMetadata(self.offsets.get(each)) for each in partitions}
+                self._refuse_deleted(partitions)
+                return {
+                    each: OffsetAndMetadata(self.offsets.get(each), self.metadata)
+                    for each in partitions
+                }
             case CommitOffsets(offsets):
+                self._refuse_deleted(offsets)
                 self.offsets.update(offsets)
             case ListOffsets(partitions, timestamp):
                 return {
@@ -132,6 +137,10 @@ class RecordConsumerHost:
                 return {each: self.fetched(each, offset) for each, offset in positions.items()}
         return None
 
+    def _refuse_deleted(self, partitions: Iterable[TopicIdPartition]) -> None:
+        if any(self.topics.with_id(each.topic_id) is None for each in partitions):
+            raise Refused(Code.UNKNOWN_TOPIC_ID)
+
     def fetched(self, partition: TopicIdPartition, position: int) -> PartitionFetch:
         count = self.logs[partition]
         if position >= count:
@@ -140,9 +149,9 @@ class RecordConsumerHost:
         return PartitionFetch((memoryview(batch),), count, Code.NONE)
 
 
-def reading_consumer() -> RecordConsumerHost:
+def reading_consumer(**settings: Any) -> RecordConsumerHost:
     """Return a consumer of P0 and P1 that has delivered and committed two records of P0."""
-    host = RecordConsumerHost()
+    host = RecordConsumerHost(**settings)
     host.receives(P0, P1)
     host.poll(limit=0)
     host.offsets[P1] = host.rule.buffer.positions[P1] = 5

@@ -8,16 +8,21 @@ import pytest
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.offsets import NO_MEMBER, Membership, OffsetCommitQuery
 from apportion.member.membership import MembershipState, View
-from apportion.member.offset_requests import request_offsets
+from apportion.member.offset_requests import (
+    AwaitNewEpoch,
+    PauseBeforeRetry,
+    request_offsets,
+)
 from apportion.member.queries import (
     AskCoordinator,
     CommitOffsets,
+    ExistingTopics,
     FetchCommitted,
     MembershipSnapshot,
     ReadMembership,
 )
 from apportion.rules import run_rule
-from apportion.topics import TopicIdPartition
+from apportion.topics import Topic, TopicIdPartition, Topics
 
 PARTITION = TopicIdPartition("t", b"i" * 16, 0)
 OFFSETS = {PARTITION: 7}
@@ -62,3 +67,58 @@ def test_a_member_that_was_lost_commits_nothing(view: View) -> None:
     with pytest.raises(Refused) as error:
         commit_as(2, view)
     assert error.value.code is Code.UNKNOWN_MEMBER_ID
+
+
+def refused_commit(code: Code, incarnation: int, topics: Topics) -> list[type]:
+    """Return what a commit asks that is refused twice; topics: those that exist."""
+    asked: list[type] = []
+
+    def answer(query: Any) -> Any:
+        asked.append(type(query))
+        match query:
+            case ReadMembership():
+                return MembershipSnapshot(VIEW, 0)
+            case AskCoordinator() if asked.count(AskCoordinator) <= 2:
+                raise Refused(code)
+            case ExistingTopics():
+                return topics
+        return None
+
+    request = CommitOffsets(OFFSETS, incarnation)
+    run_rule(request_offsets(request, "g", None), answer)
+    return asked
+
+
+UNKNOWN_TOPIC = [Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+@pytest.mark.parametrize("code", UNKNOWN_TOPIC)
+def test_a_commit_is_sent_again_to_a_coordinator_that_does_not_know_its_topic_yet(
+    code: Code,
+) -> None:
+    exists = Topics([Topic("t", PARTITION.topic_id, 1)])
+    again = [AskCoordinator, ExistingTopics, PauseBeforeRetry]
+    assert refused_commit(code, 0, exists) == [*again, *again, AskCoordinator]
+    again = [ReadMembership, *again]
+    assert refused_commit(code, 2, exists) == [*again, *again, ReadMembership, AskCoordinator]
+
+
+@pytest.mark.parametrize("code", UNKNOWN_TOPIC)
+@pytest.mark.parametrize("incarnation", [0, 2])
+@pytest.mark.parametrize("topics", [Topics(), Topics([Topic("t", b"new".rjust(16), 1)])])
+def test_a_commit_of_a_deleted_topic_is_not_sent_again(
+    code: Code, incarnation: int, topics: Topics
+) -> None:
+    with pytest.raises(Refused) as error:
+        refused_commit(code, incarnation, topics)
+    assert error.value.code is code
+
+
+def test_a_commit_with_a_stale_epoch_waits_for_the_next_one() -> None:
+    again = [ReadMembership, AskCoordinator, AwaitNewEpoch]
+    assert refused_commit(Code.STALE_MEMBER_EPOCH, 2, Topics()) == [
+        *again,
+        *again,
+        ReadMembership,
+        AskCoordinator,
+    ]

@@ -72,6 +72,14 @@ def test_revoked_positions_are_committed_before_the_target_is_acknowledged(
     assert host.queries.index(committed) < host.queries.index(adopted)
 
 
+def test_the_commit_of_a_revocation_takes_no_longer_than_any_request_of_a_poll() -> None:
+    host = reading_consumer(request_timeout_ms=1_000)
+    assert host.poll(limit=1) == [(0, 2)]
+    host.receives(P1, epoch=3)
+    host.poll()
+    assert host.named(CommitOffsets) == [CommitOffsets({P0: 3}, 1, timeout_ms=1_000)]
+
+
 @pytest.mark.parametrize("error", [Refused(Code.REBALANCE_IN_PROGRESS, "mine"), ValueError("mine")])
 def test_a_revocation_is_complete_where_its_listener_raises(
     host: RecordConsumerHost, error: Exception

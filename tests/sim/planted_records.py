@@ -3,6 +3,7 @@
 See `planted.py`.
 """
 
+from itertools import chain
 from typing import Any
 
 from apportion.member.membership import View, assignment
@@ -92,7 +93,7 @@ def leave_the_last(self: FetchBuffer, limit: int) -> list[ConsumerRecord]:
         last = taken[-1]
         for partition in self.positions:
             if partition.topic_partition == (last.topic, last.partition):
-                self._records.appendleft(last)
+                self._records = chain((last,), self._records)
                 self._records_of = partition
                 self.positions[partition] = last.offset
     return taken

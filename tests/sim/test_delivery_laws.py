@@ -11,7 +11,7 @@ from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.sim.checks.delivery_laws import DeliveryChecker
 from apportion.sim.kernel.observer import InUse
 from apportion.sim.kernel.outcome import LawBroken
-from apportion.topics import TopicIdPartition
+from apportion.topics import Topic, TopicIdPartition, Topics
 
 P = TopicIdPartition("t", b"t" * 16, 0)
 OTHER = TopicIdPartition("t", b"t" * 16, 1)
@@ -25,7 +25,8 @@ class Group:
     """A checker, and the consumers that it sees."""
 
     def __init__(self) -> None:
-        self.checker = DeliveryChecker()
+        self.topics = Topics([Topic("t", P.topic_id, 2)])
+        self.checker = DeliveryChecker(lambda: self.topics)
         self._consumers: dict[str, Any] = {}
 
     def consumer(self, name: str) -> Any:
@@ -158,6 +159,12 @@ def test_a_partition_is_given_up_with_its_position_committed(group: Group) -> No
     group.delivers("a", 2)
     with breaks("released-with-commit"):
         group.uses("a")
+
+
+def test_a_partition_of_a_deleted_topic_is_given_up_without_a_commit(group: Group) -> None:
+    group.delivers("a", 2)
+    group.topics = Topics([Topic("t", b"new".rjust(16), 2)])
+    group.uses("a")
 
 
 def test_a_partition_that_was_lost_is_dropped_without_a_commit(group: Group) -> None:

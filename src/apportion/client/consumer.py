@@ -119,18 +119,21 @@ class Consumer(RuleDriver):
         """Return the next records, which are thereby delivered; [] if none came in time.
 
         Assignments are applied and callbacks run in here. With `timeout_ms` 0 the brokers are asked
-        once. A poll that waits keeps the consumer in its group: `max_poll_interval_ms` counts from
-        its end.
+        once. A poll that waits for records keeps the consumer in its group: `max_poll_interval_ms`
+        counts from the end of that wait, or from up to a tenth of the interval before.
 
         Raises Refused if the group does not admit this consumer, or an offset is out of range and
         `auto_offset_reset` is "error"; AnotherSink if the group belongs to the sink of a Spark
-        query: the consumer has not joined it, or has left it, and is closed. An unreachable broker
+        query: the consumer has not joined it, or has left it, and is closed; DecodeError at a
+        damaged batch, in every call until another member owns the partition. An unreachable broker
         is waited for.
         """
         return self._poll(timeout_ms, self._max_records)
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Commit the positions of everything delivered so far, or just `offsets`, the next to read.
+
+        Those of a topic that was deleted are left out, with a warning in the log.
 
         Raises Refused if this consumer may no longer commit: the next owner of the partitions
         delivers those records again; AnotherSink if the group belongs to the sink of a Spark query
@@ -149,7 +152,7 @@ class Consumer(RuleDriver):
         try:
             self._run(self._rule.commit(by_partition, self._cluster.timeout_ms))
         except AnotherSink:
-            self._close_after_claim()
+            self.close()
             raise
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
@@ -177,7 +180,9 @@ class Consumer(RuleDriver):
     def close(self, timeout_ms: int = 5_000) -> None:
         """Revoke all partitions, commit if `auto_commit`, and leave the group.
 
-        A second call does nothing.
+        A second call does nothing. Raises what `on_revoked` or `on_lost` raises, and AnotherSink if
+        the group belongs to the sink of a Spark query: then nothing is committed, and the
+        partitions count as lost.
         """
         if self._is_closing:
             return
@@ -210,14 +215,8 @@ class Consumer(RuleDriver):
                 self._rule.poll(timeout_ms, limit)
             )
         except AnotherSink:
-            self._close_after_claim()
+            self.close()
             raise
-
-    def _close_after_claim(self) -> None:
-        """Close without a commit, because a sink has claimed the group."""
-        # Lost and not revoked: a revocation would commit, and that is what the claim forbids.
-        self._run(self._rule.lose_partitions())
-        self.close()
 
     def _owned(self) -> dict[TopicPartition, TopicIdPartition]:
         """Return the partitions that this consumer owns, by their names."""

@@ -42,10 +42,11 @@ from apportion.member.membership import (
     Subscribe,
     View,
 )
-from apportion.member.offset_requests import AwaitNewEpoch
+from apportion.member.offset_requests import AwaitNewEpoch, PauseBeforeRetry
 from apportion.member.queries import (
     AskCoordinator,
     CommitOffsets,
+    ExistingTopics,
     FetchCommitted,
     MembershipSnapshot,
 )
@@ -195,6 +196,11 @@ class GroupMembership(Generic[M_co]):
                     if self.wait(lambda view: view.epoch != epoch, wait_ms).epoch == epoch:
                         retry_timer.pause(error)
                     return None
+                case ExistingTopics(names):
+                    left_ms = retry_timer.left_ms()
+                    return self.cluster.topics(names, fresh=True, timeout_ms=left_ms)
+                case PauseBeforeRetry(error):
+                    return retry_timer.pause(error)
             return self.snapshot()
 
         rule = offset_requests.request_offsets(request, self._group, self.settings.instance_id)

@@ -14,7 +14,7 @@ from apportion.member.cluster_queries.offsets import (
     OffsetCommitQuery,
     OffsetFetchQuery,
 )
-from apportion.member.cluster_queries.query import GroupQuery
+from apportion.member.deleted_topics import deleted_partitions
 from apportion.member.membership import View
 from apportion.member.queries import (
     AskCoordinator,
@@ -38,6 +38,13 @@ class AwaitNewEpoch(RuleQuery):
     error: Refused
 
 
+@dataclass(frozen=True, slots=True)
+class PauseBeforeRetry(RuleQuery):
+    """Wait a moment. Answer: None. Raises `error` if the request has no time left."""
+
+    error: Refused
+
+
 def request_offsets(
     request: CommitOffsets | FetchCommitted,
     group_id: str,
@@ -49,7 +56,8 @@ def request_offsets(
     a member that has lost the request's incarnation.
 
     If the coordinator answers that the epoch is stale, wait for the next heartbeat to bring the new
-    one, and send it again: the member still owns its partitions (KIP-848, commits).
+    one, and send it again: the member still owns its partitions (KIP-848, commits). If it does not
+    know a topic, send the request again as long as the topic exists.
     """
     # An empty OffsetCommit would still be checked against the epoch, and could fail over nothing.
     if isinstance(request, CommitOffsets) and not request.offsets:
@@ -58,26 +66,24 @@ def request_offsets(
         return {}
     # A member's incarnations count from 1. A request with 0 names no member, and the coordinator
     # accepts it while the group is empty.
-    if request.incarnation == 0:
-        return (yield AskCoordinator(_offset_query(request, group_id, NO_MEMBER)))
+    membership = NO_MEMBER
     while True:
-        snapshot: MembershipSnapshot = yield ReadMembership()
-        view = snapshot.view
-        # Epochs below 1 are not those of an admitted member (KIP-848), so the coordinator would
-        # refuse the request anyway, or, in an empty group, accept a commit that nobody may make.
-        # Another incarnation: after a loss of the membership nothing is committed as the member
-        # that joined since.
-        if view.epoch <= 0 or view.incarnation != request.incarnation:
-            raise not_in_group(group_id, view)
-        membership = Membership(view.member_id, view.epoch, instance_id)
+        if request.incarnation != 0:
+            snapshot: MembershipSnapshot = yield ReadMembership()
+            view = snapshot.view
+            # Epochs below 1 are not those of an admitted member (KIP-848), so the coordinator would
+            # refuse the request anyway, or, in an empty group, accept a commit that nobody may
+            # make. Another incarnation: after a loss of the membership nothing is committed as the
+            # member that joined since.
+            if view.epoch <= 0 or view.incarnation != request.incarnation:
+                raise not_in_group(group_id, view)
+            membership = Membership(view.member_id, view.epoch, instance_id)
         query = _offset_query(request, group_id, membership)
         try:
             return (yield AskCoordinator(query))
-        except Refused as refused:
-            if reaction(query.api, refused.code) is not Reaction.RETRY_WITH_NEW_EPOCH:
-                raise
-            stale = refused
-        yield AwaitNewEpoch(view.epoch, stale)
+        except Refused as error:
+            refused = error
+        yield from _await_retry(query, refused)
 
 
 def not_in_group(group_id: str, view: View) -> Refused:
@@ -90,7 +96,21 @@ def not_in_group(group_id: str, view: View) -> Refused:
 
 def _offset_query(
     request: CommitOffsets | FetchCommitted, group_id: str, membership: Membership
-) -> GroupQuery[Any]:
+) -> OffsetCommitQuery | OffsetFetchQuery:
     if isinstance(request, CommitOffsets):
         return OffsetCommitQuery(group_id, request.offsets, membership, request.metadata)
     return OffsetFetchQuery(group_id, request.partitions, membership)
+
+
+def _await_retry(query: OffsetCommitQuery | OffsetFetchQuery, refused: Refused) -> Rule[None]:
+    """Wait until a refused request may be sent again; raise the error if that cannot help."""
+    needed = reaction(query.api, refused.code)
+    if needed is Reaction.RETRY_WITH_NEW_EPOCH and query.membership is not NO_MEMBER:
+        yield AwaitNewEpoch(query.membership.epoch, refused)
+        return
+    if needed is Reaction.RETRY_UNLESS_DELETED and isinstance(query, OffsetCommitQuery):
+        deleted = yield from deleted_partitions(query.offsets)
+        if not deleted:
+            yield PauseBeforeRetry(refused)
+            return
+    raise refused

@@ -26,6 +26,7 @@ class Reaction(Enum):
     REJOIN_KEEPING = "the group rebalances: join the next generation, keeping owned partitions"
     RETRY_WITH_MEMBER_ID = "send the request again with the member id in the response"
     RETRY_WITH_NEW_EPOCH = "send the request again with the newest member epoch, if it has changed"
+    RETRY_UNLESS_DELETED = "send the request again, after a pause, unless its topic was deleted"
     RETRY_FOR_A_TIME = "only time can resolve it: send the request again, for a bounded time"
     RAISE = "raise the error to the caller"
 
@@ -104,8 +105,10 @@ REACTIONS: dict[str, dict[Code, Reaction]] = {
     "OffsetCommit": {
         **COORDINATOR,
         Code.REQUEST_TIMED_OUT: Reaction.RETRY,
-        Code.UNKNOWN_TOPIC_OR_PARTITION: Reaction.RETRY,
-        Code.UNKNOWN_TOPIC_ID: Reaction.RETRY,
+        # The coordinator may not know yet of a topic that was just created; a deleted one never
+        # comes back.
+        Code.UNKNOWN_TOPIC_OR_PARTITION: Reaction.RETRY_UNLESS_DELETED,
+        Code.UNKNOWN_TOPIC_ID: Reaction.RETRY_UNLESS_DELETED,
         # KIP-848: the epoch may have risen while the commit was under way; the offsets are as good
         # as before if a heartbeat has brought the new one.
         Code.STALE_MEMBER_EPOCH: Reaction.RETRY_WITH_NEW_EPOCH,

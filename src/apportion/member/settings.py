@@ -34,7 +34,7 @@ HEARTBEAT_INTERVAL_MS = Setting(
 )
 MAX_POLL_INTERVAL_MS = Setting(
     "The longest time between two polls, and for giving up a partition; after it the consumer "
-    "leaves the group.",
+    "leaves the group. The time may count from up to a tenth of it before the last poll.",
     300_000,
     at_least=1,
     at_most=MAX_INT32,

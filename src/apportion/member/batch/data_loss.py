@@ -4,15 +4,15 @@ Two causes: a topic was deleted, or recreated under its name; and offsets were d
 or by DeleteRecords, or are beyond the log's end.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from apportion.machine import Note
 from apportion.member.batch.plan import BatchPlan
 from apportion.member.batch.queries import NotReady
 from apportion.member.batch.span import Span
-from apportion.member.queries import ExistingTopics
+from apportion.member.deleted_topics import deleted_partitions
 from apportion.rules import Rule
-from apportion.topics import TopicIdPartition, Topics
+from apportion.topics import TopicIdPartition
 from apportion.wire.uuids import uuid_text
 
 
@@ -79,21 +79,3 @@ class DataLossCheck:
         if self._fail:
             raise DataLoss(f"{what}. Set failOnDataLoss to false to go on without these records.")
         yield Note("warning", f"{what}; failOnDataLoss is false, so the query goes on")
-
-
-def deleted_partitions(
-    partitions: Iterable[TopicIdPartition],
-) -> Rule[tuple[TopicIdPartition, ...]]:
-    """Return the partitions whose topic was deleted, or recreated under the same name."""
-    suspects = tuple(partitions)
-    if not suspects:
-        return ()
-    topics: Topics = yield ExistingTopics(
-        tuple(dict.fromkeys(partition.topic for partition in suspects))
-    )
-    # By id (KIP-516): a recreated topic has the name, and none of the records.
-    return tuple(
-        partition
-        for partition in suspects
-        if (topic := topics.named(partition.topic)) is None or topic.id != partition.topic_id
-    )

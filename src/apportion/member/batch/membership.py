@@ -7,9 +7,8 @@ batch is planned, and the adoption is what acknowledges a revocation (KIP-848).
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.errors import UNKNOWN_TOPIC, Refused
 from apportion.machine import Note
-from apportion.member.batch.data_loss import DataLossCheck, deleted_partitions
+from apportion.member.batch.data_loss import DataLossCheck
 from apportion.member.batch.queries import (
     DescribeAssignment,
     NotReady,
@@ -18,6 +17,7 @@ from apportion.member.batch.queries import (
     SubscribedTopics,
 )
 from apportion.member.classic.described import has_full_assignment
+from apportion.member.deleted_topics import commit_without_deleted
 from apportion.member.membership import MembershipState, View
 from apportion.member.queries import (
     AdoptAssignment,
@@ -181,25 +181,13 @@ class BatchMembership:
             for partition, offset in offsets.items()
             if self.committed.get(partition) != offset
         }
-        if not new:
-            return
-        try:
-            yield CommitOffsets(new, self.ownership.incarnation, metadata)
-        except Refused as refused:
-            # A deleted topic fails the whole OffsetCommit, so the others are committed without it.
-            deleted = (yield from deleted_partitions(new)) if refused.code in UNKNOWN_TOPIC else ()
-            if not deleted:
-                raise
+
+        def report(deleted: tuple[TopicIdPartition, ...]) -> Rule[None]:
             yield from self._data_loss.report_deleted(new, deleted)
             self.ownership = self.ownership.without(deleted)
-            yield from self.commit(
-                {
-                    partition: offset
-                    for partition, offset in new.items()
-                    if partition not in deleted
-                },
-                metadata,
-            )
+
+        request = CommitOffsets(new, self.ownership.incarnation, metadata)
+        yield from commit_without_deleted(request, report)
         self.committed.update(new)
 
 

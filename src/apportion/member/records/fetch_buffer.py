@@ -7,9 +7,11 @@ they start, and what was fetched.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
+from apportion.errors import DecodeError
 from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import Headers, decode_batch, read_header
@@ -37,7 +39,7 @@ class FetchBuffer:
         """Own no partition yet."""
         self.positions: dict[TopicIdPartition, int] = {}
         self._batches: deque[tuple[TopicIdPartition, memoryview]] = deque()
-        self._records: deque[ConsumerRecord] = deque()
+        self._records: Iterator[ConsumerRecord] = iter(())
         # One partition at a time, so that `drop` can discard decoded records without looking at
         # each.
         self._records_of: TopicIdPartition | None = None  # the partition of all of `_records`
@@ -60,15 +62,28 @@ class FetchBuffer:
             self.positions[partition] = fetch.next_offset
 
     def take(self, limit: int) -> list[ConsumerRecord]:
-        """Return the consumer's next records, at most `limit`; the positions move behind them."""
-        taken: list[ConsumerRecord] = []
-        while len(taken) < limit and (self._records or self._decode_next_batch()):
-            assert self._records_of is not None
-            record = self._records.popleft()
-            # offset + 1 and not the next record's: compaction leaves holes, and Kafka commits the
-            # offset after the last one read.
-            self.positions[self._records_of] = record.offset + 1
-            taken.append(record)
+        """Return the consumer's next records, at most `limit`; the positions move behind them.
+
+        Raises DecodeError at a damaged batch, once all records before it were returned, and in
+        every call from then on.
+        """
+        try:
+            taken = list(islice(self._records, limit))
+            # Most calls end here: those of an iteration ask for one record at a time.
+            if len(taken) == limit > 0:
+                assert self._records_of is not None
+                self.positions[self._records_of] = taken[-1].offset + 1
+                return taken
+            # After the records, and all at once: what Ctrl-C keeps from the application must not be
+            # committed when the consumer closes.
+            self.positions |= self._take_batches(limit, taken)
+        except DecodeError:
+            raise
+        except BaseException:
+            # Some records have left the buffer. All are fetched again, from the positions.
+            self._batches.clear()
+            self._records = iter(())
+            raise
         return taken
 
     def drop(self, partitions: Iterable[TopicIdPartition]) -> None:
@@ -78,7 +93,7 @@ class FetchBuffer:
         # twice in the group.
         self._batches = deque(entry for entry in self._batches if entry[0] not in dropped)
         if self._records_of in dropped:
-            self._records.clear()
+            self._records = iter(())
         for partition in dropped:
             self.positions.pop(partition, None)
 
@@ -93,20 +108,52 @@ class FetchBuffer:
         first = self._rotation % len(order)
         return {partition: self.positions[partition] for partition in order[first:] + order[:first]}
 
-    def _decode_next_batch(self) -> bool:
-        """Decode the consumer's next batch with records; return False if there is none."""
+    def _take_batches(self, limit: int, taken: list[ConsumerRecord]) -> dict[TopicIdPartition, int]:
+        """Add records of further batches to those taken; return the positions behind them all."""
+        moved = self._position_behind(taken)
+        try:
+            while len(taken) < limit and self._decode_next_batch(moved):
+                records = list(islice(self._records, limit - len(taken)))
+                moved |= self._position_behind(records)
+                taken += records
+        except DecodeError:
+            # What was decoded before the damaged batch is delivered first. The next call raises.
+            if not taken:
+                raise
+        return moved
+
+    def _position_behind(self, records: Sequence[ConsumerRecord]) -> dict[TopicIdPartition, int]:
+        """Return the position of the decoded batch's partition behind these records of it."""
+        if not records:
+            return {}
+        assert self._records_of is not None
+        # offset + 1 and not the next record's: compaction leaves holes, and Kafka commits the
+        # offset after the last one read.
+        return {self._records_of: records[-1].offset + 1}
+
+    def _decode_next_batch(self, moved: dict[TopicIdPartition, int]) -> bool:
+        """Decode the consumer's next batch with records; return False if there is none.
+
+        moved: positions that are ahead of `positions`; a batch without records adds its own. Raises
+        DecodeError for a damaged batch, which stays the next one.
+        """
         while self._batches:
-            partition, batch = self._batches.popleft()
-            position = self.positions[partition]
-            # Batches are fetched whole: the first records of one may lie below the position.
-            records = [record for record in decode_batch(batch) if record.offset >= position]
-            self._records.extend(
-                ConsumerRecord(partition.topic, partition.partition, *record) for record in records
-            )
+            partition, batch = self._batches[0]
+            position = moved.get(partition, self.positions[partition])
+            try:
+                # Batches are fetched whole: the first records of one may lie below the position.
+                records = [
+                    ConsumerRecord(partition.topic, partition.partition, *record)
+                    for record in decode_batch(batch)
+                    if record.offset >= position
+                ]
+            except DecodeError as error:
+                raise DecodeError(f"{partition} at offset {position}: {error}") from error
+            self._batches.popleft()
             if records:
-                self._records_of = partition
+                self._records, self._records_of = iter(records), partition
                 return True
             # Compaction has removed every record; without this step the batch would be fetched for
             # ever.
-            self.positions[partition] = max(position, read_header(batch).last_offset + 1)
+            moved[partition] = max(position, read_header(batch).last_offset + 1)
         return False

@@ -15,7 +15,7 @@ its next poll, so a record that it works on cannot be taken from it in between. 
 
 A membership that was lost (fenced, its session expired, or it left because the application did not
 poll) leaves nothing to commit: others own the partitions, so they are dropped and `on_lost` is
-called.
+called. The same happens where the sink of a Spark query has claimed the group.
 
 A listener that raises ends neither the revocation nor the start of partitions: as in Kafka's
 consumer, its error is raised when the assignment is applied.
@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
+from apportion.member.deleted_topics import commit_without_deleted, deleted_topic
 from apportion.member.membership import MemberAssignment, MembershipState, View, assignment
 from apportion.member.offset_requests import not_in_group
 from apportion.member.queries import (
@@ -50,7 +51,7 @@ from apportion.member.records.queries import (
     PollMembership,
     ReportFetch,
 )
-from apportion.member.records.resets import reset_offsets
+from apportion.member.records.resets import reset_offsets, reset_position
 from apportion.member.records.sink_claims import SinkClaims, is_final
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
@@ -95,7 +96,7 @@ class RecordConsumer:
         self.changes = 0
         self.buffer = FetchBuffer()
         self._fetch_failures = FetchFailures()
-        self.claims = SinkClaims(settings.group_id)
+        self.claims = SinkClaims(settings.group_id, self.lose_partitions)
         self._polled_at_ms = self._committed_at_ms = 0
         self._listener = RebalanceListener()
         # the member's state, if the last poll has applied all of it
@@ -154,8 +155,9 @@ class RecordConsumer:
     ) -> Rule[None]:
         """Commit these offsets, the next to read.
 
-        Raises Refused if this consumer may no longer commit, AnotherSink if a sink has claimed the
-        group, Unanswerable where no coordinator answers.
+        Raises Refused if this consumer may no longer commit, or if topics were deleted, after the
+        commit of the others; AnotherSink if a sink has claimed the group, Unanswerable where no
+        coordinator answers.
         """
         if not offsets:
             return
@@ -166,9 +168,12 @@ class RecordConsumer:
         yield from self.claims.check_before_commit(
             self.incarnation, snapshot.view.epoch, self.topics
         )
-        yield CommitOffsets(offsets, self.incarnation, timeout_ms=timeout_ms)
-        self.committed |= offsets
+        request = CommitOffsets(offsets, self.incarnation, timeout_ms=timeout_ms)
+        deleted = yield from commit_without_deleted(request)
+        self.committed |= offsets  # also of deleted topics: no later commit can have them
         self._committed_at_ms = snapshot.read_at_ms
+        if deleted:
+            raise deleted_topic(deleted)
 
     def uncommitted(self) -> dict[TopicIdPartition, int]:
         """Return the positions that the group does not have yet."""
@@ -183,15 +188,20 @@ class RecordConsumer:
         yield from self.claims.check(0, self.topics)
 
     def close(self) -> Rule[None]:
-        """Give up all partitions, with a commit if that is automatic, before the member leaves."""
-        if self.positions:
-            snapshot: MembershipSnapshot = yield ReadMembership()
-            if self._has_lost(snapshot.view):
-                yield from self.lose_partitions()
-            else:
-                yield from self._revoke_partitions(tuple(self.positions))
-        # Also without partitions: `on_lost` may have raised before an error that ended a poll.
-        self._listener.raise_error()
+        """Give up all partitions, with a commit if that is automatic, before the member leaves.
+
+        Raises AnotherSink, and what a listener raises.
+        """
+        try:
+            if self.positions:
+                snapshot: MembershipSnapshot = yield ReadMembership()
+                if self._has_lost(snapshot.view):
+                    yield from self.lose_partitions()
+                else:
+                    yield from self._revoke_partitions(tuple(self.positions))
+        finally:
+            # Also without partitions: `on_lost` may have raised before an error that ended a poll.
+            self._listener.raise_error()
 
     def lose_partitions(self) -> Rule[None]:
         """Drop every partition without a commit, and call `on_lost`."""
@@ -315,7 +325,8 @@ class RecordConsumer:
         """Commit if that is automatic, call `on_revoked`, and drop these partitions."""
         # The commit and the listener come first: both may need the positions.
         if self.settings.auto_commit_ms is not None:
-            yield from self._commit_automatically(REVOCATION_COMMIT_TIMEOUT_MS)
+            timeout_ms = min(REVOCATION_COMMIT_TIMEOUT_MS, self.settings.request_timeout_ms)
+            yield from self._commit_automatically(timeout_ms)
         yield from self._listener.call("on_revoked", revoked)
         # As in Kafka: the revocation is complete, whatever the listener raises. Else every poll
         # would call it again for the same partitions.
@@ -340,7 +351,9 @@ class RecordConsumer:
             # Errors after the records: what an error ends must not lose what came beside it.
             for partition, fetch in fetched.items():
                 if fetch.code is Code.OFFSET_OUT_OF_RANGE:
-                    yield from self._reset_position(partition)
+                    position = self.positions[partition]
+                    start = yield from reset_position(self.settings.reset, partition, position)
+                    self.buffer.positions.update(start)
             is_failing = yield from self._fetch_failures.record(fetched, self.positions)
         # A consumer outlives an outage of its brokers; positions are unchanged, so the next poll
         # fetches the same offsets.
@@ -351,17 +364,6 @@ class RecordConsumer:
             return False
         yield ReportFetch(None)
         return not is_failing or any(fetch.batches for fetch in fetched.values())
-
-    def _reset_position(self, partition: TopicIdPartition) -> Rule[None]:
-        """Start a partition anew whose position its log does not have."""
-        # Without the log start offset: with this error brokers answer -1 for it.
-        why = f"{partition}: offset {self.positions[partition]} is out of range"
-        yield Note("warning", why)
-        # Retention has deleted the position, or the log was truncated; Kafka's consumer applies
-        # auto.offset.reset to both.
-        self.buffer.positions.update(
-            (yield from reset_offsets(self.settings.reset, [partition], why))
-        )
 
     # upkeep
 

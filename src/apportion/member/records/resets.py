@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from apportion.errors import Code, Refused
+from apportion.machine import Note
 from apportion.member.queries import ListOffsets
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
@@ -25,3 +26,18 @@ def reset_offsets(
         )
     starts: dict[TopicIdPartition, int] = yield ListOffsets(tuple(partitions), reset)
     return starts
+
+
+def reset_position(
+    reset: int | None, partition: TopicIdPartition, position: int
+) -> Rule[dict[TopicIdPartition, int]]:
+    """Return the offset at which a partition starts anew whose log does not have its position.
+
+    Raises Refused as `reset_offsets` does.
+    """
+    # Without the log start offset: with this error brokers answer -1 for it.
+    why = f"{partition}: offset {position} is out of range"
+    yield Note("warning", why)
+    # Retention has deleted the position, or the log was truncated; Kafka's consumer applies
+    # auto.offset.reset to both.
+    return (yield from reset_offsets(reset, [partition], why))

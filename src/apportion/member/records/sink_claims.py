@@ -1,14 +1,15 @@
 """Checks whether the sink of a Spark query has claimed a consumer's group.
 
 A consumer must not be a member of such a group: its commits would pass over records that the sink
-never gets (docs/decisions/0041). A claim is in the metadata of the group's committed offsets.
+never gets (docs/decisions/0041). A claim is in the metadata of the group's committed offsets. A
+consumer in a group that was claimed loses its partitions; a revocation would commit.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from apportion.errors import UNKNOWN_TOPIC, Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.batch.sinks import refuse_consumer
+from apportion.member.batch.sinks import AnotherSink, refuse_consumer
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import View
 from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics
@@ -18,10 +19,13 @@ from apportion.topics import TopicIdPartition, Topics, partitions_of
 
 
 class SinkClaims:
-    """One consumer's checks for claims on its group. Each raises AnotherSink where there is one."""
+    """One consumer's checks for claims on its group. Each raises AnotherSink where there is one.
 
-    def __init__(self, group_id: str) -> None:
-        self._group = group_id
+    lose_partitions: run before the error is raised; drops the consumer's partitions.
+    """
+
+    def __init__(self, group_id: str, lose_partitions: Callable[[], Rule[None]]) -> None:
+        self._group, self._lose_partitions = group_id, lose_partitions
         # (incarnation, epoch) of the last check, and of the last check before a commit
         self._checked_epoch = self._epoch_checked_for_commit = (0, 0)
 
@@ -42,7 +46,11 @@ class SinkClaims:
             # A topic was deleted or created anew since its metadata was cached.
             topics = yield ExistingTopics(requested)
             committed = yield from self._fetch(incarnation, topics, added)
-        refuse_consumer(self._group, committed)
+        try:
+            refuse_consumer(self._group, committed)
+        except AnotherSink:
+            yield from self._lose_partitions()
+            raise
         return committed
 
     def _fetch(

@@ -16,10 +16,11 @@ from apportion.member.cluster_queries.topics import (
     MetadataQuery,
 )
 from apportion.member.membership import MemberAssignment
-from apportion.member.offset_requests import AwaitNewEpoch
+from apportion.member.offset_requests import AwaitNewEpoch, PauseBeforeRetry
 from apportion.member.queries import (
     AskCoordinator,
     CommitOffsets,
+    ExistingTopics,
     FetchCommitted,
     ReadMembership,
 )
@@ -110,9 +111,14 @@ def request_offsets(application: PartitionOwner, request: CommitOffsets | FetchC
                 return application.snapshot()
             case AskCoordinator(asked):
                 return (yield from send_until_accepted(application, asked, until_ms))
-        assert isinstance(query, AwaitNewEpoch)
+            case ExistingTopics(names):
+                return (yield from fetch_topics(application, names))
+        assert isinstance(query, (AwaitNewEpoch, PauseBeforeRetry))
         if application.mono_ms() >= until_ms:
             raise query.error
+        if isinstance(query, PauseBeforeRetry):
+            yield Sleep(RETRY_MS)
+            return
         # KIP-848: a stale epoch is no loss; the next heartbeat's answer has the new one.
         yield AwaitMember(EPOCH_WAIT_MS, lambda member: member.view().epoch != query.epoch)
 

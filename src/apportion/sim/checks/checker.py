@@ -54,7 +54,7 @@ class InvariantChecker:
         self.shard_rebuilds = 0
         self.counters = RunCounters(simulation)
         self.offsets = OffsetChecker(sinks)
-        self.deliveries = DeliveryChecker()
+        self.deliveries = DeliveryChecker(self._existing_topics)
         self.classic_groups = ClassicGroupChecker(simulation)
         self.consumer_groups = ConsumerGroupChecker(simulation.scenario, self.owners)
         self._replays = ReplayChecker(simulation)
@@ -253,6 +253,9 @@ class InvariantChecker:
     def _topics(self) -> Topics:
         assert self._broker.node is not None
         return self._broker.node.topics
+
+    def _existing_topics(self) -> Topics:
+        return Topics() if self._broker.node is None else self._broker.node.topics
 
     def _shards(self) -> list[Shard]:
         return [shard for _, shard in self._broker.shards()]

@@ -291,8 +291,8 @@ WATCHED_LAWS: dict[str, str] = {
         "a plain consumer commits positions of partitions that it uses, and none undelivered"
     ),
     "released-with-commit": (
-        "unless a commit failed, a plain consumer that gives up a partition has committed its "
-        "position"
+        "unless a commit failed or the topic was deleted, a plain consumer that gives up a "
+        "partition has committed its position"
     ),
     "poll-goes-on": "poll of a plain consumer raises no error that time mends",
     "spans-continue": "a query never goes back before the end of its own last batch",

@@ -6,13 +6,13 @@ which one consumer uses a partition without a break, begins at the last offset w
 acknowledged or at one that was committed later, and never beyond what was delivered.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
-from apportion.topics import TopicIdPartition, TopicPartition
+from apportion.topics import TopicIdPartition, TopicPartition, Topics
 
 
 class PartitionUse(NamedTuple):
@@ -28,10 +28,14 @@ class PartitionUse(NamedTuple):
 
 
 class DeliveryChecker:
-    """The checks of the readers' group, and the end of each partition as it delivered it."""
+    """The checks of the readers' group, and the end of each partition as it delivered it.
 
-    def __init__(self) -> None:
+    existing_topics: returns the topics of the broker; none while it is down.
+    """
+
+    def __init__(self, existing_topics: Callable[[], Topics]) -> None:
         """Know no delivery yet."""
+        self._existing_topics = existing_topics
         self._uses: dict[tuple[str, TopicIdPartition], PartitionUse] = {}
         # of each consumer whose last commit failed, the incarnation in which it did
         self._failed_commits: dict[str, int] = {}
@@ -73,7 +77,9 @@ class DeliveryChecker:
             or view.target is None
         )
         has_failed = self._failed_commits.get(owner.name) == owner.in_use.incarnation
-        if is_lost or has_failed or position is None:
+        # Nobody can commit for a topic that was deleted.
+        is_deleted = self._existing_topics().with_id(partition.topic_id) is None
+        if is_lost or has_failed or is_deleted or position is None:
             return
         # Others may have gone on from there: a paused consumer gives up what it was removed from.
         if self._acknowledged.get(partition, 0) < position:
