@@ -286,6 +286,7 @@ def test_a_deleted_topic_keeps_no_consumer_from_committing_the_others(
         while len(consumer.assignment) < 5:
             consumer.poll(100)
         changes.delete_topic(cluster, gone.name)
-        consumer.commit()
+        with pytest.raises(Refused, match=f"the topic was deleted: {gone.name}-0"):
+            consumer.commit()
         committed = consumer.committed(TopicPartition(topic.name, number) for number in range(4))
     assert set(committed.values()) == {0}
