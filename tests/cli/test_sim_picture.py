@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from apportion.cli.sim_picture import picture
 from apportion.sim.kernel.outcome import Outcome
 from apportion.sim.kernel.scenario import Fault, Scenario
@@ -56,4 +58,20 @@ def test_a_picture_of_nothing_is_an_axis() -> None:
 
 def test_a_broken_law_is_marked_on_the_axis() -> None:
     lines = drawn_picture(stand_in.breaks_at_seven, Scenario(seed=7, duration_ms=60_000), width=41)
-    assert lines[0] == " 'X s                '30 s"
+    assert lines[0] == " 'X 0 s              '30 s"
+
+
+@pytest.mark.parametrize(
+    ("faults_end_ms", "axis"),
+    [
+        (29_999, " '0 s               |'30 s"),
+        (30_000, " '0 s                | 30 s"),
+        (31_500, " '0 s                '| 30 s"),
+        (33_000, " '0 s                ' | 30 s"),
+        (36_000, " '0 s                '   | 30 s"),
+        (37_500, " '0 s                '30 s|"),
+    ],
+)
+def test_the_end_of_the_faults_hides_no_digit_of_the_axis(faults_end_ms: int, axis: str) -> None:
+    scenario = Scenario(seed=1, duration_ms=faults_end_ms)
+    assert drawn_picture(stand_in.holds, scenario, width=41)[0] == axis

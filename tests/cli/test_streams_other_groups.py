@@ -49,7 +49,8 @@ def test_a_group_without_members_is_empty(broker: SimpleNamespace) -> None:
         0,
         [
             "empty: a classic group, Empty, 0 consumers",
-            "It has no members: no instance of the application is running. `apportion "
+            "It has no members, and a broker tells only of a stable group whether it is one of "
+            "Kafka Streams. If it is, no instance of the application is running. `apportion "
             "groups describe` shows its offsets.",
         ],
     )

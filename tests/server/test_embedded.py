@@ -13,8 +13,8 @@ ADDRESS = (
     "`bootstrap` has the address"
 )
 TOPICS = (
-    "topics are made by any Kafka admin client once the broker runs, or by the first use "
-    "of their names, "
+    "topics are made by any Kafka admin client once the broker runs, or when a producer "
+    "first names them, "
     "with num_partitions partitions each"
 )
 DIRECTORY = "give the directory as data_dir"

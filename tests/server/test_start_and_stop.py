@@ -52,6 +52,17 @@ def test_a_broker_that_cannot_listen_leaves_the_directory_free(tmp_path: Path) -
         assert again.bootstrap.startswith("127.0.0.1:")
 
 
+@pytest.mark.parametrize("is_made_before", [False, True])
+def test_a_broker_that_cannot_listen_makes_nothing(tmp_path: Path, is_made_before: bool) -> None:
+    parent = tmp_path / "parent"
+    if is_made_before:
+        (parent / "data").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    with EmbeddedBroker() as other, pytest.raises(OSError, match="cannot listen on"):
+        EmbeddedBroker(parent / "data", listeners=other.bootstrap)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def produce_for_ever(broker: EmbeddedBroker, answers: list[Any]) -> None:
     """Keep a window of requests under way until the broker hangs up; the partition's answers are
     added to `answers`.

@@ -67,8 +67,8 @@ def sim(
     """Play the whole system in a simulated world with faults, and check its laws after every step.
 
     Coordinator, log and members are the real ones; clocks, network and disks
-    are simulated. One seed is one history, on any machine. The exit code is 1
-    if a law is broken.
+    are simulated. One seed is one history, on every machine with the same
+    Python and C library. The exit code is 1 if a law is broken.
 
     \b
     apportion sim --seed 7                    all owners, and the verdict

@@ -4,7 +4,7 @@ Each partition is a row, with time from left to right and the faults above.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import zip_longest
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
@@ -148,19 +148,35 @@ def _fault_lines(scenario: Scenario, marks: dict[str, str], axis: Axis) -> list[
 
 def _ticks(axis: Axis, scenario: Scenario, outcome: Outcome) -> str:
     """Return the picture's time axis: seconds, | where the faults end, X where a law broke."""
-    line = [" "] * axis.columns
+    marks: dict[int, str] = {}
+    if scenario.duration_ms * 1_000 < axis.span_us:
+        marks[axis.column(scenario.duration_ms * 1_000)] = "|"
+    if outcome.broken is not None:
+        marks[axis.column(outcome.broken.at_ms * 1_000)] = "X"
+    line = [" "] * (axis.columns + TICK_COLUMNS)
     ticks = max(1, axis.columns // TICK_COLUMNS)
     for tick in range(ticks):
         column = tick * axis.columns // ticks
-        line[column : column + TICK_COLUMNS - 2] = (
-            f"'{tick * axis.span_us / ticks / 1_000_000:.0f} s".ljust(TICK_COLUMNS - 2)
-        )
-    line = line[: axis.columns]
-    if scenario.duration_ms * 1_000 < axis.span_us:
-        line[axis.column(scenario.duration_ms * 1_000)] = "|"
-    if outcome.broken is not None:
-        line[axis.column(outcome.broken.at_ms * 1_000)] = "X"
-    return "".join(line).rstrip()
+        seconds = f"{tick * axis.span_us / ticks / 1_000_000:.0f} s"
+        line[column] = "'"
+        start = _label_start_or_none(column, len(seconds), marks)
+        if start is not None:
+            line[start : start + len(seconds)] = seconds
+    for column, mark in marks.items():
+        line[column] = mark
+    return "".join(line[: axis.columns]).rstrip()
+
+
+def _label_start_or_none(column: int, length: int, marks: Container[int]) -> int | None:
+    """Return where the label of the tick at that column begins: beside it, or after a mark.
+
+    None if the marks leave no room before the next tick.
+    """
+    for start in range(column + 1, column + TICK_COLUMNS - length):
+        # A mark in the tick's own column would look like the label's first character.
+        if not any(at in marks for at in range(start - 1, start + length)):
+            return start
+    return None
 
 
 def _legend(

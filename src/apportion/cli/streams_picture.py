@@ -88,8 +88,9 @@ def _group_lines(report: dict[str, Any]) -> Iterator[str]:
     processes = report["processes"]
     if not processes:
         yield (
-            "It has no members: no instance of the application is running. `apportion groups "
-            "describe` shows its offsets."
+            "It has no members, and a broker tells only of a stable group whether it is one of "
+            "Kafka Streams. If it is, no instance of the application is running. `apportion "
+            "groups describe` shows its offsets."
         )
     elif not report["told"]:
         yield (

@@ -37,7 +37,11 @@ class BrokerSettings:
         int, Setting("Partitions of a topic that is created without a number.", at_least=1)
     ] = 1
     auto_create_topics_enable: Annotated[
-        bool, Setting("Whether a topic is created when a client first names it.")
+        bool,
+        Setting(
+            "Whether a topic is created when a client first names it in a request that allows "
+            "this, as producers do; apportion's consumers and its Spark source do not."
+        ),
     ] = True
     delete_topic_enable: Annotated[bool, Setting("Whether topics may be deleted.")] = True
     message_max_bytes: Annotated[int, Setting("The largest record batch.", at_least=1)] = 1_048_588

@@ -24,9 +24,8 @@ REMEDIES = {  # what people try as a setting -> what to do instead
     ),
     **dict.fromkeys(("log_dir", "log_dirs"), DIRECTORY_REMEDY),
     "topics": (
-        "topics are made by any Kafka admin client once the broker runs, or by the first use "
-        "of their names, "
-        "with num_partitions partitions each"
+        "topics are made by any Kafka admin client once the broker runs, or when a producer first "
+        "names them, with num_partitions partitions each"
     ),
 }
 

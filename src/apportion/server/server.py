@@ -41,9 +41,10 @@ class Server:
     """
 
     def __init__(self, settings: BrokerSettings, data_dir: str | Path) -> None:
-        """Open the broker's data directory; `start` begins to listen."""
+        """Keep the settings and the data directory's path; `start` opens it and listens."""
         self.settings = settings
-        self._disk = RealDisk(data_dir)
+        self._data_dir = data_dir
+        self._disk: RealDisk
         self._unanswered: dict[Ticket, tuple[ServerConnection, ResponseSlot]] = {}
         self._connections: dict[ServerConnection, None] = {}
         self._last_ticket = 0
@@ -64,19 +65,18 @@ class Server:
         """Start the broker: recover its logs, listen, and return the address for clients.
 
         Raises DiskError if another broker has the directory or it cannot be used, and OSError if
-        the address cannot be bound; the directory is unlocked again then.
+        the address cannot be bound; the socket is closed and the directory unlocked again then.
         """
         loop = asyncio.get_running_loop()
-        self._disk.lock()
-        # The socket is bound before recovery, so that a wrong address fails at once; connections
-        # are accepted only after it.
         with ExitStack() as undo:
-            # Undone in reverse order: the socket is closed before the directory is unlocked for the
-            # next broker.
-            undo.callback(self._disk.close)
+            # The socket is bound first, so that a wrong address fails at once, and before a new
+            # directory is made. Connections are accepted only after recovery.
             host, port = host_and_port(self.settings.listeners)
             listener = bind_socket(host, port)
             undo.callback(listener.close)
+            self._disk = RealDisk(self._data_dir)
+            undo.callback(self._disk.close)
+            self._disk.lock()
             address = advertised_address(self.settings, host, listener.getsockname()[1])
             self._recover(address, loop)
             self._listener = await loop.create_server(

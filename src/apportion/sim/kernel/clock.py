@@ -2,7 +2,8 @@
 
 The queue alone decides the order: by time, then in the order in which calls were scheduled. Every
 random choice comes from a stream that the seed and a purpose name, so that a component which draws
-more often does not change what others draw. Therefore one seed is one history, on any machine.
+more often does not change what others draw. Therefore one seed is one history, on every machine
+with the same Python and C library.
 """
 
 from collections.abc import Callable

@@ -84,4 +84,7 @@ class BounceSettings(TypedDict, total=False):
             at_most=1_800_000,
         ),
     ]
-    seed: Annotated[int, Setting("One seed is one history, on any machine.", 0)]
+    seed: Annotated[
+        int,
+        Setting("One seed is one history, on every machine with the same Python and C library.", 0),
+    ]
