@@ -278,3 +278,18 @@ def test_a_request_in_a_poll_takes_a_quarter_of_the_time_between_polls_at_most(
 ) -> None:
     with Consumer("nobody:1", "g", max_poll_interval_ms=max_poll_interval_ms) as consumer:
         assert consumer._request_timeout_ms == request_ms
+
+
+def test_arguments_of_a_wrong_kind_are_refused_with_what_to_give() -> None:
+    with Consumer("localhost:1", "g") as consumer:
+        with pytest.raises(ValueError, match="partitions must name each TopicPartition, not 'f'"):
+            consumer.committed("flights")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="timeout_ms must be a number of milliseconds, not"):
+            consumer.poll("1 s")  # type: ignore[arg-type]
+
+
+def test_a_closed_consumer_cannot_be_entered() -> None:
+    consumer = Consumer("localhost:1", "g")
+    consumer.close()
+    with pytest.raises(RuntimeError, match="this consumer is closed"), consumer:
+        pass

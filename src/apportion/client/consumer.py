@@ -6,6 +6,7 @@ heartbeats go on in the background. A record is delivered when `poll` or the ite
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any, ClassVar, Self, Unpack
 
 from apportion.client.cluster import Cluster
@@ -19,6 +20,7 @@ from apportion.client.options import (
     RebalanceCallback,
     checked,
     checked_offsets,
+    checked_partition,
     membership_settings,
     topic_names,
 )
@@ -94,6 +96,8 @@ class Consumer(RuleDriver):
             self.subscribe(topics)
 
     def __enter__(self) -> Self:
+        """Return the consumer; raise RuntimeError if it is closed."""
+        _refuse_if(self._is_closing)
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -126,17 +130,18 @@ class Consumer(RuleDriver):
         `auto_offset_reset` is "error"; AnotherSink if the group belongs to the sink of a Spark
         query: the consumer has not joined it, or has left it, and is closed; DecodeError at a
         damaged batch, in every call until another member owns the partition. An unreachable broker
-        is waited for.
+        is waited for. ValueError for a timeout that is no number.
         """
+        if not isinstance(timeout_ms, Real):
+            raise ValueError(f"timeout_ms must be a number of milliseconds, not {timeout_ms!r}")
         return self._poll(timeout_ms, self._max_records)
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Commit the positions of everything delivered so far, or just `offsets`, the next to read.
 
-        Those of a topic that was deleted are left out, with a warning in the log.
-
         Raises Refused if this consumer may no longer commit: the next owner of the partitions
-        delivers those records again; AnotherSink if the group belongs to the sink of a Spark query
+        delivers those records again; and for offsets of topics that were deleted, after the others
+        were committed. AnotherSink if the group belongs to the sink of a Spark query
         (the consumer is closed then, as in `poll`); Disconnected where no coordinator has answered
         for 30 seconds; ValueError for an offset that is negative or no whole number. Inside
         `on_lost` the lost partitions have no position any more.
@@ -156,9 +161,13 @@ class Consumer(RuleDriver):
             raise
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """Return the group's committed offset of each partition; None where there is none."""
+        """Return the group's committed offset of each partition; None where there is none.
+
+        Raises ValueError for what is no partition.
+        """
         _refuse_if(self._is_closed)
-        requested = self._look_up(tuple(partitions), must_exist=False).values()
+        chosen = tuple(checked_partition(each, "partitions") for each in partitions)
+        requested = self._look_up(chosen, must_exist=False).values()
         committed = self._cluster.committed(self._membership.settings.group_id, requested)
         return {partition.topic_partition: offset for partition, offset in committed.items()}
 

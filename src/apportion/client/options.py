@@ -265,6 +265,15 @@ def topic_names(topics: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
+def checked_partition(partition: Any, argument: str) -> TopicPartition:
+    """Return a partition that an argument of this name has; raise ValueError for anything else."""
+    match partition:
+        case (str(topic), int(number)):
+            return TopicPartition(topic, number)
+        case _:
+            raise ValueError(f"{argument} must name each TopicPartition, not {partition!r}")
+
+
 def checked_offsets(offsets: Mapping[Any, Any]) -> dict[TopicPartition, int]:
     """Return offsets to commit by their partitions.
 
@@ -274,11 +283,7 @@ def checked_offsets(offsets: Mapping[Any, Any]) -> dict[TopicPartition, int]:
         raise ValueError(f"offsets must map partitions to offsets, not be {offsets!r}")
     by_partition = {}
     for partition, offset in offsets.items():
-        match partition:
-            case (str(topic), int(number)):
-                pass
-            case _:
-                raise ValueError(f"offsets must name each TopicPartition, not {partition!r}")
+        topic, number = checked_partition(partition, "offsets")
         # Integral and not int: programs compute offsets with NumPy. A bool is never meant as one.
         is_whole = isinstance(offset, Integral) and not isinstance(offset, bool)
         if not is_whole or not 0 <= offset <= MAX_INT64:
