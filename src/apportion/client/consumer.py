@@ -6,7 +6,6 @@ heartbeats go on in the background. A record is delivered when `poll` or the ite
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from numbers import Real
 from typing import Any, ClassVar, Self, Unpack
 
 from apportion.client.cluster import Cluster
@@ -21,6 +20,7 @@ from apportion.client.options import (
     checked,
     checked_offsets,
     checked_partition,
+    checked_timeout,
     membership_settings,
     topic_names,
 )
@@ -132,9 +132,7 @@ class Consumer(RuleDriver):
         damaged batch, in every call until another member owns the partition. An unreachable broker
         is waited for. ValueError for a timeout that is no number.
         """
-        if not isinstance(timeout_ms, Real):
-            raise ValueError(f"timeout_ms must be a number of milliseconds, not {timeout_ms!r}")
-        return self._poll(timeout_ms, self._max_records)
+        return self._poll(checked_timeout(timeout_ms), self._max_records)
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Commit the positions of everything delivered so far, or just `offsets`, the next to read.

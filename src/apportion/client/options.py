@@ -5,7 +5,7 @@ same lines at run time.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypedDict
 
 from apportion.client.foreign_options import why_foreign_or_none
@@ -272,6 +272,13 @@ def checked_partition(partition: Any, argument: str) -> TopicPartition:
             return TopicPartition(topic, number)
         case _:
             raise ValueError(f"{argument} must name each TopicPartition, not {partition!r}")
+
+
+def checked_timeout(timeout_ms: Any) -> int:
+    """Return a timeout of a call; raise ValueError for what is no number."""
+    if isinstance(timeout_ms, Real):
+        return int(timeout_ms)
+    raise ValueError(f"timeout_ms must be a number of milliseconds, not {timeout_ms!r}")
 
 
 def checked_offsets(offsets: Mapping[Any, Any]) -> dict[TopicPartition, int]:
