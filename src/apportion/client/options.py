@@ -5,7 +5,7 @@ same lines at run time.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Annotated, Any, Literal, TypedDict
 
 from apportion.client.foreign_options import why_foreign_or_none
@@ -276,9 +276,12 @@ def checked_partition(partition: Any, argument: str) -> TopicPartition:
 
 def checked_timeout(timeout_ms: Any) -> int:
     """Return a timeout of a call; raise ValueError for what is no number."""
-    if isinstance(timeout_ms, Real):
-        return int(timeout_ms)
-    raise ValueError(f"timeout_ms must be a number of milliseconds, not {timeout_ms!r}")
+    try:
+        return round(timeout_ms)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"timeout_ms must be a number of milliseconds, not {timeout_ms!r}"
+        ) from None
 
 
 def checked_offsets(offsets: Mapping[Any, Any]) -> dict[TopicPartition, int]:
