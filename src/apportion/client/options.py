@@ -277,7 +277,8 @@ def checked_partition(partition: Any, argument: str) -> TopicPartition:
 def checked_timeout(timeout_ms: Any) -> int:
     """Return a timeout of a call; raise ValueError for what is no number."""
     try:
-        return round(timeout_ms)
+        rounded: int = round(timeout_ms)
+        return rounded
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"timeout_ms must be a number of milliseconds, not {timeout_ms!r}"
