@@ -389,9 +389,10 @@ class BatchPlanner:
             )
             self._checked_epoch = view.incarnation, view.epoch
 
-    def require_full_assignment(self, until_ms: int) -> Rule[None]:
+    def require_full_assignment(self, until_ms: int, limit_ms: int | None = None) -> Rule[None]:
         """Raise AssignmentIncomplete while the group will assign more, until `until_ms`.
 
-        For availableNow, before it takes an unchanged span for the end.
+        For availableNow, before it takes an unchanged span for the end. limit_ms: how long the
+        whole wait may take, for the error's text.
         """
-        yield from self._membership.require_full_assignment(until_ms)
+        yield from self._membership.require_full_assignment(until_ms, limit_ms)
