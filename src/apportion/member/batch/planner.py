@@ -92,7 +92,7 @@ class FinishedBatch(NamedTuple):
     @property
     def is_upgrade(self) -> bool:
         """Return whether the query asked its writers and a sink has fences of the group."""
-        return self.report.has_records and self.span.question_number > 0
+        return self.report.has_records and self.span.asks_for_sinks
 
 
 class BatchPlanner:
