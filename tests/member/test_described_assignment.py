@@ -55,10 +55,11 @@ def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(
     host: PlannerHost,
 ) -> None:
     previous = read("c", {P0: (0, 10), P1: (0, 10)})
+    host.offsets = dict.fromkeys((P0, P1), 0)
     host.sees(target=held(P0))
     host.stood = described(P0, P1, given=(P0,))
     restarted = make_planner()
-    with pytest.raises(AssignmentIncomplete):
+    with pytest.raises(AssignmentIncomplete, match="the query waits up to 9 s for the partitions"):
         host.attempt(restarted.plan_next(previous, None))
     assert host.asked[-2:] == [ReadMembership(), DescribeAssignment()]
     host.now_ms = 1_000 + SESSION_MS + GRACE_MS - 1
@@ -78,8 +79,10 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(host: Planne
     host.sees(target=held(P0), owned=held(P0))
     planner = make_planner()
     host.stood = described(P0, P1, given=(P0,))
-    with pytest.raises(AssignmentIncomplete):
+    with pytest.raises(AssignmentIncomplete, match="the query waits for the partitions that this"):
         host.attempt(planner.require_full_assignment(1_001))
+    with pytest.raises(AssignmentIncomplete, match="waits up to 120 s for the partitions"):
+        host.attempt(planner.require_full_assignment(1_001, 120_000))
     assert (host.attempt(planner.require_full_assignment(1_000)), host.asked) == (
         None,
         [ReadMembership()],
@@ -171,6 +174,7 @@ def test_other_topics_and_members_that_cannot_be_read_do_not_count() -> None:
 
 def test_the_wait_for_a_share_begins_when_the_member_has_its_place(host: PlannerHost) -> None:
     previous = read("c", {P0: (0, 10), P1: (0, 10)})
+    host.offsets = dict.fromkeys((P0, P1), 0)
     restarted = make_planner()
     host.sees(epoch=-1, target=None, last_accepted_ms=None)
     with pytest.raises(NotReady):

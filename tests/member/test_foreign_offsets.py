@@ -84,7 +84,7 @@ def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(
 ) -> None:
     """It is where the log begins, or not above where the checkpoint stands."""
     host.starts = dict.fromkeys(ALL, start)
-    host.offsets, host.metadata = {P1: offset}, {P1: ""}
+    host.offsets, host.metadata = {P0: 0, P1: offset}, {P1: ""}
     host.sees(target=held(P1))
     previous = read("c", {P1: (0, 10)}) if offset > start else BEGUN
     planner = BatchPlanner(

@@ -44,12 +44,13 @@ spans = st.builds(
 )
 sinks = st.none() | st.lists(st.text(max_size=8), max_size=2).map(tuple)
 questions = st.builds(
-    lambda plain, number, about: plain._replace(
-        question_number=number, unclaimed=tuple(sorted(about.ranges))
+    lambda plain, number, about, names: plain._replace(
+        sinks=names, question_number=number, unclaimed=tuple(sorted(about.ranges))
     ),
     spans,
     st.integers(1, 99),
     spans,
+    sinks,
 )
 doubted = st.builds(
     lambda plain, names: plain._replace(sinks=names, unclaimed=tuple(plain.ranges)[::2]),
@@ -99,6 +100,10 @@ def test_the_json_is_the_one_of_the_design() -> None:
     )
     assert question.canonical_json() == (
         '{"asks":3,"id":"9f3c","nameless":{"flights":{"id":"AAECAwQFBgcICQoLDA0ODw","partitions":[0,3]}},"sinks":null,"topics":{},"v":2}'
+    )
+    assert (
+        Span("9f3c", {}, ("/lake",), question_number=1).canonical_json()
+        == '{"asks":1,"id":"9f3c","nameless":{},"sinks":["/lake"],"topics":{},"v":2}'
     )
 
 

@@ -222,3 +222,24 @@ def test_a_static_query_of_a_moved_table_gives_up_its_place_to_adopt_the_group(
     handover.write_report(question, "/lake/moved", adopt=True)
     following = span_where(member, question, lambda span: not span.question_number)
     assert (following.sinks, following.end_offsets()) == (("/lake/moved",), {partition: 8})
+
+
+def test_a_copied_checkpoint_claims_a_new_group_only_after_its_writer_was_called(
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], protocol: GroupProtocol
+) -> None:
+    topic, group, partitions, member = two_of_eight(cluster, batch_member_of, f"copied-{protocol}")
+    batch = begun(member, "/lake/flights")
+    member.close()
+    renamed = f"{group}-renamed"
+    copy = batch_member_of(renamed, topic, startingOffsets="earliest")
+    probe = copy.next_span(batch, None)
+    assert (probe.sinks, probe.question_number) == (("/lake/flights",), 1)
+    # here the writer of another table refuses the span, and the query ends
+    assert cluster.committed_offsets(renamed, partitions) == dict.fromkeys(
+        partitions, OffsetAndMetadata(None)
+    )
+    following = span_where(copy, probe, lambda span: not span.question_number)
+    assert following.end_offsets() == batch.end_offsets()
+    assert cluster.committed_offsets(renamed, partitions) == dict.fromkeys(
+        partitions, OffsetAndMetadata(8, '{"sinks":["/lake/flights"]}')
+    )

@@ -134,3 +134,37 @@ def test_with_adopt_a_refused_query_and_a_moved_table_go_on_with_their_checkpoin
         pipeline.partitions, claimed
     )
     assert pipeline.rows() == pipeline.expected(lambda partition, offset: offset >= 5)
+
+
+def test_a_copied_checkpoint_is_refused_and_its_new_group_stays_free(
+    pipeline: Pipeline,
+    writing: "Callable[..., StreamingQuery]",
+    source: "Callable[..., DataFrame]",
+    started: "Callable[..., StreamingQuery]",
+) -> None:
+    pipeline.produce(40)
+    first = writing(delta.Writer(str(pipeline.table)))
+    until(lambda: pipeline.total_committed() == 40, 180, "the group's offsets")
+    first.stop()
+    other, new_group = pipeline.path / "other", f"{pipeline.group}-new"
+    rows = source(**{"kafka.group.id": new_group}).selectExpr("topic", "partition", "offset")
+    error = refusal(started(rows, delta.Writer(str(other)), "checkpoint"))
+    assert f"this checkpoint belongs to a query that writes to {pipeline.table}" in error
+    assert pipeline.cluster.committed_offsets(new_group, pipeline.partitions) == dict.fromkeys(
+        pipeline.partitions, OffsetAndMetadata(None)
+    )
+    # as the error says: with a checkpoint of its own
+    started(rows, delta.Writer(str(other)), "checkpoint-of-another")
+    claimed = dict.fromkeys(pipeline.partitions, OffsetAndMetadata(10, metadata_of((str(other),))))
+    until(
+        lambda: pipeline.cluster.committed_offsets(new_group, pipeline.partitions) == claimed,
+        180,
+        "the claim of the new table",
+    )
+    # the first program goes on with its checkpoint, in a group that was renamed
+    pipeline.produce(40)
+    pipeline.group = f"{pipeline.group}-renamed"
+    rows = source().selectExpr("topic", "partition", "offset", "cast(value as string) as value")
+    started(rows, delta.Writer(str(pipeline.table)), "checkpoint")
+    until(lambda: pipeline.total_committed() == 80, 180, "the group's offsets")
+    assert pipeline.rows() == pipeline.expected()

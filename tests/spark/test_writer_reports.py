@@ -76,6 +76,16 @@ def test_a_batch_of_a_query_with_another_sink_is_not_written(
     assert not Path(path).exists()
 
 
+def test_a_question_that_names_another_sink_is_refused_unless_the_writer_adopts(path: str) -> None:
+    question = asking((0, 5))._replace(sinks=("/lake/flights",))
+    with pytest.raises(AnotherSink, match="belongs to a query that writes to /lake/flights"):
+        nothing_read(Writer(path), question)
+    assert handover.read_reports(question) == NO_REPORT
+    nothing_read(Writer(path, adopt=True), question)
+    assert handover.read_reports(question) == WriterReport((path,), adopt=True)
+    handover.delete_reports(question)
+
+
 def test_with_adopt_a_batch_of_another_sink_is_written_and_the_source_told(path: str) -> None:
     for sinks in (("/lake/flights",), ()):
         foreign = Span("a", {P0: (0, 5)}, sinks)

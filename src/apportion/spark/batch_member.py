@@ -146,7 +146,8 @@ class BatchMember(RuleDriver):
 
     def _plan_with_retries(self, previous: Span, limit: int | None) -> Span:
         """Plan the next span; while that fails for now, retry, or return `previous` to Spark."""
-        deadline_ms = now().mono_ms + int(retry_limits.NO_PROGRESS_TIMEOUT_S * 1000)
+        limit_ms = int(retry_limits.NO_PROGRESS_TIMEOUT_S * 1000)
+        deadline_ms = now().mono_ms + limit_ms
         while True:
             self.touch()
             try:
@@ -159,7 +160,7 @@ class BatchMember(RuleDriver):
                     and following.end_offsets() == previous.end_offsets()
                 ):
                     # Spark takes an unchanged span for the end: no partition may be on its way.
-                    self._run(self.planner.require_full_assignment(deadline_ms))
+                    self._run(self.planner.require_full_assignment(deadline_ms, limit_ms))
                 self._failing_since_s = None
                 self._log("")
                 # After the plan: until then a restart would ask for the same reports again.

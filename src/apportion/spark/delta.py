@@ -159,16 +159,16 @@ class Writer:
         """
         # Before the sources, so that a query without the source's columns fails in its first batch.
         schema = table_schema(frame)
+        # Before a row is written: rows of a batch that belongs to another sink could not be taken
+        # back. A question may name sinks, too: then the group is claimed for them after it.
+        if not self.adopt:
+            refuse_foreign_batch(sources, self.sink)
         for reading in sources:
             if reading.span.question_number:
                 self._answer_question(reading)
         sources = [reading for reading in sources if not reading.span.question_number]
         if not sources:
             return
-        # Before a row is written: rows of a batch that belongs to another sink could not be taken
-        # back.
-        if not self.adopt:
-            refuse_foreign_batch(sources, self.sink)
         uncommitted = UncommittedFiles(
             frame, PartFileWriter(self.table, self.storage_options, schema, {})
         )

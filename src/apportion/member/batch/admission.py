@@ -117,6 +117,7 @@ class GroupAdmission:
 
         A span is the offset ranges of one micro-batch. This one names the partitions whose
         committed offset names no sink: the writers report whether their sinks have fences of them.
+        previous: if it names sinks, so does the question, and a writer of another sink refuses it.
         """
         # Without a member id, as the query has not joined yet.
         stored = yield from fetch_group_offsets(0)
@@ -124,6 +125,7 @@ class GroupAdmission:
         self.last_planned = Span(
             previous.id or self._checkpoint,
             empty_ranges,
+            previous.sinks,
             question_number=previous.question_number + 1,
             unclaimed=tuple(sorted(unclaimed_offsets(stored))),
         )
@@ -132,7 +134,7 @@ class GroupAdmission:
     def check_answer(self, previous: Span, report: WriterReport) -> Rule[Span | None]:
         """Return None if the query's member may be in the group, else the span before a question.
 
-        The question to the writers follows that span.
+        The question to the writers follows that span, and names the sinks that it names.
         Raises AnotherSink if the group belongs to another sink and this process has asked for
         itself. The answer to an earlier process may be out of date: the user may have set
         adopt=True since.
@@ -172,9 +174,9 @@ class GroupAdmission:
                 "no writer has reported which table it writes to; they are asked again, with "
                 "another empty batch",
             )
-            return previous
+            return previous._replace(sinks=None)
         try:
-            yield from self._check_group(
+            is_claimed = yield from self._check_group(
                 sinks, report if is_own else report._replace(adopt=False), previous
             )
         except AnotherSink as refused:
@@ -186,6 +188,10 @@ class GroupAdmission:
                 "the writers are asked again, with another empty batch, since this query "
                 f"would be refused: {refused}",
             )
+            return previous._replace(sinks=None)
+        if previous.sinks and previous.ranges and not (is_claimed or previous.question_number):
+            # The checkpoint names sinks and the group does not, so the checkpoint may be another
+            # program's. The writer must see that before the group is claimed for these sinks.
             return previous
         # Only here: joining takes partitions from other members, which a refused query must not do.
         yield StartMembership()
@@ -212,7 +218,7 @@ class GroupAdmission:
         self._unclaimed_at_start = None
 
     def _leave_and_ask(self, to_ask: Span, report: WriterReport, awaited: Sinks) -> Rule[Span]:
-        """Leave the Spark query's group, to adopt it when it has no members; return `to_ask`.
+        """Leave the Spark query's group, to adopt it when it has no members; return what to ask.
 
         awaited: the sinks that have to answer, unless the user changes them with adopt=True.
         """
@@ -221,11 +227,12 @@ class GroupAdmission:
         # The next answer is checked like the first one of a new process.
         self.may_join = False
         self._awaited = AwaitedMembers()
-        return to_ask
+        return to_ask._replace(sinks=None)
 
-    def _check_group(self, sinks: Sinks, report: WriterReport, previous: Span) -> Rule[None]:
-        """Raise AnotherSink unless the group is this Spark query's or nobody's.
+    def _check_group(self, sinks: Sinks, report: WriterReport, previous: Span) -> Rule[bool]:
+        """Return whether a sink has claimed the group, which is this Spark query's or nobody's.
 
+        Raises AnotherSink if it is neither.
         Raises NotReady while members of the group have not named their sink yet, or while a group
         that is to be adopted has members that may be leaving.
         """
@@ -233,7 +240,7 @@ class GroupAdmission:
         # Nothing proves that the group is this query's: no fence in the sink, no name in the group.
         is_new = bool(
             sinks
-            and previous.question_number
+            and previous.asks_for_sinks
             and not report.has_records
             and not claimed_sinks(stored)
         )
@@ -253,6 +260,7 @@ class GroupAdmission:
                 # Without a position of its own the query would go on where the members are.
                 yield from self._await_claim(sinks)
                 self._unclaimed_at_start = unclaimed_offsets(stored)
+        return bool(claimed_sinks(stored))
 
     def _adopt_group(
         self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]

@@ -152,23 +152,30 @@ class BatchMembership:
         """Record the partitions of the span that was planned."""
         self.ownership = self.ownership._replace(partitions=dict.fromkeys(owned))
 
-    def require_full_assignment(self, until_ms: int | None = None) -> Rule[None]:
+    def require_full_assignment(
+        self, until_ms: int | None = None, limit_ms: int | None = None
+    ) -> Rule[None]:
         """Raise AssignmentIncomplete while the group will assign more to this member.
 
         A coordinator may admit a member before it has computed its assignment, or while others
         still own its partitions. A query that reads what is there and stops (availableNow) would
         stop too early; one that restarts would forget its position in partitions that are yet to
         come.
-        until_ms: wait no longer (monotonic ms); None: a session timeout after the first assignment.
+        until_ms: wait no longer (monotonic ms); None: a session timeout and a grace time after the
+        first assignment. limit_ms: how long the whole wait may take, for the error's text.
         """
         if until_ms is None:
-            until_ms = self._assigned_since[1] + self._session_timeout_ms + FULL_ASSIGNMENT_GRACE_MS
+            limit_ms = self._session_timeout_ms + FULL_ASSIGNMENT_GRACE_MS
+            until_ms = self._assigned_since[1] + limit_ms
         snapshot: MembershipSnapshot = yield ReadMembership()
         if snapshot.read_at_ms < until_ms and not has_full_assignment(
             snapshot.view, (yield DescribeAssignment())
         ):
+            # The same text on each try: the driver logs a text once.
+            limit = "" if limit_ms is None else f" up to {limit_ms / 1000:g} s"
             raise AssignmentIncomplete(
-                "the group has not assigned all partitions to this member yet that it will"
+                "the group is still rebalancing, as is usual when a member starts or ends; the "
+                f"query waits{limit} for the partitions that this member is about to get"
             )
 
     def commit(self, offsets: Mapping[TopicIdPartition, int], metadata: str) -> Rule[None]:

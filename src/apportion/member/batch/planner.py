@@ -92,7 +92,7 @@ class FinishedBatch(NamedTuple):
     @property
     def is_upgrade(self) -> bool:
         """Return whether the query asked its writers and a sink has fences of the group."""
-        return self.report.has_records and self.span.question_number > 0
+        return self.report.has_records and self.span.asks_for_sinks
 
 
 class BatchPlanner:
@@ -389,9 +389,10 @@ class BatchPlanner:
             )
             self._checked_epoch = view.incarnation, view.epoch
 
-    def require_full_assignment(self, until_ms: int) -> Rule[None]:
+    def require_full_assignment(self, until_ms: int, limit_ms: int | None = None) -> Rule[None]:
         """Raise AssignmentIncomplete while the group will assign more, until `until_ms`.
 
-        For availableNow, before it takes an unchanged span for the end.
+        For availableNow, before it takes an unchanged span for the end. limit_ms: how long the
+        whole wait may take, for the error's text.
         """
-        yield from self._membership.require_full_assignment(until_ms)
+        yield from self._membership.require_full_assignment(until_ms, limit_ms)

@@ -85,9 +85,9 @@ class Span(NamedTuple):
 
     id: the checkpoint that the span belongs to; "" only in `EMPTY_SPAN`, before the first plan.
     sinks: the names of what its query writes to; () if they cannot be known; None in spans of an
-    older format, and in questions.
+    older format, and in questions that ask for them.
     question_number: 0, or the number of a question: a span that reads nothing, by which the query's
-    writers are asked which sinks they are.
+    writers are asked which sinks they are. If it names sinks, a writer of another sink refuses it.
     unclaimed: of a question, the partitions whose committed offset carries no sink's name. The
     offsets are not kept, as they may be set anew before the answer. Of a batch, the partitions that
     start at such an offset: it may skip records, and only the sink's fence can say whether they are
@@ -99,6 +99,11 @@ class Span(NamedTuple):
     sinks: tuple[str, ...] | None = None
     question_number: int = 0
     unclaimed: tuple[TopicIdPartition, ...] = ()
+
+    @property
+    def asks_for_sinks(self) -> bool:
+        """Return whether this is a question, and the checkpoint does not name the sinks."""
+        return self.question_number > 0 and self.sinks is None
 
     def end_or_none(self, partition: TopicIdPartition) -> int | None:
         """Return the offset after the last one of the partition; None if it is not in the span."""
@@ -188,8 +193,10 @@ def parse_span(offset: Any) -> Span:
             f"{FORMAT_WITH_SINKS}: "
             "was it written by a later one?"
         )
-    # a question has null instead of sinks, and its number
-    is_question = version == FORMAT_WITH_SINKS and offset.get("sinks", ()) is None
+    # a question has its number, and null instead of sinks unless it names those of the checkpoint
+    is_question = version == FORMAT_WITH_SINKS and (
+        offset.get("sinks", ()) is None or "asks" in offset
+    )
     has_unclaimed = version == FORMAT_WITH_SINKS and not is_question and "nameless" in offset
     _require_keys(
         offset,
@@ -211,6 +218,7 @@ def parse_span(offset: Any) -> Span:
     span = sorted_span(offset["id"], ranges)
     if is_question:
         return span._replace(
+            sinks=None if offset["sinks"] is None else _parse_sinks(offset["sinks"]),
             question_number=_parse_question_number(offset["asks"]),
             unclaimed=_parse_unclaimed(offset["nameless"]),
         )
