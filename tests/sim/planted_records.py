@@ -124,6 +124,10 @@ def own_what_was_acknowledged(self: RecordConsumer, view: View) -> Rule[None]:
     self._owned = tuple((yield from self.resolve_partitions(view.target)))
 
 
+def close_at_once(self: RecordConsumer) -> Rule[None]:
+    yield from self.drop_partitions(tuple(self.positions))
+
+
 def commit_or_raise(self: RecordConsumer, timeout_ms: int) -> Rule[None]:
     yield from self.commit(self.uncommitted(), timeout_ms)
 
@@ -194,6 +198,12 @@ RECORDS = (
         "revoked-without-commit",
         "The next automatic commit is due soon.",
         ((RecordConsumer, "_revoke_partitions", drop_at_once),),
+        sizes=READERS,
+    ),
+    Planted(
+        "closed-without-commit",
+        "The consumer leaves its group, so there is nobody who could commit.",
+        ((RecordConsumer, "close", close_at_once),),
         sizes=READERS,
     ),
     Planted(

@@ -62,6 +62,13 @@ def committed_offset_after_a_revocation() -> int:
     return host.offsets[P0]
 
 
+def committed_offset_after_a_close() -> int:
+    host = reading_consumer()
+    host.poll(limit=1)
+    host.run(host.rule.close())
+    return host.offsets[P0]
+
+
 def uses_a_partition_that_was_withdrawn() -> bool:
     host = reading_consumer()
 
@@ -114,6 +121,7 @@ RECORD_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "position-lost-on-rejoin": (position_after_a_rebalance, 3, 2),
     "delivered-twice": (records_of_two_polls, [(0, 2), (0, 3)], [(0, 1), (0, 1)]),
     "revoked-without-commit": (committed_offset_after_a_revocation, 3, 2),
+    "closed-without-commit": (committed_offset_after_a_close, 3, 2),
     "used-before-adopted": (uses_a_partition_that_was_withdrawn, False, True),
     "commit-failure-raised": (lambda: poll_with_failing(CommitOffsets), "returns", "raises"),
     "outage-raised": (lambda: poll_with_failing(FetchRecords), "returns", "raises"),

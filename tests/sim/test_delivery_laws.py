@@ -49,7 +49,10 @@ class Group:
 
     def commits(self, name: str, offsets: Mapping[TopicIdPartition, int]) -> None:
         self.checker.commit_sent(self.consumer(name), offsets)
-        self.checker.commit_acknowledged(self.consumer(name), offsets)
+        self.checker.commit_acknowledged(offsets)
+
+    def fetches(self, name: str, committed: int | None, partition: TopicIdPartition = P) -> None:
+        self.checker.committed_fetched(self.consumer(name), {partition: committed})
 
     def fails(self, name: str) -> None:
         self.checker.commit_failed(self.consumer(name))
@@ -59,6 +62,7 @@ class Group:
 def group() -> Group:
     """Consumer a uses P, and has delivered and committed two records of it."""
     group = Group()
+    group.fetches("a", None)
     group.uses("a", P)
     group.delivers("a", 0, 1)
     group.commits("a", {P: 2})
@@ -71,6 +75,7 @@ def breaks(law: str) -> Any:
 
 def test_a_partition_is_handed_over_at_its_committed_position(group: Group) -> None:
     group.uses("a")
+    group.fetches("b", 2)
     group.uses("b", P)
     group.delivers("b", 2, 3)
     group.commits("b", {P: 4})
@@ -104,7 +109,9 @@ def test_nobody_begins_before_what_was_committed(group: Group) -> None:
 
 def test_a_cut_off_consumer_is_judged_by_the_commits_of_its_beginning() -> None:
     group = Group()
+    group.fetches("a", None)
     group.uses("a", P)  # and hears of nothing any more
+    group.fetches("b", None)
     group.uses("b", P)
     group.delivers("b", 0)
     group.commits("b", {P: 1})
@@ -115,17 +122,39 @@ def test_uncommitted_records_are_delivered_again_after_a_failure(group: Group) -
     group.delivers("a", 2)
     group.fails("a")
     group.uses("a")
+    group.fetches("b", 2)
     group.uses("b", P)
     group.delivers("b", 2)
 
 
-def test_nobody_begins_between_two_commits(group: Group) -> None:
+@pytest.mark.parametrize("offset", [3, 4])
+def test_nobody_begins_beyond_the_committed_offset_that_it_fetched(
+    group: Group, offset: int
+) -> None:
     group.delivers("a", 2, 3)
     group.fails("a")
     group.uses("a")
+    group.fetches("b", 2)
     group.uses("b", P)
     with breaks("goes-on-at-commit"):
-        group.delivers("b", 3)
+        group.delivers("b", offset)
+
+
+def test_nobody_begins_without_a_fetch_of_the_committed_offset(group: Group) -> None:
+    group.uses("a")
+    group.uses("b", P)
+    with breaks("goes-on-at-commit"):
+        group.delivers("b", 2)
+
+
+def test_each_use_needs_a_fetch_of_its_own(group: Group) -> None:
+    group.uses("a")
+    group.fetches("b", 2)
+    group.uses("b", P)
+    group.uses("b")
+    group.uses("b", P)
+    with breaks("goes-on-at-commit"):
+        group.delivers("b", 2)
 
 
 def test_a_commit_without_an_answer_may_be_the_beginning(group: Group) -> None:
@@ -133,8 +162,20 @@ def test_a_commit_without_an_answer_may_be_the_beginning(group: Group) -> None:
     group.checker.commit_sent(group.consumer("a"), {P: 4})
     group.fails("a")
     group.uses("a")
+    group.fetches("b", 4)
     group.uses("b", P)
     group.delivers("b", 4)
+
+
+def test_before_its_first_record_a_use_commits_nothing_but_its_beginning(group: Group) -> None:
+    group.delivers("a", 2, 3)
+    group.fails("a")
+    group.uses("a")
+    group.fetches("b", 2)
+    group.uses("b", P)
+    group.commits("b", {P: 2})
+    with breaks("commit-is-delivered"):
+        group.commits("b", {P: 4})
 
 
 @pytest.mark.parametrize("offset", [1, 3])
@@ -194,8 +235,17 @@ def test_a_failed_commit_excuses_one_release(group: Group) -> None:
     group.delivers("a", 2)
     group.fails("a")
     group.uses("a")
+    group.fetches("a", 2)
     group.uses("a", P)
     group.delivers("a", 2)
+    with breaks("released-with-commit"):
+        group.uses("a")
+
+
+def test_a_failed_commit_excuses_no_later_position(group: Group) -> None:
+    group.delivers("a", 2)
+    group.fails("a")
+    group.delivers("a", 3)
     with breaks("released-with-commit"):
         group.uses("a")
 
@@ -203,6 +253,9 @@ def test_a_failed_commit_excuses_one_release(group: Group) -> None:
 def test_a_failed_commit_excuses_no_later_incarnation(group: Group) -> None:
     group.fails("a")
     group.consumer("a").view.incarnation = 2
+    group.fetches("a", 2)
+    group.uses("a", incarnation=2)
+    group.fetches("a", 2)
     group.uses("a", P, incarnation=2)
     group.delivers("a", 2)
     with breaks("released-with-commit"):

@@ -12,7 +12,7 @@ from apportion.coord.records import CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Instant, Reply, Tick, Ticket
-from apportion.sim.checks.consumer_laws import GROUP_LAWS, TLA, WATCHED_LAWS
+from apportion.sim.checks.consumer_laws import GROUP_LAWS
 from apportion.sim.checks.saved import replay_records
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -24,6 +24,7 @@ from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataValue,
     RecordTopicPartitions,
 )
+from tests.sim.laws import TLA, WATCHED_LAWS
 
 FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
 TOPICS = Topics([Topic("foo", FOO, 4), Topic("bar", BAR, 1)])

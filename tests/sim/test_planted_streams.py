@@ -4,8 +4,8 @@ without it.
 
 import pytest
 
-from apportion.sim.streams.laws import STREAMS_LAWS
 from apportion.sim.streams.play import rehearse
+from tests.sim.laws import STREAMS_LAWS
 from tests.sim.planted_streams import PLANTED, PlantedInStreams
 
 

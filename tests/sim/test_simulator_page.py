@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from apportion.cli.main import app
-from apportion.sim.checks.consumer_laws import GROUP_LAWS, TLA, WATCHED_LAWS
+from apportion.sim.checks.consumer_laws import GROUP_LAWS
 from apportion.sim.kernel.scenario import FAULTS
+from tests.sim.laws import TLA, WATCHED_LAWS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "simulator.md").read_text()

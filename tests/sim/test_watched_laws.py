@@ -16,17 +16,17 @@ from apportion.coord.consumer import fencing, heartbeat_api, timers
 from apportion.coord.consumer.heartbeat import HeartbeatResult
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.turn import Turn
-from apportion.member.queries import CommitOffsets
+from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
 from apportion.node import coordinators
 from apportion.node.flush_gate import FlushGate
 from apportion.sim import play as playing
 from apportion.sim.actors import record_application, worker
 from apportion.sim.actors.requests import request_offsets
-from apportion.sim.checks.consumer_laws import WATCHED_LAWS
 from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.kernel.scenario import draw_scenario
 from apportion.sim.play import play
+from tests.sim.laws import WATCHED_LAWS
 from tests.sim.test_classic_laws import SABOTAGE as OF_CLASSIC
 from tests.sim.test_found_seeds import FOUND
 
@@ -68,8 +68,10 @@ def tells_the_epoch_before(verdict: HeartbeatResult, settings: GroupSettings) ->
 
 
 def commits_what_was_before(
-    who: record_application.RecordApplication, request: CommitOffsets
+    who: record_application.RecordApplication, request: CommitOffsets | FetchCommitted
 ) -> Generator[Any, Any, Any]:
+    if isinstance(request, FetchCommitted):
+        return request_offsets(who, request)
     before = {
         partition: max(0, at - who.rng.randint(0, 3)) for partition, at in request.offsets.items()
     }
@@ -77,10 +79,16 @@ def commits_what_was_before(
 
 
 def commits_what_is_to_come(
-    who: record_application.RecordApplication, request: CommitOffsets
+    who: record_application.RecordApplication, request: CommitOffsets | FetchCommitted
 ) -> Generator[Any, Any, Any]:
+    if isinstance(request, FetchCommitted):
+        return request_offsets(who, request)
     ahead = {partition: at + 1 for partition, at in request.offsets.items()}
     return request_offsets(who, replace(request, offsets=ahead))
+
+
+def takes_nothing(self: FetchBuffer, limit: int) -> list[ConsumerRecord]:
+    return []
 
 
 def takes_the_last_record_twice(self: FetchBuffer, limit: int) -> list[ConsumerRecord]:
@@ -120,8 +128,9 @@ SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says
         record_application,
         "request_offsets",
         commits_what_is_to_come,
-        "all-is-read",
+        "commit-is-delivered",
     ),
+    "a consumer delivers nothing": (FetchBuffer, "take", takes_nothing, "all-is-read"),
     "a consumer takes a record twice": (
         FetchBuffer,
         "take",

@@ -52,6 +52,7 @@ class RecordApplication(Application):
             yield from self.run_rule(self.rule.close())
         except (Refused, Unanswerable):
             self.simulation.write_trace(self.name, "closes without a commit")
+        self.note_use()
         # After this script has ended: a script that runs cannot be cancelled.
         self.call_later(1, then)
 
@@ -108,10 +109,16 @@ class RecordApplication(Application):
             yield from self._await_change(query.max_wait_ms)
         return fetched
 
+    def _fetch_committed(self, query: queries.FetchCommitted) -> Script:
+        committed = yield from request_offsets(self, query)
+        offsets = {partition: found.offset for partition, found in committed.items()}
+        self.observer.deliveries.committed_fetched(self, offsets)
+        return committed
+
     def _commit(self, query: queries.CommitOffsets) -> Script:
         self.observer.deliveries.commit_sent(self, query.offsets)
         yield from request_offsets(self, query)
-        self.observer.deliveries.commit_acknowledged(self, query.offsets)
+        self.observer.deliveries.commit_acknowledged(query.offsets)
 
     def _adopt(self, query: queries.AdoptAssignment) -> Script:
         yield from self._be_late()
@@ -136,6 +143,7 @@ ANSWERS: dict[type, Callable[[Any, Any], Script]] = {
     **member_answers.ANSWERS,
     queries.AdoptAssignment: RecordApplication._adopt,
     queries.CommitOffsets: RecordApplication._commit,
+    queries.FetchCommitted: RecordApplication._fetch_committed,
     record_queries.PollMembership: lambda reader, _query: reader._poll_membership(),
     record_queries.AwaitMembershipChange: lambda reader, query: reader._await_change(
         query.timeout_ms

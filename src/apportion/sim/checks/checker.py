@@ -53,6 +53,7 @@ class InvariantChecker:
         self.owners: dict[str, PartitionOwner] = {}
         self.shard_rebuilds = 0
         self.counters = RunCounters(simulation)
+        self._topics_at_crash = Topics()
         self.offsets = OffsetChecker(sinks)
         self.deliveries = DeliveryChecker(self._existing_topics)
         self.classic_groups = ClassicGroupChecker(simulation)
@@ -140,6 +141,7 @@ class InvariantChecker:
 
     def before_crash(self) -> None:
         """Check the logs, as they are all that the broker will know after the crash."""
+        self._topics_at_crash = self._topics()
         self._replays.check(self._broker.shards())
         # Only here and not every 500 steps: it replays whole logs.
         self._replays.check_compacted(self._broker.shards())
@@ -255,7 +257,7 @@ class InvariantChecker:
         return self._broker.node.topics
 
     def _existing_topics(self) -> Topics:
-        return Topics() if self._broker.node is None else self._broker.node.topics
+        return self._topics_at_crash if self._broker.node is None else self._broker.node.topics
 
     def _shards(self) -> list[Shard]:
         return [shard for _, shard in self._broker.shards()]

@@ -2,8 +2,9 @@
 
 A group of consumers delivers every record at least once. It delivers one again only where a
 position was not committed: a consumer died, was fenced, or got no answer. So a use, the time in
-which one consumer uses a partition without a break, begins at the last offset whose commit was
-acknowledged or at one that was committed later, and never beyond what was delivered.
+which one consumer uses a partition without a break, begins at the committed offset that the
+coordinator has shown to this consumer, never before one whose commit was acknowledged earlier, and
+never beyond what was delivered.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,55 +19,55 @@ from apportion.topics import TopicIdPartition, TopicPartition, Topics
 class PartitionUse(NamedTuple):
     """The use of one partition by one consumer.
 
-    committed: the offset whose commit was acknowledged when it began; 0: none. position: the next
-    offset to deliver; None before the first record.
+    start: the committed offset that the consumer fetched for it, 0 if there was none; None if it
+    fetched none. committed: the offset whose commit was acknowledged when it began; 0: none.
+    position: the next offset to deliver; None before the first record. unsaved: the position at the
+    last commit that failed.
     """
 
     incarnation: int
+    start: int | None
     committed: int
     position: int | None = None
+    unsaved: int | None = None
 
 
 class DeliveryChecker:
     """The checks of the readers' group, and the end of each partition as it delivered it.
 
-    existing_topics: returns the topics of the broker; none while it is down.
+    existing_topics: returns the topics of the broker; while it is down, those that it had.
     """
 
     def __init__(self, existing_topics: Callable[[], Topics]) -> None:
         """Know no delivery yet."""
         self._existing_topics = existing_topics
         self._uses: dict[tuple[str, TopicIdPartition], PartitionUse] = {}
-        # of each consumer whose last commit failed, the incarnation in which it did
-        self._failed_commits: dict[str, int] = {}
+        # by consumer and partition: the committed offset that it fetched last
+        self._fetched: dict[tuple[str, TopicIdPartition], int] = {}
         # of each partition, the offset after the last record delivered by anybody
         self._delivered: dict[TopicIdPartition, int] = {}
         self._acknowledged: dict[TopicIdPartition, int] = {}  # the highest commit
-        # the offsets that may be stored: those of every commit, answered or not
-        self._sent: dict[TopicIdPartition, dict[int, None]] = {}
 
     def ownership_changed(self, owner: PartitionOwner) -> None:
         """Begin and end uses: `owner` uses exactly `owner.in_use` now."""
-        in_use, has_released = owner.in_use, False
+        in_use = owner.in_use
         for key in [key for key in self._uses if key[0] == owner.name]:
             use = self._uses[key]
             if use.incarnation != in_use.incarnation:
                 del self._uses[key]
             elif key[1] not in in_use.partitions:
                 del self._uses[key]
-                self._check_release(owner, key[1], use.position)
-                has_released = True
-        if has_released:
-            # The next release is preceded by a commit of its own.
-            self._failed_commits.pop(owner.name, None)
+                self._check_release(owner, key[1], use)
         for partition in in_use.partitions:
-            self._uses.setdefault(
-                (owner.name, partition),
-                PartitionUse(in_use.incarnation, self._acknowledged.get(partition, 0)),
-            )
+            key = owner.name, partition
+            if key not in self._uses:
+                # Taken out: the next use of the partition needs a fetch of its own.
+                start = self._fetched.pop(key, None)
+                committed = self._acknowledged.get(partition, 0)
+                self._uses[key] = PartitionUse(in_use.incarnation, start, committed)
 
     def _check_release(
-        self, owner: PartitionOwner, partition: TopicIdPartition, position: int | None
+        self, owner: PartitionOwner, partition: TopicIdPartition, use: PartitionUse
     ) -> None:
         """Check that a consumer has committed its position in a partition that it gives up."""
         view = owner.member.view()
@@ -76,16 +77,17 @@ class DeliveryChecker:
             # It left because the application did not poll in time.
             or view.target is None
         )
-        has_failed = self._failed_commits.get(owner.name) == owner.in_use.incarnation
+        # A commit of this very position was refused or had no answer.
+        has_failed = use.unsaved == use.position
         # Nobody can commit for a topic that was deleted.
         is_deleted = self._existing_topics().with_id(partition.topic_id) is None
-        if is_lost or has_failed or is_deleted or position is None:
+        if is_lost or has_failed or is_deleted or use.position is None:
             return
         # Others may have gone on from there: a paused consumer gives up what it was removed from.
-        if self._acknowledged.get(partition, 0) < position:
+        if self._acknowledged.get(partition, 0) < use.position:
             raise LawBroken(
                 "released-with-commit",
-                f"{owner.name} gave up {partition} at {position}; the group has committed "
+                f"{owner.name} gave up {partition} at {use.position}; the group has committed "
                 f"{self._acknowledged.get(partition)}.",
             )
 
@@ -131,17 +133,28 @@ class DeliveryChecker:
                 f"{owner.name} began {partition} at {offset}, where the group had committed "
                 f"{use.committed}.",
             )
-        elif offset and offset not in self._sent.get(partition, {}):
+        elif offset != use.start:
             raise LawBroken(
                 "goes-on-at-commit",
-                f"{owner.name} began {partition} at {offset}, which nobody has committed.",
+                f"{owner.name} began {partition} at {offset}, where it had fetched {use.start} as "
+                "the committed offset.",
             )
         self._uses[owner.name, partition] = use._replace(position=offset + 1)
         self._delivered[partition] = max(end, offset + 1)
 
+    def committed_fetched(
+        self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int | None]
+    ) -> None:
+        """Note the committed offsets that the coordinator has shown to a consumer."""
+        for partition, offset in offsets.items():
+            if (owner.name, partition) not in self._uses:
+                self._fetched[owner.name, partition] = offset or 0
+
     def commit_failed(self, owner: PartitionOwner) -> None:
         """Note that a commit was refused or unanswered: its offsets may be stored or not."""
-        self._failed_commits[owner.name] = owner.in_use.incarnation
+        for key, use in self._uses.items():
+            if key[0] == owner.name:
+                self._uses[key] = use._replace(unsaved=use.position)
 
     def poll_failed(self, owner: PartitionOwner, error: Exception) -> None:
         """Refuse the error: nothing in the simulated world is final for a plain consumer."""
@@ -150,31 +163,22 @@ class DeliveryChecker:
     def commit_sent(self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]) -> None:
         """Check that a consumer commits positions of its own partitions, and none undelivered."""
         for partition, offset in offsets.items():
-            self._sent.setdefault(partition, {})[offset] = None
             use = self._uses.get((owner.name, partition))
             if use is None:
                 raise LawBroken(
                     "commit-is-delivered",
                     f"{owner.name} commits {offset} for {partition}, which it no longer uses.",
                 )
-            if use.position is not None and offset != use.position:
+            position = use.start if use.position is None else use.position
+            if offset != position:
                 raise LawBroken(
                     "commit-is-delivered",
-                    f"{owner.name} commits {offset} for {partition}, and has delivered the records "
-                    f"below {use.position}.",
-                )
-            if offset > self._delivered.get(partition, 0):
-                raise LawBroken(
-                    "commit-is-delivered",
-                    f"{owner.name} commits {offset} for {partition}, of which the records below "
-                    f"{self._delivered.get(partition, 0)} are delivered.",
+                    f"{owner.name} commits {offset} for {partition}, where {position} is the next "
+                    "record to deliver.",
                 )
 
-    def commit_acknowledged(
-        self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]
-    ) -> None:
+    def commit_acknowledged(self, offsets: Mapping[TopicIdPartition, int]) -> None:
         """Note that a commit was acknowledged: from now on the partitions go on there."""
-        self._failed_commits.pop(owner.name, None)
         for partition, offset in offsets.items():
             # A response may arrive long after another consumer has taken over and committed more.
             self._acknowledged[partition] = max(self._acknowledged.get(partition, 0), offset)

@@ -63,6 +63,12 @@ class DeliveryObserver(Protocol):
         """Note that the owner's application was handed these records."""
         ...
 
+    def committed_fetched(
+        self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int | None]
+    ) -> None:
+        """Note the committed offsets that the coordinator has shown to the owner."""
+        ...
+
     def commit_failed(self, owner: PartitionOwner) -> None:
         """Note that a commit of the owner was refused, or had no answer."""
         ...
@@ -75,10 +81,8 @@ class DeliveryObserver(Protocol):
         """Note that the owner is about to commit these offsets."""
         ...
 
-    def commit_acknowledged(
-        self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]
-    ) -> None:
-        """Note that the coordinator has acknowledged the owner's commit."""
+    def commit_acknowledged(self, offsets: Mapping[TopicIdPartition, int]) -> None:
+        """Note that the coordinator has acknowledged a commit of these offsets."""
         ...
 
 

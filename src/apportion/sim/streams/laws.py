@@ -119,26 +119,6 @@ ALWAYS: dict[str, StreamsGroupLaw] = {
     "few-warmups": few_warmups,
 }
 AT_REST: dict[str, StreamsGroupLaw] = {"all-owned": all_owned, "one-version": one_version}
-STREAMS_LAWS = {
-    "one-active": "no task is active in two threads that are members",
-    "one-role": (
-        "no process is given a task twice by one plan: neither as active and as standby, nor "
-        "for two of its threads"
-    ),
-    "leader-triggers": (
-        "by KIP-268 the leader alone joins again because all understand a newer version"
-    ),
-    "all-owned": "in a group at rest every task is active in exactly one thread",
-    "one-version": (
-        "in a group at rest all work by assignments in the newest version that all may speak"
-    ),
-    "few-warmups": "no more tasks warm up at once than max.warmup.replicas",
-    "always-served": (
-        "where nothing else happens to a group, no task is without an owner for longer than a "
-        "bounce or a death takes"
-    ),
-}
-"""The laws of Streams groups and what each says, beside the laws of every classic group."""
 
 
 def max_metadata_version(thread: StreamThread) -> int:
