@@ -21,9 +21,11 @@ from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.consumer import classic_api
 from apportion.coord.migration import downgrade
 from apportion.testing.kafka import RealKafka
+from tests.kafka.differential.classic_author import Actor, ClassicAuthor
 from tests.kafka.differential.classic_intended import CLASSIC, INTENDED, MIXED
 from tests.kafka.differential.classic_play import Author, play_waiting
 from tests.kafka.differential.classic_scripts import ClassicScript
+from tests.kafka.differential.classic_steps import RANGE, STICKY, Leave
 from tests.kafka.differential.compare import side_by_side
 from tests.kafka.differential.mixed_scripts import MixedScript
 from tests.kafka.differential.side import Side
@@ -130,6 +132,33 @@ def test_a_rule_that_is_switched_off_is_found(
             break
     assert "the brokers disagree after" in played.report()
     assert played.disagreements != []
+
+
+@pytest.mark.parametrize(
+    ("instance", "named", "is_tied"),
+    [
+        (None, ("a1", None), False),
+        (None, ("a1", "i-nobody"), True),
+        (None, ("", None), True),
+        ("i-a", ("a1", None), False),
+        ("i-a", ("a1", "i-a"), False),
+        ("i-a", ("", "i-a"), False),
+        ("i-a", ("a1", "i-nobody"), True),
+        ("i-a", ("ghost", "i-a"), True),
+    ],
+)
+def test_a_member_that_is_named_wrongly_in_a_leave_still_votes(
+    instance: str | None, named: tuple[str, str | None], is_tied: bool
+) -> None:
+    author = ClassicAuthor(0, "")
+    author.actors = {
+        "a": Actor("a", 9, instance, (), label="a1"),
+        "b": Actor("b", 9, None, (), label="b1"),
+        "c": Actor("c", 9, None, (), label="c1"),
+    }
+    author.votes = {"a1": (RANGE, STICKY), "b1": (RANGE, STICKY), "c1": (STICKY, RANGE)}
+    author.present = frozenset(author.votes)
+    assert author.ties(Leave(author.group, (("b1", None), named))) == is_tied
 
 
 def test_every_intended_difference_is_told_to_users() -> None:

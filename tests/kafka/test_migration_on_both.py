@@ -22,6 +22,7 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
 )
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -105,17 +106,15 @@ def sync(
         ),
     )
     answer = side.call(request, 5)
-    assigned = (
-        consumer_serde.decode(ConsumerProtocolAssignment, answer.assignment)[1]
-        if answer.assignment
-        else None
-    )
-    indexes = (
-        [index for part in assigned.assigned_partitions for index in part.partitions]
-        if assigned
-        else []
-    )
-    return Code(answer.error_code), sorted(indexes)
+    return Code(answer.error_code), indexes_of(answer.assignment)
+
+
+def indexes_of(assignment: bytes) -> list[int]:
+    """The partitions in an assignment; none in one that is empty."""
+    if not assignment:
+        return []
+    _, assigned = consumer_serde.decode(ConsumerProtocolAssignment, assignment)
+    return sorted(index for part in assigned.assigned_partitions for index in part.partitions)
 
 
 def beat(
@@ -217,6 +216,29 @@ def test_a_member_that_waits_is_given_what_another_has_by_a_static_members_retur
         join(side, group, "k", (), waiting.generation_id)
     back.join(30)
     beside.close()
+
+
+@pytest.mark.parametrize(("name", "size"), [("Kafka", 6), ("apportion", 12)])
+def test_a_downgrade_saves_targets_on_kafka_and_here_what_is_in_use(
+    sides: dict[str, Side], group: str, name: str, size: int
+) -> None:
+    side = sides[name]
+    a = alone(side, group)
+    beat(side, group, "c", 0)
+    (described,) = side.call(ConsumerGroupDescribeRequest(group_ids=(group,)), 1).groups
+    sizes = {
+        member.member_id: tuple(
+            sum(len(part.partitions) for part in assignment.topic_partitions)
+            for assignment in (member.assignment, member.target_assignment)
+        )
+        for member in described.members
+    }
+    assert sizes == {a.member_id: (12, 6), "c": (0, 6)}
+    beat(side, group, "c", -1)
+    (described,) = side.call(DescribeGroupsRequest(groups=(group,)), 6).groups
+    assert {
+        member.member_id: len(indexes_of(member.member_assignment)) for member in described.members
+    } == {a.member_id: size}
 
 
 def records_of(bootstrap: str, group: str) -> list[CoordinatorRecord]:

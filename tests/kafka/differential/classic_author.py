@@ -201,11 +201,13 @@ class ClassicAuthor:
                     voters.pop(other.label, None)
             voters[actor.label if actor and actor.label in voters else "it"] = names
         elif isinstance(step, Leave):
-            out = {label for label, _ in step.members}
+            out = {label for label, instance in step.members if instance is None}
             out |= {
                 each.label
                 for each in self.actors.values()
-                if each.instance in {name for _, name in step.members if name}
+                if each.instance is not None
+                # by another id, or as another instance, nobody leaves: the member still votes
+                and any((label, each.instance) in step.members for label in ("", each.label))
             }
             voters = {label: names for label, names in voters.items() if label not in out}
         return is_tied(list(voters.values()))

@@ -8,6 +8,7 @@ from tests.kafka.differential.classic_author import UNWRITTEN
 from tests.kafka.differential.classic_steps import DescribeClassic, Leave
 from tests.kafka.differential.compare import Difference, Intended
 from tests.kafka.differential.mixed_author import (
+    DOWNGRADED,
     FULL,
     RIVALS,
     SUCCEEDED,
@@ -69,6 +70,16 @@ def is_no_news(seen: Difference) -> bool:
     if seen.path[2] in ("generations", "owned"):
         return isinstance(seen.ours, int) and seen.ours > seen.theirs
     return seen.path[2] == "sizes" and sum(seen.ours) > sum(seen.theirs)
+
+
+def is_saved_by_a_downgrade(seen: Difference) -> bool:
+    """Members of a group that has just become classic are described with even shares, of which
+    they were given nothing yet.
+    """
+    if seen.path != ("answer", DOWNGRADED, "sizes", "assignment"):
+        return False
+    shares = [size for size in seen.theirs if size]
+    return len(seen.ours) == len(seen.theirs) and 0 < max(shares, default=0) <= min(shares) + 1
 
 
 def is_wait_for_nobody(seen: Difference) -> bool:
@@ -208,6 +219,12 @@ SELDOM = [
         "Kafka forgets the group all the same, and its epochs begin again; here a refusal "
         "changes nothing.",
         is_beginning_anew,
+        ends_script=True,
+    ),
+    Intended(
+        "the assignments that DescribeGroups shows after a downgrade, until the next generation",
+        "Kafka saves the target of each member; here what it may be using.",
+        is_saved_by_a_downgrade,
         ends_script=True,
     ),
     Intended(

@@ -49,6 +49,12 @@ class MixedAuthor:
         """What the group has been since it was last at rest."""
         self.is_assigning = False
         """Whether nobody has made a target since the epoch grew."""
+        self.is_downgraded = False
+        """Whether the group has become classic, and no generation has followed: who is in it has
+        what the downgrade saved.
+        """
+        self.generation = -1
+        """The newest one that a classic client had when the group was last at rest."""
         self.changes = 0
         """How many have come or gone since then."""
         self.must_rest = False
@@ -73,6 +79,9 @@ class MixedAuthor:
         if isinstance(step, Rest):
             self.is_steady = self.kinds == {"consumer"} and self.changes <= 1
             self.is_at_rest, self.changes, self.kinds, self.must_rest = True, 0, {self.kind}, False
+            newest = max(answer["generations"].values(), default=-1)
+            self.is_downgraded = self.is_downgraded and newest <= self.generation
+            self.generation = newest
         elif isinstance(step, Join) and step.rebalance_ms < 0:
             self.is_at_rest, self.changes, self.must_rest = False, self.changes + 2, True
         elif isinstance(step, Arrive | Knock | Leave | Join) or (
@@ -88,7 +97,11 @@ class MixedAuthor:
     def looked(self, step: Step, answer: Plain) -> None:
         """The author knows what the group is."""
         if answer[self.group]["code"] == 0:
-            self.is_assigning = answer[self.group]["state"] == "Assigning"
+            state, was_consumer = answer[self.group]["state"], self.kind == "consumer"
+            self.is_assigning = state == "Assigning"
+            self.is_downgraded = state == "PreparingRebalance" and (
+                self.is_downgraded or (was_consumer and not self.is_at_rest)
+            )
             self.kind = "classic" if isinstance(step, DescribeClassic) else "consumer"
             self.kinds.add(self.kind)
             self.seen.add(self.kind)
@@ -128,7 +141,12 @@ class MixedAuthor:
         if isinstance(step, Sync):
             return {name: answer[name] for name in ("code", "type", "protocol")}
         if isinstance(step, Describe | DescribeClassic):
-            return {group: self._described(response) for group, response in answer.items()}
+            return {
+                DOWNGRADED
+                if self.is_downgraded and group == self.group
+                else group: self._described(response)
+                for group, response in answer.items()
+            }
         return answer
 
     def _described(self, response: Plain) -> Plain:
@@ -188,6 +206,7 @@ UNTARGETED = "before anybody has made a target"
 SUCCEEDED = "made classic by who takes the last place"
 UNTOLD = "a consumer group of classic members alone"
 RIVALS = "a consumer group of classic members alone, of which two were the same instance"
+DOWNGRADED = "made classic by who left last, and no generation has followed"
 TURNED_AWAY = "with one member too many"
 FULL = "with one member too many, and nobody left who speaks the consumer protocol"
 """What an answer is called when a group has changed its kind as a place its member, or has yet to
