@@ -57,6 +57,22 @@ def test_a_commit_names_the_member_and_its_epoch() -> None:
     assert commit_as(2, VIEW) == [ReadMembership(), AskCoordinator(named)]
 
 
+@pytest.mark.parametrize(
+    ("view", "why"),
+    [
+        (VIEW, "has joined group 'g' since its last poll"),
+        (
+            replace(VIEW, epoch=0, state=MembershipState.JOINING),
+            "is not in group 'g' now (waits for the coordinator to admit it)",
+        ),
+    ],
+)
+def test_a_commit_of_a_lost_membership_says_what_became_of_the_member(view: View, why: str) -> None:
+    with pytest.raises(Refused) as refused:
+        commit_as(1, view)
+    assert why in refused.value.why
+
+
 def test_a_commit_of_incarnation_0_names_no_member() -> None:
     unnamed = OffsetCommitQuery("g", OFFSETS, NO_MEMBER, "")
     assert commit_as(0, VIEW) == [AskCoordinator(unnamed)]

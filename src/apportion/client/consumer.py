@@ -170,9 +170,12 @@ class Consumer(RuleDriver):
         return {partition.topic_partition: offset for partition, offset in committed.items()}
 
     def position(self, partition: TopicPartition) -> int:
-        """Return the offset of the next record to be delivered; KeyError if not owned."""
+        """Return the offset of the next record to be delivered; KeyError if not owned.
+
+        Raises ValueError for what is no partition.
+        """
         _refuse_if(self._is_closed)
-        return self._rule.positions[self._owned()[TopicPartition(*partition)]]
+        return self._rule.positions[self._owned()[checked_partition(partition, "partition")]]
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:

@@ -88,10 +88,14 @@ def request_offsets(
 
 def not_in_group(group_id: str, view: View) -> Refused:
     """Return the error of a request whose member is not, or no longer, in its group."""
-    return Refused(
-        Code.UNKNOWN_MEMBER_ID,
-        f"this member is not in group {group_id!r} now ({view.state.value})",
+    # With an epoch it is in the group, but not as the member that had the request's partitions.
+    why = (
+        f"this member has joined group {group_id!r} since its last poll; its partitions of before "
+        "are lost, and the next poll says what it owns now"
+        if view.epoch > 0
+        else f"this member is not in group {group_id!r} now ({view.state.value})"
     )
+    return Refused(Code.UNKNOWN_MEMBER_ID, why)
 
 
 def _offset_query(
