@@ -221,13 +221,21 @@ def test_an_invalid_offset_is_refused_before_anything_is_committed(offset: Any) 
     ("offsets", "sentence"),
     [
         ("x", "offsets must map partitions to offsets, not be 'x'"),
-        ({"t": 1}, "offsets must name each TopicPartition, not 't'"),
+        ({"t": 1}, "offsets: 't' is no TopicPartition"),
     ],
 )
 def test_offsets_without_their_partitions_are_refused(offsets: Any, sentence: str) -> None:
     with Consumer("localhost:1", "g") as consumer, pytest.raises(ValueError) as refusal:
         consumer.commit(offsets)
     assert str(refusal.value) == sentence
+
+
+def test_a_position_is_that_of_a_partition() -> None:
+    with (
+        Consumer("localhost:1", "g") as consumer,
+        pytest.raises(ValueError, match=r"^partition: 't' is no TopicPartition$"),
+    ):
+        consumer.position("t")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -282,7 +290,7 @@ def test_a_request_in_a_poll_takes_a_quarter_of_the_time_between_polls_at_most(
 
 def test_arguments_of_a_wrong_kind_are_refused_with_what_to_give() -> None:
     with Consumer("localhost:1", "g") as consumer:
-        with pytest.raises(ValueError, match="partitions must name each TopicPartition, not 'f'"):
+        with pytest.raises(ValueError, match="partitions: 'f' is no TopicPartition"):
             consumer.committed("flights")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="timeout_ms must be a number of milliseconds, not"):
             consumer.poll("1 s")  # type: ignore[arg-type]

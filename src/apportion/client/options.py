@@ -271,7 +271,7 @@ def checked_partition(partition: Any, argument: str) -> TopicPartition:
         case (str(topic), int(number)):
             return TopicPartition(topic, number)
         case _:
-            raise ValueError(f"{argument} must name each TopicPartition, not {partition!r}")
+            raise ValueError(f"{argument}: {partition!r} is no TopicPartition")
 
 
 def checked_timeout(timeout_ms: Any) -> int:
