@@ -13,7 +13,7 @@ from apportion.coord.placement import shard_of
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.errors import Code, DecodeError, Refused
-from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick
+from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick, Ticket
 from apportion.node.broker import BrokerContext
 from apportion.node.flush_gate import PendingReply
 from apportion.node.partitions import Partition
@@ -104,9 +104,13 @@ class Coordinators:
             for (hosted, part), ticket in zip(parts, tickets, strict=True):
                 self._ask(hosted, arrived._replace(ticket=ticket, request=part), now)
 
-    def indexes(self) -> list[int]:
-        """Return the index of each loaded shard, in the order of loading."""
-        return list(self._hosted)
+    def indexes_with(self, tickets: Iterable[Ticket]) -> list[int]:
+        """Return the index of each coordinator shard in which one of these requests waits."""
+        return [
+            index
+            for index, hosted in self._hosted.items()
+            if any(ticket in hosted.shard.waiting for ticket in tickets)
+        ]
 
     def with_stale_topics(self, topics: Topics) -> list[int]:
         """Return the index of each coordinator shard that does not know these topics yet."""

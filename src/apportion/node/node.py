@@ -141,10 +141,6 @@ class Node:
             units.appendleft(UnitOfWork(None, self._flush_failed, event))
         elif type(event) is Gone:
             units.append(UnitOfWork(None, self._drop_tickets, event))
-            units += (
-                UnitOfWork(None, self._coordinators.drop_tickets, (index, event))
-                for index in self._coordinators.indexes()
-            )
         self._run_all(now)
         if type(event) is Tick:
             delayed_fetches = self._broker.delayed_fetches
@@ -363,6 +359,10 @@ class Node:
     def _drop_tickets(self, event: Gone, _now: Instant) -> None:
         for ticket in event.tickets:
             self._stop_waiting(ticket)
+        self._units += (
+            UnitOfWork(None, self._coordinators.drop_tickets, (index, event))
+            for index in self._coordinators.indexes_with(event.tickets)
+        )
 
     def _flushed(self, flush_seq: int) -> None:
         """Queue the effects of a successful flush: consumers see the writes, then replies leave.
