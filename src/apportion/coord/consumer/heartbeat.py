@@ -51,7 +51,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
         if beat.owned is None
         else frozenset()
         if group is None
-        else group.saved.units.known_units(beat.owned)
+        else group.saved.units.reported_units(beat.owned)
     )
     # Before the first record: a request that has written cannot be refused any more.
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)

@@ -86,10 +86,12 @@ class UnitNumbering:
         """Return the partition that a unit stands for."""
         return IdPartition(self.ids[unit >> SHIFT], unit & PARTITION)
 
-    def known_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
-        """Return the units (numbered partitions) that the member says it owns."""
-        # UNKNOWN_UNIT stays in the result: a member that names a partition it was never
-        # assigned must fail the subset test of `fencing.may_use_previous_epoch`.
+    def reported_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
+        """Return the units (numbered partitions) that the member says it owns.
+
+        With UNKNOWN_UNIT: a member that names a partition it was never assigned must fail the
+        subset test of `fencing.may_use_previous_epoch`.
+        """
         return frozenset(
             self.unit(part.topic_id, partition) for part in parts for partition in part.partitions
         )
