@@ -82,7 +82,7 @@ class Coordinators:
         """
         split = SPLITS.get(type(arrived.request))
         if split is None:
-            self._ask(self._host_or_none(arrived.request.group_id, now), arrived, now)
+            self._ask(self._load_if_needed(arrived.request.group_id, now), arrived, now)
             return
         parts: list[tuple[HostedShard | None, Any]]
         if type(arrived.request) is EVERY_SHARD:
@@ -91,7 +91,7 @@ class Coordinators:
             parts = [(hosted, arrived.request) for hosted in self._hosted.values()]
         else:
             parts = [
-                (self._host_or_none(group_id, now), part)
+                (self._load_if_needed(group_id, now), part)
                 for group_id, part in split.parts(arrived.request)
             ]
         if not parts:
@@ -148,7 +148,7 @@ class Coordinators:
         topic = self._broker.topic_service.offsets_topic_or_none()
         if topic is not None:
             for index in self._broker.partitions.written_indexes(topic):
-                self._load(index, self._broker.partitions.of(topic, index), now)
+                self._load(index, self._broker.partitions.open_partition(topic, index), now)
 
     def reload(self, partition: Partition, now: Instant) -> list[Arrived]:
         """Load a coordinator shard anew from its partition's log; return its parked requests.
@@ -201,8 +201,8 @@ class Coordinators:
         notes, self._notes = self._notes, []
         return notes
 
-    def _host_or_none(self, group_id: str, now: Instant) -> HostedShard | None:
-        """Return the coordinator shard of the group; load it if it is not loaded yet.
+    def _load_if_needed(self, group_id: str, now: Instant) -> HostedShard | None:
+        """Load the coordinator shard of the group, unless it is loaded; return it.
 
         None while there is no `__consumer_offsets`: as in Kafka, FindCoordinator creates it, and no
         other group request does.
@@ -212,7 +212,7 @@ class Coordinators:
             return None
         index = shard_of(group_id, topic.partitions)
         return self._hosted.get(index) or self._load(
-            index, self._broker.partitions.of(topic, index), now
+            index, self._broker.partitions.open_partition(topic, index), now
         )
 
     def _load(self, index: int, partition: Partition, now: Instant) -> HostedShard:
