@@ -49,7 +49,7 @@ def assignment(partitions: Iterable[IdPartition]) -> MemberAssignment:
     return tuple(sorted(dict.fromkeys(partitions)))
 
 
-def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> MemberAssignment:
+def from_id_parts(topics: Iterable[TopicPartitions | DescribedPartitions]) -> MemberAssignment:
     """Return the assignment in a ConsumerGroupHeartbeat or ConsumerGroupDescribe response."""
     return assignment(
         IdPartition(bytes(topic.topic_id), number)
@@ -58,7 +58,7 @@ def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> Member
     )
 
 
-def to_wire(owned: MemberAssignment) -> tuple[TopicPartitions, ...]:
+def to_id_parts(owned: MemberAssignment) -> tuple[TopicPartitions, ...]:
     """Return a member's owned partitions as its ConsumerGroupHeartbeat request reports them."""
     return tuple(
         TopicPartitions(topic_id=topic_id, partitions=numbers)

@@ -33,7 +33,7 @@ def each_once(parts: Iterable[TopicParts]) -> tuple[TopicParts, ...]:
     return by_topic((topic, number) for topic, numbers in parts for number in numbers)
 
 
-def to_wire(parts: Iterable[TopicParts]) -> tuple[ConsumerProtocolTopicPartition, ...]:
+def to_named_parts(parts: Iterable[TopicParts]) -> tuple[ConsumerProtocolTopicPartition, ...]:
     """Return the partitions as the consumer protocol's messages have them."""
     return tuple(
         ConsumerProtocolTopicPartition(topic=topic, partitions=partitions)
@@ -41,7 +41,7 @@ def to_wire(parts: Iterable[TopicParts]) -> tuple[ConsumerProtocolTopicPartition
     )
 
 
-def from_wire(parts: Iterable[ConsumerProtocolTopicPartition]) -> tuple[TopicParts, ...]:
+def from_named_parts(parts: Iterable[ConsumerProtocolTopicPartition]) -> tuple[TopicParts, ...]:
     """Return the partitions in a message of the consumer protocol."""
     return tuple(TopicParts(part.topic, part.partitions) for part in parts)
 
