@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
-from apportion.topics import IdPartition, TopicId, numbers_by_topic
+from apportion.topics import IdPartition, TopicId, grouped
 from apportion.wire.messages.consumer_group_describe import TopicPartitions as DescribedPartitions
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -62,7 +62,7 @@ def to_id_parts(owned: MemberAssignment) -> tuple[TopicPartitions, ...]:
     """Return a member's owned partitions as its ConsumerGroupHeartbeat request reports them."""
     return tuple(
         TopicPartitions(topic_id=topic_id, partitions=numbers)
-        for topic_id, numbers in numbers_by_topic(owned).items()
+        for topic_id, numbers in grouped(owned).items()
     )
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from apportion.topics import IdPartition, TopicId, numbers_by_topic
+from apportion.topics import IdPartition, TopicId, grouped
 
 # A partition index is an int32 in Kafka's messages.
 SHIFT = 32
@@ -131,7 +131,7 @@ class UnitNumbering:
         """Yield units (numbered partitions) as topics with partitions, both ascending."""
         # Ascending, so that equal assignments make equal records and responses.
         pairs = ((unit >> SHIFT, unit & PARTITION) for unit in sorted(units))
-        for number, partitions in numbers_by_topic(pairs).items():
+        for number, partitions in grouped(pairs).items():
             yield self.ids[number], partitions
 
     def _number(self, topic_id: TopicId) -> int:

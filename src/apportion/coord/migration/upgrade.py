@@ -25,7 +25,7 @@ from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.turn import Turn
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Arrived
-from apportion.topics import IdPartition, TopicId, Topics, numbers_by_topic
+from apportion.topics import IdPartition, TopicId, Topics, grouped
 from apportion.wire.codec import Buffer
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
@@ -292,7 +292,7 @@ def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> N
         )
     )
     for upgraded in members:
-        target = numbers_by_topic(upgraded.assigned).items()
+        target = grouped(upgraded.assigned).items()
         turn.emit(records.target_assignment(group_id, upgraded.member.member_id, target))
     turn.emit(records.assignment_epoch(group_id, epoch, turn.now.wall_ms))
     for upgraded in members:
@@ -346,5 +346,5 @@ def by_topic(partitions: tuple[IdPartition, ...]) -> tuple[RecordTopicPartitions
     """Return the partitions as a record of a consumer group has them."""
     return tuple(
         RecordTopicPartitions(topic_id=topic_id, partitions=indexes)
-        for topic_id, indexes in numbers_by_topic(partitions).items()
+        for topic_id, indexes in grouped(partitions).items()
     )
