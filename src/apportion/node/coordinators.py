@@ -51,10 +51,7 @@ class HostedShard:
         self.is_confirmed = False
 
     def step(self, event: Any, now: Instant) -> list[Any]:
-        """Run one step of the coordinator shard; return its actions for `Coordinators` to perform.
-
-        A shard is the coordinator of one partition of `__consumer_offsets`.
-        """
+        """Run one step of the coordinator shard; return the actions to perform."""
         self.is_confirmed = False
         return self.shard.step(event, now)
 
@@ -75,11 +72,7 @@ class Coordinators:
         self._notes: list[Note] = []
 
     def route(self, arrived: Arrived, now: Instant) -> None:
-        """Hand a group request to the coordinator shard of its group, or its parts to several.
-
-        A shard is the coordinator of one partition of `__consumer_offsets`. A request about several
-        groups is split by group.
-        """
+        """Hand a group request to the coordinator shard of its group, or its parts to several."""
         split = SPLITS.get(type(arrived.request))
         if split is None:
             self._ask(self._load_if_needed(arrived.request.group_id, now), arrived, now)
@@ -153,8 +146,7 @@ class Coordinators:
     def reload(self, partition: Partition, now: Instant) -> list[Arrived]:
         """Load a coordinator shard anew from its partition's log; return its parked requests.
 
-        For a rollback, which has cut the log back. Parked: a request that waits for its response,
-        such as a JoinGroup.
+        For a rollback, which has cut the log back.
         """
         hosted = self._hosted.pop(partition.index)
         self._load(partition.index, partition, now)
@@ -184,10 +176,7 @@ class Coordinators:
             self._arm(hosted, from_ms)
 
     def confirm(self) -> None:
-        """Keep the changes of the coordinator shards, because the node's unit of work succeeded.
-
-        A unit of work is a part of a step that is done as a whole or undone.
-        """
+        """Keep the changes of the coordinator shards, because the node's unit of work succeeded."""
         for hosted in self._stepped:
             hosted.is_confirmed = True
         self._stepped.clear()

@@ -249,7 +249,7 @@ class Node:
             self._run(self._units.popleft(), now)
 
     def _run(self, unit: UnitOfWork, now: Instant) -> None:
-        """Run one unit of work of the node, and confirm it: it is done as a whole or undone."""
+        """Run one unit of work of the node, and confirm it."""
         self._request = unit.request
         unit.run(unit.argument, now)
         self._confirm()

@@ -75,7 +75,7 @@ class UnitNumbering:
         return self._numbers.get(topic_id)
 
     def unit(self, topic_id: TopicId, partition: int) -> int:
-        """Return a topic partition as one number (unit); UNKNOWN_UNIT for an unknown topic.
+        """Return the unit of a topic partition; UNKNOWN_UNIT for an unknown topic.
 
         A topic is unknown until a record names it.
         """
@@ -87,7 +87,7 @@ class UnitNumbering:
         return IdPartition(self.ids[unit >> SHIFT], unit & PARTITION)
 
     def reported_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
-        """Return the units (numbered partitions) that the member says it owns.
+        """Return the units that the member says it owns.
 
         With UNKNOWN_UNIT: a member that names a partition it was never assigned must fail the
         subset test of `fencing.may_use_previous_epoch`.
@@ -97,7 +97,7 @@ class UnitNumbering:
         )
 
     def assign_units(self, parts: Iterable[PartitionsOfTopic]) -> UnitArray:
-        """Return the units (numbered partitions) of an assignment record.
+        """Return the units of an assignment record.
 
         New topics get a number, so only `apply_*` may call it: the numbers depend on the log alone.
         """
@@ -112,7 +112,7 @@ class UnitNumbering:
     def assign_units_with_epochs(
         self, parts: tuple[PartitionsWithEpochs, ...], epoch: int
     ) -> AssignedUnits:
-        """Return the units (numbered partitions) of an assignment record, each with its epoch.
+        """Return the units of an assignment record, each with its epoch.
 
         Without recorded epochs all have `epoch`.
         """
@@ -128,7 +128,7 @@ class UnitNumbering:
         )
 
     def as_topics(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
-        """Yield units (numbered partitions) as topics with partitions, both ascending."""
+        """Yield units as topics with partitions, both ascending."""
         # Ascending, so that equal assignments make equal records and responses.
         pairs = ((unit >> SHIFT, unit & PARTITION) for unit in sorted(units))
         for number, partitions in grouped(pairs).items():
