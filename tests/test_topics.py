@@ -1,6 +1,6 @@
 """Topics as values."""
 
-from apportion.topics import Topic, Topics, numbers_by_topic
+from apportion.topics import Topic, Topics, grouped
 
 A, B = Topic("a", b"1" * 16, 3), Topic("b", b"2" * 16, 1)
 
@@ -31,4 +31,4 @@ def test_snapshots_of_the_same_topics_are_equal() -> None:
 
 
 def test_partition_numbers_are_grouped_by_topic_in_the_order_given() -> None:
-    assert numbers_by_topic([("b", 1), ("a", 0), ("b", 0)]) == {"b": (1, 0), "a": (0,)}
+    assert grouped([("b", 1), ("a", 0), ("b", 0)]) == {"b": (1, 0), "a": (0,)}

@@ -79,25 +79,22 @@ def partitions_of(topic: Topic) -> tuple[TopicIdPartition, ...]:
 
 def values_by_topic(
     values: Mapping[TopicIdPartition, V],
-) -> dict[tuple[str, TopicId], list[tuple[int, V]]]:
+) -> dict[tuple[str, TopicId], tuple[tuple[int, V], ...]]:
     """Group values by their partition's topic, its name and id, as requests are laid out."""
-    topics: dict[tuple[str, TopicId], list[tuple[int, V]]] = {}
-    for partition, value in values.items():
-        topics.setdefault((partition.topic, partition.topic_id), []).append(
-            (partition.partition, value)
-        )
-    return topics
+    return grouped(
+        ((topic, topic_id), (number, value)) for (topic, topic_id, number), value in values.items()
+    )
 
 
-def numbers_by_topic(partitions: Iterable[tuple[K, int]]) -> dict[K, tuple[int, ...]]:
-    """Group partition numbers by their topic, in the order given. K: the topic's id, name or index.
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, tuple[V, ...]]:
+    """Group values by their keys, in the order given; as a rule, partition numbers by topic.
 
     Sorted partitions give sorted topics and numbers, so equal assignments give equal bytes.
     """
-    topics: dict[K, list[int]] = {}
-    for topic, number in partitions:
-        topics.setdefault(topic, []).append(number)
-    return {topic: tuple(numbers) for topic, numbers in topics.items()}
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return {key: tuple(values) for key, values in groups.items()}
 
 
 class Topics:

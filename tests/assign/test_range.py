@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from apportion.assign.range import range_assignment
 from apportion.assign.subscriptions import Subscriptions
+from tests.assign.groups import assigned, groups
 
 
 def kafkas_rule(sizes: list[int], wants: list[list[int]]) -> list[int]:
@@ -19,38 +19,24 @@ def kafkas_rule(sizes: list[int], wants: list[list[int]]) -> list[int]:
     return owner
 
 
-def assigned(sizes: list[int], wants: list[list[int]]) -> list[int]:
-    result: list[int] = range_assignment(
-        np.cumsum([0, *sizes]).astype(np.int32), Subscriptions.of(wants)
-    ).tolist()
-    return result
-
-
-@st.composite
-def groups(draw: st.DrawFn) -> tuple[list[int], list[list[int]]]:
-    sizes = draw(st.lists(st.integers(0, 12), max_size=5))
-    topics = st.lists(st.integers(0, len(sizes) - 1), unique=True) if sizes else st.just([])
-    return sizes, draw(st.lists(topics, max_size=6))
-
-
 @settings(max_examples=300, deadline=None)
 @given(groups())
 def test_range_is_kafkas_rule(group: tuple[list[int], list[list[int]]]) -> None:
-    assert assigned(*group) == kafkas_rule(*group)
+    assert assigned(range_assignment, *group) == kafkas_rule(*group)
 
 
 def test_topics_with_the_same_subscribers_are_cut_alike() -> None:
-    assert assigned([7, 7], [[0, 1], [1, 0], [0, 1]]) == [0, 0, 0, 1, 1, 2, 2] * 2
+    assert assigned(range_assignment, [7, 7], [[0, 1], [1, 0], [0, 1]]) == [0, 0, 0, 1, 1, 2, 2] * 2
 
 
 def test_the_last_of_more_members_than_partitions_get_nothing() -> None:
-    assert assigned([2], [[0], [0], [0]]) == [0, 1]
+    assert assigned(range_assignment, [2], [[0], [0], [0]]) == [0, 1]
 
 
 @pytest.mark.parametrize("topic", [-1, 2])
 def test_an_unknown_topic_is_refused(topic: int) -> None:
     with pytest.raises(ValueError, match=f"subscribes to topic {topic}, but there are 2 topics"):
-        assigned([1, 1], [[0], [topic]])
+        assigned(range_assignment, [1, 1], [[0], [topic]])
 
 
 def test_starts_that_fall_are_refused() -> None:

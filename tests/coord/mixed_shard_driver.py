@@ -9,7 +9,12 @@ from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Gone, Note, Reply, Ticket
 from apportion.member.assignors.builtin import CooperativeSticky
-from apportion.member.assignors.interface import Subscription, TopicShape, from_wire, to_wire
+from apportion.member.assignors.interface import (
+    Subscription,
+    TopicShape,
+    from_named_parts,
+    to_named_parts,
+)
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -344,7 +349,7 @@ class ClassicClient:
             who: Subscription(
                 topics=value.topics,
                 user_data=None,
-                owned=from_wire(value.owned_partitions),
+                owned=from_named_parts(value.owned_partitions),
                 generation=value.generation_id,
             )
             for who, value in decoded.items()
@@ -352,7 +357,7 @@ class ClassicClient:
         given = CooperativeSticky().assign(self.cluster(), subscriptions)
         return {
             who: consumer_serde.encode(
-                ConsumerProtocolAssignment(assigned_partitions=to_wire(each.partitions))
+                ConsumerProtocolAssignment(assigned_partitions=to_named_parts(each.partitions))
             )
             for who, each in given.items()
         }

@@ -11,7 +11,7 @@ from apportion.member.membership import (
     Answered,
     CoordinatorFound,
     Subscribe,
-    to_wire,
+    to_id_parts,
 )
 from apportion.topics import IdPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -45,7 +45,7 @@ def full(
         epoch,
         rebalance_timeout_ms=60_000,
         subscribed_topic_names=topics,
-        topic_partitions=to_wire(owned),
+        topic_partitions=to_id_parts(owned),
         **fields,
     )
 
@@ -53,7 +53,7 @@ def full(
 def accepted(
     epoch: int, *assigned: IdPartition, unchanged: bool = False, interval_ms: int = 1_000
 ) -> ConsumerGroupHeartbeatResponse:
-    assignment = None if unchanged else Assignment(topic_partitions=to_wire(assigned))
+    assignment = None if unchanged else Assignment(topic_partitions=to_id_parts(assigned))
     return ConsumerGroupHeartbeatResponse(
         member_id="m", member_epoch=epoch, heartbeat_interval_ms=interval_ms, assignment=assignment
     )

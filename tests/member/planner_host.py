@@ -20,7 +20,7 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.sinks import NO_REPORT, metadata_of
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.membership import MembershipState, View, assignment, to_wire
+from apportion.member.membership import MembershipState, View, assignment, to_id_parts
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
@@ -79,7 +79,7 @@ def described(
     def of(partitions: tuple[TopicIdPartition, ...]) -> Assignment:
         topics = (
             TopicPartitions(topic_id=one.topic_id, topic_name="t", partitions=one.partitions)
-            for one in to_wire(held(*partitions))
+            for one in to_id_parts(held(*partitions))
         )
         return Assignment(topic_partitions=tuple(topics))
 

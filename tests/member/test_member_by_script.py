@@ -18,8 +18,8 @@ from apportion.member.membership import (
     Subscribe,
     Unanswered,
     View,
-    from_wire,
-    to_wire,
+    from_id_parts,
+    to_id_parts,
 )
 from apportion.topics import IdPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -78,7 +78,7 @@ def test_an_offer_is_said_to_be_held_and_again_when_it_is_adopted() -> None:
     ]
     assert member.wake_at() == 1_000
     assert member.step(Tick(), at(1_000)) == [
-        SendToCoordinator(3, beat(1, topic_partitions=to_wire((P0, P1))), timeout_ms=5_000)
+        SendToCoordinator(3, beat(1, topic_partitions=to_id_parts((P0, P1))), timeout_ms=5_000)
     ]
     assert member.step(Answered(3, accepted(1, unchanged=True)), at(1_010)) == []
     assert member.step(Adopted(1, (P0, P1)), at(1_200)) == [
@@ -95,7 +95,7 @@ def test_a_revocation_is_acknowledged_with_the_rest_and_new_partitions_come_late
     assert member.step(Answered(4, accepted(1, P0)), at(1_001)) == [Offer(1, (P0,), (P1,), ())]
     assert (member.view().state, member.view().owned) == (MembershipState.RECONCILING, (P0, P1))
     assert member.step(Adopted(1, (P0,)), at(1_300)) == [
-        SendToCoordinator(5, beat(1, topic_partitions=to_wire((P0,))), 5_000)
+        SendToCoordinator(5, beat(1, topic_partitions=to_id_parts((P0,))), 5_000)
     ]
     assert member.step(Answered(5, accepted(2, P0, P2)), at(1_301)) == [
         Offer(1, (P0, P2), (), (P2,))
@@ -118,7 +118,7 @@ def test_a_newer_target_waits_until_the_adopted_one_is_acknowledged() -> None:
     assert member.step(Adopted(1, (P0,)), at(2_001)) == []
     assert member.step(Answered(5, accepted(3, P2)), at(2_002)) == [
         Offer(1, (P2,), (P0,), (P2,)),
-        SendToCoordinator(6, beat(3, topic_partitions=to_wire((P0, P2))), 5_000),
+        SendToCoordinator(6, beat(3, topic_partitions=to_id_parts((P0, P2))), 5_000),
     ]
     assert member.view().state is MembershipState.RECONCILING
 
@@ -129,7 +129,7 @@ def test_a_partition_not_adopted_yet_stays_in_the_target() -> None:
     member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, accepted(1, P0, P1)), at(0))
     assert member.step(Adopted(1, (P1,)), at(1)) == [
-        SendToCoordinator(3, beat(1, topic_partitions=to_wire((P0, P1))), 5_000)
+        SendToCoordinator(3, beat(1, topic_partitions=to_id_parts((P0, P1))), 5_000)
     ]
     assert member.view() == View("m", 1, MembershipState.RECONCILING, 1, (P0, P1), (P1,), 0, None)
 
@@ -151,7 +151,7 @@ def test_an_offer_that_was_taken_back_cannot_be_adopted_any_more() -> None:
     assert member.step(Adopted(1, (P0, P1)), at(1_104)) == []
     assert member.view().owned == ()
     assert member.step(Adopted(1, (P1,)), at(1_105)) == [
-        SendToCoordinator(6, beat(2, topic_partitions=to_wire((P1,))), 5_000)
+        SendToCoordinator(6, beat(2, topic_partitions=to_id_parts((P1,))), 5_000)
     ]
 
 
@@ -162,11 +162,11 @@ def test_an_offer_that_was_taken_back_before_it_was_adopted_is_acknowledged() ->
         Offer(1, (P0, P1), (), (P1,))
     ]
     assert member.step(Tick(), at(2_000)) == [
-        SendToCoordinator(5, beat(2, topic_partitions=to_wire((P0, P1))), 5_000)
+        SendToCoordinator(5, beat(2, topic_partitions=to_id_parts((P0, P1))), 5_000)
     ]
     assert member.step(Answered(5, accepted(2, P0)), at(2_001)) == [Offer(1, (P0,), (), ())]
     assert member.step(Tick(), at(3_000)) == [
-        SendToCoordinator(6, beat(2, topic_partitions=to_wire((P0,))), 5_000)
+        SendToCoordinator(6, beat(2, topic_partitions=to_id_parts((P0,))), 5_000)
     ]
 
 
@@ -354,4 +354,4 @@ def test_a_static_member_that_was_removed_once_leaves_for_now_when_it_is_stale()
 
 def test_assignments_go_over_the_wire_and_back_in_order() -> None:
     other = IdPartition(b"S" * 16, 4)
-    assert from_wire(to_wire((other, P0, P2))) == (other, P0, P2)
+    assert from_id_parts(to_id_parts((other, P0, P2))) == (other, P0, P2)

@@ -24,8 +24,8 @@ from apportion.member.membership import (
     SendToCoordinator,
     Subscribe,
     Unanswered,
-    from_wire,
-    to_wire,
+    from_id_parts,
+    to_id_parts,
 )
 from apportion.topics import IdPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -122,7 +122,7 @@ class CheckedMember:
         assert full or request.member_epoch > 0
         if request.topic_partitions is not None:
             held = {*self.adopted.get(life, ()), *(self.member.view().target or ())}
-            assert set(from_wire(request.topic_partitions)) == held, (
+            assert set(from_id_parts(request.topic_partitions)) == held, (
                 "what is used, or may be at any moment, is said"
             )
         self.must_be_full = False
@@ -139,7 +139,7 @@ class CheckedMember:
                 response = (
                     None
                     if with_ is None and done.request.member_epoch > 0
-                    else Assignment(topic_partitions=to_wire(with_ or ()))
+                    else Assignment(topic_partitions=to_id_parts(with_ or ()))
                 )
                 self.step(
                     Answered(done.request_id, ConsumerGroupHeartbeatResponse(

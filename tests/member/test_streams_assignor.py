@@ -1,6 +1,5 @@
 """What one consumer of a Streams group says, and what it makes of what it is told."""
 
-from collections.abc import Generator
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +15,7 @@ from apportion.member.assignors.interface import (
     by_topic,
 )
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, TaskShare
+from apportion.rules import Rule, run_rule
 from apportion.streams.metadata.codec import (
     decode_assignment,
     decode_subscription,
@@ -204,17 +204,18 @@ def test_partitions_without_as_many_tasks_are_refused() -> None:
         hears(assignor(), active=(TASK, TASK))
 
 
-def plan(asking: Generator[Any, Any, Any], ends: int) -> dict[str, Any]:
+def plan(asking: Rule[dict[str, Given]], ends: int) -> dict[str, Any]:
     """What everybody is told, where changelogs end there."""
-    try:
-        question = next(asking)
-        while True:
-            if isinstance(question, CreateInternalTopics):
-                question = asking.send({topic.name: topic.partitions for topic in question.topics})
-            else:
-                question = asking.send(dict.fromkeys(question.partitions, ends))
-    except StopIteration as end:
-        return {member: decode_assignment(given.user_data) for member, given in end.value.items()}
+
+    def answer(question: Any) -> Any:
+        if isinstance(question, CreateInternalTopics):
+            return {topic.name: topic.partitions for topic in question.topics}
+        return dict.fromkeys(question.partitions, ends)
+
+    assignments = run_rule(asking, answer)
+    return {
+        member: decode_assignment(given.user_data or b"") for member, given in assignments.items()
+    }
 
 
 @pytest.mark.parametrize("leader", ["a", "b"])

@@ -76,7 +76,7 @@ PLACES = [
             *("append", "append_records", "read", "take_unsynced_paths", "on_flushed"),
             *("delete_before", "delete_expired"),
         ),
-        Partitions: ("of", "make_directory", "delete_logs"),
+        Partitions: ("open_partition", "make_directory", "delete_logs"),
         ProducerStates: ("duplicate_or_none", "appended"),
         TopicService: (
             "validate",
@@ -169,7 +169,7 @@ actions = st.one_of(
 )
 DISK = [
     *[
-        (Partitions, "of"),
+        (Partitions, "open_partition"),
         (Partitions, "make_directory"),
         (MetadataLog, "_record"),
         (Log, "append"),

@@ -32,6 +32,20 @@ def history(kit: "type[Kit]") -> Any:
     return life
 
 
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[Shard]:
+    """The shards that were told of a closed connection, and did not fail."""
+    shards, whole = [], Shard.step
+
+    def step(shard: Shard, event: Any, now: Instant) -> Any:
+        if type(event) is Gone:
+            shards.append(shard)
+        return whole(shard, event, now)
+
+    monkeypatch.setattr(Shard, "step", step)
+    return shards
+
+
 def joining(history: Any, *groups: str) -> dict[str, int]:
     """A ticket for each group: of a member that waits in its JoinGroup."""
     tickets = {group: history.ask(*join(history, group)) for group in groups}
@@ -95,22 +109,22 @@ def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(
 
 
 def test_a_shard_that_fails_on_a_closed_connection_does_not_harm_the_other_shards(
-    history: Any, monkeypatch: pytest.MonkeyPatch
+    history: Any, told: list[Shard]
 ) -> None:
-    tickets, received = joining(history, *apart(3)), []
-    whole = Shard.step
-
-    def step(shard: Shard, event: Any, now: Instant) -> Any:
-        received.append((shard, event))
-        return whole(shard, event, now)
-
-    monkeypatch.setattr(Shard, "step", step)
+    tickets = joining(history, *apart(3))
     with pytest.MonkeyPatch.context() as patch:
         history.faults = [Fault(patch, (Shard, "step"), 1, False, PLANTED)]
-        history.step(Gone((Ticket(tickets[apart(3)[2]]),)))
+        history.step(Gone(tuple(Ticket(ticket) for ticket in tickets.values())))
         history.sleep(10)
-    assert sum(type(event) is Gone for _, event in received) == len(list(history.node.shards())) - 1
+    assert len(told) == len(list(history.node.shards())) - 1
     assert len(codes(history, tickets)) <= 1
+
+
+def test_only_the_shard_of_a_closed_connection_is_told(history: Any, told: list[Shard]) -> None:
+    tickets = joining(history, *apart(3))
+    for ticket in (*tickets.values(), max(tickets.values()) + 1):
+        history.step(Gone((Ticket(ticket),)))
+    assert len(told) == len(set(map(id, told))) == 3
 
 
 LASTING = {

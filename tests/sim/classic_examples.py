@@ -10,7 +10,12 @@ from apportion.deadlines import Deadlines
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Caller, Instant, Reply, Ticket
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
-from apportion.member.assignors.interface import Subscription, TopicParts, TopicShape, to_wire
+from apportion.member.assignors.interface import (
+    Subscription,
+    TopicParts,
+    TopicShape,
+    to_named_parts,
+)
 from apportion.member.classic.leader import assign_partitions
 from apportion.member.membership import Answered, FetchMetadata, MetadataFetched, TopicDescription
 from apportion.member.ownership import OwnedPartitions
@@ -271,7 +276,7 @@ def who_keeps_what_by_user_data() -> Any:
 
     def subscription(generation: int, *partitions: int) -> Subscription:
         return Subscription(
-            ("t",), encode_sticky(to_wire((TopicParts("t", partitions),)), generation)
+            ("t",), encode_sticky(to_named_parts((TopicParts("t", partitions),)), generation)
         )
 
     given = Sticky().assign(

@@ -30,7 +30,7 @@ from apportion.errors import Code, Refused
 from apportion.machine import Instant
 from apportion.member import ownership
 from apportion.member.assignors import builtin
-from apportion.member.assignors.interface import Subscription, TopicParts, from_wire
+from apportion.member.assignors.interface import Subscription, TopicParts, from_named_parts
 from apportion.member.assignors.numbering import OwnershipClaim
 from apportion.member.classic import leader, machine
 from apportion.member.classic.generation import NO_GENERATION
@@ -171,7 +171,7 @@ def told_without_generation(subscription: Subscription) -> OwnershipClaim:
 
 
 def data_without_generation(subscription: Subscription) -> OwnershipClaim:
-    return from_wire(decode_sticky(subscription.user_data).topic_partitions), NO_GENERATION
+    return from_named_parts(decode_sticky(subscription.user_data).topic_partitions), NO_GENERATION
 
 
 def settled_by_the_newest(claims: OwnershipClaims, partitions: int) -> ResolvedOwners:

@@ -24,8 +24,8 @@ from apportion.member.membership import (
     CoordinatorFound,
     SendToCoordinator,
     Subscribe,
-    from_wire,
-    to_wire,
+    from_id_parts,
+    to_id_parts,
 )
 from apportion.topics import IdPartition, TopicIdPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -126,7 +126,7 @@ def a_fetch_of_a_commit_before_the_flush() -> Any:
 
 def what_is_acknowledged_before_it_is_adopted() -> Any:
     def accepted(epoch: int, *assigned: IdPartition) -> ConsumerGroupHeartbeatResponse:
-        assignment = Assignment(topic_partitions=to_wire(assigned))
+        assignment = Assignment(topic_partitions=to_id_parts(assigned))
         return ConsumerGroupHeartbeatResponse(
             member_id="m", member_epoch=epoch, heartbeat_interval_ms=1_000, assignment=assignment
         )
@@ -144,7 +144,7 @@ def what_is_acknowledged_before_it_is_adopted() -> Any:
         for action in member.step(Tick(), later)
         if isinstance(action, SendToCoordinator)
     ]
-    return beat.topic_partitions and from_wire(beat.topic_partitions)
+    return beat.topic_partitions and from_id_parts(beat.topic_partitions)
 
 
 def who_is_left_of_those_silent_since_a_crash() -> Any:

@@ -1,32 +1,34 @@
 """Error responses made from a declaration of the slots in which an error stands."""
 
+from typing import Any
+
 import pytest
 
-from apportion.wire.error_slots import error_shape, fill, slots
-from apportion.wire.messages import delete_topics, fetch, offset_commit
+from apportion.errors import Code, Refused
+from apportion.machine import Arrived, Caller, Ticket
+from apportion.wire.error_slots import ErrorSlots
+from apportion.wire.messages import delete_topics, fetch, list_offsets, offset_commit
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
 )
 
-FETCH = error_shape(
+FETCH = ErrorSlots(
     fetch.FetchResponse,
-    responses=slots(
-        "topics",
-        "topic",
-        partitions=slots(
-            "partitions", ("partition_index", "partition"), values={"high_watermark": -1}
-        ),
-    ),
+    {"responses": "topics", "partition_index": "partition"},
+    values={"high_watermark": -1, "log_start_offset": -1},
 )
 
 
+def fill(slots: ErrorSlots, request: Any, version: int, code: Code, why: str = "") -> Any:
+    """The response to a request that was refused."""
+    arrived = Arrived(Ticket(1), request, version, Caller("", ""), bytes(16))
+    return slots(arrived, Refused(code, why))
+
+
 def test_an_error_stands_at_every_partition_of_the_request() -> None:
-    shape = error_shape(
-        offset_commit.OffsetCommitResponse,
-        topics=slots("topics", "name", partitions=slots("partitions", "partition_index")),
-    )
+    slots = ErrorSlots(offset_commit.OffsetCommitResponse)
     request = offset_commit.OffsetCommitRequest(
         topics=(
             offset_commit.OffsetCommitRequestTopic(
@@ -39,7 +41,9 @@ def test_an_error_stands_at_every_partition_of_the_request() -> None:
             offset_commit.OffsetCommitRequestTopic(name="u"),
         )
     )
-    assert fill(shape, request, 9, 15) == offset_commit.OffsetCommitResponse(
+    assert fill(
+        slots, request, 9, Code.COORDINATOR_NOT_AVAILABLE
+    ) == offset_commit.OffsetCommitResponse(
         topics=(
             offset_commit.OffsetCommitResponseTopic(
                 name="t",
@@ -58,7 +62,7 @@ def test_slots_stay_empty_where_the_response_has_an_error_of_its_own(
     version: int, error: int, topics: int
 ) -> None:
     topic = fetch.FetchTopic(topic="t", partitions=(fetch.FetchPartition(partition=2),))
-    response = fill(FETCH, fetch.FetchRequest(topics=(topic,)), version, 56)
+    response = fill(FETCH, fetch.FetchRequest(topics=(topic,)), version, Code.KAFKA_STORAGE_ERROR)
     assert (response.error_code, len(response.responses)) == (error, topics)
     for each in response.responses:
         assert each.partitions == (
@@ -67,20 +71,39 @@ def test_slots_stay_empty_where_the_response_has_an_error_of_its_own(
 
 
 def test_an_array_may_answer_two_arrays_of_the_request() -> None:
-    shape = error_shape(
-        delete_topics.DeleteTopicsResponse,
-        responses=(slots("topics", "name", "topic_id"), slots("topic_names", item="name")),
+    slots = ErrorSlots(
+        delete_topics.DeleteTopicsResponse, {"responses": ("topics", "topic_names")}, item="name"
     )
     request = delete_topics.DeleteTopicsRequest(
         topics=(delete_topics.DeleteTopicState(name="by-value"),), topic_names=("by-name",)
     )
-    named = [(each.name, each.error_code) for each in fill(shape, request, 6, 3).responses]
+    response = fill(slots, request, 6, Code.UNKNOWN_TOPIC_OR_PARTITION)
+    named = [(each.name, each.error_code) for each in response.responses]
     assert named == [("by-value", 3), ("by-name", 3)]
 
 
-def test_the_message_stands_beside_each_error() -> None:
-    shape = error_shape(ConsumerGroupDescribeResponse, groups=slots("group_ids", item="group_id"))
+@pytest.mark.parametrize("is_explained", [True, False])
+def test_the_message_stands_beside_each_error_that_is_explained(is_explained: bool) -> None:
+    slots = ErrorSlots(
+        ConsumerGroupDescribeResponse,
+        {"groups": "group_ids"},
+        item="group_id",
+        is_explained=is_explained,
+    )
     request = ConsumerGroupDescribeRequest(group_ids=("g",))
-    assert fill(shape, request, 0, 69, "gone").groups == (
-        DescribedGroup(group_id="g", error_code=69, error_message="gone"),
+    why = "gone" if is_explained else None
+    assert fill(slots, request, 0, Code.GROUP_ID_NOT_FOUND, "gone").groups == (
+        DescribedGroup(group_id="g", error_code=69, error_message=why),
+    )
+
+
+def test_a_declared_value_stands_in_place_of_what_the_request_has() -> None:
+    slots = ErrorSlots(list_offsets.ListOffsetsResponse, values={"timestamp": -1})
+    asked = list_offsets.ListOffsetsPartition(partition_index=2, timestamp=5)
+    topic = list_offsets.ListOffsetsTopic(name="t", partitions=(asked,))
+    response = fill(
+        slots, list_offsets.ListOffsetsRequest(topics=(topic,)), 1, Code.NOT_COORDINATOR
+    )
+    assert response.topics[0].partitions == (
+        list_offsets.ListOffsetsPartitionResponse(partition_index=2, error_code=16, timestamp=-1),
     )

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from apportion.client.cluster import Cluster
 from apportion.client.member_requests import MemberRequests
-from apportion.client.members import GroupMember, MembershipEvent
+from apportion.client.members import GroupMember, MembershipChange, MembershipEvent
 from apportion.client.network_client import RetryTimer
 from apportion.client.outage import LOG_INTERVAL_S
 from apportion.drive.clocks import now
@@ -258,7 +258,7 @@ class GroupMembership(Generic[M_co]):
 
     def _record(
         self,
-        what: str,
+        what: MembershipChange,
         incarnation: int,
         revoked: MemberAssignment,
         added: MemberAssignment,

@@ -1,6 +1,6 @@
 """The member machine for each group protocol, and the events of a membership's history."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
 from apportion.member.classic.machine import ClassicMember
@@ -13,16 +13,15 @@ from apportion.wire.uuids import new_member_id
 
 GroupMember = ConsumerMember | ClassicMember
 
+MembershipChange = Literal["offered", "adopted", "lost", "failed", "left"]
+"""Offered: a target from the coordinator. Adopted: by the owner."""
+
 
 class MembershipEvent(NamedTuple):
-    """One event of a membership.
-
-    what: "offered" (a target from the coordinator), "adopted" (by the owner), "lost", "failed" or
-    "left". at_ms: wall clock. why: the error of "failed".
-    """
+    """One event of a membership. at_ms: wall clock. why: the error of "failed"."""
 
     at_ms: int
-    what: str
+    what: MembershipChange
     incarnation: int
     epoch: int
     revoked: MemberAssignment

@@ -93,10 +93,7 @@ def _described_member(
 def _assignment(
     assigned: Iterable[int], units: UnitNumbering, topics: Topics
 ) -> described.Assignment:
-    """Return an assignment for ConsumerGroupDescribe: by topic, without deleted topics.
-
-    units: topic partitions, each as one number.
-    """
+    """Return an assignment for ConsumerGroupDescribe: by topic, without deleted topics."""
     parts = (
         described.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=partitions)
         for topic_id, partitions in units.as_topics(assigned)

@@ -4,13 +4,12 @@
 it, and `GROUP_ERROR_RESPONSES` turns it into the response of the request's API.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from apportion.coord.classic_protocol import join_error
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived
-from apportion.wire.error_slots import error_shape, fill, slots
+from apportion.wire.error_slots import ErrorResponse, ErrorSlots
 from apportion.wire.messages import (
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -56,52 +55,34 @@ def heartbeat_error(_arrived: Arrived, refusal: Refused) -> heartbeat.HeartbeatR
     return heartbeat.HeartbeatResponse(error_code=int(Code.NONE if is_loading else refusal.code))
 
 
-def _shaped(response: type[Any], **arrays: Any) -> Callable[[Arrived, Refused], Any]:
-    """Return the function that gives the error response of an API, of that shape."""
-    shape = error_shape(response, **arrays)
-    return lambda arrived, refusal: fill(
-        shape, arrived.request, arrived.version, int(refusal.code), refusal.why
-    )
-
-
-GROUP_ERROR_RESPONSES: dict[type[Any], Callable[[Arrived, Refused], Any]] = {
-    consumer_group_heartbeat.ConsumerGroupHeartbeatRequest: _shaped(
-        consumer_group_heartbeat.ConsumerGroupHeartbeatResponse
+GROUP_ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
+    consumer_group_heartbeat.ConsumerGroupHeartbeatRequest: ErrorSlots(
+        consumer_group_heartbeat.ConsumerGroupHeartbeatResponse, is_explained=True
     ),
-    consumer_group_describe.ConsumerGroupDescribeRequest: _shaped(
+    consumer_group_describe.ConsumerGroupDescribeRequest: ErrorSlots(
         consumer_group_describe.ConsumerGroupDescribeResponse,
-        groups=slots("group_ids", item="group_id"),
+        {"groups": "group_ids"},
+        item="group_id",
+        is_explained=True,
     ),
-    list_groups.ListGroupsRequest: _shaped(list_groups.ListGroupsResponse),
-    delete_groups.DeleteGroupsRequest: _shaped(
-        delete_groups.DeleteGroupsResponse, results=slots("groups_names", item="group_id")
+    list_groups.ListGroupsRequest: ErrorSlots(list_groups.ListGroupsResponse),
+    delete_groups.DeleteGroupsRequest: ErrorSlots(
+        delete_groups.DeleteGroupsResponse, {"results": "groups_names"}, item="group_id"
     ),
-    offset_commit.OffsetCommitRequest: _shaped(
-        offset_commit.OffsetCommitResponse,
-        topics=slots(
-            "topics", "name", "topic_id", partitions=slots("partitions", "partition_index")
-        ),
-    ),
+    offset_commit.OffsetCommitRequest: ErrorSlots(offset_commit.OffsetCommitResponse),
     # Versions 2 to 7 have an error for the whole response.
-    offset_fetch.OffsetFetchRequest: _shaped(
+    offset_fetch.OffsetFetchRequest: ErrorSlots(
         offset_fetch.OffsetFetchResponse,
-        groups=slots("groups", "group_id"),
-        topics=slots(
-            "topics",
-            "name",
-            partitions=slots(
-                "partition_indexes",
-                item="partition_index",
-                values={"committed_offset": -1, "metadata": ""},
-            ),
-        ),
+        {"partitions": "partition_indexes"},
+        item="partition_index",
+        values={"committed_offset": -1, "metadata": ""},
     ),
-    offset_delete.OffsetDeleteRequest: _shaped(offset_delete.OffsetDeleteResponse),
+    offset_delete.OffsetDeleteRequest: ErrorSlots(offset_delete.OffsetDeleteResponse),
     join_group.JoinGroupRequest: join_group_error,
-    sync_group.SyncGroupRequest: _shaped(sync_group.SyncGroupResponse),
+    sync_group.SyncGroupRequest: ErrorSlots(sync_group.SyncGroupResponse),
     heartbeat.HeartbeatRequest: heartbeat_error,
-    leave_group.LeaveGroupRequest: _shaped(leave_group.LeaveGroupResponse),
-    describe_groups.DescribeGroupsRequest: _shaped(
-        describe_groups.DescribeGroupsResponse, groups=slots("groups", item="group_id")
+    leave_group.LeaveGroupRequest: ErrorSlots(leave_group.LeaveGroupResponse),
+    describe_groups.DescribeGroupsRequest: ErrorSlots(
+        describe_groups.DescribeGroupsResponse, item="group_id", is_explained=True
     ),
 }

@@ -28,7 +28,7 @@ from apportion.coord.consumer import classic_api, heartbeat_api, timers
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.migration import downgrade, upgrade
-from apportion.coord.records import Append, CoordinatorRecord
+from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.coord.turn import ShardAction, Turn
 from apportion.coord.waiting import WaitingRequests
@@ -49,18 +49,6 @@ from apportion.wire.messages.offset_delete import OffsetDeleteRequest
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest
 from apportion.wire.records import groups
-
-__all__ = [
-    "APPLY",
-    "HANDLERS",
-    "HANDLERS_BY_GROUP",
-    "ON_DEADLINE",
-    "ON_LOADED",
-    "ON_MEMBERS_LEAVING",
-    "Append",
-    "Shard",
-    "TopicsChanged",
-]
 
 ShardHandler = Callable[[Turn, Arrived], None]
 

@@ -96,8 +96,7 @@ class Turn:
 
         A parked request whose connection has closed is over, too, but gets no reply.
         """
-        if ticket in self.waiting.closed:
-            del self.waiting.closed[ticket]
+        if self.waiting.take_closed(ticket):
             return
         # The driver takes a ticket out of the book only after the step.
         is_open = ticket in self.waiting and ticket not in self._answered

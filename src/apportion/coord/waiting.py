@@ -14,16 +14,14 @@ from apportion.machine import Arrived, Ticket
 
 
 class WaitingRequests:
-    """The requests to one shard that have no response yet, by ticket, oldest first.
+    """The requests to one shard that have no response yet, by ticket, oldest first."""
 
-    closed: the parked tickets whose connection has closed, and which are not answered yet.
-    """
-
-    __slots__ = ("_by_ticket", "closed")
+    __slots__ = ("_by_ticket", "_closed")
 
     def __init__(self) -> None:
         self._by_ticket: dict[Ticket, Arrived] = {}
-        self.closed: dict[Ticket, None] = {}
+        # the parked tickets whose connection has closed, and which are not answered yet
+        self._closed: dict[Ticket, None] = {}
 
     def __contains__(self, ticket: Ticket) -> bool:
         return ticket in self._by_ticket
@@ -50,4 +48,10 @@ class WaitingRequests:
         """Forget the requests whose connection has closed, but not that they have no answer yet."""
         for ticket in tickets:
             if self._by_ticket.pop(ticket, None) is not None:
-                self.closed[ticket] = None
+                self._closed[ticket] = None
+
+    def take_closed(self, ticket: Ticket) -> bool:
+        """Forget the ticket if its connection has closed, and return whether it has."""
+        is_closed = ticket in self._closed
+        self._closed.pop(ticket, None)
+        return is_closed

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from apportion.errors import Code
 from apportion.machine import Note, Tick
-from apportion.topics import IdPartition, TopicId, numbers_by_topic
+from apportion.topics import IdPartition, TopicId, grouped
 from apportion.wire.messages.consumer_group_describe import TopicPartitions as DescribedPartitions
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -49,7 +49,7 @@ def assignment(partitions: Iterable[IdPartition]) -> MemberAssignment:
     return tuple(sorted(dict.fromkeys(partitions)))
 
 
-def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> MemberAssignment:
+def from_id_parts(topics: Iterable[TopicPartitions | DescribedPartitions]) -> MemberAssignment:
     """Return the assignment in a ConsumerGroupHeartbeat or ConsumerGroupDescribe response."""
     return assignment(
         IdPartition(bytes(topic.topic_id), number)
@@ -58,11 +58,11 @@ def from_wire(topics: Iterable[TopicPartitions | DescribedPartitions]) -> Member
     )
 
 
-def to_wire(owned: MemberAssignment) -> tuple[TopicPartitions, ...]:
+def to_id_parts(owned: MemberAssignment) -> tuple[TopicPartitions, ...]:
     """Return a member's owned partitions as its ConsumerGroupHeartbeat request reports them."""
     return tuple(
         TopicPartitions(topic_id=topic_id, partitions=numbers)
-        for topic_id, numbers in numbers_by_topic(owned).items()
+        for topic_id, numbers in grouped(owned).items()
     )
 
 

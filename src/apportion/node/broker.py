@@ -61,7 +61,7 @@ class BrokerContext:
         # KIP-320: a client that has seen a later leader must not believe this log.
         if leader_epoch > LEADER_EPOCH:
             raise Refused(Code.UNKNOWN_LEADER_EPOCH, f"the leader epoch is {LEADER_EPOCH}")
-        return self.partitions.of(topic, index)
+        return self.partitions.open_partition(topic, index)
 
 
 BrokerHandler = Callable[[BrokerContext, Arrived, Instant], Answer | None]

@@ -93,7 +93,7 @@ class Cleaner:
         # a log that was cut back is another object: its cleaning is void, and it is considered
         # again after the next flush
         if job is None or job.log is not job.partition.log:
-            job = self._next_job_or_none(now)
+            job = self._take_next_job_or_none(now)
         if job is None:
             return
         # A step that fails between two changes of the files is rolled back like any other write.
@@ -153,7 +153,7 @@ class Cleaner:
         else:
             self._arm(now.mono_ms + PAUSE_MS)
 
-    def _next_job_or_none(self, now: Instant) -> CleaningJob | None:
+    def _take_next_job_or_none(self, now: Instant) -> CleaningJob | None:
         """Begin the log cleaning that has waited longest and is still worth it."""
         while self._waiting:
             partition = next(iter(self._waiting))

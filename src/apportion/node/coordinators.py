@@ -13,7 +13,7 @@ from apportion.coord.placement import shard_of
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.errors import Code, DecodeError, Refused
-from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick
+from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick, Ticket
 from apportion.node.broker import BrokerContext
 from apportion.node.flush_gate import PendingReply
 from apportion.node.partitions import Partition
@@ -51,10 +51,7 @@ class HostedShard:
         self.is_confirmed = False
 
     def step(self, event: Any, now: Instant) -> list[Any]:
-        """Run one step of the coordinator shard; return its actions for `Coordinators` to perform.
-
-        A shard is the coordinator of one partition of `__consumer_offsets`.
-        """
+        """Run one step of the coordinator shard; return the actions to perform."""
         self.is_confirmed = False
         return self.shard.step(event, now)
 
@@ -75,14 +72,10 @@ class Coordinators:
         self._notes: list[Note] = []
 
     def route(self, arrived: Arrived, now: Instant) -> None:
-        """Hand a group request to the coordinator shard of its group, or its parts to several.
-
-        A shard is the coordinator of one partition of `__consumer_offsets`. A request about several
-        groups is split by group.
-        """
+        """Hand a group request to the coordinator shard of its group, or its parts to several."""
         split = SPLITS.get(type(arrived.request))
         if split is None:
-            self._ask(self._host_or_none(arrived.request.group_id, now), arrived, now)
+            self._ask(self._load_if_needed(arrived.request.group_id, now), arrived, now)
             return
         parts: list[tuple[HostedShard | None, Any]]
         if type(arrived.request) is EVERY_SHARD:
@@ -91,7 +84,7 @@ class Coordinators:
             parts = [(hosted, arrived.request) for hosted in self._hosted.values()]
         else:
             parts = [
-                (self._host_or_none(group_id, now), part)
+                (self._load_if_needed(group_id, now), part)
                 for group_id, part in split.parts(arrived.request)
             ]
         if not parts:
@@ -104,9 +97,13 @@ class Coordinators:
             for (hosted, part), ticket in zip(parts, tickets, strict=True):
                 self._ask(hosted, arrived._replace(ticket=ticket, request=part), now)
 
-    def indexes(self) -> list[int]:
-        """Return the index of each loaded shard, in the order of loading."""
-        return list(self._hosted)
+    def indexes_with(self, tickets: Iterable[Ticket]) -> list[int]:
+        """Return the index of each coordinator shard in which one of these requests waits."""
+        return [
+            index
+            for index, hosted in self._hosted.items()
+            if any(ticket in hosted.shard.waiting for ticket in tickets)
+        ]
 
     def with_stale_topics(self, topics: Topics) -> list[int]:
         """Return the index of each coordinator shard that does not know these topics yet."""
@@ -144,13 +141,12 @@ class Coordinators:
         topic = self._broker.topic_service.offsets_topic_or_none()
         if topic is not None:
             for index in self._broker.partitions.written_indexes(topic):
-                self._load(index, self._broker.partitions.of(topic, index), now)
+                self._load(index, self._broker.partitions.open_partition(topic, index), now)
 
     def reload(self, partition: Partition, now: Instant) -> list[Arrived]:
         """Load a coordinator shard anew from its partition's log; return its parked requests.
 
-        For a rollback, which has cut the log back. Parked: a request that waits for its response,
-        such as a JoinGroup.
+        For a rollback, which has cut the log back.
         """
         hosted = self._hosted.pop(partition.index)
         self._load(partition.index, partition, now)
@@ -180,10 +176,7 @@ class Coordinators:
             self._arm(hosted, from_ms)
 
     def confirm(self) -> None:
-        """Keep the changes of the coordinator shards, because the node's unit of work succeeded.
-
-        A unit of work is a part of a step that is done as a whole or undone.
-        """
+        """Keep the changes of the coordinator shards, because the node's unit of work succeeded."""
         for hosted in self._stepped:
             hosted.is_confirmed = True
         self._stepped.clear()
@@ -197,8 +190,8 @@ class Coordinators:
         notes, self._notes = self._notes, []
         return notes
 
-    def _host_or_none(self, group_id: str, now: Instant) -> HostedShard | None:
-        """Return the coordinator shard of the group; load it if it is not loaded yet.
+    def _load_if_needed(self, group_id: str, now: Instant) -> HostedShard | None:
+        """Load the coordinator shard of the group, unless it is loaded; return it.
 
         None while there is no `__consumer_offsets`: as in Kafka, FindCoordinator creates it, and no
         other group request does.
@@ -208,7 +201,7 @@ class Coordinators:
             return None
         index = shard_of(group_id, topic.partitions)
         return self._hosted.get(index) or self._load(
-            index, self._broker.partitions.of(topic, index), now
+            index, self._broker.partitions.open_partition(topic, index), now
         )
 
     def _load(self, index: int, partition: Partition, now: Instant) -> HostedShard:

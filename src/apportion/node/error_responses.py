@@ -8,7 +8,7 @@ from typing import Any
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived
-from apportion.wire.error_slots import ErrorShape, error_shape, fill, slots
+from apportion.wire.error_slots import ErrorResponse, ErrorSlots
 from apportion.wire.messages import (
     api_versions,
     create_partitions,
@@ -41,82 +41,58 @@ def error_response(arrived: Arrived, code: Code) -> Any:
     # coordinator gave up for good.
     if is_of_a_group and code == Code.KAFKA_STORAGE_ERROR:
         code = Code.COORDINATOR_NOT_AVAILABLE
-    if kind in GROUP_ERROR_RESPONSES:
-        return GROUP_ERROR_RESPONSES[kind](arrived, Refused(code))
     # A producer that asked for no response would take one for that of a later request.
     if isinstance(arrived.request, produce.ProduceRequest) and arrived.request.acks == 0:
         return None
-    return fill(ERROR_SHAPES[kind], arrived.request, arrived.version, code)
+    return ERROR_RESPONSES[kind](arrived, Refused(code))
 
 
-ERROR_SHAPES: dict[type, ErrorShape] = {
-    produce.ProduceRequest: error_shape(
+ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
+    **GROUP_ERROR_RESPONSES,
+    produce.ProduceRequest: ErrorSlots(
         produce.ProduceResponse,
-        responses=slots(
-            "topic_data",
-            "name",
-            "topic_id",
-            partition_responses=slots("partition_data", "index", values={"base_offset": -1}),
-        ),
+        {"responses": "topic_data", "partition_responses": "partition_data"},
+        values={"base_offset": -1},
     ),
     # Only before version 7: from there on the response has an error of its own.
-    fetch.FetchRequest: error_shape(
+    fetch.FetchRequest: ErrorSlots(
         fetch.FetchResponse,
-        responses=slots(
-            "topics",
-            "topic",
-            partitions=slots(
-                "partitions",
-                ("partition_index", "partition"),
-                values={"high_watermark": -1, "records": b""},
-            ),
-        ),
+        {"responses": "topics", "partition_index": "partition"},
+        values={"high_watermark": -1, "log_start_offset": -1, "records": b""},
     ),
-    list_offsets.ListOffsetsRequest: error_shape(
-        list_offsets.ListOffsetsResponse,
-        topics=slots("topics", "name", partitions=slots("partitions", "partition_index")),
+    list_offsets.ListOffsetsRequest: ErrorSlots(
+        list_offsets.ListOffsetsResponse, values={"timestamp": -1}
     ),
-    offset_for_leader_epoch.OffsetForLeaderEpochRequest: error_shape(
-        offset_for_leader_epoch.OffsetForLeaderEpochResponse,
-        topics=slots("topics", "topic", partitions=slots("partitions", "partition")),
+    offset_for_leader_epoch.OffsetForLeaderEpochRequest: ErrorSlots(
+        offset_for_leader_epoch.OffsetForLeaderEpochResponse, values={"leader_epoch": -1}
     ),
-    metadata.MetadataRequest: error_shape(
-        metadata.MetadataResponse,
-        topics=slots("topics", "name", "topic_id"),
-        always_fills_arrays=True,
-    ),
+    metadata.MetadataRequest: ErrorSlots(metadata.MetadataResponse, always_fills_arrays=True),
     # Before version 4 the response has one coordinator, and its error.
-    find_coordinator.FindCoordinatorRequest: error_shape(
+    find_coordinator.FindCoordinatorRequest: ErrorSlots(
         find_coordinator.FindCoordinatorResponse,
-        coordinators=slots("coordinator_keys", item="key", values={"node_id": -1, "port": -1}),
+        {"coordinators": "coordinator_keys"},
+        item="key",
         values={"node_id": -1, "port": -1},
     ),
-    create_topics.CreateTopicsRequest: error_shape(
+    create_topics.CreateTopicsRequest: ErrorSlots(
         create_topics.CreateTopicsResponse,
-        topics=slots("topics", "name", values={"configs": None}),
+        values={"num_partitions": -1, "replication_factor": -1, "configs": None},
     ),
-    delete_topics.DeleteTopicsRequest: error_shape(
-        delete_topics.DeleteTopicsResponse,
-        responses=(slots("topics", "name", "topic_id"), slots("topic_names", item="name")),
+    delete_topics.DeleteTopicsRequest: ErrorSlots(
+        delete_topics.DeleteTopicsResponse, {"responses": ("topics", "topic_names")}, item="name"
     ),
-    delete_records.DeleteRecordsRequest: error_shape(
-        delete_records.DeleteRecordsResponse,
-        topics=slots(
-            "topics",
-            "name",
-            partitions=slots("partitions", "partition_index", values={"low_watermark": -1}),
-        ),
+    delete_records.DeleteRecordsRequest: ErrorSlots(
+        delete_records.DeleteRecordsResponse, values={"low_watermark": -1}
     ),
-    describe_configs.DescribeConfigsRequest: error_shape(
-        describe_configs.DescribeConfigsResponse,
-        results=slots("resources", "resource_type", "resource_name"),
+    describe_configs.DescribeConfigsRequest: ErrorSlots(
+        describe_configs.DescribeConfigsResponse, {"results": "resources"}
     ),
-    create_partitions.CreatePartitionsRequest: error_shape(
-        create_partitions.CreatePartitionsResponse, results=slots("topics", "name")
+    create_partitions.CreatePartitionsRequest: ErrorSlots(
+        create_partitions.CreatePartitionsResponse, {"results": "topics"}
     ),
-    api_versions.ApiVersionsRequest: error_shape(api_versions.ApiVersionsResponse),
-    describe_cluster.DescribeClusterRequest: error_shape(describe_cluster.DescribeClusterResponse),
-    init_producer_id.InitProducerIdRequest: error_shape(
+    api_versions.ApiVersionsRequest: ErrorSlots(api_versions.ApiVersionsResponse),
+    describe_cluster.DescribeClusterRequest: ErrorSlots(describe_cluster.DescribeClusterResponse),
+    init_producer_id.InitProducerIdRequest: ErrorSlots(
         init_producer_id.InitProducerIdResponse, values={"producer_epoch": -1}
     ),
 }

@@ -101,10 +101,7 @@ class FlushGate:
         self._savepoints: dict[FlushedFiles, Any] = {}  # of the current unit of work
 
     def begin_write(self, files: FlushedFiles) -> None:
-        """Take a savepoint of a partition or the metadata log before the unit of work changes it.
-
-        Only once in each unit of work, which is a part of a step that is done as a whole or undone.
-        """
+        """Take a savepoint of the partition or metadata log before the unit of work changes it."""
         # The first one counts, because a unit of work is undone as a whole.
         if files not in self._savepoints:
             self._savepoints[files] = files.savepoint()
@@ -128,10 +125,7 @@ class FlushGate:
         self._held.setdefault(flush_seq, []).append(reply)
 
     def retract_replies(self, tickets: Container[Ticket]) -> None:
-        """Forget the held replies with one of these tickets, whose unit of work has failed.
-
-        A held reply waits for the flush that makes its writes durable.
-        """
+        """Forget the held replies with one of these tickets, whose unit of work has failed."""
         self._held = {
             flush_seq: [reply for reply in replies if reply.ticket not in tickets]
             for flush_seq, replies in self._held.items()

@@ -141,10 +141,6 @@ class Node:
             units.appendleft(UnitOfWork(None, self._flush_failed, event))
         elif type(event) is Gone:
             units.append(UnitOfWork(None, self._drop_tickets, event))
-            units += (
-                UnitOfWork(None, self._coordinators.drop_tickets, (index, event))
-                for index in self._coordinators.indexes()
-            )
         self._run_all(now)
         if type(event) is Tick:
             delayed_fetches = self._broker.delayed_fetches
@@ -253,7 +249,7 @@ class Node:
             self._run(self._units.popleft(), now)
 
     def _run(self, unit: UnitOfWork, now: Instant) -> None:
-        """Run one unit of work of the node, and confirm it: it is done as a whole or undone."""
+        """Run one unit of work of the node, and confirm it."""
         self._request = unit.request
         unit.run(unit.argument, now)
         self._confirm()
@@ -363,6 +359,10 @@ class Node:
     def _drop_tickets(self, event: Gone, _now: Instant) -> None:
         for ticket in event.tickets:
             self._stop_waiting(ticket)
+        self._units += (
+            UnitOfWork(None, self._coordinators.drop_tickets, (index, event))
+            for index in self._coordinators.indexes_with(event.tickets)
+        )
 
     def _flushed(self, flush_seq: int) -> None:
         """Queue the effects of a successful flush: consumers see the writes, then replies leave.

@@ -221,8 +221,8 @@ class Partitions:
         """Yield the open partitions, in the order in which they were opened."""
         return iter(list(self._open.values()))
 
-    def of(self, topic: Topic, index: int) -> Partition:
-        """Return the broker's partition, and open its log if needed; one never written is empty."""
+    def open_partition(self, topic: Topic, index: int) -> Partition:
+        """Open a partition's log unless it is open; return the partition, empty if it is new."""
         opened = self._open.get((topic.id, index))
         if opened is None:
             log = Log.open(self._disk, log_directory(topic, index), self._layout(topic))
@@ -271,7 +271,7 @@ class Partitions:
         for topic in topics:
             self.make_directory(topic)
             for index in self.written_indexes(topic):
-                partition = self.of(topic, index)
+                partition = self.open_partition(topic, index)
                 # From the log, because there is no snapshot of producers: a batch that is repeated
                 # after a crash must still be recognised (KIP-98).
                 partition.remember_producers(producers_since_ms)

@@ -40,8 +40,7 @@ class Rollback:
     def undo_unit(self, now: Instant) -> list[Arrived]:
         """Undo the writes of the node's failed unit of work and reload its coordinator shards.
 
-        A unit of work is a part of a step that is done as a whole or undone. Returns the requests
-        that those shards had parked; they are for the caller to answer.
+        Returns the requests that those shards had parked; they are for the caller to answer.
         """
         self.is_running = True
         topics, savepoints = self._broker.topic_service, self._broker.flush_gate.take_savepoints()

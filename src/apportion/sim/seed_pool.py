@@ -147,7 +147,7 @@ def outcomes(
             ]
             for pipe in (*ready, *late):
                 player = processes[pipe]  # type: ignore[index]
-                outcome = player.timed_out_outcome() if pipe in late else player.outcome_or_none()
+                outcome = player.give_up_seed() if pipe in late else player.receive_or_none()
                 if outcome is None:
                     continue
                 following = next(waiting, None)
@@ -185,13 +185,13 @@ class _SeedProcess:
         self.assign_seed(seed)
 
     def assign_seed(self, seed: int) -> None:
-        """Give the process a seed to simulate; a dead process shows in `outcome_or_none`."""
+        """Give the process a seed to simulate; a dead process shows in `receive_or_none`."""
         self._seed = seed
         self.until_s = monotonic() + (self._seed_timeout_s if self._started else SEED_TIMEOUT_S)
         with suppress(BrokenPipeError, ConnectionResetError):
             self.pipe.send(seed)
 
-    def outcome_or_none(self) -> Outcome | None:
+    def receive_or_none(self) -> Outcome | None:
         """Wait for the seed's outcome, or the process's death, and return it.
 
         Returns None for the first message, which says that the process has started.
@@ -213,8 +213,8 @@ class _SeedProcess:
             self.until_s = monotonic() + self._seed_timeout_s
         return outcome
 
-    def timed_out_outcome(self) -> Outcome:
-        """Return the outcome of a seed that took too long; the process is not used again."""
+    def give_up_seed(self) -> Outcome:
+        """Give up a seed that takes too long, and the process with it; return the outcome."""
         self.is_alive = False
         return unplayed_outcome(
             self._seed,

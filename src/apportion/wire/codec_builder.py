@@ -59,22 +59,19 @@ class CodecFunctionBuilder:
         self._depth = 1
         self._path: tuple[str, ...] = ()
         self._fresh = 0
-        self._run: list[tuple[str, str, str]] = []  # code, expression, path
+        # adjacent fields of fixed size, which one struct will read or write: code, expression, path
+        self._run: list[tuple[str, str, str]] = []
 
     def add(self, *lines: str) -> None:
         """Append source lines to the generated codec function at the current indentation.
 
-        Before them goes the pending run: adjacent fields of fixed size, read or written by one
-        struct.
+        Before them goes its pending run.
         """
         self.flush()
         self.append_unflushed(*lines)
 
     def append_unflushed(self, *lines: str) -> None:
-        """Append source lines to the generated codec function, before its pending run.
-
-        The run: adjacent fields of fixed size, which are read or written by one struct.
-        """
+        """Append source lines to the generated codec function, before its pending run."""
         for line in lines:
             self._lines.append("    " * self._depth + line)
             self._paths.append(".".join(self._path))
@@ -84,10 +81,7 @@ class CodecFunctionBuilder:
         self._run.append((code, expression, ".".join(self._path)))
 
     def flush(self) -> None:
-        """Generate the code for the pending run of a codec function.
-
-        The run: adjacent fields of fixed size, which are read or written by one struct.
-        """
+        """Generate the code for the pending run of a codec function."""
         if self._run:
             run, self._run = self._run, []
             first, last = run[0][2], run[-1][2]

@@ -1,116 +1,74 @@
 """Error responses of requests in which everything failed, from a declaration for each API.
 
 Many responses have no error field of their own: the error stands in an element for each element of
-the request, often two arrays deep. `ErrorShape` declares for one API where the errors stand, and
-which fields of the request name what has failed. The declarations stand with the broker's other
-answers and not in `wire.messages`: that a field of the request names what failed is no part of the
-message, and clients, which share the messages, have no use for it.
+the request, often two arrays deep. It takes the fields that the request's element has, too: they
+name what failed. So an API declares only where its response differs from its request, and does so
+beside the handlers, not in `wire.messages` (decision 44).
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from apportion.errors import Refused
+from apportion.machine import Arrived
 from apportion.wire.fields import Field
+
+ErrorResponse = Callable[[Arrived, Refused], Any]
+"""Returns the response of an API to a request that was refused as a whole."""
 
 ERROR_CODE, ERROR_MESSAGE = "error_code", "error_message"
 
 
-class Slots(NamedTuple):
-    """An array of a response: it has an element for each element of an array of the request.
+@dataclass(frozen=True, slots=True)
+class ErrorSlots:
+    """The error response of one API, as an `ErrorResponse`.
 
-    source: the request's array. copied: the fields that an element takes from the request's
-    element, as (response's, request's). item: the field that takes an element that is no message.
-    values: what stands in other fields. inner: the arrays within an element, by field.
-    """
-
-    source: str
-    copied: tuple[tuple[str, str], ...] = ()
-    item: str | None = None
-    values: Mapping[str, Any] = {}
-    inner: Mapping[str, "Slots"] = {}
-
-
-class ErrorShape(NamedTuple):
-    """The error response of one API.
-
-    arrays: the slots of each array, filled in the versions in which the response has no error field
-    of its own. values: what stands in its other fields. always_fills_arrays: the arrays are
-    filled in all versions.
+    An array of the response gets an element for each element of the request's array, in the
+    versions in which what holds the array has no error field.
+    sources: the request's array or field, by that of the response, where their names differ; one
+    array of the response may have several. item: the field that takes an element that is no
+    message. values: what stands in other fields, whatever the request has there. is_explained: the
+    error message says why. always_fills_arrays: the arrays are filled in all versions.
     """
 
     response: type[Any]
-    arrays: Mapping[str, tuple[Slots, ...]] = {}
-    values: Mapping[str, Any] = {}
+    sources: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    item: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    is_explained: bool = False
     always_fills_arrays: bool = False
 
+    def __call__(self, arrived: Arrived, refusal: Refused) -> Any:
+        """Return the response to the request, with the error in each of its slots."""
+        why = refusal.why if self.is_explained else None
+        error = {ERROR_CODE: int(refusal.code), ERROR_MESSAGE: why}
+        slots = replace(self, values={**self.values, **error})
+        return slots._message(self.response, arrived.request, arrived.version, {})
 
-def slots(
-    source: str,
-    *copied: str | tuple[str, str],
-    item: str | None = None,
-    values: Mapping[str, Any] | None = None,
-    **inner: Slots,
-) -> Slots:
-    """Declare slots; a field that is copied under its own name is given by that alone."""
-    pairs = tuple((each, each) if isinstance(each, str) else each for each in copied)
-    return Slots(source, pairs, item, values or {}, inner)
+    def _message(self, kind: Any, source: Any, version: int, named: Mapping[str, Any]) -> Any:
+        """Return the response, or an element of it, that answers `source`.
 
+        named: the fields by which an element names its source.
+        """
+        fields = {each.name: each for each in kind.__fields__ if each.is_in(version)}
+        values = {name: value for name, value in {**named, **self.values}.items() if name in fields}
+        if ERROR_CODE not in fields or self.always_fills_arrays:
+            for name, each in fields.items():
+                if each.kind == "array":
+                    values[name] = tuple(self._elements(each, source, version))
+        return kind(**values)
 
-def error_shape(
-    response: type[Any],
-    *,
-    values: Mapping[str, Any] | None = None,
-    always_fills_arrays: bool = False,
-    **arrays: Slots | tuple[Slots, ...],
-) -> ErrorShape:
-    """Declare the error response of an API; several slots of one array follow each other."""
-    sources = {name: (each,) if isinstance(each, Slots) else each for name, each in arrays.items()}
-    return ErrorShape(response, sources, values or {}, always_fills_arrays)
+    def _elements(self, array: Field, source: Any, version: int) -> Iterator[Any]:
+        """Yield the elements of an array of the response, for those of its arrays in `source`."""
+        names = self.sources.get(array.name, array.name)
+        for name in (names,) if isinstance(names, str) else names:
+            for item in getattr(source, name, None) or ():
+                yield self._message(array.element, item, version, self._names(item))
 
-
-def fill(shape: ErrorShape, request: Any, version: int, code: int, why: str | None = None) -> Any:
-    """Return the response of that shape to `request`, with the error in each of its slots.
-
-    why: the error message, where the response has one.
-    """
-    fields = _fields(shape.response, version)
-    values = {name: value for name, value in shape.values.items() if name in fields}
-    values |= _error(fields, code, why)
-    if ERROR_CODE not in fields or shape.always_fills_arrays:
-        for name, sources in shape.arrays.items():
-            if name in fields:
-                values[name] = tuple(
-                    element
-                    for each in sources
-                    for element in _elements(each, fields[name], request, version, code, why)
-                )
-    return shape.response(**values)
-
-
-def _elements(
-    declared: Slots, array: Field, parent: Any, version: int, code: int, why: str | None
-) -> Iterable[Any]:
-    """Yield the response's elements for the elements of `declared.source` in `parent`."""
-    message: Any = array.element
-    fields = _fields(message, version)
-    same = dict(declared.values) | _error(fields, code, why)
-    for item in getattr(parent, declared.source) or ():
-        named = {name: getattr(item, source) for name, source in declared.copied}
-        if declared.item is not None:
-            named[declared.item] = item
-        inner = {
-            name: tuple(_elements(each, fields[name], item, version, code, why))
-            for name, each in declared.inner.items()
-        }
-        yield message(**same, **named, **inner)
-
-
-def _error(fields: Mapping[str, Field], code: int, why: str | None) -> dict[str, Any]:
-    """Return the values of the error fields among `fields`."""
-    error: dict[str, Any] = {ERROR_CODE: code, ERROR_MESSAGE: why}
-    return {name: value for name, value in error.items() if name in fields}
-
-
-def _fields(message: type[Any], version: int) -> dict[str, Field]:
-    """Return the fields that the message has in this version, by name."""
-    return {field.name: field for field in message.__fields__ if field.is_in(version)}
+    def _names(self, item: Any) -> dict[str, Any]:
+        """Return what names an element of the request, by the fields of a response's element."""
+        if not hasattr(item, "__fields__"):
+            return {self.item: item}
+        own = {each.name: getattr(item, each.name) for each in item.__fields__ if not each.element}
+        return own | {name: own[source] for name, source in self.sources.items() if source in own}

@@ -8,13 +8,14 @@ the protocol (assignor) of their generation.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from apportion.coord.classic.states import NEXT, ClassicGroupState
 from apportion.coord.group import Protocols
+from apportion.errors import DecodeError
 from apportion.machine import Caller, Ticket
-
-NOT_DECODED: dict[str, None] = {}
-"""Placeholder for the topics of a generation that were not decoded yet."""
+from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
+from apportion.wire.records.consumer_serde import decode
 
 
 class ClassicGroupMember:
@@ -56,12 +57,32 @@ class ClassicGroupMember:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
 
+class GenerationSubscriptions:
+    """The encoded subscriptions with which a generation began; decoded when first asked for."""
+
+    def __init__(self, metadata: list[bytes]) -> None:
+        self._metadata = metadata
+
+    @cached_property
+    def topics_or_none(self) -> dict[str, None] | None:
+        """The topics of all subscriptions; None if one of these cannot be decoded."""
+        try:
+            subscriptions = [
+                decode(ConsumerProtocolSubscription, metadata)[1] for metadata in self._metadata
+            ]
+        except DecodeError:
+            return None
+        return dict.fromkeys(
+            topic for subscription in subscriptions for topic in subscription.topics
+        )
+
+
 class ClassicGroupLiveState:
     """Live state of a classic group; the methods keep its counters right."""
 
     __slots__ = (
         "generation",
-        "generation_metadata",
+        "generation_subscriptions",
         "has_newcomers",
         "initial_delay_left_ms",
         "instances",
@@ -78,7 +99,6 @@ class ClassicGroupLiveState:
         "protocol_type",
         "state",
         "state_since_ms",
-        "subscribed_topics",
         "sync_tickets",
     )
 
@@ -106,9 +126,7 @@ class ClassicGroupLiveState:
         self.has_newcomers = False  # members joined since the initial delay was last extended
         self.initial_delay_left_ms = 0  # by how much the initial delay may still be extended
         # None before the first generation
-        self.generation_metadata: tuple[bytes, ...] | None = None
-        # None where it cannot be known
-        self.subscribed_topics: dict[str, None] | None = NOT_DECODED
+        self.generation_subscriptions: GenerationSubscriptions | None = None
 
     def transition_to(self, state: ClassicGroupState, wall_ms: int) -> None:
         """Move the group to `state`, which NEXT must allow, at wall clock `wall_ms`."""
@@ -189,12 +207,10 @@ class ClassicGroupLiveState:
     def capture_metadata(self) -> None:
         """Keep the subscriptions with which the generation began."""
         # OffsetDelete and the expiry of offsets ask for the topics of the generation, not for those
-        # of a member that has sent its next JoinGroup already. They are decoded on the first such
-        # question.
-        self.generation_metadata = tuple(
-            member.metadata(self.protocol) for member in self.members.values()
+        # of a member that has sent its next JoinGroup already.
+        self.generation_subscriptions = GenerationSubscriptions(
+            [member.metadata(self.protocol) for member in self.members.values()]
         )
-        self.subscribed_topics = NOT_DECODED
 
     def select_protocol(self) -> str:
         """Return the assignor that the group's members would choose now."""

@@ -22,7 +22,11 @@ from apportion.deadlines import Key
 from apportion.errors import Code, Refused
 from apportion.machine import Ticket
 from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 JOIN = "classic join"
@@ -61,7 +65,7 @@ def park_join(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ticke
 
     An earlier JoinGroup of the member gets REBALANCE_IN_PROGRESS.
     """
-    _fail_join(turn, group.live, member, Code.REBALANCE_IN_PROGRESS)
+    fail_parked(turn, group.live.join_tickets, member, Code.REBALANCE_IN_PROGRESS)
     group.live.join_tickets[member.member_id] = ticket
     prepare_or_complete_join(turn, group)
 
@@ -91,7 +95,7 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
             # a parked member cannot heartbeat: its session may be over
             if member.member_id in live.sync_tickets:
                 arm_session(turn, group, member)
-            fail_pending_sync(turn, live, member, Code.REBALANCE_IN_PROGRESS)
+            fail_parked(turn, live.sync_tickets, member, Code.REBALANCE_IN_PROGRESS)
     # The deadline SYNC of this generation must not remove members of the next one, which have a
     # whole rebalance timeout again.
     live.pending_syncs.clear()
@@ -292,7 +296,7 @@ def arm_session(
 
 def remove_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
     """Remove a member; answer its parked JoinGroup or SyncGroup with UNKNOWN_MEMBER_ID."""
-    release_member(turn, group, member, Code.UNKNOWN_MEMBER_ID, named_id="")
+    release_member(turn, group, member, Code.UNKNOWN_MEMBER_ID)
     group.live.remove(member)
 
 
@@ -302,21 +306,13 @@ def remove_pending_member(turn: Turn, group: ClassicGroup, member_id: str) -> No
     group.live.pending_joins.pop(member_id, None)
 
 
-def release_member(
-    turn: Turn,
-    group: ClassicGroup,
-    member: ClassicGroupMember,
-    code: Code,
-    *,
-    named_id: str | None = None,
-) -> None:
+def release_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, code: Code) -> None:
     """End a membership, which another one may take over; the caller removes it from the group.
 
-    Its parked requests get `code`. named_id: the member id in the response to its JoinGroup; its
-    own if None.
+    Its parked requests get `code`.
     """
-    _fail_join(turn, group.live, member, code, named_id)
-    fail_pending_sync(turn, group.live, member, code)
+    fail_parked(turn, group.live.join_tickets, member, code)
+    fail_parked(turn, group.live.sync_tickets, member, code)
     turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
 
 
@@ -330,27 +326,20 @@ def replace_member(
     arm_session(turn, group, new)
 
 
-def _fail_join(
-    turn: Turn,
-    live: ClassicGroupLiveState,
-    member: ClassicGroupMember,
-    code: Code,
-    named_id: str | None = None,
+def fail_parked(
+    turn: Turn, tickets: dict[str, Ticket], member: ClassicGroupMember, code: Code
 ) -> None:
-    """Answer a classic member's parked JoinGroup, if any, with `code` and a member id."""
-    ticket = live.join_tickets.pop(member.member_id, None)
-    if ticket is not None:
-        request = turn.waiting.request_or_none(ticket)
-        # Without a connection the response goes nowhere, whatever its version.
-        version = 0 if request is None else request.version
-        member_id = member.member_id if named_id is None else named_id
-        turn.reply(ticket, join_error(code, member_id, version))
+    """Answer a classic member's parked JoinGroup or SyncGroup, if any, with an error code.
 
-
-def fail_pending_sync(
-    turn: Turn, live: ClassicGroupLiveState, member: ClassicGroupMember, code: Code
-) -> None:
-    """Answer a classic member's parked SyncGroup, if any, with an error code."""
-    ticket = live.sync_tickets.pop(member.member_id, None)
-    if ticket is not None:
-        turn.reply(ticket, SyncGroupResponse(error_code=int(code)))
+    tickets: the parked requests of the group, all JoinGroup or all SyncGroup.
+    """
+    ticket = tickets.pop(member.member_id, None)
+    if ticket is None:
+        return
+    request = turn.waiting.request_or_none(ticket)
+    # Without a connection the response goes nowhere, whatever it is.
+    body: JoinGroupResponse | SyncGroupResponse = SyncGroupResponse(error_code=int(code))
+    if request is not None and isinstance(request.request, JoinGroupRequest):
+        named_id = "" if code is Code.UNKNOWN_MEMBER_ID else member.member_id
+        body = join_error(code, named_id, request.version)
+    turn.reply(ticket, body)

@@ -14,17 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from apportion.coord import records
-from apportion.coord.classic.live_state import (
-    NOT_DECODED,
-    ClassicGroupLiveState,
-    ClassicGroupMember,
-)
+from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim, checked_member
-from apportion.errors import Code, DecodeError, Refused
+from apportion.errors import Code, Refused
 from apportion.machine import Caller
-from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
-from apportion.wire.records.consumer_serde import decode
 from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
 
 if TYPE_CHECKING:
@@ -73,13 +67,12 @@ class ClassicGroup:
         Asked before committed offsets of the topic are deleted, by OffsetDelete or by retention.
         True as well if a subscription cannot be decoded, since it may name the topic.
         """
-        live = self.live
         # Connect's workers, for example: their metadata names no topics.
-        if live.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        if self.live.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return False
-        if live.subscribed_topics is NOT_DECODED:
-            live.subscribed_topics = self._topics_or_none()
-        return live.subscribed_topics is None or topic in live.subscribed_topics
+        subscriptions = self.live.generation_subscriptions
+        topics = None if subscriptions is None else subscriptions.topics_or_none
+        return topics is None or topic in topics
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
         """Return since when an offset of `topic` may expire (wall ms); None while it may not.
@@ -236,18 +229,3 @@ class ClassicGroup:
         # without members.
         live.state = ClassicGroupState.STABLE if live.members else ClassicGroupState.EMPTY
         live.capture_metadata()
-
-    def _topics_or_none(self) -> dict[str, None] | None:
-        """Return the topics of the generation's subscriptions; None if one is lost or malformed."""
-        if self.live.generation_metadata is None:
-            return None
-        try:
-            subscriptions = [
-                decode(ConsumerProtocolSubscription, metadata)[1]
-                for metadata in self.live.generation_metadata
-            ]
-        except DecodeError:
-            return None
-        return dict.fromkeys(
-            topic for subscription in subscriptions for topic in subscription.topics
-        )

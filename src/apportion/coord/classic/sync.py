@@ -8,7 +8,7 @@ from apportion.coord.classic.rebalance import (
     SYNC,
     arm_session,
     checked_caller,
-    fail_pending_sync,
+    fail_parked,
     prepare_rebalance,
 )
 from apportion.coord.classic.state import ClassicGroup
@@ -56,7 +56,7 @@ def sync(turn: Turn, arrived: Arrived) -> None:
         turn.reply(arrived.ticket, sync_response(live, member))
         return
     # of an earlier request on another connection
-    fail_pending_sync(turn, live, member, Code.REBALANCE_IN_PROGRESS)
+    fail_parked(turn, live.sync_tickets, member, Code.REBALANCE_IN_PROGRESS)
     # The leader's request is parked like the others, so `store_assignment` has one way to answer.
     live.sync_tickets[member.member_id] = arrived.ticket
     # Assignments in a follower's SyncGroup are ignored, as in Kafka.
@@ -90,7 +90,7 @@ def store_assignment(
         # Parked members could not heartbeat, so their sessions start anew before they rejoin.
         for member in live.members.values():
             arm_session(turn, group, member)
-            fail_pending_sync(turn, live, member, Code.UNKNOWN_SERVER_ERROR)
+            fail_parked(turn, live.sync_tickets, member, Code.UNKNOWN_SERVER_ERROR)
         prepare_rebalance(turn, group)
         return
     for member in live.members.values():

@@ -219,7 +219,6 @@ def encode_assignment(
     """Encode a classic member's assignment for SyncGroup, as a ConsumerProtocolAssignment.
 
     The version is that of the member's subscription. Deleted topics are left out.
-    units: topic partitions, each as one number.
     """
     assigned = [
         ConsumerProtocolTopicPartition(topic=topic.name, partitions=partitions)

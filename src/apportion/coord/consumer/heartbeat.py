@@ -51,7 +51,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
         if beat.owned is None
         else frozenset()
         if group is None
-        else group.saved.units.known_units(beat.owned)
+        else group.saved.units.reported_units(beat.owned)
     )
     # Before the first record: a request that has written cannot be refused any more.
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
@@ -238,10 +238,7 @@ def leave(turn: Turn, beat: Beat) -> None:
 def subscribed_units(
     turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember
 ) -> Callable[[int], bool]:
-    """Return a predicate on units: the topic exists, and the member subscribes to it.
-
-    A unit is a topic partition as one number, whose high bits are the topic's number.
-    """
+    """Return a predicate on units: the topic exists, and the member subscribes to it."""
     names = frozenset(member.metadata.subscribed_topic_names)
     units, topics = group.saved.units, turn.topics
 

@@ -254,7 +254,7 @@ def may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) 
     """Return whether the member may commit offsets of `units` at the epoch `claimed` (KIP-1251).
 
     It may at its own epoch, and at an older one if all of `units` were already assigned to it then.
-    units: the topic partitions of the OffsetCommit, each as one number.
+    units: those of the OffsetCommit.
     """
     # A newer epoch than the member's own was never given to it, so it is refused like an old one.
     if claimed >= member.epoch:

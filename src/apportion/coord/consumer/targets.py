@@ -46,7 +46,7 @@ class TopicLayout(NamedTuple):
         return cls(known, np.cumsum([0, *(topic.partitions for topic in known)]).astype(np.int32))
 
     def positions(self, units: NDArray[np.int64], numbering: UnitNumbering) -> Positions:
-        """Return the assignor's position of each unit (a topic partition as one number), or -1.
+        """Return the assignor's position of each unit, or -1.
 
         The position is -1 if the topic or the partition is not in the layout.
         """

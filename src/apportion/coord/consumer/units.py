@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from apportion.topics import IdPartition, TopicId, numbers_by_topic
+from apportion.topics import IdPartition, TopicId, grouped
 
 # A partition index is an int32 in Kafka's messages.
 SHIFT = 32
@@ -75,7 +75,7 @@ class UnitNumbering:
         return self._numbers.get(topic_id)
 
     def unit(self, topic_id: TopicId, partition: int) -> int:
-        """Return a topic partition as one number (unit); UNKNOWN_UNIT for an unknown topic.
+        """Return the unit of a topic partition; UNKNOWN_UNIT for an unknown topic.
 
         A topic is unknown until a record names it.
         """
@@ -86,16 +86,18 @@ class UnitNumbering:
         """Return the partition that a unit stands for."""
         return IdPartition(self.ids[unit >> SHIFT], unit & PARTITION)
 
-    def known_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
-        """Return the units (numbered partitions) that the member says it owns."""
-        # UNKNOWN_UNIT stays in the result: a member that names a partition it was never
-        # assigned must fail the subset test of `fencing.may_use_previous_epoch`.
+    def reported_units(self, parts: Iterable[PartitionsOfTopic]) -> frozenset[int]:
+        """Return the units that the member says it owns.
+
+        With UNKNOWN_UNIT: a member that names a partition it was never assigned must fail the
+        subset test of `fencing.may_use_previous_epoch`.
+        """
         return frozenset(
             self.unit(part.topic_id, partition) for part in parts for partition in part.partitions
         )
 
     def assign_units(self, parts: Iterable[PartitionsOfTopic]) -> UnitArray:
-        """Return the units (numbered partitions) of an assignment record.
+        """Return the units of an assignment record.
 
         New topics get a number, so only `apply_*` may call it: the numbers depend on the log alone.
         """
@@ -110,7 +112,7 @@ class UnitNumbering:
     def assign_units_with_epochs(
         self, parts: tuple[PartitionsWithEpochs, ...], epoch: int
     ) -> AssignedUnits:
-        """Return the units (numbered partitions) of an assignment record, each with its epoch.
+        """Return the units of an assignment record, each with its epoch.
 
         Without recorded epochs all have `epoch`.
         """
@@ -126,10 +128,10 @@ class UnitNumbering:
         )
 
     def as_topics(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
-        """Yield units (numbered partitions) as topics with partitions, both ascending."""
+        """Yield units as topics with partitions, both ascending."""
         # Ascending, so that equal assignments make equal records and responses.
         pairs = ((unit >> SHIFT, unit & PARTITION) for unit in sorted(units))
-        for number, partitions in numbers_by_topic(pairs).items():
+        for number, partitions in grouped(pairs).items():
             yield self.ids[number], partitions
 
     def _number(self, topic_id: TopicId) -> int:

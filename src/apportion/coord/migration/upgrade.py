@@ -7,7 +7,7 @@ consumer group, then those of the joining member. `downgrade.py` is the way back
 modules know both kinds.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from apportion.coord import records
@@ -25,12 +25,13 @@ from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.turn import Turn
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Arrived
-from apportion.topics import IdPartition, TopicId, Topics, numbers_by_topic
+from apportion.topics import IdPartition, TopicId, Topics, grouped
 from apportion.wire.codec import Buffer
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
 )
 from apportion.wire.records.groups import (
     ClassicMemberMetadata,
@@ -84,14 +85,14 @@ def heartbeat_to_classic_group(turn: Turn, arrived: Arrived) -> None:
 class UpgradedMember(NamedTuple):
     """A member of the classic group as the consumer group gets it.
 
-    unrevoked: what it may use beyond its assignment.
+    assigned: in order, each once. unrevoked: what it may use beyond its assignment, likewise.
     """
 
     member: ClassicMember
     protocols: tuple[ClassicProtocol, ...]
     subscription: ConsumerProtocolSubscription
-    assigned: tuple[RecordTopicPartitions, ...]
-    unrevoked: tuple[RecordTopicPartitions, ...] = ()
+    assigned: tuple[IdPartition, ...]
+    unrevoked: tuple[IdPartition, ...] = ()
 
 
 def check_upgrade(turn: Turn, group: ClassicGroup, joiner_id: str) -> None:
@@ -184,14 +185,8 @@ def upgraded_members(turn: Turn, group: ClassicGroup) -> list[UpgradedMember]:
         classic_protocols = tuple(
             ClassicProtocol(name=protocol, metadata=metadata) for protocol, metadata in protocols
         )
-        parts = record_partitions(
-            dict.fromkeys(
-                each_partition(
-                    classic_api.to_topic_partitions(assigned.assigned_partitions, turn.topics)
-                )
-            )
-        )
-        members.append(UpgradedMember(member, classic_protocols, subscription, parts))
+        owned = existing_partitions(assigned.assigned_partitions, turn.topics)
+        members.append(UpgradedMember(member, classic_protocols, subscription, owned))
     return with_unrevoked(turn, group, members)
 
 
@@ -225,7 +220,7 @@ def with_unrevoked(
     """
     owners: dict[IdPartition, str] = {}
     for upgraded in members:
-        for partition in each_partition(upgraded.assigned):
+        for partition in upgraded.assigned:
             if partition in owners:
                 why = f"{owners[partition]} and {upgraded.member.member_id} have one partition."
                 refuse_upgrade(turn, group, why, Code.UNKNOWN_SERVER_ERROR)
@@ -236,14 +231,12 @@ def with_unrevoked(
         # KIP-792: the later generation is right. The id only makes the order definite.
         key=lambda upgraded: (-upgraded.subscription.generation_id, upgraded.member.member_id),
     ):
-        for partition in each_partition(
-            classic_api.to_topic_partitions(upgraded.subscription.owned_partitions, turn.topics)
-        ):
+        for partition in existing_partitions(upgraded.subscription.owned_partitions, turn.topics):
             if partition not in owners:
                 owners[partition] = upgraded.member.member_id
                 unrevoked.setdefault(upgraded.member.member_id, []).append(partition)
     return [
-        upgraded._replace(unrevoked=record_partitions(unrevoked.get(upgraded.member.member_id, ())))
+        upgraded._replace(unrevoked=tuple(sorted(unrevoked.get(upgraded.member.member_id, ()))))
         for upgraded in members
     ]
 
@@ -263,13 +256,13 @@ def is_fully_assigned(members: list[UpgradedMember], topics: Topics) -> bool:
         # A topic to which the member no longer subscribes has to be taken from it, so the group
         # needs a new epoch.
         if upgraded.unrevoked or any(
-            part.topic_id not in partition_counts for part in upgraded.assigned
+            partition.topic_id not in partition_counts for partition in upgraded.assigned
         ):
             return False
         for topic_id, partitions in partition_counts.items():
             unassigned.setdefault(topic_id, partitions)
-        for part in upgraded.assigned:
-            unassigned[part.topic_id] -= len(part.partitions)
+        for partition in upgraded.assigned:
+            unassigned[partition.topic_id] -= 1
     return not any(unassigned.values())
 
 
@@ -299,7 +292,7 @@ def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> N
         )
     )
     for upgraded in members:
-        target = [(part.topic_id, part.partitions) for part in upgraded.assigned]
+        target = grouped(upgraded.assigned).items()
         turn.emit(records.target_assignment(group_id, upgraded.member.member_id, target))
     turn.emit(records.assignment_epoch(group_id, epoch, turn.now.wall_ms))
     for upgraded in members:
@@ -309,8 +302,8 @@ def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> N
             # UNREVOKED holds those units back from every other member until this one has joined
             # without them (decision 33).
             state=int(MemberState.UNREVOKED if upgraded.unrevoked else MemberState.STABLE),
-            assigned_partitions=upgraded.assigned,
-            partitions_pending_revocation=upgraded.unrevoked,
+            assigned_partitions=by_topic(upgraded.assigned),
+            partitions_pending_revocation=by_topic(upgraded.unrevoked),
         )
         turn.emit(records.current_assignment(group_id, upgraded.member.member_id, value))
     # As after a load: each classic member has its own whole session timeout from now on.
@@ -340,14 +333,18 @@ def member_metadata(upgraded: UpgradedMember) -> ConsumerGroupMemberMetadataValu
     )
 
 
-def each_partition(parts: Iterable[RecordTopicPartitions]) -> Iterator[IdPartition]:
-    """Return the partitions one by one."""
-    return (IdPartition(part.topic_id, index) for part in parts for index in part.partitions)
+def existing_partitions(
+    parts: tuple[ConsumerProtocolTopicPartition, ...], topics: Topics
+) -> tuple[IdPartition, ...]:
+    """Return those of the partitions that exist, in order, each once."""
+    known = classic_api.to_topic_partitions(parts, topics)
+    partitions = (IdPartition(part.topic_id, index) for part in known for index in part.partitions)
+    return tuple(sorted(dict.fromkeys(partitions)))
 
 
-def record_partitions(partitions: Iterable[IdPartition]) -> tuple[RecordTopicPartitions, ...]:
-    """Return the partitions by topic, both ascending, for the records of an upgraded group."""
+def by_topic(partitions: tuple[IdPartition, ...]) -> tuple[RecordTopicPartitions, ...]:
+    """Return the partitions as a record of a consumer group has them."""
     return tuple(
         RecordTopicPartitions(topic_id=topic_id, partitions=indexes)
-        for topic_id, indexes in numbers_by_topic(sorted(partitions)).items()
+        for topic_id, indexes in grouped(partitions).items()
     )

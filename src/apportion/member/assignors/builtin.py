@@ -16,8 +16,8 @@ from apportion.member.assignors.interface import (
     Rebalance,
     Subscription,
     TopicParts,
-    from_wire,
-    to_wire,
+    from_named_parts,
+    to_named_parts,
 )
 from apportion.member.assignors.numbering import Numbering, OwnershipClaim
 from apportion.wire.records.consumer_serde import (
@@ -77,7 +77,9 @@ class Sticky(Assignor):
     def user_data(self, topics: tuple[str, ...]) -> bytes | None:
         """Return the last assignment and its generation (KIP-341); None before the first."""
         return (
-            None if self._given is None else encode_sticky(to_wire(self._given), self._generation)
+            None
+            if self._given is None
+            else encode_sticky(to_named_parts(self._given), self._generation)
         )
 
     def on_assignment(self, given: Given, generation: int) -> None:
@@ -130,7 +132,7 @@ def claim_from_user_data(subscription: Subscription) -> OwnershipClaim:
     """Return the claim of a `sticky` member; user data that cannot be decoded claim nothing."""
     # KIP-341: with the generation a leader can tell a stale claim from the newest one
     claim = decode_sticky(subscription.user_data)
-    return from_wire(claim.topic_partitions), max(claim.generation, NO_GENERATION)
+    return from_named_parts(claim.topic_partitions), max(claim.generation, NO_GENERATION)
 
 
 def claim_from_subscription(subscription: Subscription) -> OwnershipClaim:

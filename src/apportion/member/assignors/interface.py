@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Code
-from apportion.topics import numbers_by_topic
+from apportion.topics import grouped
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition
 
 
@@ -25,7 +25,7 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicParts, ...]:
     """Return the partitions of an assignment by topic, each once, in order of name and number."""
     # sorted and without repetitions: equal sets of partitions must give equal bytes
     pairs = sorted(dict.fromkeys(partitions))
-    return tuple(TopicParts(*each) for each in numbers_by_topic(pairs).items())
+    return tuple(TopicParts(*each) for each in grouped(pairs).items())
 
 
 def each_once(parts: Iterable[TopicParts]) -> tuple[TopicParts, ...]:
@@ -33,7 +33,7 @@ def each_once(parts: Iterable[TopicParts]) -> tuple[TopicParts, ...]:
     return by_topic((topic, number) for topic, numbers in parts for number in numbers)
 
 
-def to_wire(parts: Iterable[TopicParts]) -> tuple[ConsumerProtocolTopicPartition, ...]:
+def to_named_parts(parts: Iterable[TopicParts]) -> tuple[ConsumerProtocolTopicPartition, ...]:
     """Return the partitions as the consumer protocol's messages have them."""
     return tuple(
         ConsumerProtocolTopicPartition(topic=topic, partitions=partitions)
@@ -41,7 +41,7 @@ def to_wire(parts: Iterable[TopicParts]) -> tuple[ConsumerProtocolTopicPartition
     )
 
 
-def from_wire(parts: Iterable[ConsumerProtocolTopicPartition]) -> tuple[TopicParts, ...]:
+def from_named_parts(parts: Iterable[ConsumerProtocolTopicPartition]) -> tuple[TopicParts, ...]:
     """Return the partitions in a message of the consumer protocol."""
     return tuple(TopicParts(part.topic, part.partitions) for part in parts)
 

@@ -1,6 +1,12 @@
 """The consumer protocol's bytes: subscriptions in JoinGroup, assignments in SyncGroup."""
 
-from apportion.member.assignors.interface import Given, Subscription, each_once, from_wire, to_wire
+from apportion.member.assignors.interface import (
+    Given,
+    Subscription,
+    each_once,
+    from_named_parts,
+    to_named_parts,
+)
 from apportion.wire.codec import Buffer
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
@@ -17,7 +23,7 @@ def encode_subscription(subscription: Subscription, version: int = consumer_serd
     value = ConsumerProtocolSubscription(
         topics=tuple(sorted(subscription.topics)),
         user_data=subscription.user_data,
-        owned_partitions=to_wire(each_once(subscription.owned)),
+        owned_partitions=to_named_parts(each_once(subscription.owned)),
         generation_id=subscription.generation,
         rack_id=subscription.rack_id,
     )
@@ -33,7 +39,7 @@ def decode_subscription(blob: Buffer, instance_id: str | None = None) -> Subscri
     return Subscription(
         topics=value.topics,
         user_data=None if value.user_data is None else bytes(value.user_data),
-        owned=from_wire(value.owned_partitions),
+        owned=from_named_parts(value.owned_partitions),
         generation=max(value.generation_id, consumer_serde.NO_GENERATION),
         rack_id=value.rack_id,
         instance_id=instance_id,
@@ -43,7 +49,7 @@ def decode_subscription(blob: Buffer, instance_id: str | None = None) -> Subscri
 def encode_assignment(given: Given, version: int = consumer_serde.NEWEST) -> bytes:
     """Return the bytes of a ConsumerProtocolAssignment, for SyncGroup."""
     value = ConsumerProtocolAssignment(
-        assigned_partitions=to_wire(given.partitions), user_data=given.user_data
+        assigned_partitions=to_named_parts(given.partitions), user_data=given.user_data
     )
     return consumer_serde.encode(value, version)
 
@@ -52,6 +58,6 @@ def decode_assignment(blob: Buffer) -> Given:
     """Return the assignment in a SyncGroup response. Raises DecodeError."""
     _, value = consumer_serde.decode(ConsumerProtocolAssignment, blob)
     return Given(
-        each_once(from_wire(value.assigned_partitions)),
+        each_once(from_named_parts(value.assigned_partitions)),
         None if value.user_data is None else bytes(value.user_data),
     )

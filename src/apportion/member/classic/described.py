@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.member.assignors.serde import decode_assignment, decode_subscription
-from apportion.member.membership import MemberAssignment, View, assignment, from_wire
+from apportion.member.membership import MemberAssignment, View, assignment, from_id_parts
 from apportion.topics import IdPartition, Topic
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup
@@ -93,7 +93,7 @@ def has_full_assignment(view: View, group: ConsumerGroup | DescribedAssignment) 
             is_current = (
                 group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
             )
-            target = from_wire(member.target_assignment.topic_partitions)
-            assigned = from_wire(member.assignment.topic_partitions)
+            target = from_id_parts(member.target_assignment.topic_partitions)
+            assigned = from_id_parts(member.assignment.topic_partitions)
             return is_current and target == assigned == view.target
     return False

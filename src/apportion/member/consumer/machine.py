@@ -22,7 +22,7 @@ from apportion.member.membership import (
     SILENT,
     MembershipResponse,
     MembershipState,
-    from_wire,
+    from_id_parts,
 )
 from apportion.member.reactions import Reaction
 from apportion.member.step import Step
@@ -63,7 +63,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._link.backoff.record_success()
         self._link.set_interval(response.heartbeat_interval_ms)
         if response.assignment is not None:
-            target = from_wire(response.assignment.topic_partitions)
+            target = from_id_parts(response.assignment.topic_partitions)
         # Admitted with nothing yet: other members have to release partitions first.
         elif self.state is MembershipState.JOINING:
             target = ()

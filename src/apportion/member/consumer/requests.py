@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from apportion.member.membership import MemberAssignment, to_wire
+from apportion.member.membership import MemberAssignment, to_id_parts
 from apportion.member.settings import MemberSettings
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -60,7 +60,7 @@ class HeartbeatBuilder:
             rebalance_timeout_ms=settings.rebalance_timeout_ms if is_full else -1,
             subscribed_topic_names=topics if topics != last_topics else None,
             server_assignor=settings.server_assignor if is_full else None,
-            topic_partitions=to_wire(owned) if owned != last_owned else None,
+            topic_partitions=to_id_parts(owned) if owned != last_owned else None,
         )
 
 

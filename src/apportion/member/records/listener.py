@@ -1,6 +1,6 @@
 """The application's rebalance listener, as the rule of a consumer calls it."""
 
-from apportion.member.records.queries import CallListener
+from apportion.member.records.queries import CallListener, ListenerName
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 
@@ -15,8 +15,8 @@ class RebalanceListener:
     def __init__(self) -> None:
         self._error: Exception | None = None
 
-    def call(self, name: str, partitions: tuple[TopicIdPartition, ...]) -> Rule[None]:
-        """Call on_assigned, on_revoked or on_lost, and keep its error."""
+    def call(self, name: ListenerName, partitions: tuple[TopicIdPartition, ...]) -> Rule[None]:
+        """Call the listener of that name, and keep its error."""
         error: Exception | None = yield CallListener(name, partitions)
         self._error = self._error or error
 

@@ -6,9 +6,12 @@ Those that it shares with other rules are in `member.queries`. The drivers that 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from apportion.rules import RuleQuery
 from apportion.topics import TopicIdPartition
+
+ListenerName = Literal["on_assigned", "on_revoked", "on_lost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,11 @@ class ReportFetch(RuleQuery):
 
 @dataclass(frozen=True, slots=True)
 class CallListener(RuleQuery):
-    """Call the application's rebalance listener: on_assigned, on_revoked or on_lost.
+    """Call the application's rebalance listener of that name.
 
     Answer: the exception that it raised; None without one. The rule completes the change of the
     partitions, and raises the exception to the caller of poll.
     """
 
-    name: str
+    name: ListenerName
     partitions: tuple[TopicIdPartition, ...]

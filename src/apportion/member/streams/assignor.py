@@ -162,8 +162,7 @@ class StreamsAssignor:
         self._sent_version = self.used
         self.rejoins_with_newer_version = False
         self._unique = 0
-        # it has rejoined to announce its endpoint, which the group does not know yet
-        self._has_rejoined_for_endpoint = False
+        self._was_left_out = False  # its endpoint, of the hosts in the last assignment
         # as the leader it has assigned in a lower version than all members support
         self._leads_unfinished = False
 
@@ -333,33 +332,31 @@ class StreamsAssignor:
         )
         if step.rejoin_reason is not None:
             return FollowUp(0, step.rejoin_reason)
-        return self._plan_follow_up_or_none(info)
-
-    def _plan_follow_up_or_none(self, info: AssignmentInfo) -> FollowUp | None:
-        """Plan the rebalance that must follow an assignment without a version change, if any.
-
-        Kafka Streams' order: an unknown endpoint, then the time that the leader set.
-        """
-        is_left_out = self._leaves_endpoint_out(info)
+        # Kafka Streams' order: an unknown endpoint, then the time that the leader set.
+        was_left_out = self._was_left_out
+        self._was_left_out = self._leaves_endpoint_out(info)
         # Once only: a leader that leaves the endpoint out again would otherwise make this member
         # rejoin for ever.
-        must_announce = is_left_out and not self._has_rejoined_for_endpoint
-        self._has_rejoined_for_endpoint = is_left_out
-        if must_announce:
+        if self._was_left_out and not was_left_out:
             return FollowUp(0, f"the group does not know {self.settings.endpoint} yet")
-        if info.next_rebalance_ms is None:
-            return None
-        why = (
-            "tasks wait for their previous owners to revoke them"
-            if info.next_rebalance_ms == 0
-            else "warm-up tasks may have caught up"
-        )
-        return FollowUp(info.next_rebalance_ms, why)
+        return _planned_follow_up_or_none(info)
 
     def _leaves_endpoint_out(self, info: AssignmentInfo) -> bool:
         """Return whether an assignment that names hosts leaves this process's endpoint out."""
         host = host_or_none(self.settings.endpoint)
         return host is not None and bool(info.active_hosts) and host not in info.active_hosts
+
+
+def _planned_follow_up_or_none(info: AssignmentInfo) -> FollowUp | None:
+    """Return the rebalance that the leader has planned with an assignment; None if it has not."""
+    if info.next_rebalance_ms is None:
+        return None
+    why = (
+        "tasks wait for their previous owners to revoke them"
+        if info.next_rebalance_ms == 0
+        else "warm-up tasks may have caught up"
+    )
+    return FollowUp(info.next_rebalance_ms, why)
 
 
 def _encode_given(assignment: ConsumerAssignment) -> Given:

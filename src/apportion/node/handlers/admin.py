@@ -4,14 +4,13 @@ Versions: CreateTopics 2-7, DeleteTopics 1-6 (6: topic ids), CreatePartitions 0-
 waits until the changes are on the disk.
 """
 
-from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.topics import DEFAULT_COUNT, new_topic_id
-from apportion.topics import NO_TOPIC_ID, Topic
+from apportion.topics import NO_TOPIC_ID, Topic, grouped
 from apportion.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -45,20 +44,12 @@ def create_topics(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Ans
     request: CreateTopicsRequest = arrived.request
     topics = (
         _create_topic(broker, mentions, request.validate_only, arrived)
-        for mentions in _mentions(request.topics, lambda topic: topic.name)
+        for mentions in grouped((topic.name, topic) for topic in request.topics).values()
     )
     return Answer(CreateTopicsResponse(topics=tuple(topics)))
 
 
-def _mentions(named: Iterable[T], key: Callable[[T], object]) -> Iterable[list[T]]:
-    """Return all mentions of each topic that a request names, for one answer to each."""
-    by_key: dict[object, list[T]] = {}
-    for mention in named:
-        by_key.setdefault(key(mention), []).append(mention)
-    return by_key.values()
-
-
-def _only(mentions: list[T]) -> T:
+def _only(mentions: tuple[T, ...]) -> T:
     """Return the one mention of a topic. Errors: INVALID_REQUEST, as in Kafka, for several."""
     if len(mentions) > 1:
         raise Refused(Code.INVALID_REQUEST, "the request names this topic twice")
@@ -66,7 +57,10 @@ def _only(mentions: list[T]) -> T:
 
 
 def _create_topic(
-    broker: BrokerContext, mentions: list[CreatableTopic], validate_only: bool, arrived: Arrived
+    broker: BrokerContext,
+    mentions: tuple[CreatableTopic, ...],
+    validate_only: bool,
+    arrived: Arrived,
 ) -> CreatableTopicResult:
     """Create one topic, or only check it, and return its result for CreateTopics."""
     topic_service = broker.topic_service
@@ -142,12 +136,14 @@ def delete_topics(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Ans
     )
     responses = (
         _delete_topic(broker, mentions)
-        for mentions in _mentions(states, lambda state: (state.name, state.topic_id))
+        for mentions in grouped(((state.name, state.topic_id), state) for state in states).values()
     )
     return Answer(DeleteTopicsResponse(responses=tuple(responses)))
 
 
-def _delete_topic(broker: BrokerContext, mentions: list[DeleteTopicState]) -> DeletableTopicResult:
+def _delete_topic(
+    broker: BrokerContext, mentions: tuple[DeleteTopicState, ...]
+) -> DeletableTopicResult:
     """Delete one topic, and return its result for DeleteTopics."""
     try:
         topic = _resolve_topic(broker, _only(mentions))
@@ -183,13 +179,13 @@ def create_partitions(broker: BrokerContext, arrived: Arrived, _now: Instant) ->
     request: CreatePartitionsRequest = arrived.request
     results = (
         _grow_topic(broker, mentions, request.validate_only)
-        for mentions in _mentions(request.topics, lambda topic: topic.name)
+        for mentions in grouped((topic.name, topic) for topic in request.topics).values()
     )
     return Answer(CreatePartitionsResponse(results=tuple(results)))
 
 
 def _grow_topic(
-    broker: BrokerContext, mentions: list[CreatePartitionsTopic], validate_only: bool
+    broker: BrokerContext, mentions: tuple[CreatePartitionsTopic, ...], validate_only: bool
 ) -> CreatePartitionsTopicResult:
     """Add partitions to one topic, and return its result for CreatePartitions."""
     try:

@@ -9,6 +9,7 @@ from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.partitions import LEADER_EPOCH, Partition
+from apportion.topics import grouped
 from apportion.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -37,30 +38,21 @@ def list_offsets(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answ
     Only records below the high watermark count.
     """
     request: ListOffsetsRequest = arrived.request
-    by_topic: dict[str, dict[int, list[ListOffsetsPartition]]] = {}
-    for topic in request.topics:
-        for partition in topic.partitions:
-            by_topic.setdefault(topic.name, {}).setdefault(partition.partition_index, []).append(
-                partition
-            )
-    return Answer(
-        ListOffsetsResponse(
-            topics=tuple(
-                ListOffsetsTopicResponse(
-                    name=name,
-                    partitions=tuple(
-                        _list_partition(broker, name, mentions, arrived.version)
-                        for mentions in by_index.values()
-                    ),
-                )
-                for name, by_index in by_topic.items()
-            )
-        )
+    mentions_of_each = grouped(
+        ((topic.name, partition.partition_index), partition)
+        for topic in request.topics
+        for partition in topic.partitions
     )
+    results = grouped(
+        (name, _list_partition(broker, name, mentions, arrived.version))
+        for (name, _), mentions in mentions_of_each.items()
+    )
+    topics = (ListOffsetsTopicResponse(name=name, partitions=own) for name, own in results.items())
+    return Answer(ListOffsetsResponse(topics=tuple(topics)))
 
 
 def _list_partition(
-    broker: BrokerContext, topic: str, mentions: list[ListOffsetsPartition], version: int
+    broker: BrokerContext, topic: str, mentions: tuple[ListOffsetsPartition, ...], version: int
 ) -> ListOffsetsPartitionResponse:
     """Return the result of one partition for ListOffsets.
 
