@@ -23,6 +23,7 @@ from apportion.drive.clocks import now
 from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.machine import Note
 from apportion.member import offset_requests
+from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.membership import (
     Action,
     Adopted,
@@ -42,7 +43,7 @@ from apportion.member.membership import (
     Subscribe,
     View,
 )
-from apportion.member.offset_requests import AwaitNewEpoch, PauseBeforeRetry
+from apportion.member.offset_requests import AwaitNewEpoch
 from apportion.member.queries import (
     AskCoordinator,
     CommitOffsets,

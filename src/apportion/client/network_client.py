@@ -1,29 +1,33 @@
 """Requests to the brokers of a cluster: connections, metadata, leaders and coordinators.
 
 All of these are fetched on demand, cached, and forgotten when a response shows that they are wrong.
-`call` sends a request once and never retries; its caller decides that by `member/reactions.py`,
-with a `RetryTimer`. Thread-safe: each call has a connection to itself, taken from a pool.
+`call` sends a request once and never retries; the rules that `run` runs decide that, by
+`member/reactions.py`. Thread-safe: each call has a connection to itself, taken from a pool.
 """
 
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from apportion.client.bootstrap import HostAndPort, addresses
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
+from apportion.member.cluster_queries.query import GroupQuery
+from apportion.member.cluster_queries.retries import PauseBeforeRetry, Send, send_until_accepted
 from apportion.member.cluster_queries.topics import ClusterMetadata, Leader, MetadataQuery
 from apportion.member.membership import MemberAssignment, TopicDescription
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
 from apportion.member.topic_cache import TopicCache
+from apportion.rules import Rule, run_rule
 from apportion.topics import TopicId, TopicIdPartition, Topics
 from apportion.wire.uuids import uuid_text
 
 CONNECT_TIMEOUT_MS = 5_000
 METADATA_TIMEOUT_MS = 10_000
+V = TypeVar("V")
 
 
 class RetryTimer:
@@ -106,16 +110,46 @@ class NetworkClient:
         # Metadata, FindCoordinator and ApiVersions may go to any broker (KIP-35).
         if node is None:
             return self._send_to_any(request, timeout_ms, version)
-        address = self._nodes.get(node)
-        if address is None:
-            raise Disconnected(f"broker {node} is not in the cluster's metadata")
         try:
+            if (address := self._nodes.get(node)) is None:
+                raise Disconnected(f"broker {node} is not in the cluster's metadata")
             return self._send(address, request, timeout_ms, version)
         # The group may have moved with the broker that went down: the next call asks
         # FindCoordinator again.
         except Disconnected:
             if coordinator is not None:
                 self.forget_coordinator(coordinator)
+            raise
+
+    def run(self, rule: Rule[V], *, node: int | None = None, timeout_ms: int | None = None) -> V:
+        """Run a rule that sends queries, with retries for `timeout_ms`; return its result.
+
+        node: where to send them; None: to each group's coordinator, the others to any broker.
+        """
+        retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
+        return run_rule(rule, lambda query: self.answer(query, retry_timer, node))
+
+    def answer(
+        self, query: Send | PauseBeforeRetry, retry_timer: RetryTimer, node: int | None = None
+    ) -> Any:
+        """Answer one query of such a rule."""
+        if isinstance(query, PauseBeforeRetry):
+            return retry_timer.pause(query.error)
+        sent = query.query
+        group_id = sent.group_id if isinstance(sent, GroupQuery) else None
+        response = self.call(
+            sent.request(),
+            node=node,
+            coordinator=group_id,
+            timeout_ms=retry_timer.left_ms(),
+            version=sent.version,
+        )
+        try:
+            return sent.parse(response)
+        except Refused as refused:
+            needed = reaction(sent.api, refused.code)
+            if group_id is not None and needed is Reaction.FIND_COORDINATOR:
+                self.forget_coordinator(group_id)
             raise
 
     # connections
@@ -283,16 +317,10 @@ class NetworkClient:
         """Fetch and cache metadata of these topics; forget those that no longer exist."""
         query = MetadataQuery(names_or_ids)
         default_ms = min(self.timeout_ms, METADATA_TIMEOUT_MS)
-        retry_timer = RetryTimer(default_ms if timeout_ms is None else timeout_ms)
-        while True:
-            metadata = query.parse(self.call(query.request(), timeout_ms=retry_timer.left_ms()))
-            self._cache(metadata)
-            refused = metadata.refused
-            if refused is None:
-                break
-            if reaction(query.api, refused.code) is not Reaction.RETRY:
-                raise refused
-            retry_timer.pause(refused)
+        metadata = self.run(
+            send_until_accepted(query), timeout_ms=default_ms if timeout_ms is None else timeout_ms
+        )
+        self._cache(metadata)
         with self._lock:
             self._forget_leaders(self._topics.forget_missing(names_or_ids, metadata.topics))
         return metadata
