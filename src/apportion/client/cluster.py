@@ -22,7 +22,7 @@ from apportion.member.cluster_queries.topic_changes import (
     CreateTopicsQuery,
     NewTopic,
 )
-from apportion.topics import Topic, TopicIdPartition
+from apportion.topics import Topic, TopicIdPartition, partitions_of
 from apportion.wire.messages.list_groups import ListedGroup
 
 V = TypeVar("V")
@@ -93,7 +93,7 @@ class Cluster(PartitionLogs):
         while True:
             topic = self.topics([name], fresh=True).named(name)
             if topic is not None and topic.partitions >= partitions:
-                leaders = [self._leaders.get((topic.id, number)) for number in range(partitions)]
+                leaders = list(map(self.metadata.leader, partitions_of(topic)))
                 if None not in leaders:
                     return topic
             retry_timer.pause(

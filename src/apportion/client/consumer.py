@@ -28,6 +28,7 @@ from apportion.client.outage import Outage
 from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.sinks import AnotherSink
+from apportion.member.metadata_cache import with_topic_ids
 from apportion.member.queries import KnownTopics
 from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.member.records.queries import (
@@ -39,7 +40,6 @@ from apportion.member.records.queries import (
     ReportFetch,
 )
 from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
-from apportion.member.topic_cache import with_topic_ids
 from apportion.topics import TopicIdPartition, TopicPartition
 
 log = logging.getLogger("apportion.consumer")

@@ -119,7 +119,7 @@ class PartitionLogs(NetworkClient):
             except Disconnected as error:
                 # The leader may have moved to another broker when this one went down.
                 for partition in leaders:
-                    self.forget_leader(partition)
+                    self.metadata.forget_leader(partition)
                 failure = error
         return failure
 
@@ -129,7 +129,7 @@ class PartitionLogs(NetworkClient):
         """Return the error if it is retriable, else raise it; forget a leader that moved."""
         # Forgotten, so that the retry asks for the new leader instead of the same broker.
         if retry_or_raise(api, refused) is Reaction.REFRESH_METADATA:
-            self.forget_leader(partition)
+            self.metadata.forget_leader(partition)
         return refused
 
     # Fetch
@@ -168,7 +168,7 @@ class PartitionLogs(NetworkClient):
             wait_ms = (
                 0
                 if any(fetch.batches for fetch in fetched.values())
-                else max_wait_ms // max(1, len(self._nodes))
+                else max_wait_ms // max(1, len(self.metadata.nodes))
             )
             requested = {
                 partition: FetchPosition(positions[partition], each.epoch)
@@ -218,7 +218,7 @@ class PartitionLogs(NetworkClient):
             ) from None
         for partition, fetch in fetched.items():
             if reaction(query.api, fetch.code) is Reaction.REFRESH_METADATA:
-                self.forget_leader(partition)
+                self.metadata.forget_leader(partition)
         return fetched
 
     def fetch_range(
@@ -257,7 +257,7 @@ class PartitionLogs(NetworkClient):
                     end=end,
                 )[partition]
             except Disconnected as error:
-                self.forget_leader(partition)
+                self.metadata.forget_leader(partition)
                 retry_timer.pause(error)
                 continue
             except Refused as error:

@@ -16,8 +16,8 @@ from apportion.member.membership import (
     TopicDescription,
     Unanswered,
 )
+from apportion.member.metadata_cache import with_topic_ids
 from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics, ListOffsets
-from apportion.member.topic_cache import with_topic_ids
 from apportion.rules import Rule, RuleQuery
 from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
 from apportion.topics import TopicIdPartition, TopicPartition, Topics

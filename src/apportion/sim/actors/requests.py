@@ -3,7 +3,7 @@
 The rules that send them are those of `client.network_client`, which runs them over sockets.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Refused, Unanswerable
@@ -15,7 +15,6 @@ from apportion.member.cluster_queries.topics import (
     ListOffsetsQuery,
     MetadataQuery,
 )
-from apportion.member.membership import MemberAssignment
 from apportion.member.offset_requests import AwaitNewEpoch
 from apportion.member.queries import (
     AskCoordinator,
@@ -24,12 +23,11 @@ from apportion.member.queries import (
     FetchCommitted,
     ReadMembership,
 )
-from apportion.member.topic_cache import TopicCache
 from apportion.rules import Rule, rule_script
 from apportion.sim.kernel.client import SendRequest, Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.observer import PartitionOwner
-from apportion.topics import TopicId, TopicIdPartition, Topics
+from apportion.topics import TopicIdPartition
 
 VERSIONS = {  # of the requests that applications use
     "OffsetCommit": 10,
@@ -115,7 +113,7 @@ def request_offsets(application: PartitionOwner, request: CommitOffsets | FetchC
             case AskCoordinator(asked):
                 return (yield from rule_script(send_until_accepted(asked), answer))
             case ExistingTopics(names):
-                return (yield from fetch_topics(application, names))
+                return (yield from ask(application, MetadataQuery(names))).topics
             case AwaitNewEpoch(epoch, error):
                 if application.mono_ms() >= until_ms:
                     raise error
@@ -132,31 +130,3 @@ def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when:
     """Fetch the start (EARLIEST) or end offsets (LATEST) of partitions, for a simulated process."""
     query = ListOffsetsQuery(when, dict.fromkeys(partitions, NO_LEADER_EPOCH))
     return (yield from ask(process, query)) if query.leader_epochs else {}
-
-
-def fetch_topics(process: Clocked, names_or_ids: Iterable[str | TopicId]) -> Script:
-    """Fetch the topics that exist of these names or ids, for a simulated process."""
-    query = MetadataQuery(tuple(names_or_ids))
-    return (yield from ask(process, query)).topics if query.names_or_ids else Topics()
-
-
-def cached_topics(
-    process: Clocked, cache: TopicCache, names: Iterable[str], *, fresh: bool = False
-) -> Script:
-    """Return those of the named topics that exist, fetched if one is unknown or if `fresh`."""
-    requested = tuple(dict.fromkeys(names))
-    if fresh or not cache.has(requested):
-        yield from _fill_cache(process, cache, requested)
-    return cache.named(requested)
-
-
-def resolve_names(process: Clocked, cache: TopicCache, partitions: MemberAssignment) -> Script:
-    """Return the partitions with topic names, those of deleted topics left out."""
-    yield from _fill_cache(process, cache, cache.unknown_ids(partitions))
-    return cache.resolve(partitions)
-
-
-def _fill_cache(process: Clocked, cache: TopicCache, requested: Sequence[str | TopicId]) -> Script:
-    topics = yield from fetch_topics(process, requested)
-    cache.add(topics)
-    cache.forget_missing(requested, topics)

@@ -15,6 +15,7 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.cluster_queries.records import ProduceQuery
 from apportion.member.leader_queries import answer_query
 from apportion.member.membership import QueryCluster, SendToCoordinator
+from apportion.member.metadata_cache import MetadataCache
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.records.queries import CallListener, FetchRecords
 from apportion.member.records.record_consumer import RecordConsumerSettings
@@ -26,7 +27,6 @@ from apportion.member.records.streams_consumer import (
 )
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.machine import StreamsMember, TaskOffsetSums
-from apportion.member.topic_cache import TopicCache
 from apportion.rules import rule_script
 from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import classic_settings, has_new_target
@@ -138,7 +138,7 @@ class StreamThread(RecordApplication):
             self.instance.start()
         self.active, self.restoring, self.offset_sums_at_join = {}, {}, {}
         self._leader_channel: RequestChannel | None = None
-        self._leader_topics = TopicCache()
+        self._leader_topics = MetadataCache()
         super().start()
 
     def end_incarnation(self) -> None:
@@ -258,7 +258,7 @@ class StreamThread(RecordApplication):
 
     def script(self) -> Script:
         """Poll as a stream thread, until the process ends."""
-        self.topics_known = TopicCache()
+        self.metadata = MetadataCache()
         self.rule = StreamsRecordConsumer(
             RecordConsumerSettings(
                 group_id=self.group,
