@@ -7,9 +7,7 @@ Each retries by the table of `member/reactions.py` until its timeout, then raise
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from apportion.client.network_client import RetryTimer
 from apportion.client.partition_logs import PartitionLogs
-from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.configs import BrokerSettingQuery
 from apportion.member.cluster_queries.groups import ListGroupsQuery
 from apportion.member.cluster_queries.offsets import (
@@ -22,7 +20,8 @@ from apportion.member.cluster_queries.topic_changes import (
     CreateTopicsQuery,
     NewTopic,
 )
-from apportion.topics import Topic, TopicIdPartition, partitions_of
+from apportion.member.topic_creation import create_missing_topics
+from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.messages.list_groups import ListedGroup
 
 V = TypeVar("V")
@@ -82,23 +81,8 @@ class Cluster(PartitionLogs):
         topic = NewTopic(name, partitions, replication_factor, config or {})
         query = CreateTopicsQuery((topic,), self.timeout_ms)
         query.parse(self.call(query.request()))
-        return self._wait_for_leaders(name, partitions)
-
-    def _wait_for_leaders(self, name: str, partitions: int) -> Topic:
-        """Return the topic once it has that many partitions and each has a leader.
-
-        CreateTopics answers before every broker's metadata shows the topic.
-        """
-        retry_timer = RetryTimer(self.timeout_ms)
-        while True:
-            topic = self.topics([name], fresh=True).named(name)
-            if topic is not None and topic.partitions >= partitions:
-                leaders = list(map(self.metadata.leader, partitions_of(topic)))
-                if None not in leaders:
-                    return topic
-            retry_timer.pause(
-                Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not show up")
-            )
+        metadata = self.run(create_missing_topics((topic,), self.metadata))
+        return metadata.existing[0].topic
 
     def broker_setting(self, name: str) -> str | None:
         """Return the value of a broker's setting; None if the broker does not tell it."""

@@ -16,6 +16,7 @@ from apportion.member.cluster_queries.records import ProduceQuery
 from apportion.member.leader_queries import answer_query
 from apportion.member.membership import QueryCluster, SendToCoordinator
 from apportion.member.metadata_cache import MetadataCache
+from apportion.member.queries import ListOffsets
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.records.queries import CallListener, FetchRecords
 from apportion.member.records.record_consumer import RecordConsumerSettings
@@ -31,12 +32,11 @@ from apportion.rules import rule_script
 from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import classic_settings, has_new_target
 from apportion.sim.actors.record_application import ANSWERS, RecordApplication
-from apportion.sim.actors.requests import AwaitMember, list_offsets, sending
+from apportion.sim.actors.requests import AwaitMember, answer_request, list_offsets, sending
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
 from apportion.sim.kernel.scenario import Scenario
-from apportion.sim.streams.leader_queries import answer_leader
 from apportion.sim.streams.word_count import (
     CHANGELOG_BATCH,
     COUNT_SUBTOPOLOGY,
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from apportion.sim.streams.instance import Instance
 
 PRODUCE_TIMEOUT_MS = 2_000
+LEADER_QUERY_TIMEOUT_MS = 10_000
 FIRST_WARMUP_VERSION = 8  # the metadata version of 2.6
 RECORDS_PER_READ = 200  # of a changelog, that a standby or a restoring task reads at once
 WORK_INTERVAL_MS = 2_000
@@ -138,7 +139,7 @@ class StreamThread(RecordApplication):
             self.instance.start()
         self.active, self.restoring, self.offset_sums_at_join = {}, {}, {}
         self._leader_channel: RequestChannel | None = None
-        self._leader_topics = MetadataCache()
+        self._leader_metadata = MetadataCache()
         super().start()
 
     def end_incarnation(self) -> None:
@@ -249,9 +250,15 @@ class StreamThread(RecordApplication):
 
     def _answer_query(self, action: QueryCluster) -> Script:
         """Answer a query of the leader's task assignor, by the rule of `member.leader_queries`."""
-        event = yield from rule_script(
-            answer_query(action), lambda query: answer_leader(self, self._leader_topics, query)
-        )
+        until_ms = self.mono_ms() + LEADER_QUERY_TIMEOUT_MS
+
+        # FetchCommitted is for source topics that serve as changelogs: word count has none.
+        def answer(query: Any) -> Script:
+            if isinstance(query, ListOffsets):
+                return list_offsets(self, query.partitions, query.timestamp)
+            return answer_request(self, query, until_ms)
+
+        event = yield from rule_script(answer_query(action, self._leader_metadata), answer)
         self.step_member(event)
 
     # the work of the tasks
