@@ -16,7 +16,7 @@ import pytest
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
-from apportion.client.members import make_member
+from apportion.client.members import new_member
 from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import CooperativeSticky, Range
 from apportion.member.membership import MembershipState, View
@@ -87,7 +87,7 @@ def sessions(
     def start(**settings: Any) -> Any:
         session = GroupMembership(
             CuttableCluster(bootstrap),
-            make_member(group, **membership(), **settings),
+            new_member(group, **membership(), **settings),
             [topic.name],
         )
         session.start()

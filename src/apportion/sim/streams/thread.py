@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from apportion.errors import Code, Refused, Unanswerable
+from apportion.member.classic.requests import ClassicSettings
 from apportion.member.cluster_queries.records import ProduceQuery
 from apportion.member.leader_queries import answer_query
 from apportion.member.membership import QueryCluster, SendToCoordinator
@@ -181,7 +182,8 @@ class StreamThread(RecordApplication):
             assignor=default_assignor(bounce.release),
             **self.settings,
         )
-        return StreamsMember(settings, classic_settings(scenario, self.group, self.instance_id))
+        classic = classic_settings(scenario, self.instance_id)
+        return StreamsMember(settings, ClassicSettings(group_id=self.group, **classic))
 
     def step_member(self, event: Any) -> None:
         """Step the Streams member over `event`, after it was given the process's state."""
