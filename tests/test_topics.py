@@ -16,15 +16,6 @@ def test_topics_are_found_by_name_and_by_id_and_told_in_order() -> None:
     ) == (A, B, None, None)
 
 
-def test_a_change_is_another_snapshot() -> None:
-    before = Topics([A])
-    again = Topic("a", b"3" * 16, 1)
-    after = before.adding(again)
-    assert list(before) == [A]
-    assert (list(after), after.with_id(A.id)) == ([again], None)
-    assert list(after.without("a")) == []
-
-
 def test_snapshots_of_the_same_topics_are_equal() -> None:
     assert Topics([A, B]) == Topics([B, A])
     assert Topics([A]) != Topics([B])

@@ -136,12 +136,3 @@ class Topics:
         if topic is None or not 0 <= number < topic.partitions:
             return None
         return TopicIdPartition(name, topic.id, number)
-
-    def adding(self, topic: Topic) -> "Topics":
-        """Return a snapshot in which `topic` replaces any topic of its name."""
-        kept = (other for other in self if other.name != topic.name)
-        return Topics([*kept, topic])
-
-    def without(self, name: str) -> "Topics":
-        """Return a snapshot without the topic of that name."""
-        return Topics(other for other in self if other.name != name)

@@ -14,7 +14,7 @@ import pytest
 import apportion
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
-from apportion.client.members import make_member
+from apportion.client.members import new_member
 from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import Range
 from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
@@ -111,7 +111,7 @@ def members(bootstrap: str, topic: Topic, group: str) -> Iterator[Callable[..., 
         )
         session = GroupMembership(
             RecordingCluster(bootstrap),
-            make_member(group, **{**classic, **settings}),
+            new_member(group, **{**classic, **settings}),
             [topic.name],
         )
         session.start()

@@ -16,7 +16,7 @@ import pytest
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
-from apportion.client.members import make_member
+from apportion.client.members import new_member
 from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import CooperativeSticky, Range
 from apportion.member.membership import MembershipState, View
@@ -87,7 +87,7 @@ def sessions(
     def start(**settings: Any) -> Any:
         session = GroupMembership(
             CuttableCluster(bootstrap),
-            make_member(group, **membership(), **settings),
+            new_member(group, **membership(), **settings),
             [topic.name],
         )
         session.start()
@@ -339,17 +339,17 @@ def test_a_deleted_topic_keeps_nobody_from_fetching_the_others(
 def test_a_topic_made_again_under_its_name_is_another_one(cluster: Cluster, topic: Topic) -> None:
     partition = partitions_of(topic)[0]
     changes.delete_topic(cluster, topic.name)
-    cluster.forget_leader(partition)
+    cluster.metadata.forget_leader(partition)
     with pytest.raises(Refused) as refusal:
         cluster.leader(partition)
     assert refusal.value.code is Code.UNKNOWN_TOPIC_ID
-    cluster.forget_leader(partition)
+    cluster.metadata.forget_leader(partition)
     with pytest.raises(Refused) as refusal:
         cluster.list_offsets([partition], LATEST, timeout_ms=10_000)
     assert refusal.value.code in (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
     again = cluster.create_topic(topic.name, 1)
     assert again.id != topic.id
-    cluster.forget_leader(partition)
+    cluster.metadata.forget_leader(partition)
     with pytest.raises(Refused) as refusal:
         cluster.leader(partition)
     assert refusal.value.code is Code.UNKNOWN_TOPIC_ID

@@ -6,7 +6,8 @@ from typing import Any
 
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
-from apportion.client.members import GroupMember, make_member
+from apportion.client.members import new_member
+from apportion.member.members import GroupMember
 from apportion.server.embedded import EmbeddedBroker
 
 FAST_HEARTBEATS = {"group.consumer.heartbeat.interval.ms": 100}
@@ -25,4 +26,4 @@ def cluster_with_topic(broker_settings: dict[str, Any] | None = None) -> Iterato
 
 def new_session(cluster: Cluster, **settings: Any) -> GroupMembership[GroupMember]:
     """Return a membership in the group "g", subscribed to "t", that has not joined yet."""
-    return GroupMembership(cluster, make_member("g", **settings), ["t"])
+    return GroupMembership(cluster, new_member("g", **settings), ["t"])

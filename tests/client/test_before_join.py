@@ -10,7 +10,7 @@ import pytest
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
-from apportion.client.members import make_member
+from apportion.client.members import new_member
 from apportion.errors import Code, Refused
 from apportion.member.batch.sinks import AnotherSink
 from tests.client.sessions import cluster_with_topic
@@ -36,7 +36,7 @@ def session_of(cluster: Cluster) -> Iterator[Callable[..., tuple[Any, list[Excep
             if (outcome := left.pop(0)) is not None:
                 raise outcome
 
-        sessions.append(GroupMembership(cluster, make_member(group), ("t",), before_join=look))
+        sessions.append(GroupMembership(cluster, new_member(group), ("t",), before_join=look))
         sessions[-1].start()
         return sessions[-1], left
 

@@ -12,7 +12,7 @@ import apportion
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
-from apportion.client.members import make_member
+from apportion.client.members import new_member
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
@@ -53,7 +53,7 @@ def test_a_member_keeps_its_place_over_a_restart_of_its_broker(
     broker = start()
     cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
     topic = cluster.create_topic("t", 3)
-    session = GroupMembership(cluster, make_member("g"), ["t"])
+    session = GroupMembership(cluster, new_member("g"), ["t"])
     session.start()
     offered: Any = session.wait(lambda view: bool(view.target), 20_000)
     session.adopt(offered.incarnation, offered.target)

@@ -10,7 +10,7 @@ import pytest
 from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
 from apportion.client.group_membership import GroupMembership
-from apportion.client.members import make_member
+from apportion.client.members import new_member
 from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.server.embedded import EmbeddedBroker
@@ -43,7 +43,7 @@ def meeting(cluster: Any) -> Iterator[Callable[..., tuple[Consumer, Any, TopicId
         open_ones.append(consumer.close)
         while not consumer.assignment:
             consumer.poll(100)
-        query: Any = GroupMembership(cluster, make_member(name), (name,))
+        query: Any = GroupMembership(cluster, new_member(name), (name,))
         open_ones.append(query.leave)
         query.start()
         query.wait(lambda view: view.epoch > 0, 20_000)

@@ -12,7 +12,7 @@ from apportion.client.bootstrap import addresses, require_known_host
 from apportion.client.cluster import Cluster
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.client.group_membership import GroupMembership
-from apportion.client.members import make_member
+from apportion.client.members import new_member
 from apportion.client.network_client import RetryTimer
 from apportion.errors import Refused
 from apportion.member.membership import MembershipState
@@ -205,7 +205,7 @@ def test_a_session_without_a_broker_keeps_trying_and_leaves_when_told() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         session = GroupMembership(
-            Cluster(f"127.0.0.1:{unused.getsockname()[1]}"), make_member("g"), ["t"]
+            Cluster(f"127.0.0.1:{unused.getsockname()[1]}"), new_member("g"), ["t"]
         )
         session.start()
         view = session.wait(lambda view: False, 400)

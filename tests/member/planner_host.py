@@ -31,7 +31,6 @@ from apportion.member.queries import (
     ReadMembership,
     ResolveTopicNames,
 )
-from apportion.member.topic_cache import TopicCache
 from apportion.rules import Rule, run_rule
 from apportion.topics import IdPartition, Topic, TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import (
@@ -171,9 +170,14 @@ class PlannerHost:
                     topic for name in names if (topic := self.topics.named(name)) is not None
                 )
             case ResolveTopicNames(wanted):
-                cache = TopicCache()
-                cache.add(self.topics)
-                return cache.resolve(wanted)
+                named = ((self.topics.with_id(topic_id), number) for topic_id, number in wanted)
+                return tuple(
+                    sorted(
+                        TopicIdPartition(topic.name, topic.id, number)
+                        for topic, number in named
+                        if topic is not None
+                    )
+                )
             case AdoptAssignment(life, target):
                 if (life, target) == (self.view.incarnation, self.view.target):
                     self.sees(owned=target)

@@ -88,7 +88,7 @@ def test_offsets_of_a_deleted_topic_are_left_out_and_the_others_committed(
     host.sees(target=held(P0, other))
     planner = make_planner(topics=("t", "u"), fail_on_data_loss=False)
     first = host.attempt(planner.plan_next(BEGUN, None))
-    host.topics = host.topics.without("t")
+    host.topics = Topics([Topic("u", OTHER_ID, 1)])
     host.obstacles = {1: Refused(Code.UNKNOWN_TOPIC_ID), 5: Unanswerable()}
     with pytest.raises(Unanswerable):
         host.attempt(planner.plan_next(first, None))

@@ -6,7 +6,7 @@ from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member.queries import CommitOffsets
 from apportion.member.records.queries import CallListener
-from apportion.topics import Topic, TopicIdPartition
+from apportion.topics import Topic, TopicIdPartition, Topics
 from tests.member.record_consumer_host import P0, P1, RecordConsumerHost, reading_consumer
 
 GONE = TopicIdPartition("gone", b"g" * 16, 0)
@@ -19,7 +19,7 @@ def host() -> RecordConsumerHost:
     """Return a consumer with uncommitted positions in P0 and in a topic that was just deleted."""
     host = reading_consumer()
     existing = host.topics
-    host.cached = host.topics = host.topics.adding(Topic("gone", GONE.topic_id, 1))
+    host.cached = host.topics = Topics([*existing, Topic("gone", GONE.topic_id, 1)])
     host.logs[GONE] = 0
     host.receives(P0, P1, GONE, epoch=3)
     assert host.poll(limit=1) == [(0, 2)]

@@ -5,69 +5,112 @@ from typing import Any
 import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.member.leader_queries import CreateTopics, DescribeTopics, answer_query
+from apportion.member.cluster_queries.retries import PauseBeforeRetry, Send
+from apportion.member.cluster_queries.topic_changes import CreateTopicsQuery
+from apportion.member.cluster_queries.topics import (
+    ClusterMetadata,
+    Leader,
+    MetadataQuery,
+    TopicWithLeaders,
+)
+from apportion.member.leader_queries import answer_query
 from apportion.member.membership import (
     MetadataFetched,
     QueryCluster,
     TopicDescription,
     Unanswered,
 )
-from apportion.member.queries import ExistingTopics
+from apportion.member.metadata_cache import MetadataCache
 from apportion.rules import run_rule
 from apportion.streams.queries import CreateInternalTopics
 from apportion.streams.topology import InternalTopic
-from apportion.topics import Topic, Topics
 
-NAMES = ("repartition", "changelog")
+NAMES = ("changelog", "repartition")
+ACTION = QueryCluster(5, CreateInternalTopics(tuple(InternalTopic(name, 1) for name in NAMES)))
+EXISTS = Refused(Code.TOPIC_ALREADY_EXISTS, "it exists")
+FORBIDDEN = Refused(Code.TOPIC_AUTHORIZATION_FAILED, "no")
 
 
-def described(*names: str) -> tuple[TopicDescription, ...]:
-    return tuple(
-        TopicDescription(name, bytes([number] * 16), 1) for number, name in enumerate(names, 1)
+def shown(*names: str, leaderless: str = "") -> ClusterMetadata:
+    """A Metadata response with these topics, of one partition each."""
+    return ClusterMetadata(
+        {},
+        tuple(
+            TopicWithLeaders(
+                TopicDescription(name, name.encode(), 1),
+                {0: None if name == leaderless else Leader(1, 0)},
+            )
+            for name in names
+        ),
     )
 
 
-def created(shown: tuple[str, ...]) -> tuple[Any, list[str]]:
-    """The answer to a leader that wants the topics of NAMES, of which one exists and `shown` show
-    up; with it the names of those that were created.
+def created(*answers: Any) -> tuple[Any, list[Any]]:
+    """What a leader hears that wants the topics of NAMES, and what was done for it.
+
+    answers: to Metadata and CreateTopics, in order; after the last one the time is up.
     """
-    named: list[str] = []
+    done: list[Any] = []
+    rest = iter(answers)
 
     def answer(query: Any) -> Any:
-        match query:
-            case ExistingTopics():
-                return Topics([Topic("changelog", b"c" * 16, 1)])
-            case CreateTopics(topics):
-                named.extend(topic.name for topic in topics)
-                return None
-            case DescribeTopics(names):
+        if isinstance(query, PauseBeforeRetry):
+            done.append("pause")
+            if len(done) > len(answers):
+                raise query.error
+            return None
+        assert isinstance(query, Send)
+        match query.query:
+            case MetadataQuery(names):
                 assert names == NAMES
-                return described(*shown)
-        raise AssertionError(query)
+                done.append("look")
+            case CreateTopicsQuery(topics):
+                done.append([topic.name for topic in topics])
+        if isinstance(answer := next(rest), Exception):
+            raise answer
+        return answer
 
-    wanted = CreateInternalTopics(tuple(InternalTopic(name, 1) for name in NAMES))
-    return run_rule(answer_query(QueryCluster(5, wanted)), answer), named
+    return run_rule(answer_query(ACTION, MetadataCache()), answer), done
 
 
-def test_a_leader_hears_of_its_internal_topics_once_all_of_them_show_up() -> None:
-    assert created(NAMES) == (MetadataFetched(5, described(*NAMES)), ["repartition"])
-    missing, _ = created(NAMES[:1])
-    why = "internal topics do not show up yet"
-    assert missing == Unanswered(5, why, Code.UNKNOWN_TOPIC_OR_PARTITION)
+HEARS_OF_BOTH = MetadataFetched(5, shown(*NAMES).descriptions)
+
+
+def test_internal_topics_that_exist_are_not_created() -> None:
+    assert created(shown(*NAMES)) == (HEARS_OF_BOTH, ["look"])
+
+
+@pytest.mark.parametrize("answer", [None, EXISTS])
+def test_a_missing_topic_is_created_unless_another_leader_was_faster(answer: Any) -> None:
+    assert created(shown("changelog"), answer, shown(*NAMES)) == (
+        HEARS_OF_BOTH,
+        ["look", ["repartition"], "pause", "look"],
+    )
+
+
+def test_a_topic_that_exists_hides_no_error_of_another() -> None:
+    refused, done = created(shown(), EXISTS, shown("changelog"), FORBIDDEN)
+    assert refused == Unanswered(5, "no", Code.TOPIC_AUTHORIZATION_FAILED)
+    assert done == ["look", [*NAMES], "pause", "look", ["repartition"]]
+
+
+def test_a_leader_waits_for_the_leaders_of_its_internal_topics() -> None:
+    waiting = shown(*NAMES, leaderless="changelog")
+    assert created(waiting, shown(*NAMES)) == (HEARS_OF_BOTH, ["look", "pause", "look"])
+
+
+def test_a_leader_hears_which_topics_do_not_show_up_in_time() -> None:
+    why = "not shown with leaders yet: topics repartition, changelog"
+    assert created(shown("changelog", leaderless="changelog"), None)[0] == Unanswered(
+        5, why, Code.UNKNOWN_TOPIC_OR_PARTITION
+    )
 
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [
-        (Refused(Code.TOPIC_AUTHORIZATION_FAILED, "no"), Code.TOPIC_AUTHORIZATION_FAILED),
-        (Unanswerable("no"), Code.NONE),
-    ],
+    [(FORBIDDEN, Code.TOPIC_AUTHORIZATION_FAILED), (Unanswerable("no"), Code.NONE)],
 )
 def test_a_leader_hears_why_the_cluster_has_no_answer_and_with_which_code(
     error: Exception, code: Code
 ) -> None:
-    def refuse(_: Any) -> Any:
-        raise error
-
-    action = QueryCluster(5, CreateInternalTopics((InternalTopic(NAMES[0], 1),)))
-    assert run_rule(answer_query(action), refuse) == Unanswered(5, "no", code)
+    assert created(error)[0] == Unanswered(5, "no", code)

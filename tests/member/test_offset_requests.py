@@ -7,10 +7,10 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.offsets import NO_MEMBER, Membership, OffsetCommitQuery
+from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.membership import MembershipState, View
 from apportion.member.offset_requests import (
     AwaitNewEpoch,
-    PauseBeforeRetry,
     request_offsets,
 )
 from apportion.member.queries import (

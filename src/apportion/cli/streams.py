@@ -15,7 +15,8 @@ from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_positions import GroupPosition, group_positions
 from apportion.errors import Refused
-from apportion.member.cluster_queries.groups import DescribeGroupsQuery
+from apportion.member.group_protocols import describe_by_protocol
+from apportion.rules import run_rule
 from apportion.streams.describe.group import (
     DescribedConsumer,
     DescribedProcess,
@@ -34,7 +35,9 @@ from apportion.streams.metadata.model import (
     TaskId,
 )
 from apportion.topics import TopicPartition
+from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup
+from apportion.wire.messages.list_groups import ListedGroup
 
 # the protocol type and the protocol with which Kafka Streams joins a classic group
 PROTOCOL_TYPE, PROTOCOL = "consumer", "stream"
@@ -73,10 +76,14 @@ def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, An
     bootstrap: for the error's text. Raises NoSuchGroup if there is no such group, NoStreamsGroup if
     it is not one of Kafka Streams on the classic protocol.
     """
-    group = cluster.ask_coordinator(DescribeGroupsQuery(group_id))
-    # DescribeGroups shows classic groups alone: a group of KIP-1071 looks as if it were missing.
+    group = run_rule(
+        describe_by_protocol(group_id, classic_first=True),
+        lambda asked: cluster.ask_coordinator(asked.query),
+    )
     if group is None:
-        raise _no_streams_group(cluster, group_id, bootstrap)
+        raise NoSuchGroup(group_id, bootstrap, "that is the application.id, and ")
+    if not isinstance(group, DescribedGroup):
+        raise _no_classic_group(group)
     # Brokers send subscriptions and assignments, and the protocol, only of a stable group.
     is_stable = group.group_state == STABLE
     # Kafka Streams joins with protocol type "consumer"; what tells it from consumers is the
@@ -103,18 +110,11 @@ def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, An
     return {**report(group, description, positions_by_partition), "lag_problem": lag_problem}
 
 
-def _no_streams_group(
-    cluster: Cluster, group_id: str, bootstrap: str
-) -> NoSuchGroup | NoStreamsGroup:
-    """Return the error for a name that no classic group has, with what has that name instead."""
-    other = next((each for each in cluster.list_groups() if each.group_id == group_id), None)
-    if other is None:
-        return NoSuchGroup(group_id, bootstrap, "that is the application.id, and ")
-    what = OTHER_TYPES.get(
-        other.group_type.lower(),
-        f"a group of another type ({other.group_type or other.protocol_type or 'unknown'})",
-    )
-    return NoStreamsGroup(f"{group_id!r} is no classic group but {what}")
+def _no_classic_group(other: ConsumerGroup | ListedGroup) -> NoStreamsGroup:
+    """Return the error for the name of a group of another type, with what that is."""
+    group_type = other.group_type if isinstance(other, ListedGroup) else "consumer"
+    what = OTHER_TYPES.get(group_type.lower(), f"a group of another type ({group_type})")
+    return NoStreamsGroup(f"{other.group_id!r} is no classic group but {what}")
 
 
 def report(

@@ -7,10 +7,7 @@ Each retries by the table of `member/reactions.py` until its timeout, then raise
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from apportion.client.connection import Disconnected
-from apportion.client.network_client import RetryTimer
 from apportion.client.partition_logs import PartitionLogs
-from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.configs import BrokerSettingQuery
 from apportion.member.cluster_queries.groups import ListGroupsQuery
 from apportion.member.cluster_queries.offsets import (
@@ -18,11 +15,12 @@ from apportion.member.cluster_queries.offsets import (
     OffsetFetchQuery,
 )
 from apportion.member.cluster_queries.query import GroupQuery
+from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topic_changes import (
     CreateTopicsQuery,
     NewTopic,
 )
-from apportion.member.reactions import Reaction, retry_or_raise
+from apportion.member.topic_creation import create_missing_topics
 from apportion.topics import Topic, TopicIdPartition
 from apportion.wire.messages.list_groups import ListedGroup
 
@@ -36,46 +34,20 @@ class Cluster(PartitionLogs):
 
     def ask_coordinator(self, query: GroupQuery[V], *, timeout_ms: int | None = None) -> V:
         """Send a query to its group's coordinator, with retries; return the result."""
-        retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
-        request = query.request()
-        while True:
-            api = "FindCoordinator"  # which `call` sends first
-            try:
-                response = self.call(
-                    request,
-                    coordinator=query.group_id,
-                    timeout_ms=retry_timer.left_ms(),
-                    version=query.version,
-                )
-                api = query.api
-                return query.parse(response)
-            except Disconnected as error:
-                self.forget_coordinator(query.group_id)
-                retry_timer.pause(error)
-            except Refused as refused:
-                if retry_or_raise(api, refused) is Reaction.FIND_COORDINATOR:
-                    self.forget_coordinator(query.group_id)
-                retry_timer.pause(refused)
+        return self.run(send_until_accepted(query), timeout_ms=timeout_ms)
 
     def list_groups(self) -> list[ListedGroup]:
         """Return every group of the cluster, in order of name (ListGroups).
 
-        Each broker lists the groups that it coordinates, so every broker is queried.
+        Each broker lists the groups that it coordinates, once it has loaded them, so every broker
+        is queried.
         """
-        groups = (group for node in self.nodes() for group in self._list_groups(node))
-        return sorted(groups, key=lambda group: group.group_id)
-
-    def _list_groups(self, node: int) -> tuple[ListedGroup, ...]:
-        """Return the groups of one broker; wait until it has loaded them."""
-        query = ListGroupsQuery()
-        retry_timer = RetryTimer(self.timeout_ms)
-        while True:
-            response = self.call(query.request(), node=node, timeout_ms=retry_timer.left_ms())
-            try:
-                return query.parse(response)
-            except Refused as refused:
-                retry_or_raise(query.api, refused)
-                retry_timer.pause(refused)
+        listed = (
+            group
+            for node in self.nodes()
+            for group in self.run(send_until_accepted(ListGroupsQuery()), node=node)
+        )
+        return sorted(listed, key=lambda group: group.group_id)
 
     def committed(
         self, group_id: str, partitions: Iterable[TopicIdPartition]
@@ -109,23 +81,8 @@ class Cluster(PartitionLogs):
         topic = NewTopic(name, partitions, replication_factor, config or {})
         query = CreateTopicsQuery((topic,), self.timeout_ms)
         query.parse(self.call(query.request()))
-        return self._wait_for_leaders(name, partitions)
-
-    def _wait_for_leaders(self, name: str, partitions: int) -> Topic:
-        """Return the topic once it has that many partitions and each has a leader.
-
-        CreateTopics answers before every broker's metadata shows the topic.
-        """
-        retry_timer = RetryTimer(self.timeout_ms)
-        while True:
-            topic = self.topics([name], fresh=True).named(name)
-            if topic is not None and topic.partitions >= partitions:
-                leaders = [self._leaders.get((topic.id, number)) for number in range(partitions)]
-                if None not in leaders:
-                    return topic
-            retry_timer.pause(
-                Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not show up")
-            )
+        metadata = self.run(create_missing_topics((topic,), self.metadata))
+        return metadata.existing[0].topic
 
     def broker_setting(self, name: str) -> str | None:
         """Return the value of a broker's setting; None if the broker does not tell it."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, Unpack
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
 from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
-from apportion.client.members import GroupMember, make_member
+from apportion.client.members import new_member
 from apportion.client.missing_topics import MissingTopics
 from apportion.client.options import (
     RESETS,
@@ -28,6 +28,8 @@ from apportion.client.outage import Outage
 from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.sinks import AnotherSink
+from apportion.member.members import GroupMember
+from apportion.member.metadata_cache import with_topic_ids
 from apportion.member.queries import KnownTopics
 from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.member.records.queries import (
@@ -39,7 +41,6 @@ from apportion.member.records.queries import (
     ReportFetch,
 )
 from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
-from apportion.member.topic_cache import with_topic_ids
 from apportion.topics import TopicIdPartition, TopicPartition
 
 log = logging.getLogger("apportion.consumer")
@@ -213,7 +214,7 @@ class Consumer(RuleDriver):
     def _new_membership(
         self, group_id: str, chosen: Mapping[str, Any]
     ) -> GroupMembership[GroupMember]:
-        member = make_member(group_id, **membership_settings(chosen))
+        member = new_member(group_id, **membership_settings(chosen))
         return GroupMembership(self._cluster, member, (), before_join=self._check_before_join)
 
     def _poll(self, timeout_ms: int, limit: int) -> list[ConsumerRecord]:

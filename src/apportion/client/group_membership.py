@@ -16,13 +16,15 @@ from typing import Any, Generic, TypeVar
 
 from apportion.client.cluster import Cluster
 from apportion.client.member_requests import MemberRequests
-from apportion.client.members import GroupMember, MembershipChange, MembershipEvent
+from apportion.client.members import MembershipChange, MembershipEvent
 from apportion.client.network_client import RetryTimer
 from apportion.client.outage import LOG_INTERVAL_S
 from apportion.drive.clocks import now
 from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.machine import Note
 from apportion.member import offset_requests
+from apportion.member.cluster_queries.retries import PauseBeforeRetry
+from apportion.member.members import GroupMember
 from apportion.member.membership import (
     Action,
     Adopted,
@@ -42,7 +44,7 @@ from apportion.member.membership import (
     Subscribe,
     View,
 )
-from apportion.member.offset_requests import AwaitNewEpoch, PauseBeforeRetry
+from apportion.member.offset_requests import AwaitNewEpoch
 from apportion.member.queries import (
     AskCoordinator,
     CommitOffsets,
@@ -70,7 +72,7 @@ class GroupMembership(Generic[M_co]):
         *,
         before_join: Callable[[], None] | None = None,
     ) -> None:
-        """Take a member's state machine (`make_member`); no thread runs before `start`.
+        """Take a member's state machine (`new_member`); no thread runs before `start`.
 
         before_join: called once, on a background thread, when the coordinator is known and before
         it hears of the member; if it raises AnotherSink, the member does not join, and `snapshot`

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from apportion.client.group_membership import GroupMembership
-from apportion.client.members import GroupMember
+from apportion.member.members import GroupMember
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,

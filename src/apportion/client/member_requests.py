@@ -10,10 +10,11 @@ from typing import Any
 
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
+from apportion.client.network_client import RetryTimer
 from apportion.client.outage import Outage
-from apportion.errors import Code, Refused
+from apportion.errors import Refused
 from apportion.member.batch.sinks import AnotherSink
-from apportion.member.leader_queries import CreateTopics, DescribeTopics, answer_query
+from apportion.member.leader_queries import answer_query
 from apportion.member.membership import (
     Answered,
     CoordinatorFound,
@@ -26,7 +27,7 @@ from apportion.member.membership import (
     SendToCoordinator,
     Unanswered,
 )
-from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics, ListOffsets
+from apportion.member.queries import FetchCommitted, ListOffsets
 from apportion.member.reactions import is_permanent
 from apportion.rules import run_rule
 
@@ -69,7 +70,7 @@ class MemberRequests:
                 case FetchMetadata():
                     return self._fetch_metadata(request)
                 case QueryCluster():
-                    return run_rule(answer_query(request), self._answer)
+                    return self._query_cluster(request)
         except Refused as refused:
             return Unanswered(request.request_id, refused.why, refused.code)
         except Disconnected as error:
@@ -125,25 +126,16 @@ class MemberRequests:
             # Without the code: an error of a topic's metadata must not end the membership.
             return Unanswered(request.request_id, str(error))
 
-    def _answer(self, query: Any) -> Any:
-        """Answer a query of the rule of a Kafka Streams leader."""
-        match query:
-            case ExistingTopics(names):
-                return self._cluster.topics(names, fresh=True)
-            case KnownTopics(names):
-                return self._cluster.topics(names)
-            case DescribeTopics(names):
-                return self._cluster.look_up(names)
-            case ListOffsets(partitions, timestamp):
-                return self._cluster.list_offsets(partitions, timestamp)
-            case FetchCommitted(partitions):
-                return self._cluster.committed_offsets(self._group_id, partitions)
-        assert isinstance(query, CreateTopics)
-        for topic in query.topics:
-            try:
-                self._cluster.create_topic(*topic)
-            except Refused as refused:
-                # Another instance led the group a moment ago: as good as our own.
-                if refused.code is not Code.TOPIC_ALREADY_EXISTS:
-                    raise
-        return None
+    def _query_cluster(self, action: QueryCluster) -> Event:
+        """Answer a query of a Kafka Streams leader, by the rule of `member.leader_queries`."""
+        retry_timer = RetryTimer(self._cluster.timeout_ms)
+
+        def answer(query: Any) -> Any:
+            match query:
+                case ListOffsets(partitions, timestamp):
+                    return self._cluster.list_offsets(partitions, timestamp)
+                case FetchCommitted(partitions):
+                    return self._cluster.committed_offsets(self._group_id, partitions)
+            return self._cluster.answer(query, retry_timer)
+
+        return run_rule(answer_query(action, self._cluster.metadata), answer)

@@ -1,29 +1,33 @@
 """Requests to the brokers of a cluster: connections, metadata, leaders and coordinators.
 
 All of these are fetched on demand, cached, and forgotten when a response shows that they are wrong.
-`call` sends a request once and never retries; its caller decides that by `member/reactions.py`,
-with a `RetryTimer`. Thread-safe: each call has a connection to itself, taken from a pool.
+`call` sends a request once and never retries; the rules that `run` runs decide that, by
+`member/reactions.py`. Thread-safe: each call has a connection to itself, taken from a pool.
 """
 
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from apportion.client.bootstrap import HostAndPort, addresses
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
-from apportion.member.cluster_queries.topics import ClusterMetadata, Leader, MetadataQuery
+from apportion.member.cluster_queries.query import GroupQuery
+from apportion.member.cluster_queries.retries import PauseBeforeRetry, Send
+from apportion.member.cluster_queries.topics import Leader
 from apportion.member.membership import MemberAssignment, TopicDescription
+from apportion.member.metadata_cache import MetadataCache
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
-from apportion.member.topic_cache import TopicCache
-from apportion.topics import TopicId, TopicIdPartition, Topics
+from apportion.rules import Rule, run_rule
+from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.uuids import uuid_text
 
 CONNECT_TIMEOUT_MS = 5_000
 METADATA_TIMEOUT_MS = 10_000
+V = TypeVar("V")
 
 
 class RetryTimer:
@@ -66,10 +70,8 @@ class NetworkClient:
         self._client_id = client_id
         self._lock = threading.Lock()
         self._idle: dict[HostAndPort, list[BrokerConnection]] = {}
-        self._nodes: dict[int, HostAndPort] = {}
         self._coordinators: dict[str, int] = {}
-        self._topics = TopicCache()
-        self._leaders: dict[tuple[TopicId, int], Leader] = {}
+        self.metadata = MetadataCache()
         self._closed = False
 
     @property
@@ -106,16 +108,46 @@ class NetworkClient:
         # Metadata, FindCoordinator and ApiVersions may go to any broker (KIP-35).
         if node is None:
             return self._send_to_any(request, timeout_ms, version)
-        address = self._nodes.get(node)
-        if address is None:
-            raise Disconnected(f"broker {node} is not in the cluster's metadata")
         try:
+            if (address := self.metadata.nodes.get(node)) is None:
+                raise Disconnected(f"broker {node} is not in the cluster's metadata")
             return self._send(address, request, timeout_ms, version)
         # The group may have moved with the broker that went down: the next call asks
         # FindCoordinator again.
         except Disconnected:
             if coordinator is not None:
                 self.forget_coordinator(coordinator)
+            raise
+
+    def run(self, rule: Rule[V], *, node: int | None = None, timeout_ms: int | None = None) -> V:
+        """Run a rule that sends queries, with retries for `timeout_ms`; return its result.
+
+        node: where to send them; None: to each group's coordinator, the others to any broker.
+        """
+        retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
+        return run_rule(rule, lambda query: self.answer(query, retry_timer, node))
+
+    def answer(
+        self, query: Send | PauseBeforeRetry, retry_timer: RetryTimer, node: int | None = None
+    ) -> Any:
+        """Answer one query of such a rule."""
+        if isinstance(query, PauseBeforeRetry):
+            return retry_timer.pause(query.error)
+        sent = query.query
+        group_id = sent.group_id if isinstance(sent, GroupQuery) else None
+        response = self.call(
+            sent.request(),
+            node=node,
+            coordinator=group_id,
+            timeout_ms=retry_timer.left_ms(),
+            version=sent.version,
+        )
+        try:
+            return sent.parse(response)
+        except Refused as refused:
+            needed = reaction(sent.api, refused.code)
+            if group_id is not None and needed is Reaction.FIND_COORDINATOR:
+                self.forget_coordinator(group_id)
             raise
 
     # connections
@@ -165,7 +197,7 @@ class NetworkClient:
         """Send the request to the first broker that answers; `timeout_ms` is for all of them."""
         retry_timer = RetryTimer(timeout_ms)
         # The bootstrap servers last: they help when every broker of the metadata has moved.
-        addresses_to_try = dict.fromkeys([*self._nodes.values(), *self._bootstrap])
+        addresses_to_try = dict.fromkeys([*self.metadata.nodes.values(), *self._bootstrap])
         failure = Disconnected("no broker is known")
         for address in addresses_to_try:
             try:
@@ -191,7 +223,7 @@ class NetworkClient:
         coordinator = query.parse(self.call(query.request(), timeout_ms=timeout_ms))
         with self._lock:
             # The coordinator may be a broker that no Metadata response has named yet.
-            self._nodes[coordinator.node_id] = (coordinator.host, coordinator.port)
+            self.metadata.nodes[coordinator.node_id] = (coordinator.host, coordinator.port)
             self._coordinators[group_id] = coordinator.node_id
         return coordinator.node_id
 
@@ -210,10 +242,7 @@ class NetworkClient:
         Never creates a topic. Raises Refused for an error other than absence, Disconnected if no
         broker answers.
         """
-        requested = tuple(sorted(dict.fromkeys(names)))
-        if fresh or not self._topics.has(requested):
-            self._fetch_metadata(requested, timeout_ms)
-        return self._topics.named(requested)
+        return self._run_metadata(self.metadata.topics(names, fresh=fresh), timeout_ms)
 
     def resolve_names(
         self, partitions: MemberAssignment, timeout_ms: int | None = None
@@ -224,9 +253,7 @@ class NetworkClient:
         topic id. Those of topics that the cluster does not know are left out. Asks the cluster only
         for ids that it has not seen.
         """
-        if unknown := self._topics.unknown_ids(partitions):
-            self._fetch_metadata(unknown, timeout_ms)
-        return self._topics.resolve(partitions)
+        return self._run_metadata(self.metadata.resolve_names(partitions), timeout_ms)
 
     def leader(self, partition: TopicIdPartition, *, timeout_ms: int | None = None) -> Leader:
         """Return the partition's leader.
@@ -234,7 +261,7 @@ class NetworkClient:
         Raises Refused: UNKNOWN_TOPIC_ID if the topic was deleted or recreated,
         LEADER_NOT_AVAILABLE.
         """
-        known = self._leaders.get((partition.topic_id, partition.partition))
+        known = self.metadata.leader(partition)
         if known is None:
             topics = self.topics([partition.topic], fresh=True, timeout_ms=timeout_ms)
             topic = topics.named(partition.topic)
@@ -246,69 +273,25 @@ class NetworkClient:
                     Code.UNKNOWN_TOPIC_ID,
                     f"topic {partition.topic!r} with id {uuid_text(partition.topic_id)} {fate}",
                 )
-            known = self._leaders.get((partition.topic_id, partition.partition))
+            known = self.metadata.leader(partition)
         if known is None:
             raise Refused(Code.LEADER_NOT_AVAILABLE, f"partition {partition} has no leader now")
         return known
 
-    def forget_leader(self, partition: TopicIdPartition) -> None:
-        """Forget the partition's leader, so that the next request finds it anew."""
-        with self._lock:
-            self._leaders.pop((partition.topic_id, partition.partition), None)
-
-    def _forget_leaders(self, topic_ids: tuple[TopicId, ...]) -> None:
-        """Forget the leaders of topics that are gone; the caller holds the lock.
-
-        ListOffsets names topics without their ids, so a leader of a deleted topic would answer for
-        the one that was created under its name.
-        """
-        for key in [key for key in self._leaders if key[0] in topic_ids]:
-            del self._leaders[key]
-
     def nodes(self) -> dict[int, HostAndPort]:
         """Fetch and return the addresses of the brokers by node id."""
-        self._fetch_metadata(())
-        return dict(self._nodes)
+        self._run_metadata(self.metadata.fetch(()))
+        return dict(self.metadata.nodes)
 
     def look_up(self, names: Iterable[str]) -> tuple[TopicDescription, ...]:
         """Fetch metadata of the named topics that exist, with their replicas' racks.
 
         For classic members, whose leader needs partition counts and racks for its assignor.
         """
-        return self._fetch_metadata(tuple(sorted(dict.fromkeys(names)))).descriptions
+        requested = tuple(sorted(dict.fromkeys(names)))
+        return self._run_metadata(self.metadata.fetch(requested)).descriptions
 
-    def _fetch_metadata(
-        self, names_or_ids: tuple[str | TopicId, ...], timeout_ms: int | None = None
-    ) -> ClusterMetadata:
-        """Fetch and cache metadata of these topics; forget those that no longer exist."""
-        query = MetadataQuery(names_or_ids)
+    def _run_metadata(self, rule: Rule[V], timeout_ms: int | None = None) -> V:
+        """Run a rule that sends Metadata alone, which any broker answers soon."""
         default_ms = min(self.timeout_ms, METADATA_TIMEOUT_MS)
-        retry_timer = RetryTimer(default_ms if timeout_ms is None else timeout_ms)
-        while True:
-            metadata = query.parse(self.call(query.request(), timeout_ms=retry_timer.left_ms()))
-            self._cache(metadata)
-            refused = metadata.refused
-            if refused is None:
-                break
-            if reaction(query.api, refused.code) is not Reaction.RETRY:
-                raise refused
-            retry_timer.pause(refused)
-        with self._lock:
-            self._forget_leaders(self._topics.forget_missing(names_or_ids, metadata.topics))
-        return metadata
-
-    def _cache(self, metadata: ClusterMetadata) -> None:
-        """Cache the brokers, the topics and their leaders."""
-        with self._lock:
-            # A response without brokers must not erase those known so far.
-            if metadata.nodes:
-                self._nodes = metadata.nodes
-            self._forget_leaders(self._topics.add(metadata.topics))
-            for each in metadata.existing:
-                for partition, leader in each.leaders.items():
-                    key = (each.topic.id, partition)
-                    # A cached old leader would only cost a refused request.
-                    if leader is None:
-                        self._leaders.pop(key, None)
-                    else:
-                        self._leaders[key] = leader
+        return self.run(rule, timeout_ms=default_ms if timeout_ms is None else timeout_ms)

@@ -7,6 +7,7 @@ once: the next poll of a consumer is its retry. Thread-safe.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from apportion.client.connection import Disconnected
 from apportion.client.network_client import NetworkClient, RetryTimer
@@ -70,67 +71,59 @@ class PartitionLogs(NetworkClient):
         found: dict[TopicIdPartition, int] = {}
         # Only what is still missing is asked for again: a partition that has answered keeps its
         # answer.
-        missing = dict.fromkeys(partitions)
+        missing = partitions
+        while True:
+            by_node, errors = self._find_leaders(missing, retry_timer)
+            for error in errors.values():
+                _raise_unless_retriable(error)
+            for node, leaders in by_node.items():
+                query = query_of(leaders)
+                try:
+                    response = self._call_leader(
+                        node, leaders, query.request(), retry_timer.left_ms()
+                    )
+                except Disconnected as error:
+                    errors.update(dict.fromkeys(leaders, error))
+                    continue
+                for partition, result in query.results(response).items():
+                    if not isinstance(result, Refused):
+                        found[partition] = result
+                        continue
+                    errors[partition] = result
+                    # Forgotten, so that the retry asks for the new leader instead of the same
+                    # broker.
+                    if retry_or_raise(query.api, result) is Reaction.REFRESH_METADATA:
+                        self.metadata.forget_leader(partition)
+            if not errors:
+                return found
+            retry_timer.pause([*errors.values()][-1])
+            missing = errors
 
-        def send(node: int, leaders: dict[TopicIdPartition, Leader]) -> Refused | None:
-            """Send one query; add to `found`, and return the last retriable error."""
-            query = query_of(leaders)
-            response = self.call(query.request(), node=node, timeout_ms=retry_timer.left_ms())
-            failure = None
-            for partition, result in query.results(response).items():
-                if isinstance(result, Refused):
-                    failure = self._retriable_or_raise(query.api, partition, result)
-                else:
-                    found[partition] = result
-            return failure
-
-        while failure := self._for_each_leader(
-            missing, send, retry_timer, lambda _partition, refused: _retriable(refused)
-        ):
-            retry_timer.pause(failure)
-            missing = dict.fromkeys(each for each in missing if each not in found)
-        return found
-
-    def _for_each_leader(
-        self,
-        partitions: Iterable[TopicIdPartition],
-        send: Callable[[int, dict[TopicIdPartition, Leader]], Exception | None],
-        metadata_timer: RetryTimer,
-        refused_leader: Callable[[TopicIdPartition, Refused], Exception | None],
-    ) -> Exception | None:
-        """Call `send` once for each leader; return the last retriable error.
-
-        metadata_timer: of the look-ups of all leaders. refused_leader: called with the error of a
-        look-up; returns or raises it, or returns None.
-        """
-        failure: Exception | None = None
+    def _find_leaders(
+        self, partitions: Iterable[TopicIdPartition], retry_timer: RetryTimer
+    ) -> tuple[dict[int, dict[TopicIdPartition, Leader]], dict[TopicIdPartition, Exception]]:
+        """Return the leaders by node, and the errors of those that cannot be looked up."""
         by_node: dict[int, dict[TopicIdPartition, Leader]] = {}
+        errors: dict[TopicIdPartition, Exception] = {}
         for partition in partitions:
             try:
-                leader = self.leader(partition, timeout_ms=metadata_timer.left_ms())
+                leader = self.leader(partition, timeout_ms=retry_timer.left_ms())
                 by_node.setdefault(leader.node_id, {})[partition] = leader
-            except Disconnected as error:
-                failure = error
-            except Refused as refused:
-                failure = refused_leader(partition, refused) or failure
-        for node, leaders in by_node.items():
-            try:
-                failure = send(node, leaders) or failure
-            except Disconnected as error:
-                # The leader may have moved to another broker when this one went down.
-                for partition in leaders:
-                    self.forget_leader(partition)
-                failure = error
-        return failure
+            except (Disconnected, Refused) as error:
+                errors[partition] = error
+        return by_node, errors
 
-    def _retriable_or_raise(
-        self, api: str, partition: TopicIdPartition, refused: Refused
-    ) -> Refused:
-        """Return the error if it is retriable, else raise it; forget a leader that moved."""
-        # Forgotten, so that the retry asks for the new leader instead of the same broker.
-        if retry_or_raise(api, refused) is Reaction.REFRESH_METADATA:
-            self.forget_leader(partition)
-        return refused
+    def _call_leader(
+        self, node: int, partitions: Iterable[TopicIdPartition], request: Any, timeout_ms: int
+    ) -> Any:
+        """Send a request to the leader of these partitions; return the response."""
+        try:
+            return self.call(request, node=node, timeout_ms=timeout_ms)
+        except Disconnected:
+            # The leader may have moved to another broker when this one went down.
+            for partition in partitions:
+                self.metadata.forget_leader(partition)
+            raise
 
     # Fetch
 
@@ -152,44 +145,34 @@ class PartitionLogs(NetworkClient):
         timeout_ms: for the metadata of all partitions, and for the response of each leader.
         """
         limit_ms = self.timeout_ms if timeout_ms is None else timeout_ms
-        fetched: dict[TopicIdPartition, PartitionFetch] = {}
-
-        def refused_leader(partition: TopicIdPartition, refused: Refused) -> Refused | None:
-            """Add the error as the partition's part; return it if the topic was deleted."""
-            if refused.code is Code.UNKNOWN_TOPIC_ID:
-                return refused
-            fetched[partition] = _failed(positions[partition], refused)
-            return None
-
-        def send(node: int, leaders: dict[TopicIdPartition, Leader]) -> None:
-            """Fetch from one leader the partitions that it leads, and add the results."""
+        by_node, errors = self._find_leaders(positions, RetryTimer(limit_ms))
+        fetched = {
+            partition: _failed(positions[partition], error)
+            for partition, error in errors.items()
+            if isinstance(error, Refused) and error.code is not Code.UNKNOWN_TOPIC_ID
+        }
+        for node, leaders in by_node.items():
             # One leader after the other: the waits add up, so they share `max_wait_ms`, and nobody
             # waits any more once there is something to return.
             wait_ms = (
                 0
                 if any(fetch.batches for fetch in fetched.values())
-                else max_wait_ms // max(1, len(self._nodes))
+                else max_wait_ms // max(1, len(self.metadata.nodes))
             )
             requested = {
                 partition: FetchPosition(positions[partition], each.epoch)
                 for partition, each in leaders.items()
             }
             try:
-                fetched.update(
-                    self._fetch(
-                        node,
-                        requested,
-                        wait_ms=wait_ms,
-                        max_bytes=max_bytes,
-                        timeout_ms=limit_ms,
-                    )
+                fetched |= self._fetch(
+                    node, requested, wait_ms=wait_ms, max_bytes=max_bytes, timeout_ms=limit_ms
                 )
             except Refused as refused:
-                fetched.update({each: _failed(positions[each], refused) for each in leaders})
-
-        failure = self._for_each_leader(positions, send, RetryTimer(limit_ms), refused_leader)
-        if failure is not None and not fetched:
-            raise failure
+                fetched |= {each: _failed(positions[each], refused) for each in leaders}
+            except Disconnected as error:
+                errors.update(dict.fromkeys(leaders, error))
+        if errors and not fetched:
+            raise [*errors.values()][-1]
         return fetched
 
     def _fetch(
@@ -209,7 +192,7 @@ class PartitionLogs(NetworkClient):
         # The broker may hold the response for wait_ms (fetch.max.wait.ms), so that comes on top of
         # the timeout.
         query = FetchQuery(positions, wait_ms, max_bytes, end)
-        response = self.call(query.request(), node=node, timeout_ms=wait_ms + timeout_ms)
+        response = self._call_leader(node, positions, query.request(), wait_ms + timeout_ms)
         try:
             fetched = query.parse(response)
         except Refused as refused:
@@ -218,7 +201,7 @@ class PartitionLogs(NetworkClient):
             ) from None
         for partition, fetch in fetched.items():
             if reaction(query.api, fetch.code) is Reaction.REFRESH_METADATA:
-                self.forget_leader(partition)
+                self.metadata.forget_leader(partition)
         return fetched
 
     def fetch_range(
@@ -256,12 +239,9 @@ class PartitionLogs(NetworkClient):
                     timeout_ms=self.timeout_ms,
                     end=end,
                 )[partition]
-            except Disconnected as error:
-                self.forget_leader(partition)
+            except (Disconnected, Refused) as error:
+                _raise_unless_retriable(error)
                 retry_timer.pause(error)
-                continue
-            except Refused as error:
-                retry_timer.pause(_retriable(error))
                 continue
             # Never skipped here: a batch that yields less than its range would not be the same on a
             # replay (failOnDataLoss decides above).
@@ -306,12 +286,11 @@ class PartitionLogs(NetworkClient):
         return self._ask_leaders([partition], lambda _leaders: query)[partition]
 
 
-def _retriable(refused: Refused) -> Refused:
-    """Return the error of a look-up or a read if a retry may mend it, else raise it."""
+def _raise_unless_retriable(error: Exception) -> None:
+    """Raise the error of a look-up or a read unless a retry may mend it."""
     # UNKNOWN_TOPIC_ID is retriable in Kafka, but no topic gets a deleted one's id.
-    if is_permanent(refused) or refused.code is Code.UNKNOWN_TOPIC_ID:
-        raise refused
-    return refused
+    if is_permanent(error) or (isinstance(error, Refused) and error.code is Code.UNKNOWN_TOPIC_ID):
+        raise error
 
 
 def _failed(position: int, refused: Refused) -> PartitionFetch:

@@ -5,7 +5,6 @@ committed offsets. The rule asks the cluster for them; a driver answers.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.cluster_queries.topic_changes import NewTopic
@@ -13,67 +12,49 @@ from apportion.member.membership import (
     MetadataFetched,
     QueryAnswered,
     QueryCluster,
-    TopicDescription,
     Unanswered,
 )
-from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics, ListOffsets
-from apportion.member.topic_cache import with_topic_ids
-from apportion.rules import Rule, RuleQuery
+from apportion.member.metadata_cache import MetadataCache, with_topic_ids
+from apportion.member.queries import FetchCommitted, ListOffsets
+from apportion.member.topic_creation import create_missing_topics
+from apportion.rules import Rule
 from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
-from apportion.topics import TopicIdPartition, TopicPartition, Topics
+from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.messages.list_offsets import LATEST
 
 BROKERS_DEFAULT = -1
 """The replication factor of internal topics, as Kafka Streams leaves it since 3.0."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTopics(RuleQuery):
-    """Create these topics, unless another leader has done so meanwhile. Answer: None."""
-
-    topics: tuple[NewTopic, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeTopics(RuleQuery):
-    """Describe those of the named topics that exist. Answer: tuple[TopicDescription, ...]."""
-
-    names: tuple[str, ...]
-
-
-def answer_query(action: QueryCluster) -> Rule[MetadataFetched | QueryAnswered | Unanswered]:
+def answer_query(
+    action: QueryCluster, cache: MetadataCache
+) -> Rule[MetadataFetched | QueryAnswered | Unanswered]:
     """Return the event that answers a query of a leader's task assignor, or says why none can."""
     try:
-        return (yield from _answer_or_raise(action))
+        return (yield from _answer_or_raise(action, cache))
     except Refused as refused:
         return Unanswered(action.request_id, refused.why, refused.code)
     except Unanswerable as error:
         return Unanswered(action.request_id, str(error))
 
 
-def _answer_or_raise(action: QueryCluster) -> Rule[MetadataFetched | QueryAnswered]:
+def _answer_or_raise(
+    action: QueryCluster, cache: MetadataCache
+) -> Rule[MetadataFetched | QueryAnswered]:
     """Return the cluster's answer. Raises Refused or Unanswerable where it has none."""
     match action.query:
         case CreateInternalTopics(topics):
-            names = tuple(topic.name for topic in topics)
-            existing: Topics = yield ExistingTopics(names)
-            missing = tuple(
+            wanted = tuple(
                 NewTopic(topic.name, topic.partitions, BROKERS_DEFAULT, dict(topic.configs))
                 for topic in topics
-                if existing.named(topic.name) is None
             )
-            if missing:
-                yield CreateTopics(missing)
-            described: tuple[TopicDescription, ...] = yield DescribeTopics(names)
-            # A topic that was just created is not known to every broker yet.
-            if len(described) < len(topics):
-                raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, "internal topics do not show up yet")
-            return MetadataFetched(action.request_id, described)
+            metadata = yield from create_missing_topics(wanted, cache)
+            return MetadataFetched(action.request_id, metadata.descriptions)
         case ListEndOffsets(partitions):
-            with_ids = yield from _with_topic_ids(partitions)
+            with_ids = yield from _with_topic_ids(partitions, cache)
             answer: dict[TopicIdPartition, int] = yield ListOffsets(with_ids, LATEST)
         case FetchCommittedOffsets(partitions):
-            with_ids = yield from _with_topic_ids(partitions)
+            with_ids = yield from _with_topic_ids(partitions, cache)
             committed = yield FetchCommitted(with_ids, incarnation=0)
             answer = {each: found.offset or 0 for each, found in committed.items()}
         case _:
@@ -82,7 +63,9 @@ def _answer_or_raise(action: QueryCluster) -> Rule[MetadataFetched | QueryAnswer
     return QueryAnswered(action.request_id, offsets)
 
 
-def _with_topic_ids(partitions: Sequence[TopicPartition]) -> Rule[tuple[TopicIdPartition, ...]]:
+def _with_topic_ids(
+    partitions: Sequence[TopicPartition], cache: MetadataCache
+) -> Rule[tuple[TopicIdPartition, ...]]:
     """Return the partitions, which a leader names without ids; refuse those of a missing topic."""
-    topics: Topics = yield KnownTopics(tuple(dict.fromkeys(each.topic for each in partitions)))
+    topics = yield from cache.topics(each.topic for each in partitions)
     return with_topic_ids(partitions, topics)

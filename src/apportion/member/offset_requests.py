@@ -14,6 +14,7 @@ from apportion.member.cluster_queries.offsets import (
     OffsetCommitQuery,
     OffsetFetchQuery,
 )
+from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.deleted_topics import deleted_partitions
 from apportion.member.membership import View
 from apportion.member.queries import (
@@ -35,13 +36,6 @@ class AwaitNewEpoch(RuleQuery):
     """
 
     epoch: int
-    error: Refused
-
-
-@dataclass(frozen=True, slots=True)
-class PauseBeforeRetry(RuleQuery):
-    """Wait a moment. Answer: None. Raises `error` if the request has no time left."""
-
     error: Refused
 
 

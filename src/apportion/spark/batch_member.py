@@ -19,7 +19,7 @@ from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
-from apportion.client.members import GroupMember, make_member
+from apportion.client.members import new_member
 from apportion.client.network_client import RetryTimer
 from apportion.coord.config import GroupSettings
 from apportion.drive.clocks import now
@@ -41,6 +41,7 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
+from apportion.member.members import GroupMember
 from apportion.member.queries import AskCoordinator
 from apportion.readable import readable
 from apportion.spark import handover, retry_limits
@@ -92,7 +93,7 @@ class BatchMember(RuleDriver):
         self._last_report = NO_REPORT
 
     def _new_membership(self) -> GroupMembership[GroupMember]:
-        member = make_member(self.options.group, **self.options.membership())
+        member = new_member(self.options.group, **self.options.membership())
         return GroupMembership(self.cluster, member, self.options.topics)
 
     def close(self, timeout_ms: int = LEAVE_TIMEOUT_MS) -> None:

@@ -1,7 +1,7 @@
 """A query to a broker as a value: its request, and how to read the response.
 
-A query knows neither sockets nor retries. `client.cluster.Cluster` sends it to a real cluster, the
-simulator over its network; both retry by `member/reactions.py`.
+A query knows neither sockets nor retries. `client.network_client` sends it to a real cluster, the
+simulator over its network; both retry by the rule of `retries.py`.
 """
 
 from collections.abc import Iterable, Mapping

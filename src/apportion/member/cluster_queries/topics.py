@@ -47,13 +47,11 @@ class TopicWithLeaders(NamedTuple):
 class ClusterMetadata(NamedTuple):
     """A Metadata response.
 
-    nodes: host and port by node id. existing: the requested topics that exist. refused: the first
-    error of a topic, other than its absence.
+    nodes: host and port by node id. existing: the requested topics that exist.
     """
 
     nodes: dict[int, tuple[str, int]]
     existing: tuple[TopicWithLeaders, ...]
-    refused: Refused | None
 
     @property
     def topics(self) -> Topics:
@@ -88,23 +86,22 @@ class MetadataQuery(BrokerQuery[ClusterMetadata]):
         return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
     def parse(self, response: MetadataResponse) -> ClusterMetadata:
-        """Return the metadata, and the first error of a topic, which need not concern the others.
+        """Return the metadata; raise Refused for an error of a topic, other than its absence.
 
-        Raises Refused where the broker sends no topic ids.
+        Raises Refused where the broker sends no topic ids, too.
         """
         racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
-        existing, refused = [], None
+        existing = []
         for topic in response.topics:
             code = Code.of(topic.error_code)
             if code is Code.NONE and topic.name is not None:
                 existing.append(_topic_metadata(topic, topic.name, racks))
             # Absence is an answer here and no error: the caller sees which topics exist.
             elif code not in UNKNOWN_TOPIC:
-                refused = refused or Refused(code, f"topic {topic.name!r}: {code.sentence}")
+                raise Refused(code, f"topic {topic.name!r}: {code.sentence}")
         return ClusterMetadata(
             {broker.node_id: (broker.host, broker.port) for broker in response.brokers},
             tuple(existing),
-            refused,
         )
 
 

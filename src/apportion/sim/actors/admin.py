@@ -13,8 +13,9 @@ from apportion.member.cluster_queries.topic_changes import (
     DeleteTopicsQuery,
     NewTopic,
 )
+from apportion.member.cluster_queries.topics import MetadataQuery
 from apportion.sim.actors.broker import BrokerProcess
-from apportion.sim.actors.requests import fetch_topics, sending
+from apportion.sim.actors.requests import ask, sending
 from apportion.sim.kernel.client import Client, Sleep
 from apportion.sim.kernel.clock import EPOCH_MS, Script, Simulation
 from apportion.topics import Topic, partitions_of
@@ -84,7 +85,7 @@ class TopicAdmin(Client):
 
     def _add_partitions(self, name: str, by: int) -> Script:
         """Grow a topic by that many partitions, from the count that it has now."""
-        topic = (yield from fetch_topics(self, [name])).named(name)
+        topic = (yield from ask(self, MetadataQuery((name,)))).topics.named(name)
         if topic is not None:
             yield from self._send_until_done(
                 CreatePartitionsQuery(name, topic.partitions + by, TOPIC_CHANGE_TIMEOUT_MS)
@@ -120,13 +121,13 @@ class RecordProducer(Client):
         """Produce records to the broker's topics until the scenario's faults end."""
         scenario = self.simulation.scenario
         # Only those that exist: the topics are created, deleted and recreated meanwhile.
-        names = [topic_name(index) for index in range(scenario.topics)]
+        names = tuple(topic_name(index) for index in range(scenario.topics))
         topics: list[Topic] = []
         while self.simulation.now_ms < scenario.duration_ms:
             yield Sleep(1 + int(self.rng.expovariate(1 / scenario.produce_every_ms)))
             try:
                 if not topics or self.rng.random() < 0.1:
-                    topics = list((yield from fetch_topics(self, names)))
+                    topics = list((yield from ask(self, MetadataQuery(names))).topics)
                 elif not (yield from self._write(topics)):
                     topics = []
             except Unanswerable:
@@ -154,11 +155,11 @@ class OffsetMonitor(Client):
 
     def script(self) -> Script:
         """Read committed offsets and group descriptions until the scenario's faults end."""
-        names = [topic_name(index) for index in range(self.simulation.scenario.topics)]
+        names = tuple(topic_name(index) for index in range(self.simulation.scenario.topics))
         while self.simulation.now_ms < self.simulation.scenario.duration_ms:
             yield Sleep(self.rng.randint(1, self.simulation.scenario.duration_ms // MONITOR_ROUNDS))
             try:
-                topics = yield from fetch_topics(self, names)
+                topics = (yield from ask(self, MetadataQuery(names))).topics
             except Unanswerable:
                 continue
             partitions = tuple(each for topic in topics for each in partitions_of(topic))

@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 from apportion.errors import Code, Refused
 from apportion.machine import Note, Tick
+from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.query import BrokerQuery
 from apportion.member.cluster_queries.topics import MetadataQuery
+from apportion.member.members import GroupMember, make_member
 from apportion.member.membership import (
     Answered,
     CoordinatorFound,
@@ -30,7 +32,7 @@ from apportion.member.membership import (
 from apportion.member.queries import MembershipSnapshot
 from apportion.member.reactions import Reaction, reaction
 from apportion.sim.actors.broker import BrokerProcess
-from apportion.sim.actors.members import AnyMember, classic_member, consumer_member
+from apportion.sim.actors.members import classic_settings, member_settings
 from apportion.sim.actors.protocols import ProtocolPair
 from apportion.sim.actors.requests import AwaitMember, sending
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Client
@@ -127,13 +129,15 @@ class Application(Client):
     def _protocol_suffix(self) -> str:
         return f", {self.protocol_choice}" if self.uses_classic_protocol else ""
 
-    def _new_member(self, scenario: Scenario) -> AnyMember:
+    def _new_member(self, scenario: Scenario) -> GroupMember:
         """Create the member of a new incarnation, of the protocol that is its turn."""
+        protocol, assignors = self.protocol_choice
         if self.uses_classic_protocol:
-            return classic_member(scenario, self.group, self.instance_id, self.protocol_choice)
-        return consumer_member(
-            scenario, self.group, self.instance_id, f"{self.name}.{self.incarnation}"
-        )
+            settings = classic_settings(scenario, self.instance_id)
+            settings["assignors"] = tuple(CLIENT_ASSIGNORS[name]() for name in assignors)
+        else:
+            settings = member_settings(scenario, self.instance_id)
+        return make_member(protocol, self.group, f"{self.name}.{self.incarnation}", **settings)
 
     def die(self, closes_connections: bool) -> None:
         """Kill the application's process.

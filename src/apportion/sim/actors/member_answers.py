@@ -16,12 +16,7 @@ from apportion.member.queries import (
     ReadMembership,
     ResolveTopicNames,
 )
-from apportion.sim.actors.requests import (
-    cached_topics,
-    list_offsets,
-    request_offsets,
-    resolve_names,
-)
+from apportion.sim.actors.requests import list_offsets, request_offsets, run_requests
 from apportion.sim.kernel.clock import Script
 
 
@@ -39,11 +34,11 @@ def _trace(application: Any, note: Note) -> Script:
 # By the kind of query; each is called with the application and the query.
 ANSWERS: dict[type, Callable[[Any, Any], Script]] = {
     ReadMembership: lambda application, _query: at_once(application.snapshot()),
-    ExistingTopics: lambda application, query: cached_topics(
-        application, application.topics_known, query.names, fresh=True
+    ExistingTopics: lambda application, query: run_requests(
+        application, application.metadata.topics(query.names, fresh=True)
     ),
-    ResolveTopicNames: lambda application, query: resolve_names(
-        application, application.topics_known, query.partitions
+    ResolveTopicNames: lambda application, query: run_requests(
+        application, application.metadata.resolve_names(query.partitions)
     ),
     FetchCommitted: request_offsets,
     CommitOffsets: request_offsets,

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from apportion.errors import Refused, Unanswerable
+from apportion.member.metadata_cache import MetadataCache
 from apportion.member.records.queries import CallListener
 from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
-from apportion.member.topic_cache import TopicCache
 from apportion.sim.actors.record_application import ANSWERS, RecordApplication
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
@@ -37,7 +37,7 @@ class Reader(RecordApplication):
     def script(self) -> Script:
         """Poll until the process ends."""
         scenario = self.simulation.scenario
-        self.topics_known = TopicCache()
+        self.metadata = MetadataCache()
         self.commits_automatically = self.rng.random() < 0.5
         self.rule = RecordConsumer(
             RecordConsumerSettings(

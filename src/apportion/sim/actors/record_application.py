@@ -11,14 +11,14 @@ from apportion.errors import Refused, Unanswerable
 from apportion.member import queries
 from apportion.member.cluster_queries.records import FetchPosition, FetchQuery, refusals
 from apportion.member.membership import Adopted, Polled
+from apportion.member.metadata_cache import MetadataCache
 from apportion.member.records import queries as record_queries
 from apportion.member.records.record_consumer import RecordConsumer
-from apportion.member.topic_cache import TopicCache
 from apportion.rules import Rule, rule_script
 from apportion.sim.actors import member_answers
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.member_answers import at_once
-from apportion.sim.actors.requests import AwaitMember, cached_topics, request_offsets, sending
+from apportion.sim.actors.requests import AwaitMember, request_offsets, run_requests, sending
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
 
@@ -31,12 +31,12 @@ COMMIT_QUERIES = (queries.FetchCommitted, queries.CommitOffsets)
 class RecordApplication(Application):
     """An application whose script runs a rule of record consumers.
 
-    rule: of this incarnation; the script creates it, with `topics_known`. answers: how each kind of
+    rule: of this incarnation; the script creates it, with `metadata`. answers: how each kind of
     query is answered; the functions take the application and the query.
     """
 
     rule: RecordConsumer
-    topics_known: TopicCache
+    metadata: MetadataCache
     answers: ClassVar[Mapping[type, Callable[[Any, Any], Script]]]
 
     def give_up_partitions(self, then: Callable[[], None]) -> None:
@@ -148,8 +148,8 @@ ANSWERS: dict[type, Callable[[Any, Any], Script]] = {
     record_queries.AwaitMembershipChange: lambda reader, query: reader._await_change(
         query.timeout_ms
     ),
-    queries.KnownTopics: lambda reader, query: cached_topics(
-        reader, reader.topics_known, query.names
+    queries.KnownTopics: lambda reader, query: run_requests(
+        reader, reader.metadata.topics(query.names)
     ),
     record_queries.FetchRecords: RecordApplication.fetch_records,
     record_queries.CheckForTopics: lambda _reader, _query: at_once(None),

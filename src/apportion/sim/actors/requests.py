@@ -1,22 +1,21 @@
 """The requests of a simulated application, as parts of its script, with their retries.
 
-`member.reactions` says which error codes are retried. `client.cluster.Cluster` does the same over
-sockets.
+The rules that send them are those of `client.network_client`, which runs them over sockets.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Refused, Unanswerable
 from apportion.member import offset_requests
-from apportion.member.cluster_queries.query import BrokerQuery
+from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery
+from apportion.member.cluster_queries.retries import PauseBeforeRetry, Send, send_until_accepted
 from apportion.member.cluster_queries.topics import (
     NO_LEADER_EPOCH,
     ListOffsetsQuery,
     MetadataQuery,
 )
-from apportion.member.membership import MemberAssignment
-from apportion.member.offset_requests import AwaitNewEpoch, PauseBeforeRetry
+from apportion.member.offset_requests import AwaitNewEpoch
 from apportion.member.queries import (
     AskCoordinator,
     CommitOffsets,
@@ -24,13 +23,11 @@ from apportion.member.queries import (
     FetchCommitted,
     ReadMembership,
 )
-from apportion.member.reactions import retry_or_raise
-from apportion.member.topic_cache import TopicCache
-from apportion.rules import rule_script
+from apportion.rules import Rule, rule_script
 from apportion.sim.kernel.client import SendRequest, Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.observer import PartitionOwner
-from apportion.topics import TopicId, TopicIdPartition, Topics
+from apportion.topics import TopicIdPartition
 
 VERSIONS = {  # of the requests that applications use
     "OffsetCommit": 10,
@@ -72,33 +69,37 @@ def sending(query: BrokerQuery[Any]) -> SendRequest:
     return SendRequest(query.request(), VERSIONS[query.api])
 
 
-def send_until_accepted(process: Clocked, query: BrokerQuery[Any], until_ms: int) -> Script:
-    """Send a process's query until a response without an error comes; return the result.
+def run_requests(process: Clocked, rule: Rule[Any], timeout_ms: int = TIMEOUT_MS) -> Script:
+    """Run a rule that sends queries, with retries for `timeout_ms`, for a simulated process."""
+    until_ms = process.mono_ms() + timeout_ms
+    return (yield from rule_script(rule, lambda query: answer_request(process, query, until_ms)))
 
-    `member.reactions` says which error codes are retried. Raises Refused for any other code, or
-    Unanswerable at `until_ms` of the process's clock.
-    """
-    request = sending(query)
-    while True:
-        answer = yield request
-        # Lost on the way there or back: every request of these scripts may be sent twice without
-        # harm.
-        failure: Exception = Unanswerable(query.api)
-        if answer is not None:
-            try:
-                return query.parse(answer)
-            except Refused as refused:
-                # Scripts write the error into the trace, whose wording is fixed.
-                failure = named = Refused(refused.code, query.api)
-                retry_or_raise(query.api, named)
+
+def answer_request(process: Clocked, query: Send | PauseBeforeRetry, until_ms: int) -> Script:
+    """Answer one query of such a rule. until_ms: by the process's clock."""
+    if isinstance(query, PauseBeforeRetry):
         if process.mono_ms() >= until_ms:
-            raise failure
+            raise query.error
         yield Sleep(RETRY_MS)
+        return None
+    sent = query.query
+    answer = yield sending(sent)
+    # The one broker here stands for all those that a client tries one after the other.
+    while answer is None and not isinstance(sent, GroupQuery) and process.mono_ms() < until_ms:
+        yield Sleep(RETRY_MS)
+        answer = yield sending(sent)
+    if answer is None:
+        raise Unanswerable(sent.api)
+    try:
+        return sent.parse(answer)
+    except Refused as refused:
+        # Scripts write the error into the trace, whose wording is fixed.
+        raise Refused(refused.code, sent.api) from None
 
 
 def ask(process: Clocked, query: BrokerQuery[Any]) -> Script:
     """Send a process's query until a response without an error comes, for TIMEOUT_MS at most."""
-    return (yield from send_until_accepted(process, query, process.mono_ms() + TIMEOUT_MS))
+    return (yield from run_requests(process, send_until_accepted(query)))
 
 
 def request_offsets(application: PartitionOwner, request: CommitOffsets | FetchCommitted) -> Script:
@@ -110,17 +111,16 @@ def request_offsets(application: PartitionOwner, request: CommitOffsets | FetchC
             case ReadMembership():
                 return application.snapshot()
             case AskCoordinator(asked):
-                return (yield from send_until_accepted(application, asked, until_ms))
+                return (yield from rule_script(send_until_accepted(asked), answer))
             case ExistingTopics(names):
-                return (yield from fetch_topics(application, names))
-        assert isinstance(query, (AwaitNewEpoch, PauseBeforeRetry))
-        if application.mono_ms() >= until_ms:
-            raise query.error
-        if isinstance(query, PauseBeforeRetry):
-            yield Sleep(RETRY_MS)
-            return
-        # KIP-848: a stale epoch is no loss; the next heartbeat's answer has the new one.
-        yield AwaitMember(EPOCH_WAIT_MS, lambda member: member.view().epoch != query.epoch)
+                return (yield from ask(application, MetadataQuery(names))).topics
+            case AwaitNewEpoch(epoch, error):
+                if application.mono_ms() >= until_ms:
+                    raise error
+                # KIP-848: a stale epoch is no loss; the next heartbeat's answer has the new one.
+                yield AwaitMember(EPOCH_WAIT_MS, lambda member: member.view().epoch != epoch)
+                return None
+        return (yield from answer_request(application, query, until_ms))
 
     rule = offset_requests.request_offsets(request, application.group, application.instance_id)
     return rule_script(rule, answer)
@@ -130,31 +130,3 @@ def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when:
     """Fetch the start (EARLIEST) or end offsets (LATEST) of partitions, for a simulated process."""
     query = ListOffsetsQuery(when, dict.fromkeys(partitions, NO_LEADER_EPOCH))
     return (yield from ask(process, query)) if query.leader_epochs else {}
-
-
-def fetch_topics(process: Clocked, names_or_ids: Iterable[str | TopicId]) -> Script:
-    """Fetch the topics that exist of these names or ids, for a simulated process."""
-    query = MetadataQuery(tuple(names_or_ids))
-    return (yield from ask(process, query)).topics if query.names_or_ids else Topics()
-
-
-def cached_topics(
-    process: Clocked, cache: TopicCache, names: Iterable[str], *, fresh: bool = False
-) -> Script:
-    """Return those of the named topics that exist, fetched if one is unknown or if `fresh`."""
-    requested = tuple(dict.fromkeys(names))
-    if fresh or not cache.has(requested):
-        yield from _fill_cache(process, cache, requested)
-    return cache.named(requested)
-
-
-def resolve_names(process: Clocked, cache: TopicCache, partitions: MemberAssignment) -> Script:
-    """Return the partitions with topic names, those of deleted topics left out."""
-    yield from _fill_cache(process, cache, cache.unknown_ids(partitions))
-    return cache.resolve(partitions)
-
-
-def _fill_cache(process: Clocked, cache: TopicCache, requested: Sequence[str | TopicId]) -> Script:
-    topics = yield from fetch_topics(process, requested)
-    cache.add(topics)
-    cache.forget_missing(requested, topics)

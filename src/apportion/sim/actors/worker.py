@@ -19,13 +19,13 @@ from apportion.member.batch.queries import NotReady
 from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
 from apportion.member.membership import Adopted, Polled
-from apportion.member.topic_cache import TopicCache
+from apportion.member.metadata_cache import MetadataCache
 from apportion.rules import Rule, rule_script
 from apportion.sim.actors import member_answers
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import has_new_target
-from apportion.sim.actors.requests import AwaitMember, ask, cached_topics
+from apportion.sim.actors.requests import AwaitMember, ask, run_requests
 from apportion.sim.actors.sink import Sink
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
@@ -77,7 +77,7 @@ class Worker(Application):
             self._checkpoints += 1
             self.checkpoint = Checkpoint(f"{self.name}/{self._checkpoints}")
         checkpoint = self.checkpoint
-        self.topics_known = TopicCache()
+        self.metadata = MetadataCache()
         self.batches = BatchPlanner(
             self.topics,
             checkpoint=checkpoint.name,
@@ -161,7 +161,7 @@ class Worker(Application):
         return rule_script(rule, lambda query: ANSWERS[type(query)](self, query))
 
     def _fetch_subscribed(self) -> Script:
-        topics = yield from cached_topics(self, self.topics_known, self.topics, fresh=True)
+        topics = yield from run_requests(self, self.metadata.topics(self.topics, fresh=True))
         return {topic.name: topic for topic in topics}
 
     def _adopt(self, query: queries.AdoptAssignment) -> Script:

@@ -12,9 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from apportion.errors import Code, Refused, Unanswerable
+from apportion.member.classic.requests import ClassicSettings
 from apportion.member.cluster_queries.records import ProduceQuery
 from apportion.member.leader_queries import answer_query
 from apportion.member.membership import QueryCluster, SendToCoordinator
+from apportion.member.metadata_cache import MetadataCache
+from apportion.member.queries import ListOffsets
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.records.queries import CallListener, FetchRecords
 from apportion.member.records.record_consumer import RecordConsumerSettings
@@ -26,17 +29,15 @@ from apportion.member.records.streams_consumer import (
 )
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.machine import StreamsMember, TaskOffsetSums
-from apportion.member.topic_cache import TopicCache
 from apportion.rules import rule_script
 from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import classic_settings, has_new_target
 from apportion.sim.actors.record_application import ANSWERS, RecordApplication
-from apportion.sim.actors.requests import AwaitMember, list_offsets, sending
+from apportion.sim.actors.requests import AwaitMember, answer_request, list_offsets, sending
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
 from apportion.sim.kernel.scenario import Scenario
-from apportion.sim.streams.leader_queries import answer_leader
 from apportion.sim.streams.word_count import (
     CHANGELOG_BATCH,
     COUNT_SUBTOPOLOGY,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from apportion.sim.streams.instance import Instance
 
 PRODUCE_TIMEOUT_MS = 2_000
+LEADER_QUERY_TIMEOUT_MS = 10_000
 FIRST_WARMUP_VERSION = 8  # the metadata version of 2.6
 RECORDS_PER_READ = 200  # of a changelog, that a standby or a restoring task reads at once
 WORK_INTERVAL_MS = 2_000
@@ -138,7 +140,7 @@ class StreamThread(RecordApplication):
             self.instance.start()
         self.active, self.restoring, self.offset_sums_at_join = {}, {}, {}
         self._leader_channel: RequestChannel | None = None
-        self._leader_topics = TopicCache()
+        self._leader_metadata = MetadataCache()
         super().start()
 
     def end_incarnation(self) -> None:
@@ -180,7 +182,8 @@ class StreamThread(RecordApplication):
             assignor=default_assignor(bounce.release),
             **self.settings,
         )
-        return StreamsMember(settings, classic_settings(scenario, self.group, self.instance_id))
+        classic = classic_settings(scenario, self.instance_id)
+        return StreamsMember(settings, ClassicSettings(group_id=self.group, **classic))
 
     def step_member(self, event: Any) -> None:
         """Step the Streams member over `event`, after it was given the process's state."""
@@ -249,16 +252,22 @@ class StreamThread(RecordApplication):
 
     def _answer_query(self, action: QueryCluster) -> Script:
         """Answer a query of the leader's task assignor, by the rule of `member.leader_queries`."""
-        event = yield from rule_script(
-            answer_query(action), lambda query: answer_leader(self, self._leader_topics, query)
-        )
+        until_ms = self.mono_ms() + LEADER_QUERY_TIMEOUT_MS
+
+        # FetchCommitted is for source topics that serve as changelogs: word count has none.
+        def answer(query: Any) -> Script:
+            if isinstance(query, ListOffsets):
+                return list_offsets(self, query.partitions, query.timestamp)
+            return answer_request(self, query, until_ms)
+
+        event = yield from rule_script(answer_query(action, self._leader_metadata), answer)
         self.step_member(event)
 
     # the work of the tasks
 
     def script(self) -> Script:
         """Poll as a stream thread, until the process ends."""
-        self.topics_known = TopicCache()
+        self.metadata = MetadataCache()
         self.rule = StreamsRecordConsumer(
             RecordConsumerSettings(
                 group_id=self.group,
