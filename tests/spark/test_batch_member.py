@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+import apportion.member.batch.retry_limits
 import apportion.spark.batch_member
-import apportion.spark.retry_limits
 from apportion.client.cluster import Cluster
 from apportion.member.assignors.interface import Given, TopicParts
 from apportion.member.assignors.serde import encode_assignment
@@ -129,7 +129,7 @@ def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(
 def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(
     batch_member_of: Callable[..., BatchMember], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apportion.spark.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(apportion.member.batch.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 0.5)
     member = batch_member_of("nobody-group", "any", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(MembershipFailed) as failure:
         span_where(member, EMPTY_SPAN, lambda span: span.ranges)
@@ -149,8 +149,8 @@ def test_a_query_that_waits_for_a_broker_says_for_how_long_and_how_to_help_it(
     caplog: pytest.LogCaptureFixture,
     trigger: str,
 ) -> None:
-    monkeypatch.setattr(apportion.spark.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 5.0)
-    monkeypatch.setattr(apportion.spark.retry_limits, "NO_PROGRESS_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(apportion.member.batch.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 5.0)
+    monkeypatch.setattr(apportion.member.batch.retry_limits, "NO_PROGRESS_TIMEOUT_S", 2.0)
     member = batch_member_of("nobody-group", "any", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
     remedy = (
         "see that a broker listens there and can be reached from this host, or give another "
@@ -207,7 +207,7 @@ def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(
     join_silent_member: Callable[[str, str], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(apportion.spark.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(apportion.member.batch.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 1.0)
     partitions = partitions_of(cluster.create_topic("slow", 2))
     join_silent_member("slow-group", "slow")
     member = batch_member_of("slow-group", "slow", startingOffsets="earliest")

@@ -6,8 +6,8 @@ reported. The heartbeat thread of the membership receives a new target assignmen
 `next_span` adopts it, between two micro-batches. Spark asks for a batch after it has committed the
 one before, so the span that comes back as `previous` is in the sink: the planner builds on that.
 
-The driver decides when an error ends the query; `retry_limits.py` has the times. No record is read
-here.
+The driver decides when an error ends the query; `member/batch/retry_limits.py` has the times. No
+record is read here.
 """
 
 import logging
@@ -25,6 +25,7 @@ from apportion.coord.config import GroupSettings
 from apportion.drive.clocks import now
 from apportion.errors import Refused
 from apportion.machine import Note
+from apportion.member.batch import retry_limits
 from apportion.member.batch.group_description import describe_assignment, list_readers
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.planner import BatchPlanner
@@ -43,7 +44,7 @@ from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
 from apportion.member.queries import AskCoordinator
 from apportion.readable import readable
-from apportion.spark import handover, retry_limits
+from apportion.spark import handover
 from apportion.spark.options import SourceOptions
 from apportion.topics import Topic, TopicIdPartition, partitions_of
 from apportion.wire.messages.list_offsets import LATEST
