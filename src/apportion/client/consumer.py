@@ -28,14 +28,13 @@ from apportion.client.outage import Outage
 from apportion.errors import Code, Refused
 from apportion.machine import Note
 from apportion.member.batch.sinks import AnotherSink
-from apportion.member.queries import KnownTopics
+from apportion.member.queries import KnownTopics, PollMembership
 from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.member.records.queries import (
     AwaitMembershipChange,
     CallListener,
     CheckForTopics,
     FetchRecords,
-    PollMembership,
     ReportFetch,
 )
 from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
