@@ -2,14 +2,15 @@
 
 import functools
 import re
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
+import apportion.client.group_membership
 import apportion.member.batch.retry_limits
-import apportion.spark.batch_member
 from apportion.client.cluster import Cluster
+from apportion.drive.clocks import now
+from apportion.machine import Instant
 from apportion.member.assignors.interface import Given, TopicParts
 from apportion.member.assignors.serde import encode_assignment
 from apportion.member.assignors.strategy import strategy
@@ -181,10 +182,12 @@ def test_a_batch_of_more_than_half_of_the_poll_interval_is_warned_of(
     def passes(seconds: int) -> None:
         shift_s.append(shift_s[-1] + seconds)
 
+    def shifted() -> Instant:
+        real = now()
+        return real._replace(mono_ms=real.mono_ms + shift_s[-1] * 1_000)
+
     shift_s = [0]
-    monkeypatch.setattr(
-        apportion.spark.batch_member, "monotonic", lambda: time.monotonic() + shift_s[-1]
-    )
+    monkeypatch.setattr(apportion.client.group_membership, "now", shifted)
     (partition,) = partitions_of(cluster.create_topic("long", 1))
     produce(cluster, partition, 1)
     interval = {"kafka.max.poll.interval.ms": "120000"}
