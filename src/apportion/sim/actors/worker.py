@@ -19,6 +19,7 @@ from apportion.member.batch.retries import BatchRetries, Pauses, QuerySettings
 from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
 from apportion.member.membership import Adopted, Polled
+from apportion.member.reactions import is_permanent
 from apportion.member.topic_cache import TopicCache
 from apportion.rules import Rule, rule_script
 from apportion.sim.actors import member_answers
@@ -40,6 +41,9 @@ from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 IDLE_MS = 1_000
 RETRY_MS = 500
+# How long the rule must have tried, at least, before an error ends the query.
+LEAST_PATIENCE_MS = 60_000
+LEAST_PATIENCE_IF_PERMANENT_MS = 15_000
 
 
 class Checkpoint:
@@ -90,6 +94,7 @@ class Worker(Application):
             fail_on_data_loss=False,
         )
         retries = BatchRetries(self.batches, self._query_settings())
+        self._planned_at_ms, self._has_read = self.mono_ms(), False
         # As Spark does after a restart: a batch that is in the offset log and not in the commit log
         # is run again, before anything is planned.
         if checkpoint.planned is not checkpoint.done:
@@ -104,6 +109,7 @@ class Worker(Application):
             if following == previous:
                 continue
             self._record_plan()
+            self._has_read = not following.question_number
             self._check_continuity(previous, following)
             # Before it is written to the sink: Spark's offset log comes first, so that a replay has
             # the same span.
@@ -124,19 +130,33 @@ class Worker(Application):
         )
 
     def _record_plan(self) -> None:
-        """Report the partitions of the rule's plan as in use."""
+        """Record that the rule has planned, and report the partitions of the plan as in use."""
+        self._planned_at_ms = self.mono_ms()
         self.set_in_use(*self.batches.ownership)
 
     def _end_query(self, failed: MembershipFailed) -> None:
         """Stop the query, as the rule has given it up; a new process of it starts later."""
+        error = failed.__cause__
         # Without a cause the member itself has failed, and the law no-defect sees that.
-        if failed.__cause__ is None:
+        if not isinstance(error, Exception):
             raise failed
+        self._check_patience(error)
         self.simulation.write_trace(self.name, f"its query ends: {failed}")
         # After this script has ended: a script that runs cannot be cancelled.
         self.call_later(1, self.stop)
         delay_us = LEAVE_TIMEOUT_MS * 1_000 + RESTART_DELAY_US
         self.simulation.call_later(delay_us, self._restart, self.incarnation)
+
+    def _check_patience(self, error: Exception) -> None:
+        """Check that the error may end the query: time does not mend it, and had its chance."""
+        tried_ms = self.mono_ms() - self._planned_at_ms
+        is_final = is_permanent(error)
+        least_ms = LEAST_PATIENCE_IF_PERMANENT_MS if is_final else LEAST_PATIENCE_MS
+        if tried_ms < least_ms or (self._has_read and not is_final):
+            raise LawBroken(
+                "query-goes-on",
+                f"the query of {self.name} ended {tried_ms} ms after its last plan: {error}.",
+            )
 
     def join_group(self) -> Script:
         """Let the member join: it has done so already when its process began."""
