@@ -13,6 +13,7 @@ from apportion.member.batch import (
     group_description,
     membership,
     planner,
+    retries,
 )
 from apportion.member.records import (
     listener,
@@ -26,6 +27,7 @@ from apportion.rules import RuleQuery
 RECORDS = (record_consumer, listener, resets, sink_claims, deleted_topics)
 STREAMS_RECORDS = (*RECORDS, streams_consumer)
 BATCHES = (
+    retries,
     planner,
     admission,
     membership,

@@ -20,11 +20,11 @@ from apportion.member.queries import (
     FetchCommitted,
     ListOffsets,
     MembershipSnapshot,
+    PollMembership,
 )
 from apportion.member.records.queries import (
     AwaitMembershipChange,
     CallListener,
-    PollMembership,
 )
 from apportion.rules import run_rule
 from apportion.topics import Topic, TopicIdPartition, Topics

@@ -36,6 +36,10 @@ WATCHED_LAWS: dict[str, str] = {
         "gives up a partition has committed its position"
     ),
     "poll-goes-on": "poll of a plain consumer raises no error that time mends",
+    "query-goes-on": (
+        "a query ends with no error that time mends once it has read, and with no error before it "
+        "was retried"
+    ),
     "spans-continue": "a query never goes back before the end of its own last batch",
     "replay-equals-live": (
         "the state replayed from the log equals the saved state of the running coordinator"

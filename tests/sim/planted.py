@@ -1,7 +1,8 @@
 """Bugs to be found: each guard with what a careless programmer would have written in its place, and
 some that Kafka had.
 
-Those of classic groups, and of groups of both protocols, are in `planted_classic.py`.
+Those of classic groups, and of groups of both protocols, are in `planted_classic.py`; those of the
+rule of plain consumers in `planted_records.py`, and of a query's retries in `planted_retries.py`.
 
 `PLANTED[name].plant(patch)` makes the replacement in this process; `patch` is pytest's monkeypatch,
 or anything with its `setattr`.
@@ -35,6 +36,7 @@ from apportion.wire.records.groups import (
 from tests.sim.bug import Planted
 from tests.sim.planted_classic import CLASSIC
 from tests.sim.planted_records import RECORDS
+from tests.sim.planted_retries import RETRIES
 
 claim = UnitOwners.claim  # as it is, whatever stands in its place
 
@@ -243,6 +245,7 @@ PLANTED = {
         ),
         *CLASSIC,
         *RECORDS,
+        *RETRIES,
     )
 }
 """Every bug that the simulator has to find, by name; docs/guards.md says what each does and which

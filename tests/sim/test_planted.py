@@ -48,6 +48,7 @@ from tests.node.conftest import NodeDriver
 from tests.sim.classic_examples import CLASSIC_EXAMPLES
 from tests.sim.planted import PLANTED
 from tests.sim.record_examples import RECORD_EXAMPLES
+from tests.sim.retry_examples import RETRY_EXAMPLES
 
 PAGE = Path(__file__).parents[2] / "docs" / "guards.md"
 P0, P1 = (IdPartition(b"T" * 16, number) for number in range(2))
@@ -252,6 +253,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "KAFKA-19431": (what_is_left_of_a_topic_that_is_not_subscribed_to, [], [0]),
     **CLASSIC_EXAMPLES,
     **RECORD_EXAMPLES,
+    **RETRY_EXAMPLES,
 }
 
 

@@ -2,14 +2,15 @@
 
 import functools
 import re
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-import apportion.spark.batch_member
-import apportion.spark.retry_limits
+import apportion.client.group_membership
+import apportion.member.batch.retry_limits
 from apportion.client.cluster import Cluster
+from apportion.drive.clocks import now
+from apportion.machine import Instant
 from apportion.member.assignors.interface import Given, TopicParts
 from apportion.member.assignors.serde import encode_assignment
 from apportion.member.assignors.strategy import strategy
@@ -129,7 +130,7 @@ def test_a_restart_tells_the_group_of_a_batch_that_it_never_heard_of(
 def test_a_broker_that_never_answers_ends_the_query_with_the_remedy(
     batch_member_of: Callable[..., BatchMember], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apportion.spark.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(apportion.member.batch.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 0.5)
     member = batch_member_of("nobody-group", "any", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(MembershipFailed) as failure:
         span_where(member, EMPTY_SPAN, lambda span: span.ranges)
@@ -149,8 +150,8 @@ def test_a_query_that_waits_for_a_broker_says_for_how_long_and_how_to_help_it(
     caplog: pytest.LogCaptureFixture,
     trigger: str,
 ) -> None:
-    monkeypatch.setattr(apportion.spark.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 5.0)
-    monkeypatch.setattr(apportion.spark.retry_limits, "NO_PROGRESS_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(apportion.member.batch.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 5.0)
+    monkeypatch.setattr(apportion.member.batch.retry_limits, "NO_PROGRESS_TIMEOUT_S", 2.0)
     member = batch_member_of("nobody-group", "any", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
     remedy = (
         "see that a broker listens there and can be reached from this host, or give another "
@@ -181,10 +182,12 @@ def test_a_batch_of_more_than_half_of_the_poll_interval_is_warned_of(
     def passes(seconds: int) -> None:
         shift_s.append(shift_s[-1] + seconds)
 
+    def shifted() -> Instant:
+        real = now()
+        return real._replace(mono_ms=real.mono_ms + shift_s[-1] * 1_000)
+
     shift_s = [0]
-    monkeypatch.setattr(
-        apportion.spark.batch_member, "monotonic", lambda: time.monotonic() + shift_s[-1]
-    )
+    monkeypatch.setattr(apportion.client.group_membership, "now", shifted)
     (partition,) = partitions_of(cluster.create_topic("long", 1))
     produce(cluster, partition, 1)
     interval = {"kafka.max.poll.interval.ms": "120000"}
@@ -207,7 +210,7 @@ def test_a_first_join_may_take_as_long_as_the_slowest_member_of_a_classic_group(
     join_silent_member: Callable[[str, str], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(apportion.spark.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(apportion.member.batch.retry_limits, "FIRST_ASSIGNMENT_TIMEOUT_S", 1.0)
     partitions = partitions_of(cluster.create_topic("slow", 2))
     join_silent_member("slow-group", "slow")
     member = batch_member_of("slow-group", "slow", startingOffsets="earliest")

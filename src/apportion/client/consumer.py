@@ -30,14 +30,13 @@ from apportion.machine import Note
 from apportion.member.batch.sinks import AnotherSink
 from apportion.member.members import GroupMember
 from apportion.member.metadata_cache import with_topic_ids
-from apportion.member.queries import KnownTopics
+from apportion.member.queries import KnownTopics, PollMembership
 from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.member.records.queries import (
     AwaitMembershipChange,
     CallListener,
     CheckForTopics,
     FetchRecords,
-    PollMembership,
     ReportFetch,
 )
 from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings

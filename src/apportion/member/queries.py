@@ -21,6 +21,11 @@ class ReadMembership(RuleQuery):
 
 
 @dataclass(frozen=True, slots=True)
+class PollMembership(RuleQuery):
+    """Show the member that its application polls (max.poll.interval.ms). Answer: None."""
+
+
+@dataclass(frozen=True, slots=True)
 class ExistingTopics(RuleQuery):
     """Fetch metadata of the named topics that exist. Answer: Topics."""
 

@@ -1,4 +1,4 @@
-"""The queries of `BatchPlanner` to its membership, the cluster and the query's writers.
+"""The queries of the batch rule to its membership, the cluster and the query's writers.
 
 Those that it shares with other rules are in `member.queries`. The driver that answers is
 `spark.batch_member`, `sim.actors.worker` or a test.
@@ -23,6 +23,33 @@ class ReadWriterReport(RuleQuery):
     """Read what the query's writers reported of the batch `previous`. Answer: WriterReport."""
 
     previous: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOldReports(RuleQuery):
+    """Delete writers' reports that no restart needs, as the batch after `previous` is planned.
+
+    Answer: None.
+    """
+
+    previous: Span
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitNewTarget(RuleQuery):
+    """Wait until the member has a target that it has not adopted, or the timeout. Answer: None."""
+
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitNextAttempt(RuleQuery):
+    """Wait until the timeout, before a query's next attempt to plan a batch.
+
+    The driver may end the wait as soon as the member's state changes. Answer: None.
+    """
+
+    timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,6 @@ ListenerName = Literal["on_assigned", "on_revoked", "on_lost"]
 
 
 @dataclass(frozen=True, slots=True)
-class PollMembership(RuleQuery):
-    """Show the member that its application polls (max.poll.interval.ms). Answer: None."""
-
-
-@dataclass(frozen=True, slots=True)
 class AwaitMembershipChange(RuleQuery):
     """Wait until the member's state changes, or the timeout is over. Answer: None."""
 

@@ -37,6 +37,7 @@ from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
     MembershipSnapshot,
+    PollMembership,
     ReadMembership,
     ResolveTopicNames,
 )
@@ -48,7 +49,6 @@ from apportion.member.records.queries import (
     AwaitMembershipChange,
     CheckForTopics,
     FetchRecords,
-    PollMembership,
     ReportFetch,
 )
 from apportion.member.records.resets import reset_offsets, reset_position

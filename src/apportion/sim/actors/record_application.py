@@ -144,7 +144,7 @@ ANSWERS: dict[type, Callable[[Any, Any], Script]] = {
     queries.AdoptAssignment: RecordApplication._adopt,
     queries.CommitOffsets: RecordApplication._commit,
     queries.FetchCommitted: RecordApplication._fetch_committed,
-    record_queries.PollMembership: lambda reader, _query: reader._poll_membership(),
+    queries.PollMembership: lambda reader, _query: reader._poll_membership(),
     record_queries.AwaitMembershipChange: lambda reader, query: reader._await_change(
         query.timeout_ms
     ),

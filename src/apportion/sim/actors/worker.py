@@ -1,28 +1,33 @@
 """An application that reads in micro-batches, by the rule that the Spark source uses.
 
-`member.batch.planner.BatchPlanner` decides what to read. This module answers its queries through
-the simulated broker, writes its spans to the sink, and keeps a checkpoint in Spark's order:
+`member.batch.retries.BatchRetries` decides when to read and what. This module answers its queries
+through the simulated broker, writes its spans to the sink, and keeps a checkpoint in Spark's order:
 planned, written to the sink, done. A process that dies in between leaves its checkpoint to the next
-one.
+one, and so does a query that the rule ends.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from apportion.errors import Refused, Unanswerable
 from apportion.member import queries
 from apportion.member.batch import queries as batch_queries
 from apportion.member.batch.group_description import describe_assignment
+from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.queries import NotReady
+from apportion.member.batch.retries import BatchRetries, Pauses, QuerySettings
 from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
 from apportion.member.membership import Adopted, Polled
 from apportion.member.metadata_cache import MetadataCache
+from apportion.member.reactions import is_permanent
 from apportion.rules import Rule, rule_script
 from apportion.sim.actors import member_answers
-from apportion.sim.actors.application import Application
+from apportion.sim.actors.application import (
+    LEAVE_TIMEOUT_MS,
+    RESTART_DELAY_US,
+    Application,
+)
 from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import has_new_target
 from apportion.sim.actors.requests import AwaitMember, ask, run_requests
@@ -36,6 +41,9 @@ from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 IDLE_MS = 1_000
 RETRY_MS = 500
+# How long the rule must have tried, at least, before an error ends the query.
+LEAST_PATIENCE_MS = 60_000
+LEAST_PATIENCE_IF_PERMANENT_MS = 15_000
 
 
 class Checkpoint:
@@ -85,29 +93,70 @@ class Worker(Application):
             # topics are deleted on purpose; the sink notices any other loss
             fail_on_data_loss=False,
         )
+        retries = BatchRetries(self.batches, self._query_settings())
+        self._planned_at_ms, self._has_read = self.mono_ms(), False
         # As Spark does after a restart: a batch that is in the offset log and not in the commit log
         # is run again, before anything is planned.
         if checkpoint.planned is not checkpoint.done:
             yield from self._write(checkpoint.planned, incarnation=-1)
         while True:
-            self.step_member(Polled())
             previous = checkpoint.done
             try:
-                following = yield from self._run_rule(self.batches.plan_next(previous, self.limit))
-            except (NotReady, Refused, Unanswerable):
-                yield Sleep(RETRY_MS)
-                continue
-            self.set_in_use(*self.batches.ownership)
+                following = yield from self._run_rule(retries.next_span(previous, self.limit))
+            except MembershipFailed as failed:
+                self._end_query(failed)
+                return
             if following == previous:
-                trigger_ms = max(IDLE_MS, self.simulation.scenario.batch_ms)
-                yield AwaitMember(trigger_ms, has_new_target)
                 continue
+            self._record_plan()
+            self._has_read = not following.question_number
             self._check_continuity(previous, following)
             # Before it is written to the sink: Spark's offset log comes first, so that a replay has
             # the same span.
             checkpoint.planned = following
             yield Sleep(1)
             yield from self._write(following, incarnation=self.batches.ownership.incarnation)
+
+    def _query_settings(self) -> QuerySettings:
+        """Return the settings of the query of this incarnation, with the pauses of its trigger."""
+        scenario = self.simulation.scenario
+        return QuerySettings(
+            self.group,
+            "the broker",
+            self.topics,
+            classic=self.uses_classic_protocol,
+            max_poll_interval_ms=scenario.rebalance_ms,
+            pauses=Pauses(max(IDLE_MS, scenario.batch_ms), RETRY_MS, RETRY_MS),
+        )
+
+    def _record_plan(self) -> None:
+        """Record that the rule has planned, and report the partitions of the plan as in use."""
+        self._planned_at_ms = self.mono_ms()
+        self.set_in_use(*self.batches.ownership)
+
+    def _end_query(self, failed: MembershipFailed) -> None:
+        """Stop the query, as the rule has given it up; a new process of it starts later."""
+        error = failed.__cause__
+        # Without a cause the member itself has failed, and the law no-defect sees that.
+        if not isinstance(error, Exception):
+            raise failed
+        self._check_patience(error)
+        self.simulation.write_trace(self.name, f"its query ends: {failed}")
+        # After this script has ended: a script that runs cannot be cancelled.
+        self.call_later(1, self.stop)
+        delay_us = LEAVE_TIMEOUT_MS * 1_000 + RESTART_DELAY_US
+        self.simulation.call_later(delay_us, self._restart, self.incarnation)
+
+    def _check_patience(self, error: Exception) -> None:
+        """Check that the error may end the query: time does not mend it, and had its chance."""
+        tried_ms = self.mono_ms() - self._planned_at_ms
+        is_final = is_permanent(error)
+        least_ms = LEAST_PATIENCE_IF_PERMANENT_MS if is_final else LEAST_PATIENCE_MS
+        if tried_ms < least_ms or (self._has_read and not is_final):
+            raise LawBroken(
+                "query-goes-on",
+                f"the query of {self.name} ended {tried_ms} ms after its last plan: {error}.",
+            )
 
     def join_group(self) -> Script:
         """Let the member join: it has done so already when its process began."""
@@ -157,12 +206,25 @@ class Worker(Application):
                 )
 
     def _run_rule(self, rule: Rule[Any]) -> Script:
-        """Run a part of the batch planner, answer each query it yields, and return its result."""
+        """Run a part of the batch rule, answer each query it yields, and return its result."""
         return rule_script(rule, lambda query: ANSWERS[type(query)](self, query))
 
     def _fetch_subscribed(self) -> Script:
         topics = yield from run_requests(self, self.metadata.topics(self.topics, fresh=True))
         return {topic.name: topic for topic in topics}
+
+    def _await_new_target(self, timeout_ms: int) -> Script:
+        """Wait for the query's next trigger, or a new target; the plan before has nothing new."""
+        self._record_plan()
+        yield AwaitMember(timeout_ms, has_new_target)
+
+    def _await_next_attempt(self, timeout_ms: int) -> Script:
+        """Wait as long as the rule allows, whatever happens to the member."""
+        yield Sleep(timeout_ms)
+
+    def _poll_membership(self) -> Script:
+        self.step_member(Polled())
+        return at_once(None)
 
     def _adopt(self, query: queries.AdoptAssignment) -> Script:
         """Stop using revoked partitions, then report to the member that they are released.
@@ -182,6 +244,13 @@ def start_position(scenario: Scenario) -> int:
 ANSWERS: dict[type, Callable[[Any, Any], Script]] = {
     **member_answers.ANSWERS,
     batch_queries.ReadWriterReport: lambda worker, _query: at_once(worker.checkpoint.announced),
+    # A checkpoint keeps the last report alone.
+    batch_queries.DeleteOldReports: lambda _worker, _query: at_once(None),
+    queries.PollMembership: lambda worker, _query: worker._poll_membership(),
+    batch_queries.AwaitNewTarget: lambda worker, query: worker._await_new_target(query.timeout_ms),
+    batch_queries.AwaitNextAttempt: lambda worker, query: worker._await_next_attempt(
+        query.timeout_ms
+    ),
     batch_queries.StartMembership: lambda worker, _query: worker.join_group(),
     # No query of the simulation takes over a group that existed before.
     batch_queries.EndMembership: lambda _worker, _query: at_once(None),
@@ -194,11 +263,11 @@ ANSWERS: dict[type, Callable[[Any, Any], Script]] = {
         describe_assignment(worker.group, classic=worker.uses_classic_protocol)
     ),
     queries.AskCoordinator: lambda worker, query: ask(worker, query.query),
-    # The planner looks for members with another sink before it joins; workers join at their start,
+    # The rule looks for members with another sink before it joins; workers join at their start,
     # and all have one sink.
     batch_queries.ListMembers: lambda _worker, _query: at_once(()),
 }
-"""How the simulation answers each query of `BatchPlanner`.
+"""How the simulation answers each query of the batch rule.
 
 A query may be without fields, or its answer without effect: hence the unused arguments.
 """

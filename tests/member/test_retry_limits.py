@@ -2,13 +2,12 @@
 
 import pytest
 
-from apportion.client.connection import Disconnected
-from apportion.errors import Code, Refused
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.batch.membership import AssignmentIncomplete
 from apportion.member.batch.queries import NotReady, NotReadyForATime
-from apportion.spark.retry_limits import retry_limit_s, waiting_text
+from apportion.member.batch.retry_limits import retry_limit_s, waiting_text
 
-GONE = Disconnected("no connection to the broker at b:9092: Connection refused")
+GONE = Unanswerable("no connection to the broker at b:9092: Connection refused")
 DENIED = Refused(Code.GROUP_AUTHORIZATION_FAILED)
 MOVED = Refused(Code.NOT_COORDINATOR)
 

@@ -1,6 +1,6 @@
 """The time limits of a query's retries, and the words for them in its log."""
 
-from apportion.client.connection import Disconnected
+from apportion.errors import Unanswerable
 from apportion.member.batch.queries import NotReadyForATime
 from apportion.member.reactions import is_permanent
 
@@ -39,12 +39,12 @@ def retry_limit_s(
 
 def remedy(error: Exception) -> str:
     """Return what to do about the error, for the end of a sentence; "" if nothing is known."""
-    return NO_CONNECTION_REMEDY if isinstance(error, Disconnected) else ""
+    return NO_CONNECTION_REMEDY if isinstance(error, Unanswerable) else ""
 
 
 def waiting_text(error: Exception, limit_s: float | None) -> str:
     """Return the error as a log line says it, for a broker also how long the query waits."""
-    if not isinstance(error, Disconnected):
+    if not isinstance(error, Unanswerable):
         return str(error)
     if limit_s is None:
         return f"{error}; the query waits until a broker answers{remedy(error)}"

@@ -1,0 +1,243 @@
+"""The attempts to plan a query's next micro-batch: when to try again, skip a trigger, or give up.
+
+`planner.py` makes one attempt; here its errors are judged, over all micro-batches of a query:
+
+- An error that may pass is waited for. Mostly the last span is returned meanwhile, and Spark asks
+  again at its next trigger; a query that begins, or must read up to fixed ends
+  (trigger(availableNow=True)), tries again without returning.
+- With fixed ends an unchanged span ends the query, so it is returned only when everything is known
+  to be read: no partition may be on its way to this member.
+- An error that has lasted for its limit (`retry_limits.py`) ends the query.
+
+Example: a broker that cannot be reached ends a query that begins after 60 s. A query that has had
+an assignment logs once that it waits, returns its last span every 100 ms, and logs when it reads
+again.
+
+The rule reads time from the snapshots of the membership (monotonic ms). It knows no records, no
+writers and no sockets.
+"""
+
+from typing import NamedTuple
+
+from apportion.errors import Refused, Unanswerable
+from apportion.machine import Note
+from apportion.member.batch import retry_limits
+from apportion.member.batch.membership import MembershipFailed
+from apportion.member.batch.planner import BatchPlanner
+from apportion.member.batch.queries import (
+    AwaitNewTarget,
+    AwaitNextAttempt,
+    DeleteOldReports,
+    NotReady,
+    NotReadyForATime,
+)
+from apportion.member.batch.sinks import AnotherSink
+from apportion.member.batch.span import Span
+from apportion.member.queries import (
+    ExistingTopics,
+    ListOffsets,
+    MembershipSnapshot,
+    PollMembership,
+    ReadMembership,
+)
+from apportion.rules import Rule
+from apportion.topics import TopicIdPartition, partitions_of
+from apportion.wire.messages.list_offsets import LATEST
+
+# A new query waits this long for its first assignment: else Spark would begin with an empty batch.
+FIRST_ASSIGNMENT_WAIT_MS = 3_000
+FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 50, 1_000  # between look-ups of the topics' ends
+
+
+class Pauses(NamedTuple):
+    """The pauses of a query, in ms; each is over early if the member gets a new assignment.
+
+    idle: before an unchanged span is returned. skipped: the same after an error. retry: before the
+    next attempt, where no span may be returned.
+    """
+
+    idle_ms: int = 100
+    skipped_ms: int = 100
+    retry_ms: int = 500
+
+
+class QuerySettings(NamedTuple):
+    """The settings of one query: its group, its brokers as the user gave them, its topics.
+
+    classic: the member speaks the classic protocol. max_poll_interval_ms: the time within which
+    the query must ask for its next batch; also the member's rebalance timeout.
+    """
+
+    group_id: str
+    servers: str
+    topics: tuple[str, ...]
+    classic: bool
+    max_poll_interval_ms: int
+    pauses: Pauses = Pauses()
+
+
+class BatchRetries:
+    """The attempts of one process of a query, from its first micro-batch to its last.
+
+    Spark may ask about every 10 ms when idle: the pauses before an unchanged span spare the
+    brokers. It has no limit for latestOffset, and heartbeats go on meanwhile, so the rule may take
+    its time.
+    """
+
+    def __init__(self, planner: BatchPlanner, settings: QuerySettings) -> None:
+        self._planner, self._settings = planner, settings
+        # By partition, the end offset that trigger(availableNow=True) stops at.
+        self._end_limits: dict[TopicIdPartition, int] | None = None
+        self._unplanned_since_ms: int | None = None  # since when no batch could be planned
+        # the same without the time of errors that end their wait by themselves
+        self._failing_since_ms: int | None = None
+        self._returned_at_ms: int | None = None
+        self._last_logged = ""
+
+    def stop_at_present_ends(self) -> Rule[None]:
+        """Read no partition beyond its present end from now on, for trigger(availableNow=True).
+
+        Raises MembershipFailed if no broker tells the ends in time.
+        """
+        limit_s, topics = retry_limits.NO_PROGRESS_TIMEOUT_S, self._settings.topics
+        deadline_ms = (yield from self._read_time_ms()) + int(limit_s * 1000)
+        pause_ms = FIRST_PAUSE_MS
+        while True:
+            try:
+                existing = yield ExistingTopics(topics)
+                partitions = tuple(each for topic in existing for each in partitions_of(topic))
+                self._end_limits = yield ListOffsets(partitions, LATEST)
+                return
+            except (Refused, Unanswerable) as error:
+                failure = error
+            yield from self._log(retry_limits.waiting_text(failure, limit_s))
+            if (yield from self._read_time_ms()) + pause_ms >= deadline_ms:
+                raise MembershipFailed(
+                    f"the ends of {', '.join(topics)} cannot be read: {failure}"
+                    f"{retry_limits.remedy(failure)}"
+                )
+            yield AwaitNextAttempt(pause_ms)
+            pause_ms = min(pause_ms * 2, LONGEST_PAUSE_MS)
+
+    def next_span(self, previous: Span, limit: int | None) -> Rule[Span]:
+        """Return the span of the query's next micro-batch after `previous`, which is in the sink.
+
+        Returns `previous` itself if there is nothing new, or if nothing can be planned now. After
+        `stop_at_present_ends` the latter does not happen.
+
+        limit: maxOffsetsPerTrigger. Raises DataLoss, MembershipFailed, AnotherSink.
+        """
+        now_ms = yield from self._read_time_ms()
+        yield from self._warn_of_long_batch(now_ms)
+        limit_ms = int(retry_limits.NO_PROGRESS_TIMEOUT_S * 1000)
+        while True:
+            yield PollMembership()
+            try:
+                # The whole plan is made anew in each attempt: the planner keeps a state from which
+                # it can go on.
+                following: Span = yield from self._planner.plan_next(
+                    previous, limit, self._end_limits
+                )
+                if self._is_end(previous, following):
+                    yield from self._planner.require_full_assignment(now_ms + limit_ms, limit_ms)
+            except (NotReady, Refused, Unanswerable) as error:
+                failure = error
+            except (MembershipFailed, AnotherSink) as failed:
+                # An exception in latestOffset ends the query at once, so its text is all that a
+                # person gets to see.
+                raise type(failed)(f"group {self._settings.group_id}: {failed}") from None
+            else:
+                yield from self._record_plan(previous, following)
+                break
+            if (yield from self._skips_trigger(failure, previous)):
+                following = previous
+                break
+        self._returned_at_ms = yield from self._read_time_ms()
+        return following
+
+    def _is_end(self, previous: Span, following: Span) -> bool:
+        """Return whether a query with fixed ends would end with this span: it has nothing new."""
+        return (
+            self._end_limits is not None
+            and not following.question_number
+            and following.end_offsets() == previous.end_offsets()
+        )
+
+    def _record_plan(self, previous: Span, following: Span) -> Rule[None]:
+        """Record that a batch was planned; pause if it has nothing new."""
+        self._forget_failures()
+        yield from self._log("")
+        # After the plan: until then a restart would ask for the same reports again.
+        yield DeleteOldReports(previous)
+        if following == previous and self._end_limits is None:
+            yield AwaitNewTarget(self._settings.pauses.idle_ms)
+
+    def _forget_failures(self) -> None:
+        self._unplanned_since_ms = self._failing_since_ms = None
+
+    def _skips_trigger(self, error: Exception, previous: Span) -> Rule[bool]:
+        """Pause after an attempt that failed; return whether Spark gets its last span meanwhile.
+
+        Raises MembershipFailed where trying any longer would only hide the fault.
+        """
+        snapshot: MembershipSnapshot = yield ReadMembership()
+        now_ms = snapshot.read_at_ms
+        if self._unplanned_since_ms is None:
+            self._unplanned_since_ms = now_ms
+        is_late = now_ms - self._unplanned_since_ms > FIRST_ASSIGNMENT_WAIT_MS
+        has_assignment = self._planner.planned_incarnation != 0
+        # JoinGroup is held back until every member has rejoined, which may take their longest
+        # rebalance timeout.
+        view = snapshot.view
+        is_join_pending = self._settings.classic and bool(view.member_id) and view.target is None
+        limit_s = retry_limits.retry_limit_s(
+            error,
+            has_assignment=has_assignment,
+            must_end=self._end_limits is not None,
+            join_limit_s=self._settings.max_poll_interval_ms / 1000 if is_join_pending else 0,
+        )
+        # Every join takes a moment: a new query does not warn of it.
+        if has_assignment or is_late:
+            yield from self._log(retry_limits.waiting_text(error, limit_s))
+        self._raise_if_hopeless(error, now_ms, limit_s)
+        # With end limits, returning `previous` would say that all is read.
+        skips = self._end_limits is None and (bool(previous.ranges) or is_late)
+        pauses = self._settings.pauses
+        yield AwaitNextAttempt(pauses.skipped_ms if skips else pauses.retry_ms)
+        return skips
+
+    def _raise_if_hopeless(self, error: Exception, now_ms: int, limit_s: float | None) -> None:
+        """Raise MembershipFailed if attempts have failed for longer than the error's limit."""
+        if isinstance(error, NotReadyForATime):
+            self._failing_since_ms = None
+            return
+        if self._failing_since_ms is None:
+            self._failing_since_ms = now_ms
+        waited_s = (now_ms - self._failing_since_ms) / 1000
+        if limit_s is not None and waited_s > limit_s:
+            raise MembershipFailed(
+                f"group {self._settings.group_id} at {self._settings.servers}: nothing to read "
+                f"for {waited_s:.0f} s: {error}{retry_limits.remedy(error)}"
+            ) from error
+
+    def _warn_of_long_batch(self, now_ms: int) -> Rule[None]:
+        """Log a warning if the last batch took over half of kafka.max.poll.interval.ms."""
+        limit_ms = self._settings.max_poll_interval_ms
+        took_ms = 0 if self._returned_at_ms is None else now_ms - self._returned_at_ms
+        if took_ms > limit_ms / 2:
+            yield Note(
+                "warning",
+                f"the last batch took {took_ms / 1000:.0f} s; after {limit_ms / 1000:.0f} s "
+                "(kafka.max.poll.interval.ms) the query loses its partitions: "
+                "lower maxOffsetsPerTrigger or raise that option",
+            )
+
+    def _log(self, reason: str) -> Rule[None]:
+        """Log why the query waits, once for each reason and not at every trigger."""
+        if reason != self._last_logged:
+            self._last_logged = reason
+            yield Note("warning", reason or "reading again")
+
+    def _read_time_ms(self) -> Rule[int]:
+        snapshot: MembershipSnapshot = yield ReadMembership()
+        return snapshot.read_at_ms
