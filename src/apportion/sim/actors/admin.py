@@ -79,7 +79,7 @@ class TopicAdmin(Client):
                     yield from self._send_until_done(job)
                 else:
                     yield from self._add_partitions(*job)
-            except Unanswerable:
+            except (Refused, Unanswerable):
                 continue
             self._jobs.pop(0)
 
@@ -130,7 +130,7 @@ class RecordProducer(Client):
                     topics = list((yield from ask(self, MetadataQuery(names))).topics)
                 elif not (yield from self._write(topics)):
                     topics = []
-            except Unanswerable:
+            except (Refused, Unanswerable):
                 topics = []
 
     def _write(self, topics: list[Topic]) -> Script:
@@ -160,7 +160,7 @@ class OffsetMonitor(Client):
             yield Sleep(self.rng.randint(1, self.simulation.scenario.duration_ms // MONITOR_ROUNDS))
             try:
                 topics = (yield from ask(self, MetadataQuery(names))).topics
-            except Unanswerable:
+            except (Refused, Unanswerable):
                 continue
             partitions = tuple(each for topic in topics for each in partitions_of(topic))
             for group in self._groups:
