@@ -10,7 +10,7 @@ from apportion.member import deleted_topics, group_protocols
 from apportion.member.batch import (
     admission,
     data_loss,
-    group_description,
+    group,
     membership,
     planner,
 )
@@ -30,7 +30,7 @@ BATCHES = (
     admission,
     membership,
     data_loss,
-    group_description,
+    group,
     group_protocols,
     deleted_topics,
 )

@@ -25,19 +25,16 @@ from apportion.coord.config import GroupSettings
 from apportion.drive.clocks import now
 from apportion.errors import Refused
 from apportion.machine import Note
-from apportion.member.batch.group_description import describe_assignment, list_readers
+from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
-    DescribeAssignment,
     EndMembership,
-    ListMembers,
     NotReady,
     NotReadyForATime,
     ReadWriterReport,
     SessionTimeout,
     StartMembership,
-    SubscribedTopics,
 )
 from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
@@ -45,7 +42,7 @@ from apportion.member.queries import AskCoordinator
 from apportion.readable import readable
 from apportion.spark import handover, retry_limits
 from apportion.spark.options import SourceOptions
-from apportion.topics import Topic, TopicIdPartition, partitions_of
+from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.messages.list_offsets import LATEST
 
 # A new query waits this long for its first assignment: else Spark would begin with an empty batch.
@@ -75,7 +72,7 @@ class BatchMember(RuleDriver):
         )
         self._membership = self._new_membership()
         self.planner = BatchPlanner(
-            options.topics,
+            BatchGroup(options.group, options.topics, classic=options.classic),
             # Used by a new checkpoint alone: every later span copies the id of the one before.
             checkpoint=uuid4().hex,
             starting=options.starting,
@@ -112,10 +109,8 @@ class BatchMember(RuleDriver):
         timer = RetryTimer(int(limit_s * 1000))
         while True:
             try:
-                topics = self._subscribed_topics()
-                partitions = [
-                    partition for topic in topics.values() for partition in partitions_of(topic)
-                ]
+                topics = self.cluster.topics(self.options.topics, fresh=True)
+                partitions = [each for topic in topics for each in partitions_of(topic)]
                 self._end_limits = self.cluster.list_offsets(
                     partitions, LATEST, timeout_ms=CALL_TIMEOUT_MS
                 )
@@ -229,11 +224,6 @@ class BatchMember(RuleDriver):
             self._membership.leave(LEAVE_TIMEOUT_MS, for_good=True)
             self._membership = self._new_membership()
 
-    def _subscribed_topics(self) -> dict[str, Topic]:
-        """Return those topics of the option `subscribe` that exist now, by name."""
-        topics = self.cluster.topics(self.options.topics, fresh=True)
-        return {name: topic for name in self.options.topics if (topic := topics.named(name))}
-
     def _session_timeout_ms(self) -> int:
         """Return how long a silent member stays in the group: a classic member decides that."""
         if self.options.classic:
@@ -307,15 +297,6 @@ class BatchMember(RuleDriver):
         StartMembership: lambda member, _query: member._join(),
         EndMembership: lambda member, _query: member._leave(),
         SessionTimeout: lambda member, _query: member._session_timeout_ms(),
-        SubscribedTopics: lambda member, _query: member._subscribed_topics(),
-        DescribeAssignment: lambda member, _query: member._run(
-            describe_assignment(member.options.group, classic=member.options.classic)
-        ),
-        ListMembers: lambda member, _query: member._run(
-            list_readers(
-                member.options.group, member.options.topics, classic=member.options.classic
-            )
-        ),
         AskCoordinator: lambda member, query: member.cluster.ask_coordinator(
             query.query, timeout_ms=CALL_TIMEOUT_MS
         ),

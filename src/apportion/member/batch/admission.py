@@ -25,13 +25,12 @@ from typing import NamedTuple
 
 from apportion.errors import Refused
 from apportion.machine import Note
+from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.queries import (
     EndMembership,
-    ListMembers,
     NotReadyForATime,
     SessionTimeout,
     StartMembership,
-    SubscribedTopics,
 )
 from apportion.member.batch.sinks import (
     AnotherSink,
@@ -51,14 +50,13 @@ from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import (
     CommitOffsets,
-    FetchCommitted,
     ListOffsets,
     MembershipSnapshot,
     ReadMembership,
 )
 from apportion.member.reactions import is_lost_membership
 from apportion.rules import Rule
-from apportion.topics import Topic, TopicIdPartition, partitions_of
+from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
 
 CLAIM_GRACE_MS = 5_000
@@ -96,7 +94,7 @@ class GroupAdmission:
     may_join: the group was found to be this query's.
     """
 
-    def __init__(self, checkpoint: str) -> None:
+    def __init__(self, group: BatchGroup, checkpoint: str) -> None:
         """Begin without knowledge of the sinks, as in a new process of the query.
 
         checkpoint: the id of the first question, unless a span before it has one.
@@ -104,7 +102,7 @@ class GroupAdmission:
         self.last_planned = EMPTY_SPAN
         self.commit_metadata = ""
         self.may_join = False
-        self._checkpoint = checkpoint
+        self._group, self._checkpoint = group, checkpoint
         # the last batch that is known to have been given to all writers
         self._confirmed = EMPTY_SPAN
         self._awaited_sinks: Sinks = ()  # the sinks that have to answer the open question
@@ -120,7 +118,7 @@ class GroupAdmission:
         previous: if it names sinks, so does the question, and a writer of another sink refuses it.
         """
         # Without a member id, as the query has not joined yet.
-        stored = yield from fetch_group_offsets(0)
+        stored = yield from self._group.fetch_offsets(0)
         empty_ranges = {partition: (end, end) for partition, end in previous.end_offsets().items()}
         self.last_planned = Span(
             previous.id or self._checkpoint,
@@ -236,7 +234,7 @@ class GroupAdmission:
         Raises NotReady while members of the group have not named their sink yet, or while a group
         that is to be adopted has members that may be leaving.
         """
-        stored = yield from fetch_group_offsets(0)
+        stored = yield from self._group.fetch_offsets(0)
         # Nothing proves that the group is this query's: no fence in the sink, no name in the group.
         is_new = bool(
             sinks
@@ -282,7 +280,7 @@ class GroupAdmission:
                 raise
             what = "it cannot be adopted while it has members, whose records go elsewhere"
             # Mostly members of this query's last run, which was stopped or killed a moment ago.
-            if not (yield from self._record_members((yield ListMembers()))):
+            if not (yield from self._record_members((yield from self._group.list_readers()))):
                 raise NotReadyForATime(f"{what}; this query waits until they have left") from None
             raise AnotherSink(
                 f"{what}: stop them first, and if this query has "
@@ -305,7 +303,7 @@ class GroupAdmission:
         Another query of the same sink that began a moment earlier names it with its first commit.
         Raises NotReady while that may happen, AnotherSink afterwards.
         """
-        members: tuple[str, ...] = yield ListMembers()
+        members = yield from self._group.list_readers()
         if not members:
             self._awaited = AwaitedMembers()
             return
@@ -346,20 +344,3 @@ def offsets_skipping_records(
         (yield ListOffsets(tuple(others), EARLIEST)) if others else {}
     )
     return {partition: offset for partition, offset in others.items() if offset > starts[partition]}
-
-
-def fetch_group_offsets(
-    incarnation: int, gained: tuple[TopicIdPartition, ...] = ()
-) -> Rule[dict[TopicIdPartition, OffsetAndMetadata]]:
-    """Return the group's offsets of all partitions of the query's topics, and of `gained`.
-
-    incarnation: of the member that asks; 0 to ask without a member id.
-    """
-    topics: dict[str, Topic] = yield SubscribedTopics()
-    partitions = {each for topic in topics.values() for each in partitions_of(topic)}
-    # gained: a topic that was just created may be missing in the metadata
-    requested = tuple(sorted(partitions.union(gained)))
-    stored: dict[TopicIdPartition, OffsetAndMetadata] = (
-        (yield FetchCommitted(requested, incarnation)) if requested else {}
-    )
-    return stored

@@ -24,12 +24,9 @@ can go on.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.member.batch.admission import (
-    GroupAdmission,
-    fetch_group_offsets,
-    offsets_skipping_records,
-)
+from apportion.member.batch.admission import GroupAdmission, offsets_skipping_records
 from apportion.member.batch.data_loss import DataLossCheck
+from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import BatchMembership, BatchOwnership
 from apportion.member.batch.plan import (
     BatchPlan,
@@ -104,7 +101,7 @@ class BatchPlanner:
 
     def __init__(
         self,
-        topics: tuple[str, ...],
+        group: BatchGroup,
         *,
         checkpoint: str,
         starting: StartingOffsets,
@@ -114,12 +111,13 @@ class BatchPlanner:
 
         checkpoint: the id of every span, unless the first `previous` has one.
         """
+        self.group = group
         self.ends: dict[TopicIdPartition, int] = {}
         self._checkpoint = checkpoint
         self._starting_offsets = starting
         self._data_loss = DataLossCheck(fail=fail_on_data_loss)
-        self._membership = BatchMembership(topics, self._data_loss)
-        self._admission = GroupAdmission(checkpoint)
+        self._membership = BatchMembership(group, self._data_loss)
+        self._admission = GroupAdmission(group, checkpoint)
         # the offsets to which the writers rewind when the question is answered, and the batch's end
         self._rewinds: dict[TopicIdPartition, tuple[int, int]] = {}
         self._forget_membership()
@@ -275,7 +273,7 @@ class BatchPlanner:
             # First commit, then look: of two queries that do so at the same moment, at least one
             # sees the other.
             yield from self._refuse_other_sinks(
-                batch.sinks, (yield from fetch_group_offsets(self.ownership.incarnation))
+                batch.sinks, (yield from self.group.fetch_offsets(self.ownership.incarnation))
             )
             self._provisional_starts.clear()
             self._admission.record_claim()
@@ -328,7 +326,7 @@ class BatchPlanner:
         sinks, written = batch.sinks, batch.written
         # With the member's own epoch, and after the adoption: the last owner cannot commit any more
         # by now.
-        stored = yield from fetch_group_offsets(self.ownership.incarnation, gained)
+        stored = yield from self.group.fetch_offsets(self.ownership.incarnation, gained)
         yield from self._refuse_other_sinks(sinks, stored)
         committed = {partition: stored[partition].offset for partition in gained}
         unclaimed: TopicIdPartitions = ()
@@ -385,7 +383,7 @@ class BatchPlanner:
         """
         if (view.incarnation, view.epoch) != self._checked_epoch:
             yield from self._refuse_other_sinks(
-                (), (yield from fetch_group_offsets(view.incarnation))
+                (), (yield from self.group.fetch_offsets(view.incarnation))
             )
             self._checked_epoch = view.incarnation, view.epoch
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from apportion.errors import DecodeError
 from apportion.member.assignors.serde import decode_assignment, decode_subscription
 from apportion.member.membership import MemberAssignment, View, assignment, from_wire
-from apportion.topics import IdPartition, Topic
+from apportion.topics import IdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup
 
@@ -29,7 +29,7 @@ class DescribedAssignment(NamedTuple):
     unassigned: MemberAssignment
 
 
-def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> DescribedAssignment:
+def from_described_group(group: DescribedGroup, topics: Topics) -> DescribedAssignment:
     """Decode the assignments in a DescribeGroups response, as far as these topics go.
 
     A member whose assignment cannot be decoded has none.
@@ -38,9 +38,7 @@ def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> 
         member.member_id: _decode(member.member_assignment, topics) for member in group.members
     }
     partitions = assignment(
-        IdPartition(topic.id, number)
-        for topic in topics.values()
-        for number in range(topic.partitions)
+        IdPartition(topic.id, number) for topic in topics for number in range(topic.partitions)
     )
     assigned = dict.fromkeys(partition for own in by_member.values() for partition in own)
     return DescribedAssignment(
@@ -50,16 +48,16 @@ def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> 
     )
 
 
-def _decode(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> MemberAssignment:
+def _decode(blob: bytes | memoryview, topics: Topics) -> MemberAssignment:
     """Return a described member's assignment in existing topics; () if it cannot be decoded."""
     try:
         parts = decode_assignment(blob).partitions
     except DecodeError:
         return ()
     return assignment(
-        IdPartition(topics[name].id, number)
+        IdPartition(topic.id, number)
         for name, numbers in parts
-        if name in topics
+        if (topic := topics.named(name)) is not None
         for number in numbers
     )
 

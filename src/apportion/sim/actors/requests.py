@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Refused, Unanswerable
 from apportion.member import offset_requests
-from apportion.member.cluster_queries.query import BrokerQuery
+from apportion.member.cluster_queries.groups import FindCoordinatorQuery
+from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery
 from apportion.member.cluster_queries.topics import (
     NO_LEADER_EPOCH,
     ListOffsetsQuery,
@@ -24,7 +25,7 @@ from apportion.member.queries import (
     FetchCommitted,
     ReadMembership,
 )
-from apportion.member.reactions import retry_or_raise
+from apportion.member.reactions import Reaction, retry_or_raise
 from apportion.member.topic_cache import TopicCache
 from apportion.rules import rule_script
 from apportion.sim.kernel.client import SendRequest, Sleep
@@ -90,7 +91,10 @@ def send_until_accepted(process: Clocked, query: BrokerQuery[Any], until_ms: int
             except Refused as refused:
                 # Scripts write the error into the trace, whose wording is fixed.
                 failure = named = Refused(refused.code, query.api)
-                retry_or_raise(query.api, named)
+                reaction = retry_or_raise(query.api, named)
+                # The search is what makes a broker create the offsets topic.
+                if reaction is Reaction.FIND_COORDINATOR and isinstance(query, GroupQuery):
+                    yield sending(FindCoordinatorQuery(query.group_id))
         if process.mono_ms() >= until_ms:
             raise failure
         yield Sleep(RETRY_MS)
