@@ -6,12 +6,12 @@ import pytest
 
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
+from apportion.member.batch.group import has_full_assignment
 from apportion.member.batch.membership import AssignmentIncomplete
 from apportion.member.batch.queries import NotReady
 from apportion.member.classic.described import (
     DescribedAssignment,
     from_described_group,
-    has_full_assignment,
     may_be_assigned,
 )
 from apportion.member.queries import ExistingTopics, ReadMembership, ResolveTopicNames

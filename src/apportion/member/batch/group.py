@@ -14,6 +14,7 @@ from apportion.member.classic.described import (
 )
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_protocols import describe_by_protocol
+from apportion.member.membership import View, from_wire
 from apportion.member.queries import ExistingTopics, FetchCommitted
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics, partitions_of
@@ -87,3 +88,26 @@ class BatchGroup:
         else:
             readers = []
         return tuple(sorted(readers))
+
+
+def has_full_assignment(view: View, group: ConsumerGroup | DescribedAssignment) -> bool:
+    """Return whether the member owns all that the group's newest target assigns it.
+
+    group: a ConsumerGroupDescribe response under KIP-848, else a decoded DescribeGroups response.
+    """
+    if isinstance(group, DescribedAssignment):
+        # KIP-429: a partition that changes hands is unassigned for one generation.
+        return (
+            group.is_stable
+            and not group.unassigned
+            and group.by_member.get(view.member_id) == view.target
+        )
+    for member in group.members:
+        if member.member_id == view.member_id:
+            is_current = (
+                group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
+            )
+            target = from_wire(member.target_assignment.topic_partitions)
+            assigned = from_wire(member.assignment.topic_partitions)
+            return is_current and target == assigned == view.target
+    return False

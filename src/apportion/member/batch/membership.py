@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLossCheck
-from apportion.member.batch.group import BatchGroup
+from apportion.member.batch.group import BatchGroup, has_full_assignment
 from apportion.member.batch.queries import NotReady, NotReadyForATime, SessionTimeout
-from apportion.member.classic.described import has_full_assignment
 from apportion.member.deleted_topics import commit_without_deleted
 from apportion.member.membership import MembershipState, View
 from apportion.member.queries import (

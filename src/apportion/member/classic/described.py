@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.member.assignors.serde import decode_assignment, decode_subscription
-from apportion.member.membership import MemberAssignment, View, assignment, from_wire
+from apportion.member.membership import MemberAssignment, assignment
 from apportion.topics import IdPartition, Topics
-from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup
 
 STABLE = "Stable"
@@ -72,26 +71,3 @@ def may_be_assigned(subscription: bytes | memoryview, topics: Collection[str]) -
         return any(topic in topics for topic in decode_subscription(subscription).topics)
     except DecodeError:
         return True
-
-
-def has_full_assignment(view: View, group: ConsumerGroup | DescribedAssignment) -> bool:
-    """Return whether the member owns all that the group's newest target assigns it.
-
-    group: a ConsumerGroupDescribe response under KIP-848, else a decoded DescribeGroups response.
-    """
-    if isinstance(group, DescribedAssignment):
-        # KIP-429: a partition that changes hands is unassigned for one generation.
-        return (
-            group.is_stable
-            and not group.unassigned
-            and group.by_member.get(view.member_id) == view.target
-        )
-    for member in group.members:
-        if member.member_id == view.member_id:
-            is_current = (
-                group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
-            )
-            target = from_wire(member.target_assignment.topic_partitions)
-            assigned = from_wire(member.assignment.topic_partitions)
-            return is_current and target == assigned == view.target
-    return False
