@@ -13,8 +13,8 @@ from apportion.member.batch.group import BatchGroup, has_full_assignment
 from apportion.member.batch.queries import NotReady, NotReadyForATime, SessionTimeout
 from apportion.member.deleted_topics import commit_without_deleted
 from apportion.member.membership import MembershipState, View
+from apportion.member.ownership import report_adoption
 from apportion.member.queries import (
-    AdoptAssignment,
     CommitOffsets,
     MembershipSnapshot,
     ReadMembership,
@@ -137,8 +137,7 @@ class BatchMembership:
                     partition for partition in owned if partition in self.ownership.partitions
                 ),
             )
-            adopted: View = yield AdoptAssignment(view.incarnation, view.target)
-            if (adopted.incarnation, adopted.owned) != (view.incarnation, view.target):
+            if not (yield from report_adoption(view, view.target)):
                 raise NotReady("the group has changed this member's assignment meanwhile")
         return owned
 

@@ -33,8 +33,8 @@ from apportion.machine import Note
 from apportion.member.deleted_topics import commit_without_deleted, deleted_topic
 from apportion.member.membership import MemberAssignment, MembershipState, View, assignment
 from apportion.member.offset_requests import not_in_group
+from apportion.member.ownership import report_adoption
 from apportion.member.queries import (
-    AdoptAssignment,
     CommitOffsets,
     MembershipSnapshot,
     ReadMembership,
@@ -290,16 +290,12 @@ class RecordConsumer:
             yield from self._revoke_partitions(revoked)
         self.adopted = None
         adopted = assignment(partition.id_partition for partition in assigned)
-        now: View = yield AdoptAssignment(view.incarnation, adopted)
-        # Nothing is started that was not adopted: the target may have been withdrawn meanwhile, and
-        # the member has told the coordinator that a partition which it never adopted is not in use.
-        # Or the member has not come to it yet: then the next poll adopts the target again.
-        is_adopted = (now.incarnation, now.owned) == (view.incarnation, adopted)
-        if is_adopted:
-            self.adopted = adopted
-        self._owned = (
-            assigned if is_adopted else tuple(each for each in assigned if each in self.positions)
-        )
+        if (yield from report_adoption(view, adopted)):
+            self.adopted, self._owned = adopted, assigned
+        else:
+            # Nothing is started that was not adopted: the member has told the coordinator that a
+            # partition which it never adopted is not in use. The next poll adopts the target again.
+            self._owned = tuple(each for each in assigned if each in self.positions)
 
     def _start_partitions(self, added: tuple[TopicIdPartition, ...]) -> Rule[None]:
         """Set the positions of partitions that were assigned, and call `on_assigned`."""
