@@ -15,10 +15,11 @@ from apportion.member.batch.queries import (
     SessionTimeout,
     StartMembership,
 )
-from apportion.member.batch.sinks import NO_REPORT, metadata_of
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.batch.writer_reports import NO_REPORT
 from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import metadata_of
 from apportion.member.membership import MembershipState, View, assignment, to_wire
 from apportion.member.queries import (
     AdoptAssignment,

@@ -9,15 +9,10 @@ import pytest
 
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import NotReady, SessionTimeout, StartMembership
-from apportion.member.batch.sinks import (
-    NO_REPORT,
-    UNREAD_METADATA,
-    AnotherSink,
-    WriterReport,
-    metadata_of,
-)
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import UNREAD_METADATA, AnotherSink, metadata_of
 from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.topics import Topics
 from tests.member.planner_host import (

@@ -16,7 +16,7 @@ from apportion.member.batch.queries import (
     SessionTimeout,
     StartMembership,
 )
-from apportion.member.batch.sinks import NO_REPORT
+from apportion.member.batch.writer_reports import NO_REPORT
 from apportion.member.membership import MembershipState
 from apportion.member.queries import (
     AdoptAssignment,

@@ -5,8 +5,8 @@ after its writer has taken them.
 import pytest
 
 from apportion.errors import Code, Refused
-from apportion.member.batch.sinks import WriterReport
 from apportion.member.batch.span import Span, sorted_span
+from apportion.member.batch.writer_reports import WriterReport
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from tests.member.planner_host import (
     ALL,

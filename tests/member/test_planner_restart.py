@@ -10,15 +10,10 @@ import pytest
 from apportion.machine import Note
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import EndMembership, StartMembership
-from apportion.member.batch.sinks import (
-    NO_REPORT,
-    UNREAD_METADATA,
-    AnotherSink,
-    WriterReport,
-    metadata_of,
-)
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import UNREAD_METADATA, AnotherSink, metadata_of
 from apportion.member.queries import CommitOffsets, ExistingTopics, FetchCommitted, ListOffsets
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from tests.member.planner_host import (

@@ -13,17 +13,16 @@ from apportion.member.batch.queries import (
     ReadWriterReport,
     StartMembership,
 )
-from apportion.member.batch.sinks import (
-    NO_REPORT,
+from apportion.member.batch.span import Span, sorted_span
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import (
     UNREAD_METADATA,
     AnotherSink,
-    WriterReport,
     metadata_of,
     refuse_consumer,
     sinks_of,
 )
-from apportion.member.batch.span import Span, sorted_span
-from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import CommitOffsets, ExistingTopics, FetchCommitted
 from apportion.topics import TopicIdPartition
 from tests.member.planner_host import (

@@ -13,10 +13,11 @@ import pytest
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
 from apportion.member.batch.plan import LogBounds, PlanInput, plan_batch
-from apportion.member.batch.sinks import AnotherSink, WriterReport, metadata_of
 from apportion.member.batch.span import EMPTY_SPAN, admit_range, sorted_span
+from apportion.member.batch.writer_reports import WriterReport
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
+from apportion.member.group_claims import AnotherSink, metadata_of
 from apportion.member.membership import (
     Adopted,
     Answered,

@@ -27,7 +27,7 @@ from apportion.client.options import (
 from apportion.client.outage import Outage
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.sinks import AnotherSink
+from apportion.member.group_claims import AnotherSink
 from apportion.member.queries import KnownTopics
 from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.member.records.queries import (

@@ -12,7 +12,7 @@ from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.outage import Outage
 from apportion.errors import Code, Refused
-from apportion.member.batch.sinks import AnotherSink
+from apportion.member.group_claims import AnotherSink
 from apportion.member.leader_queries import CreateTopics, DescribeTopics, answer_query
 from apportion.member.membership import (
     Answered,

@@ -36,8 +36,9 @@ from apportion.member.batch.queries import (
     SessionTimeout,
     StartMembership,
 )
-from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import Span
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
+from apportion.member.group_claims import AnotherSink
 from apportion.member.queries import AskCoordinator
 from apportion.readable import readable
 from apportion.spark import handover, retry_limits

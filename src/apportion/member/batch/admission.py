@@ -7,7 +7,7 @@ they run after the source has planned a batch.
 
 The method: the first span of a query reads nothing. It is a question (`Span.question_number`) to
 the writers: which sinks are you? Their report is there when Spark asks for the next span. Then the
-names in the metadata of the group's committed offsets (`sinks.py`) are compared with the report,
+names in the metadata of the group's committed offsets (`group_claims.py`) are compared with the report,
 before the member joins and takes partitions from others. A question of an earlier process is asked
 again where its answer is missing or would refuse the query: the user may have changed the writers
 since, and only what they report now counts.
@@ -32,22 +32,24 @@ from apportion.member.batch.queries import (
     SessionTimeout,
     StartMembership,
 )
-from apportion.member.batch.sinks import (
+from apportion.member.batch.span import EMPTY_SPAN, Span
+from apportion.member.batch.writer_reports import (
+    WriterReport,
+    refuse_silent_writers,
+    rewound,
+    sinks_without_report,
+)
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import (
     AnotherSink,
     Sinks,
-    WriterReport,
     claimed_sinks,
     metadata_of,
     refuse_other_sinks,
-    refuse_silent_writers,
     refuse_skipped_records,
-    rewound,
     sink_names,
-    sinks_without_report,
     unclaimed_offsets,
 )
-from apportion.member.batch.span import EMPTY_SPAN, Span
-from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import (
     CommitOffsets,
     ListOffsets,

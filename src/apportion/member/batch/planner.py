@@ -37,19 +37,18 @@ from apportion.member.batch.plan import (
     plan_batch,
 )
 from apportion.member.batch.queries import ReadWriterReport
-from apportion.member.batch.sinks import (
+from apportion.member.batch.span import Span
+from apportion.member.batch.writer_reports import WriterReport, rewound
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import (
     UNREAD_METADATA,
     AnotherSink,
     Sinks,
-    WriterReport,
     claimed_sinks,
     refuse_other_sinks,
-    rewound,
     sinks_of,
     unclaimed_offsets,
 )
-from apportion.member.batch.span import Span
-from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.membership import View
 from apportion.member.queries import CommitOffsets, ListOffsets
 from apportion.rules import Rule

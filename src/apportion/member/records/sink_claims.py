@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 
 from apportion.errors import UNKNOWN_TOPIC, Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.batch.sinks import AnotherSink, refuse_consumer
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import AnotherSink, refuse_consumer
 from apportion.member.membership import View
 from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics
 from apportion.member.reactions import is_lost_membership, is_permanent

@@ -1,6 +1,6 @@
 """A simulated query whose sink is not that of its group: it must be refused before it joins."""
 
-from apportion.member.batch.sinks import AnotherSink
+from apportion.member.group_claims import AnotherSink
 from apportion.sim.actors.worker import Worker
 from apportion.sim.kernel.clock import Script
 

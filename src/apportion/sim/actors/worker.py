@@ -16,8 +16,8 @@ from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import NotReady
-from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.membership import Adopted, Polled
 from apportion.member.topic_cache import TopicCache
 from apportion.rules import Rule, rule_script
