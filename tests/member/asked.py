@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 
 from apportion.machine import Note
-from apportion.member import deleted_topics, group_protocols, ownership
+from apportion.member import deleted_topics, group_claims, group_protocols, ownership
 from apportion.member.batch import (
     admission,
     data_loss,
@@ -23,7 +23,7 @@ from apportion.member.records import (
 )
 from apportion.rules import RuleQuery
 
-RECORDS = (record_consumer, listener, resets, sink_claims, deleted_topics, ownership)
+RECORDS = (record_consumer, listener, resets, sink_claims, deleted_topics, group_claims, ownership)
 STREAMS_RECORDS = (*RECORDS, streams_consumer)
 BATCHES = (
     planner,
@@ -33,6 +33,7 @@ BATCHES = (
     group,
     group_protocols,
     deleted_topics,
+    group_claims,
     ownership,
 )
 KINDS: tuple[type, ...] = (Note, *RuleQuery.__subclasses__())

@@ -8,10 +8,12 @@ docs/decisions/0041.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.topics import TopicIdPartition
+from apportion.member.queries import FetchCommitted
+from apportion.rules import Rule
+from apportion.topics import TopicIdPartition, Topics, partitions_of
 
 MAX_METADATA_BYTES = 4096  # the default of Kafka's offset.metadata.max.bytes
 
@@ -24,6 +26,39 @@ Sinks = tuple[str, ...]
 
 class AnotherSink(RuntimeError):
     """The group belongs to another sink. The text names both, and says what to do."""
+
+
+class EpochCheck:
+    """A check for claims that a member repeats in each new epoch: a claimant may have joined.
+
+    No member joins or leaves without a new epoch, so one check in each is enough.
+    """
+
+    def __init__(self) -> None:
+        self._checked = (0, 0)  # the incarnation and epoch of the last check
+
+    def run(self, incarnation: int, epoch: int, check: Rule[object]) -> Rule[None]:
+        """Run the check, unless it has passed in this epoch."""
+        if (incarnation, epoch) != self._checked:
+            yield from check
+            self._checked = incarnation, epoch
+
+
+def fetch_offsets(
+    topics: Topics, incarnation: int, added: Iterable[TopicIdPartition] = ()
+) -> Rule[dict[TopicIdPartition, OffsetAndMetadata]]:
+    """Return the group's committed offsets of all partitions of these topics, and of `added`.
+
+    All partitions, not the assigned ones alone: a claim on one is on the group. added: a topic may
+    have been created, or have grown, since the metadata of `topics` was fetched.
+    incarnation: of the member that asks; 0 to ask without a member id.
+    """
+    partitions = {each for topic in topics for each in partitions_of(topic)}
+    requested = tuple(sorted(partitions.union(added)))
+    stored: dict[TopicIdPartition, OffsetAndMetadata] = (
+        (yield FetchCommitted(requested, incarnation)) if requested else {}
+    )
+    return stored
 
 
 def metadata_of(sinks: Sinks) -> str:

@@ -7,10 +7,10 @@ they run after the source has planned a batch.
 
 The method: the first span of a query reads nothing. It is a question (`Span.question_number`) to
 the writers: which sinks are you? Their report is there when Spark asks for the next span. Then the
-names in the metadata of the group's committed offsets (`group_claims.py`) are compared with the report,
-before the member joins and takes partitions from others. A question of an earlier process is asked
-again where its answer is missing or would refuse the query: the user may have changed the writers
-since, and only what they report now counts.
+names in the metadata of the group's committed offsets (`group_claims.py`) are compared with the
+report, before the member joins and takes partitions from others. A question of an earlier process
+is asked again where its answer is missing or would refuse the query: the user may have changed the
+writers since, and only what they report now counts.
 
 Why it ends: each question has the next number. A process refuses after its own question at the
 latest, and takes the answer to an earlier one for "no sink" from `NO_ANSWER_COUNTS_FROM` on.

@@ -13,11 +13,12 @@ from apportion.member.classic.described import (
     may_be_assigned,
 )
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import fetch_offsets
 from apportion.member.group_protocols import describe_by_protocol
 from apportion.member.membership import View, from_wire
-from apportion.member.queries import ExistingTopics, FetchCommitted
+from apportion.member.queries import ExistingTopics
 from apportion.rules import Rule
-from apportion.topics import TopicIdPartition, Topics, partitions_of
+from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 
@@ -45,13 +46,7 @@ class BatchGroup:
         incarnation: of the member that asks; 0 to ask without a member id.
         """
         topics = yield from self.fetch_topics()
-        partitions = {each for topic in topics for each in partitions_of(topic)}
-        # gained: a topic that was just created may be missing in the metadata
-        requested = tuple(sorted(partitions.union(gained)))
-        stored: dict[TopicIdPartition, OffsetAndMetadata] = (
-            (yield FetchCommitted(requested, incarnation)) if requested else {}
-        )
-        return stored
+        return (yield from fetch_offsets(topics, incarnation, gained))
 
     def describe_assignment(self) -> Rule[ConsumerGroup | DescribedAssignment]:
         """Return the group's members with their assignments.

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from apportion.errors import UNKNOWN_TOPIC, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.group_claims import AnotherSink, refuse_consumer
+from apportion.member.group_claims import AnotherSink, EpochCheck, fetch_offsets, refuse_consumer
 from apportion.member.membership import View
-from apportion.member.queries import ExistingTopics, FetchCommitted, KnownTopics
+from apportion.member.queries import ExistingTopics, KnownTopics
 from apportion.member.reactions import is_lost_membership, is_permanent
 from apportion.rules import Rule
-from apportion.topics import TopicIdPartition, Topics, partitions_of
+from apportion.topics import TopicIdPartition, Topics
 
 
 class SinkClaims:
@@ -26,8 +26,7 @@ class SinkClaims:
 
     def __init__(self, group_id: str, lose_partitions: Callable[[], Rule[None]]) -> None:
         self._group, self._lose_partitions = group_id, lose_partitions
-        # (incarnation, epoch) of the last check, and of the last check before a commit
-        self._checked_epoch = self._epoch_checked_for_commit = (0, 0)
+        self._epoch_check, self._commit_check = EpochCheck(), EpochCheck()
 
     def check(
         self, incarnation: int, names: Iterable[str], added: tuple[TopicIdPartition, ...] = ()
@@ -56,36 +55,25 @@ class SinkClaims:
     def _fetch(
         self, incarnation: int, topics: Topics, added: Iterable[TopicIdPartition]
     ) -> Rule[dict[TopicIdPartition, OffsetAndMetadata]]:
-        # All partitions of the topics, not the assigned ones alone: a claim on one is on the group.
-        # And the assigned ones: a topic may have grown since its metadata was cached.
-        partitions = dict.fromkeys(
-            (
-                *(each for each in added if topics.with_id(each.topic_id) is not None),
-                *(partition for topic in topics for partition in partitions_of(topic)),
-            )
-        )
-        committed: dict[TopicIdPartition, OffsetAndMetadata] = yield FetchCommitted(
-            tuple(partitions), incarnation
-        )
-        return committed
+        existing = (each for each in added if topics.with_id(each.topic_id) is not None)
+        return (yield from fetch_offsets(topics, incarnation, existing))
 
     def check_once_per_epoch(self, view: View, names: Iterable[str]) -> Rule[bool]:
         """Check once for each new epoch, because a member with a sink may have joined.
 
         For every poll. Return False if the coordinator does not answer: a later poll checks again.
         """
-        # A member cannot join or leave without a new epoch, so one check for each is enough.
-        if view.epoch <= 0 or (view.incarnation, view.epoch) == self._checked_epoch:
+        if view.epoch <= 0:
             return True
         try:
-            yield from self.check(view.incarnation, names)
+            check = self.check(view.incarnation, names)
+            yield from self._epoch_check.run(view.incarnation, view.epoch, check)
         except (Refused, Unanswerable) as error:
             if is_final(error):
                 raise
             why = f"cannot check now whether a sink has claimed the group: {error}"
             yield Note("warning", why)
             return False
-        self._checked_epoch = view.incarnation, view.epoch
         return True
 
     def check_before_commit(self, incarnation: int, epoch: int, names: Iterable[str]) -> Rule[None]:
@@ -93,9 +81,7 @@ class SinkClaims:
 
         A query that has joined since the last check may have needed a moment to claim the group.
         """
-        if (incarnation, epoch) != self._epoch_checked_for_commit:
-            yield from self.check(incarnation, names)
-            self._epoch_checked_for_commit = incarnation, epoch
+        yield from self._commit_check.run(incarnation, epoch, self.check(incarnation, names))
 
 
 def is_final(error: Refused | Unanswerable) -> bool:
