@@ -17,13 +17,23 @@ from apportion.member.batch import (
 from apportion.member.records import (
     listener,
     record_consumer,
+    record_ownership,
     resets,
     sink_claims,
     streams_consumer,
 )
 from apportion.rules import RuleQuery
 
-RECORDS = (record_consumer, listener, resets, sink_claims, deleted_topics, group_claims, ownership)
+RECORDS = (
+    record_consumer,
+    record_ownership,
+    listener,
+    resets,
+    sink_claims,
+    deleted_topics,
+    group_claims,
+    ownership,
+)
 STREAMS_RECORDS = (*RECORDS, streams_consumer)
 BATCHES = (
     planner,

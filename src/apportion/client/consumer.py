@@ -38,7 +38,8 @@ from apportion.member.records.queries import (
     PollMembership,
     ReportFetch,
 )
-from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
+from apportion.member.records.record_consumer import RecordConsumer
+from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.topic_cache import with_topic_ids
 from apportion.topics import TopicIdPartition, TopicPartition
 

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from apportion.errors import Refused, Unanswerable
 from apportion.member.records.queries import CallListener
-from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
+from apportion.member.records.record_consumer import RecordConsumer
+from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.topic_cache import TopicCache
 from apportion.sim.actors.record_application import ANSWERS, RecordApplication
 from apportion.sim.kernel.client import Sleep

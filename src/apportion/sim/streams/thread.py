@@ -17,7 +17,7 @@ from apportion.member.leader_queries import answer_query
 from apportion.member.membership import QueryCluster, SendToCoordinator
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.records.queries import CallListener, FetchRecords
-from apportion.member.records.record_consumer import RecordConsumerSettings
+from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.records.streams_consumer import (
     CallTaskListener,
     ReportTaskOffsetSums,
