@@ -9,9 +9,10 @@ from apportion.machine import Note
 from apportion.member.batch.admission import CLAIM_GRACE_MS
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import NotReady
-from apportion.member.batch.sinks import AnotherSink, WriterReport, metadata_of
 from apportion.member.batch.span import Span
+from apportion.member.batch.writer_reports import WriterReport
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import AnotherSink, metadata_of
 from apportion.member.queries import CommitOffsets
 from tests.member.planner_host import (
     CLAIM,

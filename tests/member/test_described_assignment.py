@@ -6,22 +6,20 @@ import pytest
 
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
+from apportion.member.batch.group import has_full_assignment
 from apportion.member.batch.membership import AssignmentIncomplete
-from apportion.member.batch.plan import StartingOffsets
-from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.queries import DescribeAssignment, NotReady
+from apportion.member.batch.queries import NotReady
 from apportion.member.classic.described import (
     DescribedAssignment,
     from_described_group,
-    has_full_assignment,
     may_be_assigned,
 )
 from apportion.member.queries import ExistingTopics, ReadMembership, ResolveTopicNames
-from apportion.topics import IdPartition, Topic
+from apportion.topics import IdPartition, Topic, Topics
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from apportion.wire.messages.list_offsets import EARLIEST
 from tests.member.planner_host import (
     ID,
+    LOOK_AT_GROUP,
     P0,
     P1,
     P2,
@@ -29,6 +27,7 @@ from tests.member.planner_host import (
     PlannerHost,
     described,
     held,
+    make_planner,
     read,
 )
 
@@ -38,12 +37,6 @@ GRACE_MS = 5_000
 @pytest.fixture
 def host() -> PlannerHost:
     return PlannerHost()
-
-
-def make_planner(
-    otherwise: int = EARLIEST, topics: tuple[str, ...] = ("t",), **given: Any
-) -> BatchPlanner:
-    return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
 
 
 def large() -> int:
@@ -61,7 +54,7 @@ def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(
     restarted = make_planner()
     with pytest.raises(AssignmentIncomplete, match="the query waits up to 9 s for the partitions"):
         host.attempt(restarted.plan_next(previous, None))
-    assert host.asked[-2:] == [ReadMembership(), DescribeAssignment()]
+    assert host.asked[-2:] == [ReadMembership(), LOOK_AT_GROUP]
     host.now_ms = 1_000 + SESSION_MS + GRACE_MS - 1
     host.sees(last_accepted_ms=host.now_ms)
     with pytest.raises(AssignmentIncomplete):
@@ -90,7 +83,7 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(host: Planne
     host.stood = described(P0)
     assert (host.attempt(planner.require_full_assignment(1_001)), host.asked) == (
         None,
-        [ReadMembership(), DescribeAssignment()],
+        [ReadMembership(), LOOK_AT_GROUP],
     )
 
 
@@ -154,7 +147,7 @@ def test_a_classic_member_has_all_of_its_share_once_its_stable_group_assigned_al
 ) -> None:
     host.sees(target=target)
     assert (
-        has_full_assignment(host.view, from_described_group(group, {"t": Topic("t", ID, 3)}))
+        has_full_assignment(host.view, from_described_group(group, Topics([Topic("t", ID, 3)])))
         is share
     )
 
@@ -167,7 +160,7 @@ def test_other_topics_and_members_that_cannot_be_read_do_not_count() -> None:
         ),
         DescribedGroupMember(member_id="o", member_assignment=b"?"),
     )
-    assert from_described_group(group, {"t": Topic("t", ID, 3)}) == DescribedAssignment(
+    assert from_described_group(group, Topics([Topic("t", ID, 3)])) == DescribedAssignment(
         True, {"m": held(P0, P1), "n": (), "o": ()}, held(P2)
     )
 
@@ -182,7 +175,7 @@ def test_the_wait_for_a_share_begins_when_the_member_has_its_place(host: Planner
         host.attempt(restarted.plan_next(previous, None))
     host.now_ms += 10 * SESSION_MS
     host.sees(epoch=3, target=held(P0), last_accepted_ms=host.now_ms)
-    host.stood = DescribedAssignment(True, {"m": held(P0)}, held(P1))
+    host.stood = described(P0, P1, given=(P0,))
     with pytest.raises(AssignmentIncomplete):
         host.attempt(restarted.plan_next(previous, None))
 

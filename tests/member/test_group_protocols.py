@@ -5,7 +5,7 @@ from itertools import cycle
 import pytest
 
 from apportion.errors import Code, Refused
-from apportion.member.batch.group_description import describe_assignment, list_readers
+from apportion.member.batch.group import BatchGroup
 from apportion.member.classic.described import DescribedAssignment
 from apportion.member.group_protocols import ATTEMPTS, describe_by_protocol
 from tests.member.changing_group import CLASSIC, CONSUMER, ChangingGroup, listed
@@ -90,6 +90,10 @@ def test_a_group_that_may_not_be_described_is_refused(classic_first: bool) -> No
 # the answers that a batch planner needs
 
 
+def batch_group(classic: bool) -> BatchGroup:
+    return BatchGroup("g", ("t",), classic=classic)
+
+
 @pytest.mark.parametrize("classic", [True, False])
 @pytest.mark.parametrize(
     ("group_type", "readers"),
@@ -99,7 +103,7 @@ def test_the_readers_of_a_group_are_the_members_that_may_read_the_topics(
     group_type: str | None, readers: tuple[str, ...], classic: bool
 ) -> None:
     group = ChangingGroup([group_type])
-    assert group.run(list_readers("g", ("t",), classic=classic)) == readers
+    assert group.run(batch_group(classic).list_readers()) == readers
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,7 @@ def test_the_readers_of_a_group_are_the_members_that_may_read_the_topics(
 def test_a_group_that_changes_its_protocol_meanwhile_has_readers(
     classic: bool, types: list[str], readers: tuple[str, ...]
 ) -> None:
-    assert ChangingGroup(types).run(list_readers("g", ("t",), classic=classic)) == readers
+    assert ChangingGroup(types).run(batch_group(classic).list_readers()) == readers
 
 
 @pytest.mark.parametrize(
@@ -117,13 +121,13 @@ def test_a_group_that_changes_its_protocol_meanwhile_has_readers(
     [(True, ["classic"]), (False, ["classic"]), (True, ["consumer", "classic"])],
 )
 def test_the_assignment_of_a_classic_group_is_decoded(classic: bool, types: list[str]) -> None:
-    described = ChangingGroup(types).run(describe_assignment("g", classic=classic))
+    described = ChangingGroup(types).run(batch_group(classic).describe_assignment())
     assert described == DescribedAssignment(True, {"b": (), "a": (), "c": ()}, ())
 
 
 @pytest.mark.parametrize("classic", [True, False])
 def test_the_assignment_of_a_consumer_group_is_its_description(classic: bool) -> None:
-    assert ChangingGroup(["consumer"]).run(describe_assignment("g", classic=classic)) is CONSUMER
+    assert ChangingGroup(["consumer"]).run(batch_group(classic).describe_assignment()) is CONSUMER
 
 
 @pytest.mark.parametrize("classic", [True, False])
@@ -132,5 +136,5 @@ def test_a_group_without_members_that_own_partitions_is_refused(
     group_type: str | None, classic: bool
 ) -> None:
     with pytest.raises(Refused) as refused:
-        ChangingGroup([group_type]).run(describe_assignment("g", classic=classic))
+        ChangingGroup([group_type]).run(batch_group(classic).describe_assignment())
     assert refused.value.code is Code.GROUP_ID_NOT_FOUND

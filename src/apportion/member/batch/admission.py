@@ -7,10 +7,10 @@ they run after the source has planned a batch.
 
 The method: the first span of a query reads nothing. It is a question (`Span.question_number`) to
 the writers: which sinks are you? Their report is there when Spark asks for the next span. Then the
-names in the metadata of the group's committed offsets (`sinks.py`) are compared with the report,
-before the member joins and takes partitions from others. A question of an earlier process is asked
-again where its answer is missing or would refuse the query: the user may have changed the writers
-since, and only what they report now counts.
+names in the metadata of the group's committed offsets (`group_claims.py`) are compared with the
+report, before the member joins and takes partitions from others. A question of an earlier process
+is asked again where its answer is missing or would refuse the query: the user may have changed the
+writers since, and only what they report now counts.
 
 Why it ends: each question has the next number. A process refuses after its own question at the
 latest, and takes the answer to an earlier one for "no sink" from `NO_ANSWER_COUNTS_FROM` on.
@@ -25,40 +25,40 @@ from typing import NamedTuple
 
 from apportion.errors import Refused
 from apportion.machine import Note
+from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.queries import (
     EndMembership,
-    ListMembers,
     NotReadyForATime,
     SessionTimeout,
     StartMembership,
-    SubscribedTopics,
 )
-from apportion.member.batch.sinks import (
+from apportion.member.batch.span import EMPTY_SPAN, Span
+from apportion.member.batch.writer_reports import (
+    WriterReport,
+    refuse_silent_writers,
+    rewound,
+    sinks_without_report,
+)
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import (
     AnotherSink,
     Sinks,
-    WriterReport,
     claimed_sinks,
     metadata_of,
     refuse_other_sinks,
-    refuse_silent_writers,
     refuse_skipped_records,
-    rewound,
     sink_names,
-    sinks_without_report,
     unclaimed_offsets,
 )
-from apportion.member.batch.span import EMPTY_SPAN, Span
-from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import (
     CommitOffsets,
-    FetchCommitted,
     ListOffsets,
     MembershipSnapshot,
     ReadMembership,
 )
 from apportion.member.reactions import is_lost_membership
 from apportion.rules import Rule
-from apportion.topics import Topic, TopicIdPartition, partitions_of
+from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
 
 CLAIM_GRACE_MS = 5_000
@@ -96,7 +96,7 @@ class GroupAdmission:
     may_join: the group was found to be this query's.
     """
 
-    def __init__(self, checkpoint: str) -> None:
+    def __init__(self, group: BatchGroup, checkpoint: str) -> None:
         """Begin without knowledge of the sinks, as in a new process of the query.
 
         checkpoint: the id of the first question, unless a span before it has one.
@@ -104,7 +104,7 @@ class GroupAdmission:
         self.last_planned = EMPTY_SPAN
         self.commit_metadata = ""
         self.may_join = False
-        self._checkpoint = checkpoint
+        self._group, self._checkpoint = group, checkpoint
         # the last batch that is known to have been given to all writers
         self._confirmed = EMPTY_SPAN
         self._awaited_sinks: Sinks = ()  # the sinks that have to answer the open question
@@ -120,7 +120,7 @@ class GroupAdmission:
         previous: if it names sinks, so does the question, and a writer of another sink refuses it.
         """
         # Without a member id, as the query has not joined yet.
-        stored = yield from fetch_group_offsets(0)
+        stored = yield from self._group.fetch_offsets(0)
         empty_ranges = {partition: (end, end) for partition, end in previous.end_offsets().items()}
         self.last_planned = Span(
             previous.id or self._checkpoint,
@@ -236,7 +236,7 @@ class GroupAdmission:
         Raises NotReady while members of the group have not named their sink yet, or while a group
         that is to be adopted has members that may be leaving.
         """
-        stored = yield from fetch_group_offsets(0)
+        stored = yield from self._group.fetch_offsets(0)
         # Nothing proves that the group is this query's: no fence in the sink, no name in the group.
         is_new = bool(
             sinks
@@ -282,7 +282,7 @@ class GroupAdmission:
                 raise
             what = "it cannot be adopted while it has members, whose records go elsewhere"
             # Mostly members of this query's last run, which was stopped or killed a moment ago.
-            if not (yield from self._record_members((yield ListMembers()))):
+            if not (yield from self._record_members((yield from self._group.list_readers()))):
                 raise NotReadyForATime(f"{what}; this query waits until they have left") from None
             raise AnotherSink(
                 f"{what}: stop them first, and if this query has "
@@ -305,7 +305,7 @@ class GroupAdmission:
         Another query of the same sink that began a moment earlier names it with its first commit.
         Raises NotReady while that may happen, AnotherSink afterwards.
         """
-        members: tuple[str, ...] = yield ListMembers()
+        members = yield from self._group.list_readers()
         if not members:
             self._awaited = AwaitedMembers()
             return
@@ -346,20 +346,3 @@ def offsets_skipping_records(
         (yield ListOffsets(tuple(others), EARLIEST)) if others else {}
     )
     return {partition: offset for partition, offset in others.items() if offset > starts[partition]}
-
-
-def fetch_group_offsets(
-    incarnation: int, gained: tuple[TopicIdPartition, ...] = ()
-) -> Rule[dict[TopicIdPartition, OffsetAndMetadata]]:
-    """Return the group's offsets of all partitions of the query's topics, and of `gained`.
-
-    incarnation: of the member that asks; 0 to ask without a member id.
-    """
-    topics: dict[str, Topic] = yield SubscribedTopics()
-    partitions = {each for topic in topics.values() for each in partitions_of(topic)}
-    # gained: a topic that was just created may be missing in the metadata
-    requested = tuple(sorted(partitions.union(gained)))
-    stored: dict[TopicIdPartition, OffsetAndMetadata] = (
-        (yield FetchCommitted(requested, incarnation)) if requested else {}
-    )
-    return stored
