@@ -17,7 +17,7 @@ from apportion.member.batch.queries import (
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
 from apportion.member.batch.writer_reports import NO_REPORT
-from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery
+from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery, DescribeGroupsQuery
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import metadata_of
 from apportion.member.membership import MembershipState, View, assignment, to_id_parts
@@ -44,6 +44,7 @@ from apportion.wire.messages.list_offsets import EARLIEST
 
 if TYPE_CHECKING:
     from apportion.errors import Refused, Unanswerable
+    from apportion.wire.messages import describe_groups
 
 ID, OTHER_ID = b"i" * 16, b"o" * 16
 P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
@@ -122,7 +123,7 @@ class PlannerHost:
         self.report = NO_REPORT
         self.joins = 0
         self.leaves = 0
-        self.stood: DescribedGroup | None = None
+        self.stood: DescribedGroup | describe_groups.DescribedGroup | None = None
         self.members: tuple[str, ...] = ()
         self.asked: list[Any] = []
         self.obstacles: dict[int, Refused | Unanswerable] = {}
@@ -192,7 +193,7 @@ class PlannerHost:
             case ListOffsets(partitions, timestamp):
                 offsets = self.starts if timestamp == EARLIEST else self.ends
                 return {partition: offsets[partition] for partition in partitions}
-            case AskCoordinator(ConsumerGroupDescribeQuery()):
+            case AskCoordinator(ConsumerGroupDescribeQuery() | DescribeGroupsQuery()):
                 members = (
                     Member(member_id=each, subscribed_topic_names=("t",)) for each in self.members
                 )

@@ -6,7 +6,7 @@ import pytest
 
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
-from apportion.member.batch.group import has_full_assignment
+from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import AssignmentIncomplete
 from apportion.member.batch.queries import NotReady
 from apportion.member.classic.described import (
@@ -15,6 +15,7 @@ from apportion.member.classic.described import (
     may_be_assigned,
 )
 from apportion.member.queries import ExistingTopics, ReadMembership, ResolveTopicNames
+from apportion.rules import Rule
 from apportion.topics import IdPartition, Topic, Topics
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from tests.member.planner_host import (
@@ -37,6 +38,10 @@ GRACE_MS = 5_000
 @pytest.fixture
 def host() -> PlannerHost:
     return PlannerHost()
+
+
+def owns_all(host: PlannerHost, *, classic: bool) -> Rule[bool]:
+    return BatchGroup("g", ("t",), classic=classic).has_full_assignment(host.view)
 
 
 def large() -> int:
@@ -111,7 +116,8 @@ def test_a_member_has_its_share_when_it_holds_what_the_newest_target_gives_it(
     host: PlannerHost, fields: dict[str, int | str | None], group: Any, share: bool
 ) -> None:
     host.sees(**{"target": held(P0), **fields})
-    assert has_full_assignment(host.view, group) is share
+    host.stood = group
+    assert host.attempt(owns_all(host, classic=False)) is share
 
 
 def classic(*members: tuple[str, tuple[int, ...]], state: str = "Stable") -> DescribedGroup:
@@ -146,10 +152,8 @@ def test_a_classic_member_has_all_of_its_share_once_its_stable_group_assigned_al
     host: PlannerHost, target: tuple[IdPartition, ...], group: DescribedGroup, share: bool
 ) -> None:
     host.sees(target=target)
-    assert (
-        has_full_assignment(host.view, from_described_group(group, Topics([Topic("t", ID, 3)])))
-        is share
-    )
+    host.stood = group
+    assert host.attempt(owns_all(host, classic=True)) is share
 
 
 def test_other_topics_and_members_that_cannot_be_read_do_not_count() -> None:

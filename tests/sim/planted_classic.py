@@ -240,7 +240,7 @@ CLASSIC = (
         "learns-while-joining",
         "What a look at the topics tells is true at any time.",
         ((ClassicMember, "_apply_metadata", learn_at_any_time),),
-        ALL_CLASSIC,
+        ALL_CLASSIC | {"workers": 0, "readers": 4},
     ),
     Planted(
         "taken-back",
@@ -253,7 +253,8 @@ CLASSIC = (
         "missed-generation",
         "Who keeps its place in the group keeps its partitions.",
         ((machine, "has_missed_generation", never_behind),),
-        BOTH,
+        BOTH | {"workers": 0, "readers": 3, "statics": 3},
+        ("pause", "cut", "half-open-up", "half-open-down", "lost-reply", "switch", "restart"),
     ),
     Planted(
         "namesake",

@@ -7,11 +7,7 @@ members speak.
 """
 
 from apportion.errors import Code, Refused
-from apportion.member.classic.described import (
-    DescribedAssignment,
-    from_described_group,
-    may_be_assigned,
-)
+from apportion.member.classic.described import from_described_group, may_be_assigned
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import fetch_offsets
 from apportion.member.group_protocols import describe_by_protocol
@@ -48,17 +44,30 @@ class BatchGroup:
         topics = yield from self.fetch_topics()
         return (yield from fetch_offsets(topics, incarnation, gained))
 
-    def describe_assignment(self) -> Rule[ConsumerGroup | DescribedAssignment]:
-        """Return the group's members with their assignments.
+    def has_full_assignment(self, view: View) -> Rule[bool]:
+        """Return whether the member owns all that the group's newest target assigns it.
 
         Raises Refused, with GROUP_ID_NOT_FOUND if there is no group of consumers.
         """
         group = yield from describe_by_protocol(self._group_id, classic_first=self._classic)
-        if isinstance(group, ConsumerGroup):
-            return group
         if isinstance(group, ClassicGroup):
-            return from_described_group(group, (yield from self.fetch_topics()))
-        raise Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {self._group_id!r} of consumers")
+            described = from_described_group(group, (yield from self.fetch_topics()))
+            # KIP-429: a partition that changes hands is unassigned for one generation.
+            return (
+                described.is_stable
+                and not described.unassigned
+                and described.by_member.get(view.member_id) == view.target
+            )
+        if not isinstance(group, ConsumerGroup):
+            what = f"there is no group {self._group_id!r} of consumers"
+            raise Refused(Code.GROUP_ID_NOT_FOUND, what)
+        return any(
+            group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
+            and from_id_parts(member.target_assignment.topic_partitions) == view.target
+            and from_id_parts(member.assignment.topic_partitions) == view.target
+            for member in group.members
+            if member.member_id == view.member_id
+        )
 
     def list_readers(self) -> Rule[tuple[str, ...]]:
         """Return the ids, in order, of the group's members that may read a subscribed topic.
@@ -83,26 +92,3 @@ class BatchGroup:
         else:
             readers = []
         return tuple(sorted(readers))
-
-
-def has_full_assignment(view: View, group: ConsumerGroup | DescribedAssignment) -> bool:
-    """Return whether the member owns all that the group's newest target assigns it.
-
-    group: a ConsumerGroupDescribe response under KIP-848, else a decoded DescribeGroups response.
-    """
-    if isinstance(group, DescribedAssignment):
-        # KIP-429: a partition that changes hands is unassigned for one generation.
-        return (
-            group.is_stable
-            and not group.unassigned
-            and group.by_member.get(view.member_id) == view.target
-        )
-    for member in group.members:
-        if member.member_id == view.member_id:
-            is_current = (
-                group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
-            )
-            target = from_id_parts(member.target_assignment.topic_partitions)
-            assigned = from_id_parts(member.assignment.topic_partitions)
-            return is_current and target == assigned == view.target
-    return False

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLossCheck
-from apportion.member.batch.group import BatchGroup, has_full_assignment
+from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.queries import NotReady, NotReadyForATime, SessionTimeout
 from apportion.member.deleted_topics import commit_without_deleted
 from apportion.member.membership import MembershipState, View
@@ -161,8 +161,8 @@ class BatchMembership:
             limit_ms = self._session_timeout_ms + FULL_ASSIGNMENT_GRACE_MS
             until_ms = self._assigned_since[1] + limit_ms
         snapshot: MembershipSnapshot = yield ReadMembership()
-        if snapshot.read_at_ms < until_ms and not has_full_assignment(
-            snapshot.view, (yield from self._group.describe_assignment())
+        if snapshot.read_at_ms < until_ms and not (
+            yield from self._group.has_full_assignment(snapshot.view)
         ):
             # The same text on each try: the driver logs a text once.
             limit = "" if limit_ms is None else f" up to {limit_ms / 1000:g} s"
