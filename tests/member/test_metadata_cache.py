@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from apportion.member.cluster_queries.retries import Send
+from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.retries import PauseBeforeRetry, Send
 from apportion.member.cluster_queries.topics import (
     ClusterMetadata,
     Leader,
@@ -24,19 +25,25 @@ NODES = {1: ("host", 9092)}
 
 
 class AskedCluster:
-    """A client's cache, and the cluster that answers its queries. sent: what they named."""
+    """A client's cache, and the cluster that answers its queries. sent: what they named.
+
+    refused: the errors of a topic in the next responses.
+    """
 
     def __init__(self) -> None:
         self.cache = MetadataCache()
         self.topics = Topics([A, B])
         self.nodes = NODES
+        self.refused: list[Refused] = []
         self.sent: list[tuple[str | bytes, ...]] = []
 
     def fetch(self, *names_or_ids: str | bytes) -> None:
         """Fetch metadata of these topics."""
         run_rule(self.cache.fetch(names_or_ids), self._answer)
 
-    def _answer(self, query: Any) -> ClusterMetadata:
+    def _answer(self, query: Any) -> ClusterMetadata | None:
+        if isinstance(query, PauseBeforeRetry):
+            return None
         assert isinstance(query, Send)
         assert isinstance(query.query, MetadataQuery)
         requested = query.query.names_or_ids
@@ -46,7 +53,8 @@ class AskedCluster:
             for topic in self.topics
             if topic.name in requested or topic.id in requested
         )
-        return ClusterMetadata(self.nodes, existing)
+        refused = self.refused.pop(0) if self.refused else None
+        return ClusterMetadata(self.nodes, existing, refused)
 
     def topics_named(self, *names: str, fresh: bool = False) -> Topics:
         """Those of the topics that the client takes to exist."""
@@ -135,3 +143,21 @@ def test_a_response_without_brokers_erases_none(asked: AskedCluster) -> None:
     asked.nodes = {}
     asked.fetch()
     assert asked.cache.nodes == NODES
+
+
+def test_the_error_of_one_topic_is_raised_once_the_others_are_known(asked: AskedCluster) -> None:
+    asked.refused = [Refused(Code.TOPIC_AUTHORIZATION_FAILED, "topic 'c'")]
+    with pytest.raises(Refused, match="TOPIC_AUTHORIZATION_FAILED: topic 'c'"):
+        asked.fetch("a", "c")
+    assert (asked.cache.nodes, asked.cache.leader(A0)) == (NODES, LEADER)
+    assert asked.topics_named("a") == Topics([A])
+    assert asked.sent == [("a", "c")]
+
+
+def test_a_topic_that_has_no_leader_yet_is_asked_for_again(asked: AskedCluster) -> None:
+    asked.topics_named("a")
+    asked.topics = Topics([B])
+    asked.refused = [Refused(Code.LEADER_NOT_AVAILABLE, "topic 'a'")]
+    asked.fetch("a")
+    assert asked.sent == [("a",)] * 3
+    assert asked.cache.leader(A0) is None

@@ -79,7 +79,7 @@ def test_metadata_names_topics_by_name_or_by_id_and_creates_none() -> None:
     )
 
 
-def test_metadata_has_topics_racks_and_leaders_and_no_error_for_absence() -> None:
+def test_metadata_has_topics_racks_and_leaders_and_the_first_error_but_absence() -> None:
     topic = MetadataResponseTopic(
         name="t",
         topic_id=ID,
@@ -92,32 +92,30 @@ def test_metadata_has_topics_racks_and_leaders_and_no_error_for_absence() -> Non
             ),
         ),
     )
-    absent = MetadataResponseTopic(name="absent", error_code=Code.UNKNOWN_TOPIC_OR_PARTITION)
+    absent, leaderless, invalid = (
+        MetadataResponseTopic(name=name, error_code=code)
+        for name, code in (
+            ("absent", Code.UNKNOWN_TOPIC_OR_PARTITION),
+            ("leaderless", Code.LEADER_NOT_AVAILABLE),
+            ("invalid", Code.INVALID_TOPIC_EXCEPTION),
+        )
+    )
     brokers = (
         MetadataResponseBroker(node_id=1, host="a", port=9, rack="r"),
         MetadataResponseBroker(node_id=2, host="b", port=9, rack="q"),
     )
-    parsed = MetadataQuery(("absent", "t")).parse(
-        MetadataResponse(brokers=brokers, topics=(absent, topic))
+    parsed = MetadataQuery(("absent", "leaderless", "t", "invalid")).parse(
+        MetadataResponse(brokers=brokers, topics=(absent, leaderless, topic, invalid))
     )
     description = TopicDescription("t", ID, 2, (("q", "r"), ("q",)))
     assert parsed.nodes == {1: ("a", 9), 2: ("b", 9)}
     assert parsed.existing == (TopicWithLeaders(description, {1: None, 0: Leader(1, 3)}),)
     assert parsed.topics == Topics([Topic("t", ID, 2)])
     assert parsed.descriptions == (description,)
-
-
-def test_metadata_is_refused_with_the_first_error_of_a_topic() -> None:
-    leaderless, invalid = (
-        MetadataResponseTopic(name=name, error_code=code)
-        for name, code in (
-            ("leaderless", Code.LEADER_NOT_AVAILABLE),
-            ("invalid", Code.INVALID_TOPIC_EXCEPTION),
-        )
+    assert parsed.refused is not None
+    assert str(parsed.refused) == (
+        f"LEADER_NOT_AVAILABLE: topic 'leaderless': {Code.LEADER_NOT_AVAILABLE.sentence}"
     )
-    assert refusal(
-        MetadataQuery(("leaderless", "invalid")), MetadataResponse(topics=(leaderless, invalid))
-    ) == (Code.LEADER_NOT_AVAILABLE, f"topic 'leaderless': {Code.LEADER_NOT_AVAILABLE.sentence}")
 
 
 def test_metadata_without_topic_ids_is_refused() -> None:

@@ -54,6 +54,12 @@ class Group:
     def fetches(self, name: str, committed: int | None, partition: TopicIdPartition = P) -> None:
         self.checker.committed_fetched(self.consumer(name), {partition: committed})
 
+    def hands_over(self, committed: int) -> None:
+        """P goes from consumer a to b, which is shown that committed offset."""
+        self.uses("a")
+        self.fetches("b", committed)
+        self.uses("b", P)
+
     def fails(self, name: str) -> None:
         self.checker.commit_failed(self.consumer(name))
 
@@ -74,9 +80,7 @@ def breaks(law: str) -> Any:
 
 
 def test_a_partition_is_handed_over_at_its_committed_position(group: Group) -> None:
-    group.uses("a")
-    group.fetches("b", 2)
-    group.uses("b", P)
+    group.hands_over(committed=2)
     group.delivers("b", 2, 3)
     group.commits("b", {P: 4})
 
@@ -121,9 +125,7 @@ def test_a_cut_off_consumer_is_judged_by_the_commits_of_its_beginning() -> None:
 def test_uncommitted_records_are_delivered_again_after_a_failure(group: Group) -> None:
     group.delivers("a", 2)
     group.fails("a")
-    group.uses("a")
-    group.fetches("b", 2)
-    group.uses("b", P)
+    group.hands_over(committed=2)
     group.delivers("b", 2)
 
 
@@ -133,9 +135,7 @@ def test_nobody_begins_beyond_the_committed_offset_that_it_fetched(
 ) -> None:
     group.delivers("a", 2, 3)
     group.fails("a")
-    group.uses("a")
-    group.fetches("b", 2)
-    group.uses("b", P)
+    group.hands_over(committed=2)
     with breaks("goes-on-at-commit"):
         group.delivers("b", offset)
 
@@ -148,9 +148,7 @@ def test_nobody_begins_without_a_fetch_of_the_committed_offset(group: Group) -> 
 
 
 def test_each_use_needs_a_fetch_of_its_own(group: Group) -> None:
-    group.uses("a")
-    group.fetches("b", 2)
-    group.uses("b", P)
+    group.hands_over(committed=2)
     group.uses("b")
     group.uses("b", P)
     with breaks("goes-on-at-commit"):
@@ -161,18 +159,14 @@ def test_a_commit_without_an_answer_may_be_the_beginning(group: Group) -> None:
     group.delivers("a", 2, 3)
     group.checker.commit_sent(group.consumer("a"), {P: 4})
     group.fails("a")
-    group.uses("a")
-    group.fetches("b", 4)
-    group.uses("b", P)
+    group.hands_over(committed=4)
     group.delivers("b", 4)
 
 
 def test_before_its_first_record_a_use_commits_nothing_but_its_beginning(group: Group) -> None:
     group.delivers("a", 2, 3)
     group.fails("a")
-    group.uses("a")
-    group.fetches("b", 2)
-    group.uses("b", P)
+    group.hands_over(committed=2)
     group.commits("b", {P: 2})
     with breaks("commit-is-delivered"):
         group.commits("b", {P: 4})

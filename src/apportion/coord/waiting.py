@@ -52,6 +52,7 @@ class WaitingRequests:
 
     def take_closed(self, ticket: Ticket) -> bool:
         """Forget the ticket if its connection has closed, and return whether it has."""
-        is_closed = ticket in self._closed
-        self._closed.pop(ticket, None)
-        return is_closed
+        if ticket not in self._closed:
+            return False
+        del self._closed[ticket]
+        return True

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.retries import send_until_accepted
+from apportion.member.cluster_queries.retries import PauseBeforeRetry, send_until_accepted
 from apportion.member.cluster_queries.topics import (
     ClusterMetadata,
     Leader,
@@ -11,6 +11,7 @@ from apportion.member.cluster_queries.topics import (
     TopicWithLeaders,
 )
 from apportion.member.membership import MemberAssignment
+from apportion.member.reactions import retry_or_raise
 from apportion.rules import Rule
 from apportion.topics import TopicId, TopicIdPartition, TopicPartition, Topics
 
@@ -54,22 +55,37 @@ class MetadataCache:
         )
 
     def fetch(self, names_or_ids: tuple[str | TopicId, ...]) -> Rule[ClusterMetadata]:
-        """Fetch metadata of these topics; forget those that no longer exist."""
-        metadata = yield from send_until_accepted(MetadataQuery(names_or_ids))
+        """Fetch metadata of these topics; forget those that no longer exist.
+
+        Raises Refused for an error of a topic that no retry mends; what came beside it is known.
+        """
+        query = MetadataQuery(names_or_ids)
+        while True:
+            metadata = yield from send_until_accepted(query)
+            self._add(metadata)
+            if metadata.refused is None:
+                break
+            retry_or_raise(query.api, metadata.refused)
+            yield PauseBeforeRetry(metadata.refused)
+        existing = {key for each in metadata.existing for key in (each.topic.name, each.topic.id)}
+        for key in names_or_ids:
+            # A deleted topic's id would be used for ever otherwise.
+            if key not in existing and (gone := self._topics.get(key)) is not None:
+                self._topics.pop(gone.topic.name, None)
+                self._topics.pop(gone.topic.id, None)
+        return metadata
+
+    def _add(self, metadata: ClusterMetadata) -> None:
+        """Add what a response shows, of topics with an error nothing."""
         # A response without brokers must not erase those known so far.
         self.nodes = metadata.nodes or self.nodes
-        existing: dict[str | TopicId, TopicWithLeaders] = {
-            key: each for each in metadata.existing for key in (each.topic.name, each.topic.id)
-        }
-        known = [self._topics.get(key) for key in (*names_or_ids, *existing)]
-        self._topics.update(existing)
-        # A deleted topic's id would be used for ever otherwise; and its leader would answer for
-        # the topic created under its name, as ListOffsets names topics without their ids.
-        for before in known:
-            for key in () if before is None else (before.topic.name, before.topic.id):
-                if key not in existing:
-                    self._topics.pop(key, None)
-        return metadata
+        for each in metadata.existing:
+            before = self._topics.get(each.topic.name)
+            self._topics |= {each.topic.name: each, each.topic.id: each}
+            # The leader of a topic that was deleted would answer for the one created under its
+            # name, as ListOffsets names topics without their ids.
+            if before is not None and before.topic.id != each.topic.id:
+                self._topics.pop(before.topic.id, None)
 
     def leader(self, partition: TopicIdPartition) -> Leader | None:
         """Return the partition's leader; None if it is unknown."""

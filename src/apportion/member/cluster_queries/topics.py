@@ -47,11 +47,19 @@ class TopicWithLeaders(NamedTuple):
 class ClusterMetadata(NamedTuple):
     """A Metadata response.
 
-    nodes: host and port by node id. existing: the requested topics that exist.
+    nodes: host and port by node id. existing: the requested topics that exist. refused: the first
+    error of a topic, other than its absence.
     """
 
     nodes: dict[int, tuple[str, int]]
     existing: tuple[TopicWithLeaders, ...]
+    refused: Refused | None = None
+
+    def accepted(self) -> "ClusterMetadata":
+        """Return this; raise Refused for an error of a topic."""
+        if self.refused is not None:
+            raise self.refused
+        return self
 
     @property
     def topics(self) -> Topics:
@@ -86,22 +94,23 @@ class MetadataQuery(BrokerQuery[ClusterMetadata]):
         return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
     def parse(self, response: MetadataResponse) -> ClusterMetadata:
-        """Return the metadata; raise Refused for an error of a topic, other than its absence.
+        """Return the metadata, and the first error of a topic, which need not concern the others.
 
-        Raises Refused where the broker sends no topic ids, too.
+        Raises Refused where the broker sends no topic ids.
         """
         racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
-        existing = []
+        existing, refused = [], None
         for topic in response.topics:
             code = Code.of(topic.error_code)
             if code is Code.NONE and topic.name is not None:
                 existing.append(_topic_metadata(topic, topic.name, racks))
             # Absence is an answer here and no error: the caller sees which topics exist.
             elif code not in UNKNOWN_TOPIC:
-                raise Refused(code, f"topic {topic.name!r}: {code.sentence}")
+                refused = refused or Refused(code, f"topic {topic.name!r}: {code.sentence}")
         return ClusterMetadata(
             {broker.node_id: (broker.host, broker.port) for broker in response.brokers},
             tuple(existing),
+            refused,
         )
 
 

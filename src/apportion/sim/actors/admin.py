@@ -13,9 +13,8 @@ from apportion.member.cluster_queries.topic_changes import (
     DeleteTopicsQuery,
     NewTopic,
 )
-from apportion.member.cluster_queries.topics import MetadataQuery
 from apportion.sim.actors.broker import BrokerProcess
-from apportion.sim.actors.requests import ask, sending
+from apportion.sim.actors.requests import fetch_topics, sending
 from apportion.sim.kernel.client import Client, Sleep
 from apportion.sim.kernel.clock import EPOCH_MS, Script, Simulation
 from apportion.topics import Topic, partitions_of
@@ -85,7 +84,7 @@ class TopicAdmin(Client):
 
     def _add_partitions(self, name: str, by: int) -> Script:
         """Grow a topic by that many partitions, from the count that it has now."""
-        topic = (yield from ask(self, MetadataQuery((name,)))).topics.named(name)
+        topic = (yield from fetch_topics(self, (name,))).named(name)
         if topic is not None:
             yield from self._send_until_done(
                 CreatePartitionsQuery(name, topic.partitions + by, TOPIC_CHANGE_TIMEOUT_MS)
@@ -127,7 +126,7 @@ class RecordProducer(Client):
             yield Sleep(1 + int(self.rng.expovariate(1 / scenario.produce_every_ms)))
             try:
                 if not topics or self.rng.random() < 0.1:
-                    topics = list((yield from ask(self, MetadataQuery(names))).topics)
+                    topics = list((yield from fetch_topics(self, names)))
                 elif not (yield from self._write(topics)):
                     topics = []
             except (Refused, Unanswerable):
@@ -159,7 +158,7 @@ class OffsetMonitor(Client):
         while self.simulation.now_ms < self.simulation.scenario.duration_ms:
             yield Sleep(self.rng.randint(1, self.simulation.scenario.duration_ms // MONITOR_ROUNDS))
             try:
-                topics = (yield from ask(self, MetadataQuery(names))).topics
+                topics = yield from fetch_topics(self, names)
             except (Refused, Unanswerable):
                 continue
             partitions = tuple(each for topic in topics for each in partitions_of(topic))

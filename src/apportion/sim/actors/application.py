@@ -348,7 +348,7 @@ class Application(Client):
             self.metadata_channel,
             MetadataQuery(fetch.names),
             fetch.request_id,
-            lambda metadata: MetadataFetched(fetch.request_id, metadata.descriptions),
+            lambda metadata: MetadataFetched(fetch.request_id, metadata.accepted().descriptions),
         )
 
     def _find_coordinator(self, find: FindCoordinator) -> None:
@@ -375,11 +375,10 @@ class Application(Client):
                 self.step_member(Unanswered(request_id, "nobody answered"))
                 return
             try:
-                result = query.parse(answer)
+                result = event(query.parse(answer))
             except Refused as refused:
-                self.step_member(Unanswered(request_id, refused.why, refused.code))
-                return
-            self.step_member(event(result))
+                result = Unanswered(request_id, refused.why, refused.code)
+            self.step_member(result)
 
         send = sending(query)
         channel.send(send.body, send.version, REQUEST_TIMEOUT_MS, receive)

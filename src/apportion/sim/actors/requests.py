@@ -14,8 +14,8 @@ from apportion.member.cluster_queries.retries import PauseBeforeRetry, Send, sen
 from apportion.member.cluster_queries.topics import (
     NO_LEADER_EPOCH,
     ListOffsetsQuery,
-    MetadataQuery,
 )
+from apportion.member.metadata_cache import MetadataCache
 from apportion.member.offset_requests import AwaitNewEpoch
 from apportion.member.queries import (
     AskCoordinator,
@@ -119,7 +119,7 @@ def request_offsets(application: PartitionOwner, request: CommitOffsets | FetchC
             case AskCoordinator(asked):
                 return (yield from rule_script(send_until_accepted(asked), answer))
             case ExistingTopics(names):
-                return (yield from ask(application, MetadataQuery(names))).topics
+                return (yield from fetch_topics(application, names))
             case AwaitNewEpoch(epoch, error):
                 if application.mono_ms() >= until_ms:
                     raise error
@@ -130,6 +130,11 @@ def request_offsets(application: PartitionOwner, request: CommitOffsets | FetchC
 
     rule = offset_requests.request_offsets(request, application.group, application.instance_id)
     return rule_script(rule, answer)
+
+
+def fetch_topics(process: Clocked, names: tuple[str, ...]) -> Script:
+    """Fetch the topics that exist of these names, for a simulated process without a cache."""
+    return (yield from run_requests(process, MetadataCache().fetch(names))).topics
 
 
 def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when: int) -> Script:
