@@ -51,8 +51,15 @@ class Group:
         self.checker.commit_sent(self.consumer(name), offsets)
         self.checker.commit_acknowledged(offsets)
 
-    def fetches(self, name: str, committed: int | None, partition: TopicIdPartition = P) -> None:
-        self.checker.committed_fetched(self.consumer(name), {partition: committed})
+    def asks(self, name: str, incarnation: int = 1) -> None:
+        self.checker.committed_requested(self.consumer(name), incarnation, [P])
+
+    def is_shown(self, name: str, committed: int | None) -> None:
+        self.checker.committed_fetched(self.consumer(name), {P: committed})
+
+    def fetches(self, name: str, committed: int | None, incarnation: int = 1) -> None:
+        self.asks(name, incarnation)
+        self.is_shown(name, committed)
 
     def hands_over(self, committed: int) -> None:
         """P goes from consumer a to b, which is shown that committed offset."""
@@ -109,6 +116,35 @@ def test_nobody_begins_before_what_was_committed(group: Group) -> None:
     group.uses("b", P)
     with breaks("goes-on-at-commit"):
         group.delivers("b", 1)
+
+
+def test_the_committed_offset_that_a_consumer_is_shown_is_none_from_before_it_asked(
+    group: Group,
+) -> None:
+    group.hands_over(committed=1)
+    with breaks("goes-on-at-commit"):
+        group.delivers("b", 1)
+
+
+def test_a_paused_consumer_may_begin_where_the_group_was_when_it_asked(group: Group) -> None:
+    group.uses("a")
+    group.fetches("b", 2)
+    # b is paused, and removed from the group; c goes on.
+    group.fetches("c", 2)
+    group.uses("c", P)
+    group.delivers("c", 2)
+    group.commits("c", {P: 3})
+    group.uses("b", P)
+    group.delivers("b", 2)
+
+
+def test_what_a_consumer_was_shown_is_of_no_use_after_it_lost_its_membership(group: Group) -> None:
+    group.uses("a")
+    group.fetches("b", 2)
+    group.consumer("b").view.incarnation = 2
+    group.uses("b", P, incarnation=2)
+    with breaks("goes-on-at-commit"):
+        group.delivers("b", 2)
 
 
 def test_a_cut_off_consumer_is_judged_by_the_commits_of_its_beginning() -> None:
@@ -247,9 +283,8 @@ def test_a_failed_commit_excuses_no_later_position(group: Group) -> None:
 def test_a_failed_commit_excuses_no_later_incarnation(group: Group) -> None:
     group.fails("a")
     group.consumer("a").view.incarnation = 2
-    group.fetches("a", 2)
     group.uses("a", incarnation=2)
-    group.fetches("a", 2)
+    group.fetches("a", 2, incarnation=2)
     group.uses("a", P, incarnation=2)
     group.delivers("a", 2)
     with breaks("released-with-commit"):

@@ -110,9 +110,11 @@ class RecordApplication(Application):
         return fetched
 
     def _fetch_committed(self, query: queries.FetchCommitted) -> Script:
+        deliveries = self.observer.deliveries
+        deliveries.committed_requested(self, query.incarnation, query.partitions)
         committed = yield from request_offsets(self, query)
         offsets = {partition: found.offset for partition, found in committed.items()}
-        self.observer.deliveries.committed_fetched(self, offsets)
+        deliveries.committed_fetched(self, offsets)
         return committed
 
     def _commit(self, query: queries.CommitOffsets) -> Script:

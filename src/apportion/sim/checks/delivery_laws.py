@@ -3,8 +3,8 @@
 A group of consumers delivers every record at least once. It delivers one again only where a
 position was not committed: a consumer died, was fenced, or got no answer. So a use, the time in
 which one consumer uses a partition without a break, begins at the committed offset that the
-coordinator has shown to this consumer, never before one whose commit was acknowledged earlier, and
-never beyond what was delivered.
+coordinator has shown to this consumer, never before one whose commit was acknowledged when the
+consumer asked, and never beyond what was delivered.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,11 +16,24 @@ from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import TopicIdPartition, TopicPartition, Topics
 
 
+class OffsetFetched(NamedTuple):
+    """The committed offset of a partition that the coordinator has shown to a consumer.
+
+    offset: None before the answer; 0 if there was none. acknowledged: the offset whose commit was
+    acknowledged when the consumer asked; 0: none. The group may have removed a consumer that is
+    paused or cut off meanwhile, and others may have committed more.
+    """
+
+    incarnation: int
+    acknowledged: int
+    offset: int | None = None
+
+
 class PartitionUse(NamedTuple):
     """The use of one partition by one consumer.
 
-    start: the committed offset that the consumer fetched for it, 0 if there was none; None if it
-    fetched none. committed: the offset whose commit was acknowledged when it began; 0: none.
+    start: the committed offset that the consumer fetched for it, None if it fetched none.
+    committed: the offset whose commit was acknowledged when it asked for that one; 0: none.
     position: the next offset to deliver; None before the first record. unsaved: the position at the
     last commit that failed.
     """
@@ -42,8 +55,8 @@ class DeliveryChecker:
         """Know no delivery yet."""
         self._existing_topics = existing_topics
         self._uses: dict[tuple[str, TopicIdPartition], PartitionUse] = {}
-        # by consumer and partition: the committed offset that it fetched last
-        self._fetched: dict[tuple[str, TopicIdPartition], int] = {}
+        # by consumer and partition: the committed offset that it asked for last
+        self._fetched: dict[tuple[str, TopicIdPartition], OffsetFetched] = {}
         # of each partition, the offset after the last record delivered by anybody
         self._delivered: dict[TopicIdPartition, int] = {}
         self._acknowledged: dict[TopicIdPartition, int] = {}  # the highest commit
@@ -62,9 +75,13 @@ class DeliveryChecker:
             key = owner.name, partition
             if key not in self._uses:
                 # Taken out: the next use of the partition needs a fetch of its own.
-                start = self._fetched.pop(key, None)
-                committed = self._acknowledged.get(partition, 0)
-                self._uses[key] = PartitionUse(in_use.incarnation, start, committed)
+                fetched = self._fetched.pop(key, None)
+                if fetched is None or fetched.incarnation != in_use.incarnation:
+                    committed = self._acknowledged.get(partition, 0)
+                    fetched = OffsetFetched(in_use.incarnation, committed)
+                self._uses[key] = PartitionUse(
+                    in_use.incarnation, fetched.offset, fetched.acknowledged
+                )
 
     def _check_release(
         self, owner: PartitionOwner, partition: TopicIdPartition, use: PartitionUse
@@ -142,13 +159,24 @@ class DeliveryChecker:
         self._uses[owner.name, partition] = use._replace(position=offset + 1)
         self._delivered[partition] = max(end, offset + 1)
 
+    def committed_requested(
+        self, owner: PartitionOwner, incarnation: int, partitions: Iterable[TopicIdPartition]
+    ) -> None:
+        """Note that a consumer asks for the committed offsets of these partitions."""
+        for partition in partitions:
+            if (owner.name, partition) not in self._uses:
+                self._fetched[owner.name, partition] = OffsetFetched(
+                    incarnation, self._acknowledged.get(partition, 0)
+                )
+
     def committed_fetched(
         self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int | None]
     ) -> None:
         """Note the committed offsets that the coordinator has shown to a consumer."""
         for partition, offset in offsets.items():
-            if (owner.name, partition) not in self._uses:
-                self._fetched[owner.name, partition] = offset or 0
+            requested = self._fetched.get((owner.name, partition))
+            if requested is not None:
+                self._fetched[owner.name, partition] = requested._replace(offset=offset or 0)
 
     def commit_failed(self, owner: PartitionOwner) -> None:
         """Note that a commit was refused or unanswered: its offsets may be stored or not."""

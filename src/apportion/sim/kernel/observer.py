@@ -63,6 +63,12 @@ class DeliveryObserver(Protocol):
         """Note that the owner's application was handed these records."""
         ...
 
+    def committed_requested(
+        self, owner: PartitionOwner, incarnation: int, partitions: Iterable[TopicIdPartition]
+    ) -> None:
+        """Note that the owner asks for the committed offsets of these partitions."""
+        ...
+
     def committed_fetched(
         self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int | None]
     ) -> None:
