@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apportion.errors import Unanswerable
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import NotReady, SessionTimeout, StartMembership
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
@@ -92,6 +93,40 @@ def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_gr
     ):
         host.attempt(planner.plan_next(question, None))
     assert (host.joins, host.offsets, host.asked[-1]) == (0, {}, SessionTimeout())
+
+
+def test_a_newcomer_that_stood_still_while_it_looked_looks_again(host: PlannerHost) -> None:
+    host.members = ("another",)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
+
+    def answer(query: Any, asked: Callable[..., Any] = host.answer) -> Any:
+        answered = asked(query)
+        if query == LOOK_AT_GROUP:
+            host.now_ms += SESSION_MS + GRACE_MS + 1
+        return answered
+
+    with pytest.MonkeyPatch.context() as patcher:
+        patcher.setattr(host, "answer", answer)
+        waits(host, planner, question)  # the other may have named its sink meanwhile
+    with pytest.raises(AnotherSink, match="have not reported"):
+        host.attempt(planner.plan_next(question, None))
+
+
+def test_the_time_of_a_member_begins_anew_once_the_broker_was_away(host: PlannerHost) -> None:
+    host.members = ("another",)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
+    host.now_ms += SESSION_MS + GRACE_MS + 1
+    host.obstacles = {2: Unanswerable("the broker is down")}
+    with pytest.raises(Unanswerable):
+        host.attempt(planner.plan_next(question, None))
+    waits(host, planner, question)
+    host.now_ms += SESSION_MS + GRACE_MS + 1
+    with pytest.raises(AnotherSink, match="have not reported"):
+        host.attempt(planner.plan_next(question, None))
 
 
 def test_a_member_that_has_come_meanwhile_has_its_own_time(host: PlannerHost) -> None:

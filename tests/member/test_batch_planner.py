@@ -47,7 +47,12 @@ from tests.member.planner_host import (
 )
 
 GRACE_MS = 5_000
-ENTRY = (ExistingTopics(("t",)), FetchCommitted(ALL, 0), StartMembership())  # whose group is it?
+ENTRY = (  # whose group is it?
+    ReadMembership(),
+    ExistingTopics(("t",)),
+    FetchCommitted(ALL, 0),
+    StartMembership(),
+)
 
 
 @pytest.fixture
@@ -332,6 +337,7 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
     planner = make_planner(LATEST)
     assert host.attempt(planner.plan_next(BEGUN, None)) is BEGUN
     assert host.asked == [
+        ReadMembership(),
         ExistingTopics(("t",)),
         StartMembership(),
         ReadMembership(),

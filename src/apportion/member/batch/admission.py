@@ -23,7 +23,7 @@ committed again with /lake/b, and the query goes on. Reasons: docs/decisions/004
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.errors import Refused
+from apportion.errors import Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.queries import (
@@ -70,7 +70,8 @@ if another process asked it."""
 class AwaitedMembers(NamedTuple):
     """The members of the group that a query waits for.
 
-    members: None while it waits for none. since_ms: since when they are the same (monotonic).
+    members: None while it waits for none. since_ms: since when they are the same (monotonic), in
+    all looks at the group, none of which failed.
     """
 
     members: tuple[str, ...] | None = None
@@ -189,6 +190,10 @@ class GroupAdmission:
                 f"would be refused: {refused}",
             )
             return previous._replace(sinks=None)
+        except (Refused, Unanswerable):
+            # The members may have been cut off from the broker, too: their time begins anew.
+            self._awaited = AwaitedMembers()
+            raise
         if previous.sinks and previous.ranges and not (is_claimed or previous.question_number):
             # The checkpoint names sinks and the group does not, so the checkpoint may be another
             # program's. The writer must see that before the group is claimed for these sinks.
@@ -236,6 +241,9 @@ class GroupAdmission:
         Raises NotReady while members of the group have not named their sink yet, or while a group
         that is to be adopted has members that may be leaving.
         """
+        # A process may stand still before it reads the answers: they are true of the time before.
+        snapshot: MembershipSnapshot = yield ReadMembership()
+        asked_at_ms = snapshot.read_at_ms
         stored = yield from self._group.fetch_offsets(0)
         # Nothing proves that the group is this query's: no fence in the sink, no name in the group.
         is_new = bool(
@@ -254,19 +262,20 @@ class GroupAdmission:
         except AnotherSink:
             if not report.adopt:
                 raise
-            yield from self._adopt_group(sinks, stored)
+            yield from self._adopt_group(sinks, stored, asked_at_ms)
         else:
             if is_new and stored and not previous.ranges:
                 # Without a position of its own the query would go on where the members are.
-                yield from self._await_claim(sinks)
+                yield from self._await_claim(sinks, asked_at_ms)
                 self._unclaimed_at_start = unclaimed_offsets(stored)
         return bool(claimed_sinks(stored))
 
     def _adopt_group(
-        self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
+        self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata], asked_at_ms: int
     ) -> Rule[None]:
         """Commit every offset of the group again with the Spark query's sinks, for adopt=True.
 
+        asked_at_ms: when this look at the group began (monotonic).
         Raises NotReady while the group has members that may be leaving, AnotherSink afterwards.
         """
         offsets = {
@@ -282,7 +291,8 @@ class GroupAdmission:
                 raise
             what = "it cannot be adopted while it has members, whose records go elsewhere"
             # Mostly members of this query's last run, which was stopped or killed a moment ago.
-            if not (yield from self._record_members((yield from self._group.list_readers()))):
+            members = yield from self._group.list_readers()
+            if not (yield from self._record_members(members, asked_at_ms)):
                 raise NotReadyForATime(f"{what}; this query waits until they have left") from None
             raise AnotherSink(
                 f"{what}: stop them first, and if this query has "
@@ -299,10 +309,11 @@ class GroupAdmission:
             f"{sink_names(sinks)} from now on",
         )
 
-    def _await_claim(self, sinks: Sinks) -> Rule[None]:
+    def _await_claim(self, sinks: Sinks, asked_at_ms: int) -> Rule[None]:
         """Wait until members that have not named their sink do so, for a session timeout at most.
 
         Another query of the same sink that began a moment earlier names it with its first commit.
+        asked_at_ms: when this look at the group began (monotonic).
         Raises NotReady while that may happen, AnotherSink afterwards.
         """
         members = yield from self._group.list_readers()
@@ -310,7 +321,7 @@ class GroupAdmission:
             self._awaited = AwaitedMembers()
             return
         what = f"it has members ({len(members)}) that have not reported which sink they write to"
-        if not (yield from self._record_members(members)):
+        if not (yield from self._record_members(members, asked_at_ms)):
             raise NotReadyForATime(
                 f"{what}; this query, which writes to {sink_names(sinks)}, waits for "
                 "their first offsets, or their end"
@@ -322,12 +333,11 @@ class GroupAdmission:
             "and start again, with the same checkpoint"
         )
 
-    def _record_members(self, members: tuple[str, ...]) -> Rule[bool]:
-        """Record the members that the group has now; return whether they have stayed too long."""
-        snapshot: MembershipSnapshot = yield ReadMembership()
-        self._awaited = self._awaited.observe(members, snapshot.read_at_ms)
+    def _record_members(self, members: tuple[str, ...], asked_at_ms: int) -> Rule[bool]:
+        """Record the members that the group had then; return whether they have stayed too long."""
+        self._awaited = self._awaited.observe(members, asked_at_ms)
         session_ms: int = yield SessionTimeout()
-        return self._awaited.have_stayed(snapshot.read_at_ms, session_ms)
+        return self._awaited.have_stayed(asked_at_ms, session_ms)
 
 
 def offsets_skipping_records(
