@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from apportion.client.options import ConsumerOptions
     from apportion.client.streams import StreamsConsumer, TaskRecord
     from apportion.client.streams_options import StreamsOptions
-    from apportion.member.batch.sinks import AnotherSink
+    from apportion.member.group_claims import AnotherSink
     from apportion.member.records.fetch_buffer import ConsumerRecord
     from apportion.topics import TopicPartition
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "AnotherSink": "apportion.member.batch.sinks",
+            "AnotherSink": "apportion.member.group_claims",
             "Consumer": "apportion.client.consumer",
             "ConsumerOptions": "apportion.client.options",
             "ConsumerRecord": "apportion.member.records.fetch_buffer",

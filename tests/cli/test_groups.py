@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
-from apportion.member.batch.sinks import metadata_of
+from apportion.member.group_claims import metadata_of
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch

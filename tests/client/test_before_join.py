@@ -12,7 +12,7 @@ from apportion.client.connection import Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.client.members import new_member
 from apportion.errors import Code, Refused
-from apportion.member.batch.sinks import AnotherSink
+from apportion.member.group_claims import AnotherSink
 from tests.client.sessions import cluster_with_topic
 
 

@@ -11,8 +11,8 @@ from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
 from apportion.client.group_membership import GroupMembership
 from apportion.client.members import new_member
-from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import AnotherSink, metadata_of
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import TopicIdPartition, TopicPartition, partitions_of
 from tests.client import changes

@@ -6,11 +6,11 @@ import sys
 from types import ModuleType
 
 from apportion.machine import Note
-from apportion.member import deleted_topics, group_protocols
+from apportion.member import deleted_topics, group_claims, group_protocols, ownership
 from apportion.member.batch import (
     admission,
     data_loss,
-    group_description,
+    group,
     membership,
     planner,
     retries,
@@ -18,13 +18,23 @@ from apportion.member.batch import (
 from apportion.member.records import (
     listener,
     record_consumer,
+    record_ownership,
     resets,
     sink_claims,
     streams_consumer,
 )
 from apportion.rules import RuleQuery
 
-RECORDS = (record_consumer, listener, resets, sink_claims, deleted_topics)
+RECORDS = (
+    record_consumer,
+    record_ownership,
+    listener,
+    resets,
+    sink_claims,
+    deleted_topics,
+    group_claims,
+    ownership,
+)
 STREAMS_RECORDS = (*RECORDS, streams_consumer)
 BATCHES = (
     retries,
@@ -32,9 +42,11 @@ BATCHES = (
     admission,
     membership,
     data_loss,
-    group_description,
+    group,
     group_protocols,
     deleted_topics,
+    group_claims,
+    ownership,
 )
 KINDS: tuple[type, ...] = (Note, *RuleQuery.__subclasses__())
 QUERIES = {

@@ -6,14 +6,14 @@ from typing import Any, TypeVar
 from apportion.errors import Code, Refused
 from apportion.member.assignors.interface import Subscription
 from apportion.member.assignors.serde import encode_subscription
-from apportion.member.batch.queries import SubscribedTopics
 from apportion.member.cluster_queries.groups import (
     ConsumerGroupDescribeQuery,
     DescribeGroupsQuery,
     ListedGroupQuery,
 )
-from apportion.member.queries import AskCoordinator
+from apportion.member.queries import AskCoordinator, ExistingTopics
 from apportion.rules import Rule, run_rule
+from apportion.topics import Topics
 from apportion.wire.messages import consumer_group_describe, describe_groups
 from apportion.wire.messages.list_groups import ListedGroup
 
@@ -63,8 +63,8 @@ class ChangingGroup:
         return run_rule(rule, self._answer)
 
     def _answer(self, query: Any) -> Any:
-        if isinstance(query, SubscribedTopics):
-            return {}
+        if isinstance(query, ExistingTopics):
+            return Topics()
         assert isinstance(query, AskCoordinator)
         assert query.query.group_id == "g"
         self.asked.append(query.query.api)

@@ -6,23 +6,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from apportion.machine import Note
+from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
-    DescribeAssignment,
     EndMembership,
-    ListMembers,
     ReadWriterReport,
     SessionTimeout,
     StartMembership,
-    SubscribedTopics,
 )
-from apportion.member.batch.sinks import NO_REPORT, metadata_of
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.batch.writer_reports import NO_REPORT
+from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery, DescribeGroupsQuery
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import metadata_of
 from apportion.member.membership import MembershipState, View, assignment, to_id_parts
 from apportion.member.queries import (
     AdoptAssignment,
+    AskCoordinator,
     CommitOffsets,
     ExistingTopics,
     FetchCommitted,
@@ -43,7 +44,7 @@ from apportion.wire.messages.list_offsets import EARLIEST
 
 if TYPE_CHECKING:
     from apportion.errors import Refused, Unanswerable
-    from apportion.member.classic.described import DescribedAssignment
+    from apportion.wire.messages import describe_groups
 
 ID, OTHER_ID = b"i" * 16, b"o" * 16
 P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
@@ -51,6 +52,7 @@ ALL = (P0, P1, P2)
 SESSION_MS = 4_000
 TABLE = ("/lake/t",)
 CLAIM = metadata_of(TABLE)
+LOOK_AT_GROUP = AskCoordinator(ConsumerGroupDescribeQuery("g"))
 BEGUN = Span("c", {}, TABLE)  # as a query stands whose writers were heard
 
 
@@ -103,8 +105,9 @@ class PlannerHost:
     """The membership and the cluster. `asked` is every question since `attempt` began, but for what
     the writers announced.
 
-    members: who is in the group. offsets, metadata: what the group has stored, which bears TABLE's
-    name unless it is said otherwise. report: what the writers said.
+    members: who is in the group. stood: it as it is described, in place of them.
+    offsets, metadata: what the group has stored, which bears TABLE's name unless it is said
+    otherwise. report: what the writers said.
     obstacles: number of a question -> what is thrown in instead of its answer, once. drops_answers:
     what stands in the way lets the question through, and takes the answer.
     """
@@ -120,8 +123,7 @@ class PlannerHost:
         self.report = NO_REPORT
         self.joins = 0
         self.leaves = 0
-        self.stood: DescribedGroup | DescribedAssignment | None = None
-        self.subscribed: tuple[str, ...] = ("t",)
+        self.stood: DescribedGroup | describe_groups.DescribedGroup | None = None
         self.members: tuple[str, ...] = ()
         self.asked: list[Any] = []
         self.obstacles: dict[int, Refused | Unanswerable] = {}
@@ -153,18 +155,12 @@ class PlannerHost:
             else OffsetAndMetadata(None)
         )
 
-    def answer(self, ask: Any) -> Any:  # noqa: C901  (an arm for each question)
+    def answer(self, ask: Any) -> Any:
         match ask:
             case ReadMembership():
                 return MembershipSnapshot(self.view, self.now_ms)
             case SessionTimeout():
                 return SESSION_MS
-            case SubscribedTopics():
-                return {
-                    name: topic
-                    for name in self.subscribed
-                    if (topic := self.topics.named(name)) is not None
-                }
             case ExistingTopics(names):
                 return Topics(
                     topic for name in names if (topic := self.topics.named(name)) is not None
@@ -197,10 +193,11 @@ class PlannerHost:
             case ListOffsets(partitions, timestamp):
                 offsets = self.starts if timestamp == EARLIEST else self.ends
                 return {partition: offsets[partition] for partition in partitions}
-            case DescribeAssignment():
-                return self.stood
-            case ListMembers():
-                return self.members
+            case AskCoordinator(ConsumerGroupDescribeQuery() | DescribeGroupsQuery()):
+                members = (
+                    Member(member_id=each, subscribed_topic_names=("t",)) for each in self.members
+                )
+                return self.stood or DescribedGroup(group_id="g", members=tuple(members))
             case Note():
                 return None
         raise AssertionError(ask)
@@ -209,7 +206,8 @@ class PlannerHost:
 def make_planner(
     otherwise: int = EARLIEST, topics: tuple[str, ...] = ("t",), **given: Any
 ) -> BatchPlanner:
-    return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
+    group = BatchGroup("g", topics, classic=False)
+    return BatchPlanner(group, checkpoint="c", starting=StartingOffsets(otherwise), **given)
 
 
 def working(host: PlannerHost, *partitions: TopicIdPartition) -> Any:

@@ -24,7 +24,8 @@ from apportion.member.records.queries import (
     FetchRecords,
     ReportFetch,
 )
-from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
+from apportion.member.records.record_consumer import RecordConsumer
+from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.records.streams_consumer import StreamsSnapshot
 from apportion.member.streams.assignor import TaskShare
 from apportion.rules import Rule, run_rule

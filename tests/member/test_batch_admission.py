@@ -7,23 +7,19 @@ from typing import Any
 
 import pytest
 
-from apportion.member.batch.plan import StartingOffsets
+from apportion.errors import Unanswerable
 from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.queries import ListMembers, NotReady, SessionTimeout, StartMembership
-from apportion.member.batch.sinks import (
-    NO_REPORT,
-    UNREAD_METADATA,
-    AnotherSink,
-    WriterReport,
-    metadata_of,
-)
+from apportion.member.batch.queries import NotReady, SessionTimeout, StartMembership
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import UNREAD_METADATA, AnotherSink, metadata_of
 from apportion.member.queries import CommitOffsets, FetchCommitted
-from apportion.wire.messages.list_offsets import EARLIEST
+from apportion.topics import Topics
 from tests.member.planner_host import (
     ALL,
     CLAIM,
+    LOOK_AT_GROUP,
     P0,
     P1,
     P2,
@@ -31,6 +27,7 @@ from tests.member.planner_host import (
     TABLE,
     PlannerHost,
     held,
+    make_planner,
     read,
 )
 
@@ -42,10 +39,6 @@ MINE = WriterReport(TABLE)
 @pytest.fixture
 def host() -> PlannerHost:
     return PlannerHost()
-
-
-def make_planner() -> BatchPlanner:
-    return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
 def asked(host: PlannerHost, planner: BatchPlanner, report: WriterReport = MINE) -> Any:
@@ -71,7 +64,7 @@ def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(
     host.offsets = {P1: 0}
     host.sees(target=held(P0))
     assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10)})
-    assert ListMembers() not in host.asked
+    assert LOOK_AT_GROUP not in host.asked
 
 
 def test_a_newcomer_waits_until_the_members_are_gone(host: PlannerHost) -> None:
@@ -102,6 +95,40 @@ def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_gr
     assert (host.joins, host.offsets, host.asked[-1]) == (0, {}, SessionTimeout())
 
 
+def test_a_newcomer_that_stood_still_while_it_looked_looks_again(host: PlannerHost) -> None:
+    host.members = ("another",)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
+
+    def answer(query: Any, asked: Callable[..., Any] = host.answer) -> Any:
+        answered = asked(query)
+        if query == LOOK_AT_GROUP:
+            host.now_ms += SESSION_MS + GRACE_MS + 1
+        return answered
+
+    with pytest.MonkeyPatch.context() as patcher:
+        patcher.setattr(host, "answer", answer)
+        waits(host, planner, question)  # the other may have named its sink meanwhile
+    with pytest.raises(AnotherSink, match="have not reported"):
+        host.attempt(planner.plan_next(question, None))
+
+
+def test_the_time_of_a_member_begins_anew_once_the_broker_was_away(host: PlannerHost) -> None:
+    host.members = ("another",)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
+    host.now_ms += SESSION_MS + GRACE_MS + 1
+    host.obstacles = {2: Unanswerable("the broker is down")}
+    with pytest.raises(Unanswerable):
+        host.attempt(planner.plan_next(question, None))
+    waits(host, planner, question)
+    host.now_ms += SESSION_MS + GRACE_MS + 1
+    with pytest.raises(AnotherSink, match="have not reported"):
+        host.attempt(planner.plan_next(question, None))
+
+
 def test_a_member_that_has_come_meanwhile_has_its_own_time(host: PlannerHost) -> None:
     host.members = ("lost",)
     planner = make_planner()
@@ -117,7 +144,7 @@ def test_a_writer_with_proof_or_without_need_of_it_does_not_wait(
     host: PlannerHost, proof: str
 ) -> None:
     host.members = ("another",)
-    host.subscribed = () if proof == "no topic" else ("t",)
+    host.topics = Topics() if proof == "no topic" else host.topics
     host.sees(target=held() if proof == "no topic" else held(P0))
     planner = make_planner()
     before = sorted_span("old", {P0: (10, 10)}) if proof == "a checkpoint" else EMPTY_SPAN
@@ -126,7 +153,7 @@ def test_a_writer_with_proof_or_without_need_of_it_does_not_wait(
         NO_REPORT if proof == "no writer" else WriterReport(TABLE, has_records=proof == "fences")
     )
     assert host.attempt(planner.plan_next(question, None)).question_number == 0
-    assert ListMembers() not in host.asked
+    assert LOOK_AT_GROUP not in host.asked
 
 
 def test_a_newcomer_that_sees_a_member_without_a_sink_commit_meanwhile_gives_up(

@@ -9,7 +9,7 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import BatchOwnership
-from apportion.member.batch.queries import NotReady, SubscribedTopics
+from apportion.member.batch.queries import NotReady
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
@@ -71,7 +71,7 @@ def test_without_fail_on_data_loss_a_recreated_topic_is_noted_and_read_from_star
         AdoptAssignment(1, held(new)),
         ExistingTopics(("t",)),
         Note("warning", f"{GONE}; failOnDataLoss is false, so the query goes on"),
-        SubscribedTopics(),
+        ExistingTopics(("t",)),
         FetchCommitted((new,), 1),
         ListOffsets((new,), EARLIEST),
         ListOffsets((new,), LATEST),

@@ -15,9 +15,8 @@ from apportion.member.batch.queries import (
     ReadWriterReport,
     SessionTimeout,
     StartMembership,
-    SubscribedTopics,
 )
-from apportion.member.batch.sinks import NO_REPORT
+from apportion.member.batch.writer_reports import NO_REPORT
 from apportion.member.membership import MembershipState
 from apportion.member.queries import (
     AdoptAssignment,
@@ -48,7 +47,12 @@ from tests.member.planner_host import (
 )
 
 GRACE_MS = 5_000
-ENTRY = (SubscribedTopics(), FetchCommitted(ALL, 0), StartMembership())  # whose group is it?
+ENTRY = (  # whose group is it?
+    ReadMembership(),
+    ExistingTopics(("t",)),
+    FetchCommitted(ALL, 0),
+    StartMembership(),
+)
 
 
 @pytest.fixture
@@ -70,10 +74,10 @@ def test_the_first_plan_commits_its_start_before_the_span(host: PlannerHost) -> 
         *ENTRY,
         ReadMembership(),
         SessionTimeout(),
-        SubscribedTopics(),
+        ExistingTopics(("t",)),
         ResolveTopicNames(held(P0, P1)),
         AdoptAssignment(1, held(P0, P1)),
-        SubscribedTopics(),
+        ExistingTopics(("t",)),
         FetchCommitted(ALL, 1),
         ListOffsets((P0, P1), EARLIEST),
         ListOffsets((P0, P1), LATEST),
@@ -142,9 +146,9 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(
         *ENTRY,
         ReadMembership(),
         SessionTimeout(),
-        SubscribedTopics(),
+        ExistingTopics(("t",)),
         ResolveTopicNames(held(*ALL)),
-        SubscribedTopics(),
+        ExistingTopics(("t",)),
         FetchCommitted(ALL, 1),
         CommitOffsets({P1: 10}, 1, CLAIM),  # the group never heard of it
         ListOffsets(ALL, EARLIEST),
@@ -208,7 +212,7 @@ def test_a_partition_whose_first_batch_was_never_used_starts_from_the_group_agai
     assert host.asked == [
         ReadMembership(),
         ResolveTopicNames(held(P0, P1)),
-        SubscribedTopics(),
+        ExistingTopics(("t",)),
         FetchCommitted(ALL, 1),
         ListOffsets((P0, P1), EARLIEST),
         ListOffsets((P0, P1), LATEST),
@@ -306,7 +310,7 @@ def test_after_a_lost_incarnation_a_batch_starts_anew_and_commits_no_old_offsets
         ReadMembership(),
         ResolveTopicNames(held(P0, P1)),
         AdoptAssignment(2, held(P0, P1)),
-        SubscribedTopics(),
+        ExistingTopics(("t",)),
         FetchCommitted(ALL, 2),
         ListOffsets((P0, P1), EARLIEST),
         ListOffsets((P0, P1), LATEST),
@@ -333,11 +337,12 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
     planner = make_planner(LATEST)
     assert host.attempt(planner.plan_next(BEGUN, None)) is BEGUN
     assert host.asked == [
-        SubscribedTopics(),
+        ReadMembership(),
+        ExistingTopics(("t",)),
         StartMembership(),
         ReadMembership(),
         SessionTimeout(),
-        SubscribedTopics(),
+        ExistingTopics(("t",)),
         Note(
             "warning",
             "topic t does not exist yet; it is read from its beginning once it does",

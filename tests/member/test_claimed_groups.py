@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apportion.member.batch.sinks import AnotherSink, metadata_of
+from apportion.member.group_claims import AnotherSink, metadata_of
 from apportion.member.queries import CommitOffsets
 from apportion.member.records.queries import CallListener
 from apportion.rules import Rule

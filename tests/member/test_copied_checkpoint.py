@@ -5,9 +5,10 @@ a copied program. The writers see a span that names the sinks before the group i
 import pytest
 
 from apportion.member.batch.queries import StartMembership
-from apportion.member.batch.sinks import NO_REPORT, WriterReport, metadata_of
 from apportion.member.batch.span import Span
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import metadata_of
 from apportion.member.queries import CommitOffsets
 from tests.member.planner_host import (
     ALL,

@@ -6,22 +6,21 @@ import pytest
 
 from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
+from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import AssignmentIncomplete
-from apportion.member.batch.plan import StartingOffsets
-from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.queries import DescribeAssignment, NotReady
+from apportion.member.batch.queries import NotReady
 from apportion.member.classic.described import (
     DescribedAssignment,
     from_described_group,
-    has_full_assignment,
     may_be_assigned,
 )
 from apportion.member.queries import ExistingTopics, ReadMembership, ResolveTopicNames
-from apportion.topics import IdPartition, Topic
+from apportion.rules import Rule
+from apportion.topics import IdPartition, Topic, Topics
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from apportion.wire.messages.list_offsets import EARLIEST
 from tests.member.planner_host import (
     ID,
+    LOOK_AT_GROUP,
     P0,
     P1,
     P2,
@@ -29,6 +28,7 @@ from tests.member.planner_host import (
     PlannerHost,
     described,
     held,
+    make_planner,
     read,
 )
 
@@ -40,10 +40,8 @@ def host() -> PlannerHost:
     return PlannerHost()
 
 
-def make_planner(
-    otherwise: int = EARLIEST, topics: tuple[str, ...] = ("t",), **given: Any
-) -> BatchPlanner:
-    return BatchPlanner(topics, checkpoint="c", starting=StartingOffsets(otherwise), **given)
+def owns_all(host: PlannerHost, *, classic: bool) -> Rule[bool]:
+    return BatchGroup("g", ("t",), classic=classic).has_full_assignment(host.view)
 
 
 def large() -> int:
@@ -61,7 +59,7 @@ def test_a_restart_waits_for_its_share_until_a_session_and_its_grace_are_over(
     restarted = make_planner()
     with pytest.raises(AssignmentIncomplete, match="the query waits up to 9 s for the partitions"):
         host.attempt(restarted.plan_next(previous, None))
-    assert host.asked[-2:] == [ReadMembership(), DescribeAssignment()]
+    assert host.asked[-2:] == [ReadMembership(), LOOK_AT_GROUP]
     host.now_ms = 1_000 + SESSION_MS + GRACE_MS - 1
     host.sees(last_accepted_ms=host.now_ms)
     with pytest.raises(AssignmentIncomplete):
@@ -90,7 +88,7 @@ def test_the_share_is_awaited_until_it_is_there_or_the_time_is_over(host: Planne
     host.stood = described(P0)
     assert (host.attempt(planner.require_full_assignment(1_001)), host.asked) == (
         None,
-        [ReadMembership(), DescribeAssignment()],
+        [ReadMembership(), LOOK_AT_GROUP],
     )
 
 
@@ -118,7 +116,8 @@ def test_a_member_has_its_share_when_it_holds_what_the_newest_target_gives_it(
     host: PlannerHost, fields: dict[str, int | str | None], group: Any, share: bool
 ) -> None:
     host.sees(**{"target": held(P0), **fields})
-    assert has_full_assignment(host.view, group) is share
+    host.stood = group
+    assert host.attempt(owns_all(host, classic=False)) is share
 
 
 def classic(*members: tuple[str, tuple[int, ...]], state: str = "Stable") -> DescribedGroup:
@@ -153,10 +152,8 @@ def test_a_classic_member_has_all_of_its_share_once_its_stable_group_assigned_al
     host: PlannerHost, target: tuple[IdPartition, ...], group: DescribedGroup, share: bool
 ) -> None:
     host.sees(target=target)
-    assert (
-        has_full_assignment(host.view, from_described_group(group, {"t": Topic("t", ID, 3)}))
-        is share
-    )
+    host.stood = group
+    assert host.attempt(owns_all(host, classic=True)) is share
 
 
 def test_other_topics_and_members_that_cannot_be_read_do_not_count() -> None:
@@ -167,7 +164,7 @@ def test_other_topics_and_members_that_cannot_be_read_do_not_count() -> None:
         ),
         DescribedGroupMember(member_id="o", member_assignment=b"?"),
     )
-    assert from_described_group(group, {"t": Topic("t", ID, 3)}) == DescribedAssignment(
+    assert from_described_group(group, Topics([Topic("t", ID, 3)])) == DescribedAssignment(
         True, {"m": held(P0, P1), "n": (), "o": ()}, held(P2)
     )
 
@@ -182,7 +179,7 @@ def test_the_wait_for_a_share_begins_when_the_member_has_its_place(host: Planner
         host.attempt(restarted.plan_next(previous, None))
     host.now_ms += 10 * SESSION_MS
     host.sees(epoch=3, target=held(P0), last_accepted_ms=host.now_ms)
-    host.stood = DescribedAssignment(True, {"m": held(P0)}, held(P1))
+    host.stood = described(P0, P1, given=(P0,))
     with pytest.raises(AssignmentIncomplete):
         host.attempt(restarted.plan_next(previous, None))
 

@@ -5,22 +5,27 @@ after its writer has taken them.
 import pytest
 
 from apportion.errors import Code, Refused
-from apportion.member.batch.plan import StartingOffsets
-from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.sinks import WriterReport
 from apportion.member.batch.span import Span, sorted_span
+from apportion.member.batch.writer_reports import WriterReport
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.wire.messages.list_offsets import EARLIEST
-from tests.member.planner_host import ALL, BEGUN, CLAIM, P0, P1, P2, TABLE, PlannerHost, held, read
+from tests.member.planner_host import (
+    ALL,
+    BEGUN,
+    CLAIM,
+    P0,
+    P1,
+    P2,
+    TABLE,
+    PlannerHost,
+    held,
+    make_planner,
+    read,
+)
 
 
 @pytest.fixture
 def host() -> PlannerHost:
     return PlannerHost()
-
-
-def make_planner() -> BatchPlanner:
-    return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(EARLIEST))
 
 
 @pytest.mark.parametrize("end", [5, 9])
@@ -87,9 +92,7 @@ def test_an_offset_that_passes_over_nothing_is_the_sinks_at_once(
     host.offsets, host.metadata = {P0: 0, P1: offset}, {P1: ""}
     host.sees(target=held(P1))
     previous = read("c", {P1: (0, 10)}) if offset > start else BEGUN
-    planner = BatchPlanner(
-        ("t",), checkpoint="c", starting=StartingOffsets(EARLIEST), fail_on_data_loss=False
-    )
+    planner = make_planner(fail_on_data_loss=False)
     assert host.attempt(planner.plan_next(previous, None)).unclaimed == ()
     assert host.stored(P1).metadata == CLAIM
 

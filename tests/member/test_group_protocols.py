@@ -5,9 +5,9 @@ from itertools import cycle
 import pytest
 
 from apportion.errors import Code, Refused
-from apportion.member.batch.group_description import describe_assignment, list_readers
-from apportion.member.classic.described import DescribedAssignment
+from apportion.member.batch.group import BatchGroup
 from apportion.member.group_protocols import ATTEMPTS, describe_by_protocol
+from apportion.member.membership import MembershipState, View
 from tests.member.changing_group import CLASSIC, CONSUMER, ChangingGroup, listed
 
 BOTH = {
@@ -90,6 +90,14 @@ def test_a_group_that_may_not_be_described_is_refused(classic_first: bool) -> No
 # the answers that a batch planner needs
 
 
+def view_of(member_id: str) -> View:
+    return View(member_id, 0, MembershipState.STABLE, 1, (), (), 1_000, None)
+
+
+def batch_group(classic: bool) -> BatchGroup:
+    return BatchGroup("g", ("t",), classic=classic)
+
+
 @pytest.mark.parametrize("classic", [True, False])
 @pytest.mark.parametrize(
     ("group_type", "readers"),
@@ -99,7 +107,7 @@ def test_the_readers_of_a_group_are_the_members_that_may_read_the_topics(
     group_type: str | None, readers: tuple[str, ...], classic: bool
 ) -> None:
     group = ChangingGroup([group_type])
-    assert group.run(list_readers("g", ("t",), classic=classic)) == readers
+    assert group.run(batch_group(classic).list_readers()) == readers
 
 
 @pytest.mark.parametrize(
@@ -109,21 +117,23 @@ def test_the_readers_of_a_group_are_the_members_that_may_read_the_topics(
 def test_a_group_that_changes_its_protocol_meanwhile_has_readers(
     classic: bool, types: list[str], readers: tuple[str, ...]
 ) -> None:
-    assert ChangingGroup(types).run(list_readers("g", ("t",), classic=classic)) == readers
+    assert ChangingGroup(types).run(batch_group(classic).list_readers()) == readers
 
 
 @pytest.mark.parametrize(
     ("classic", "types"),
     [(True, ["classic"]), (False, ["classic"]), (True, ["consumer", "classic"])],
 )
-def test_the_assignment_of_a_classic_group_is_decoded(classic: bool, types: list[str]) -> None:
-    described = ChangingGroup(types).run(describe_assignment("g", classic=classic))
-    assert described == DescribedAssignment(True, {"b": (), "a": (), "c": ()}, ())
+def test_a_classic_group_tells_whether_a_member_owns_all(classic: bool, types: list[str]) -> None:
+    assert ChangingGroup(types).run(batch_group(classic).has_full_assignment(view_of("a")))
+    assert not ChangingGroup(types).run(batch_group(classic).has_full_assignment(view_of("d")))
 
 
 @pytest.mark.parametrize("classic", [True, False])
-def test_the_assignment_of_a_consumer_group_is_its_description(classic: bool) -> None:
-    assert ChangingGroup(["consumer"]).run(describe_assignment("g", classic=classic)) is CONSUMER
+def test_a_consumer_group_tells_whether_a_member_owns_all(classic: bool) -> None:
+    group = ChangingGroup(["consumer"])
+    assert group.run(batch_group(classic).has_full_assignment(view_of("d")))
+    assert not group.run(batch_group(classic).has_full_assignment(view_of("a")))
 
 
 @pytest.mark.parametrize("classic", [True, False])
@@ -132,5 +142,5 @@ def test_a_group_without_members_that_own_partitions_is_refused(
     group_type: str | None, classic: bool
 ) -> None:
     with pytest.raises(Refused) as refused:
-        ChangingGroup([group_type]).run(describe_assignment("g", classic=classic))
+        ChangingGroup([group_type]).run(batch_group(classic).has_full_assignment(view_of("a")))
     assert refused.value.code is Code.GROUP_ID_NOT_FOUND

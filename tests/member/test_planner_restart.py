@@ -8,37 +8,37 @@ from typing import Any
 import pytest
 
 from apportion.machine import Note
-from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.queries import EndMembership, StartMembership, SubscribedTopics
-from apportion.member.batch.sinks import (
-    NO_REPORT,
-    UNREAD_METADATA,
-    AnotherSink,
-    WriterReport,
-    metadata_of,
-)
+from apportion.member.batch.queries import EndMembership, StartMembership
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.queries import CommitOffsets, FetchCommitted, ListOffsets
+from apportion.member.group_claims import UNREAD_METADATA, AnotherSink, metadata_of
+from apportion.member.queries import CommitOffsets, ExistingTopics, FetchCommitted, ListOffsets
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
-from tests.member.planner_host import ALL, CLAIM, P0, P1, P2, TABLE, PlannerHost, held, read
+from tests.member.planner_host import (
+    ALL,
+    CLAIM,
+    P0,
+    P1,
+    P2,
+    TABLE,
+    PlannerHost,
+    held,
+    make_planner,
+    read,
+)
 
 OTHER = ("/lake/other",)
 OTHERS = metadata_of(OTHER)
 BOTH = ("/lake/s", "/lake/t")
-LOOK = (SubscribedTopics(), FetchCommitted(ALL, 0))
+LOOK = (ExistingTopics(("t",)), FetchCommitted(ALL, 0))
 MINE = WriterReport(TABLE)
 
 
 @pytest.fixture
 def host() -> PlannerHost:
     return PlannerHost()
-
-
-def process(starting: int = EARLIEST) -> BatchPlanner:
-    """What one process of the query holds."""
-    return BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets(starting))
 
 
 def refused(host: PlannerHost, question: Any, planner: BatchPlanner) -> str:
@@ -50,11 +50,11 @@ def refused(host: PlannerHost, question: Any, planner: BatchPlanner) -> str:
 def test_a_refused_query_adopts_the_group_with_the_same_checkpoint(host: PlannerHost) -> None:
     host.offsets, host.metadata = {P0: 4, P1: 7}, {P0: OTHERS, P1: ""}
     host.sees(target=held(P0, P1))
-    first = process()
+    first = make_planner()
     question = host.attempt(first.plan_next(EMPTY_SPAN, None))
     host.report = MINE
     assert "the same checkpoint" in refused(host, question, first)
-    again = process()
+    again = make_planner()
     # what was left by the first process still says no
     asked_anew = host.attempt(again.plan_next(question, None))
     assert asked_anew == Span("c", {}, question_number=2, unclaimed=(P1,))
@@ -68,10 +68,10 @@ def test_an_adoption_that_somebody_has_asked_for_once_is_not_obeyed_later(
     host: PlannerHost,
 ) -> None:
     host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
-    question = host.attempt(process().plan_next(EMPTY_SPAN, None))
+    question = host.attempt(make_planner().plan_next(EMPTY_SPAN, None))
     # by a run that was refused because the group had members then
     host.report = WriterReport(TABLE, adopt=True)
-    again = process()
+    again = make_planner()
     asked_anew = host.attempt(again.plan_next(question, None))
     assert asked_anew is not None
     assert asked_anew.question_number == 2
@@ -83,16 +83,18 @@ def test_an_adoption_that_somebody_has_asked_for_once_is_not_obeyed_later(
 def test_an_answer_is_not_asked_for_again_so_that_a_run_of_one_batch_reads(
     host: PlannerHost,
 ) -> None:
-    question = host.attempt(process().plan_next(EMPTY_SPAN, None))
+    question = host.attempt(make_planner().plan_next(EMPTY_SPAN, None))
     host.report = MINE
     host.sees(target=held(P0))
-    assert host.attempt(process().plan_next(question, None)) == read("c", {P0: (0, 10)})
+    assert host.attempt(make_planner().plan_next(question, None)) == read("c", {P0: (0, 10)})
 
 
-def test_a_question_without_an_answer_is_asked_anew_by_another_process(host: PlannerHost) -> None:
-    question = host.attempt(process().plan_next(EMPTY_SPAN, None))
+def test_a_question_without_an_answer_is_asked_anew_by_another_make_planner(
+    host: PlannerHost,
+) -> None:
+    question = host.attempt(make_planner().plan_next(EMPTY_SPAN, None))
     host.sees(target=held(P0))
-    later = process()  # on another host: there is no file
+    later = make_planner()  # on another host: there is no file
     asked_anew = host.attempt(later.plan_next(question, None))
     assert (asked_anew, host.joins) == (Span("c", {}, question_number=2), 0)
     host.report = MINE
@@ -102,23 +104,23 @@ def test_a_question_without_an_answer_is_asked_anew_by_another_process(host: Pla
 def test_silence_is_an_answer_at_once_for_the_asker_and_later_for_others(
     host: PlannerHost,
 ) -> None:
-    first = process()
+    first = make_planner()
     question = host.attempt(first.plan_next(EMPTY_SPAN, None))
     host.sees(target=held(P0))
     unnamed = sorted_span("c", {P0: (0, 10)})._replace(sinks=())
     assert host.attempt(first.plan_next(question, None)) == unnamed
     host = PlannerHost()
     host.sees(target=held(P0))
-    second = host.attempt(process().plan_next(question, None))
+    second = host.attempt(make_planner().plan_next(question, None))
     assert second is not None
     assert second.question_number == 2
-    assert host.attempt(process().plan_next(second, None)) == unnamed
+    assert host.attempt(make_planner().plan_next(second, None)) == unnamed
 
 
 def test_silence_in_a_group_of_others_is_never_believed(host: PlannerHost) -> None:
     host.offsets = {P0: 4}
     question = Span("c", {}, question_number=57)
-    later = process()
+    later = make_planner()
     asked_anew = host.attempt(later.plan_next(question, None))
     assert (asked_anew, host.joins) == (Span("c", {}, question_number=58), 0)
     assert "belongs to the sink /lake/t" in refused(host, asked_anew, later)
@@ -128,7 +130,7 @@ def test_offsets_that_are_set_anew_while_the_question_is_open_are_obeyed(
     host: PlannerHost,
 ) -> None:
     host.offsets, host.metadata = {P0: 9}, {P0: ""}
-    planner = process()
+    planner = make_planner()
     question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
     host.offsets[P0] = 3
     host.report = WriterReport(TABLE, has_records=True)
@@ -141,7 +143,7 @@ def test_a_checkpoint_of_before_that_never_wrote_a_row_goes_on_where_it_stands(
     host: PlannerHost,
 ) -> None:
     host.offsets, host.metadata = dict.fromkeys((P0, P1), 10), dict.fromkeys((P0, P1), "")
-    planner = process(LATEST)
+    planner = make_planner(LATEST)
     before = sorted_span("old", {P0: (10, 10), P1: (10, 10)})
     question = host.attempt(planner.plan_next(before, None))
     host.report = MINE
@@ -158,13 +160,13 @@ def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(
     host.offsets, host.metadata = {P0: 3, P1: 2, P2: 5}, dict.fromkeys(ALL, "")
     host.starts = {P0: 3, P1: 4, P2: 5}
     host.sees(target=held(P0))
-    planner = process()
+    planner = make_planner()
     question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
     host.report = MINE
     assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (3, 10)})
-    assert host.asked[2] == ListOffsets(ALL, EARLIEST)
+    assert host.asked[3] == ListOffsets(ALL, EARLIEST)
     host.starts[P2] = 4
-    later = process()
+    later = make_planner()
     question = host.attempt(later.plan_next(EMPTY_SPAN, None))
     host.metadata[P0] = ""
     assert r"(t-2: 5) that did not come from /lake/t" in refused(host, question, later)
@@ -175,7 +177,7 @@ def test_giving_up_returns_only_the_start_positions_of_this_planner(
     host: PlannerHost, is_cut_off: bool
 ) -> None:
     host.offsets, host.metadata = {P0: 4}, {P0: ""}
-    planner = process()
+    planner = make_planner()
     question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
     host.report = WriterReport(TABLE, has_records=True)
     host.sees(target=held(P0, P1))
@@ -206,7 +208,7 @@ def test_a_moved_table_adopts_with_the_checkpoint_of_the_old_one(host: PlannerHo
     host.offsets, host.metadata = {P0: 10, P1: 10}, dict.fromkeys(ALL, OTHERS)
     host.ends = dict.fromkeys(ALL, 20)
     host.sees(target=held(P0, P1))
-    planner = process()
+    planner = make_planner()
     old = sorted_span("c", {P0: (0, 10), P1: (10, 10)})._replace(sinks=OTHER)
     batch = host.attempt(planner.plan_next(old, None))
     assert batch is not None
@@ -234,7 +236,7 @@ def test_a_writer_that_is_left_out_is_noticed_before_the_batch_is_committed(
     host.report = WriterReport(BOTH)
     host.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     host.sees(target=held(P0))
-    planner = process()
+    planner = make_planner()
     batch = host.attempt(planner.plan_next(begun, None))
     assert batch is not None
     assert batch.ranges == {P0: (0, 10)}
@@ -248,7 +250,7 @@ def test_a_writer_that_is_left_out_is_noticed_before_the_batch_is_committed(
     ):
         host.attempt(planner.plan_next(question, None))
     assert host.offsets == {P0: 0}
-    corrected = process()
+    corrected = make_planner()
     # what the first process was told is not believed
     asked_anew = host.attempt(corrected.plan_next(question, None))
     assert asked_anew is not None
@@ -263,7 +265,7 @@ def test_a_batch_that_no_writer_received_is_planned_again_if_all_writers_answer(
 ) -> None:
     host.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     host.sees(target=held(P0))
-    planner = process()
+    planner = make_planner()
     batch = host.attempt(planner.plan_next(Span("c", {}, BOTH), None))
     host.report = WriterReport(("/lake/t",), adopt=True)  # left in from the beginning
     question = host.attempt(planner.plan_next(batch, None))
@@ -276,7 +278,7 @@ def test_a_batch_that_no_writer_received_is_planned_again_if_all_writers_answer(
 def test_fewer_tables_are_an_adoption_that_is_logged(host: PlannerHost) -> None:
     host.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     host.sees(target=held(P0))
-    planner = process()
+    planner = make_planner()
     batch = host.attempt(planner.plan_next(Span("c", {}, BOTH), None))
     host.report = WriterReport(("/lake/t",), adopt=True)
     question = host.attempt(planner.plan_next(batch, None))
@@ -291,7 +293,7 @@ def test_a_writer_that_adopts_and_is_not_called_for_empty_batches_is_said_once(
     host: PlannerHost,
 ) -> None:
     host.sees(target=held(P0))
-    planner = process()
+    planner = make_planner()
     question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
     batch = host.attempt(planner.plan_next(question, None))
     assert batch is not None
@@ -318,7 +320,7 @@ def test_a_query_that_stands_comes_back_where_another_had_adopted_its_group(
     host.ends = dict.fromkeys(ALL, 20)
     host.sees(target=held(P0, P1))
     stood = read("c", {P0: (0, 10), P1: (0, 10)})
-    planner = process()
+    planner = make_planner()
     question = host.attempt(planner.plan_next(stood, None))
     assert (question, host.joins) == (
         Span("c", {P0: (10, 10), P1: (10, 10)}, question_number=1),
@@ -326,7 +328,7 @@ def test_a_query_that_stands_comes_back_where_another_had_adopted_its_group(
     )
     host.report = MINE
     assert "belongs to the sink /lake/other" in refused(host, question, planner)
-    again = process()
+    again = make_planner()
     question = host.attempt(again.plan_next(question, None))
     host.report = WriterReport(TABLE, adopt=True)
     assert host.attempt(again.plan_next(question, None)) == read("c", {P0: (10, 20), P1: (10, 20)})
@@ -337,7 +339,7 @@ def test_a_writer_of_a_batch_without_records_need_not_have_been_called(host: Pla
     begun = Span("c", {}, BOTH)
     host.metadata = dict.fromkeys(ALL, metadata_of(BOTH))
     host.sees(target=held(P0))
-    planner = process()
+    planner = make_planner()
     batch = host.attempt(planner.plan_next(begun, None))
     host.report = WriterReport(BOTH)
     assert host.attempt(planner.plan_next(batch, None)) is batch
@@ -350,4 +352,4 @@ def test_a_writer_of_a_batch_without_records_need_not_have_been_called(host: Pla
     # nothing was to be read, so nobody had to be called
     assert host.attempt(planner.plan_next(gained, None)) is gained
     host.sees(target=held(P0))  # another process, on another host
-    assert host.attempt(process().plan_next(batch, None)).end_offsets() == batch.end_offsets()
+    assert host.attempt(make_planner().plan_next(batch, None)).end_offsets() == batch.end_offsets()

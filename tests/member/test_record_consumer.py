@@ -10,9 +10,9 @@ import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.cluster_queries.records import PartitionFetch
+from apportion.member.group_claims import AnotherSink, metadata_of
 from apportion.member.membership import Failed, MembershipState
 from apportion.member.queries import (
     AdoptAssignment,

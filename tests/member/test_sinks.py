@@ -10,28 +10,31 @@ import pytest
 from apportion.errors import Code, Refused
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.queries import (
-    ListMembers,
     ReadWriterReport,
     StartMembership,
-    SubscribedTopics,
 )
-from apportion.member.batch.sinks import (
-    NO_REPORT,
+from apportion.member.batch.span import Span, sorted_span
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import (
     UNREAD_METADATA,
     AnotherSink,
-    WriterReport,
     metadata_of,
     refuse_consumer,
     sinks_of,
 )
-from apportion.member.batch.span import Span, sorted_span
-from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.queries import CommitOffsets, FetchCommitted
+from apportion.member.queries import (
+    CommitOffsets,
+    ExistingTopics,
+    FetchCommitted,
+    ReadMembership,
+)
 from apportion.topics import TopicIdPartition
 from tests.member.planner_host import (
     ALL,
     BEGUN,
     CLAIM,
+    LOOK_AT_GROUP,
     P0,
     P1,
     P2,
@@ -44,7 +47,7 @@ from tests.member.planner_host import (
 )
 
 OTHERS = metadata_of(("/lake/other",))
-LOOK = (SubscribedTopics(), FetchCommitted(ALL, 0))
+LOOK = (ExistingTopics(("t",)), FetchCommitted(ALL, 0))
 MINE = WriterReport(TABLE)
 
 
@@ -63,10 +66,10 @@ def test_a_new_query_asks_its_writers_before_it_joins_and_claims_before_it_reads
     host.sees(target=held(P0))
     assert host.attempt(planner.plan_next(asking, None)) == read("c", {P0: (0, 10)})
     assert (host.joins, host.stored(P0)) == (1, OffsetAndMetadata(0, '{"sinks":["/lake/t"]}'))
-    assert host.asked[:4] == [*LOOK, ListMembers(), StartMembership()]
+    assert host.asked[:5] == [ReadMembership(), *LOOK, LOOK_AT_GROUP, StartMembership()]
     assert host.asked[-3:] == [
         CommitOffsets({P0: 0}, 1, CLAIM),
-        SubscribedTopics(),
+        ExistingTopics(("t",)),
         FetchCommitted(ALL, 1),
     ]  # did another claim it meanwhile?
 
@@ -118,7 +121,7 @@ def test_a_query_with_another_sink_is_refused_before_it_joins(
         match=r"belongs to the sink /lake/t, as the committed offset of t-1 says.*group of its own",
     ):
         host.attempt(planner.plan_next(asking, None))
-    assert (host.asked, host.joins, host.offsets) == ([*LOOK], 0, {P1: 7})
+    assert (host.asked, host.joins, host.offsets) == ([ReadMembership(), *LOOK], 0, {P1: 7})
 
 
 def test_offsets_that_no_sink_committed_are_foreign_unless_the_table_has_its_records(

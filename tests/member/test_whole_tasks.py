@@ -4,7 +4,7 @@ from typing import Any
 
 from apportion.member.membership import MembershipState, View
 from apportion.member.queries import ReadMembership
-from apportion.member.records.record_consumer import RecordConsumerSettings
+from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.records.streams_consumer import (
     StreamsRecordConsumer,
     StreamsSnapshot,

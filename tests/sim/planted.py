@@ -22,9 +22,9 @@ from apportion.machine import Instant
 from apportion.member import ownership
 from apportion.member.batch import admission, plan, planner, span
 from apportion.member.batch.plan import PlanInput
-from apportion.member.batch.sinks import Sinks
 from apportion.member.batch.span import Span
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import Sinks
 from apportion.member.membership import MemberAssignment, minus
 from apportion.node import flush_gate
 from apportion.node.coordinators import HostedShard

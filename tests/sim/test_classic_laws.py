@@ -177,7 +177,8 @@ def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(
         3,
         kinds=kinds,
         protocol=protocol,
-        workers=3,
+        workers=0,
+        readers=3,
         statics=0,
         session_ms=4_000,
         duration_ms=30_000,
@@ -201,7 +202,7 @@ def test_a_law_of_classic_groups_says_what_was_broken_on_purpose(
         ),
         (
             "commit-generation",
-            28,
+            3,
             "commit-is-fenced",
             rf"{ID} committed t\d-\d as of epoch \d+, which it may not\.",
         ),

@@ -12,12 +12,12 @@ import pytest
 
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
-from apportion.member.batch.plan import LogBounds, PlanInput, StartingOffsets, plan_batch
-from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.sinks import AnotherSink, WriterReport, metadata_of
+from apportion.member.batch.plan import LogBounds, PlanInput, plan_batch
 from apportion.member.batch.span import EMPTY_SPAN, admit_range, sorted_span
+from apportion.member.batch.writer_reports import WriterReport
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
+from apportion.member.group_claims import AnotherSink, metadata_of
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -43,7 +43,7 @@ from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentKe
 from tests.coord import shard_driver
 from tests.coord.shard_driver import recovered, state_of, topic_id, topics
 from tests.member.planner_host import P0 as P0_OF_T
-from tests.member.planner_host import PlannerHost, held
+from tests.member.planner_host import PlannerHost, held, make_planner
 from tests.node.conftest import NodeDriver
 from tests.sim.classic_examples import CLASSIC_EXAMPLES
 from tests.sim.planted import PLANTED
@@ -180,7 +180,7 @@ def where_a_restarted_source_begins() -> Any:
 
 
 def where_a_query_with_another_sink_begins() -> Any:
-    host, query = PlannerHost(), BatchPlanner(("t",), checkpoint="c", starting=StartingOffsets())
+    host, query = PlannerHost(), make_planner()
     host.offsets, host.metadata = {P0_OF_T: 4}, {P0_OF_T: metadata_of(("/lake/other",))}
     question = host.attempt(query.plan_next(EMPTY_SPAN, None))
     host.report = WriterReport(("/lake/t",))

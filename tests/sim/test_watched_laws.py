@@ -144,7 +144,7 @@ SABOTAGE = {  # what is done -> what is replaced, by what, and the law that says
 @pytest.mark.parametrize("what", SABOTAGE)
 def test_a_law_says_what_was_broken_on_purpose(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     target, name, faulty, law = SABOTAGE[what]
-    scenario = draw_scenario(0, duration_ms=30_000)
+    scenario = draw_scenario(0, duration_ms=30_000, workers=1)
     assert play(scenario).broken is None
     monkeypatch.setattr(target, name, faulty)
     broken = play(scenario).broken

@@ -11,9 +11,9 @@ import pytest
 
 from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
-from apportion.member.batch.sinks import AnotherSink
 from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import AnotherSink
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark import handover
 from apportion.spark.batch_member import BatchMember

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import Span
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.spark import handover
 from apportion.topics import TopicIdPartition
 

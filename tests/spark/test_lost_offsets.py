@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from apportion.client.cluster import Cluster
-from apportion.member.batch.sinks import metadata_of
 from apportion.member.batch.span import EMPTY_SPAN, LostOffsets
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import metadata_of
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.delta import Writer

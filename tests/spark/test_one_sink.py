@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from apportion.client.consumer import Consumer
-from apportion.member.batch.sinks import AnotherSink, metadata_of
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import AnotherSink, metadata_of
 from apportion.spark import delta
 from tests.client import changes
 from tests.spark.harness import Pipeline, until

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from apportion.member.batch.sinks import NO_REPORT, AnotherSink, WriterReport
 from apportion.member.batch.span import LostOffsets, Span, sorted_span
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
+from apportion.member.group_claims import AnotherSink
 from apportion.spark import handover
 from apportion.spark.delta import Writer
 from apportion.topics import TopicIdPartition

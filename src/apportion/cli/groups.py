@@ -16,7 +16,7 @@ from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_positions import all_group_positions
 from apportion.errors import DecodeError, Refused
-from apportion.member.batch.sinks import sinks_of
+from apportion.member.group_claims import sinks_of
 from apportion.member.group_protocols import describe_by_protocol
 from apportion.readable import readable
 from apportion.rules import run_rule

@@ -27,7 +27,7 @@ from apportion.client.options import (
 from apportion.client.outage import Outage
 from apportion.errors import Code, Refused
 from apportion.machine import Note
-from apportion.member.batch.sinks import AnotherSink
+from apportion.member.group_claims import AnotherSink
 from apportion.member.members import GroupMember
 from apportion.member.metadata_cache import with_topic_ids
 from apportion.member.queries import KnownTopics, PollMembership
@@ -39,7 +39,8 @@ from apportion.member.records.queries import (
     FetchRecords,
     ReportFetch,
 )
-from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
+from apportion.member.records.record_consumer import RecordConsumer
+from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.topics import TopicIdPartition, TopicPartition
 
 log = logging.getLogger("apportion.consumer")

@@ -13,7 +13,7 @@ from apportion.client.connection import Disconnected
 from apportion.client.network_client import RetryTimer
 from apportion.client.outage import Outage
 from apportion.errors import Refused
-from apportion.member.batch.sinks import AnotherSink
+from apportion.member.group_claims import AnotherSink
 from apportion.member.leader_queries import answer_query
 from apportion.member.membership import (
     Answered,

@@ -17,7 +17,7 @@ from apportion.client.streams_membership import StreamsMembership
 from apportion.client.streams_options import StreamsOptions, streams_options
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.records.fetch_buffer import ConsumerRecord
-from apportion.member.records.record_consumer import RecordConsumerSettings
+from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.records.streams_consumer import (
     CallTaskListener,
     ReportTaskOffsetSums,

@@ -13,10 +13,13 @@ from apportion.member.membership import (
     MemberAssignment,
     MembershipState,
     Offer,
+    View,
     assignment,
     minus,
 )
+from apportion.member.queries import AdoptAssignment
 from apportion.member.step import Step
+from apportion.rules import Rule
 from apportion.topics import IdPartition
 
 
@@ -30,6 +33,16 @@ def owned_or_offered(owned: MemberAssignment, target: MemberAssignment | None) -
     have been reported, or the coordinator would never see that it is not in use.
     """
     return owned if target is None or target == owned else assignment((*owned, *target))
+
+
+def report_adoption(view: View, adopted: MemberAssignment) -> Rule[bool]:
+    """Report to the member of this view that its owner uses exactly `adopted`.
+
+    Return False if the member has not taken that over: the target was withdrawn meanwhile, or the
+    member has not come to the report yet. Then nothing more may be started.
+    """
+    now: View = yield AdoptAssignment(view.incarnation, adopted)
+    return (now.incarnation, now.owned) == (view.incarnation, adopted)
 
 
 class OwnedPartitions:

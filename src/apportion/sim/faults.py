@@ -129,7 +129,7 @@ def _subscribe(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     names = cluster.names
     topics = tuple(sorted(rng.sample(names, rng.randint(1, len(names)))))
     application = cluster.application(fault.target)
-    application.deliver(application.incarnation, Application.subscribe, application, topics)
+    application.deliver(application.incarnation, application.subscribe, topics)
 
 
 def _stray(cluster: SimulatedCluster, _fault: Fault, _rng: Random) -> None:

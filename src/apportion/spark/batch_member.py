@@ -18,29 +18,26 @@ from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
 from apportion.client.members import new_member
 from apportion.coord.config import GroupSettings
 from apportion.machine import Note
-from apportion.member.batch.group_description import describe_assignment, list_readers
+from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     AwaitNewTarget,
     AwaitNextAttempt,
     DeleteOldReports,
-    DescribeAssignment,
     EndMembership,
-    ListMembers,
     ReadWriterReport,
     SessionTimeout,
     StartMembership,
-    SubscribedTopics,
 )
 from apportion.member.batch.retries import BatchRetries, QuerySettings
-from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import Span
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.members import GroupMember
 from apportion.member.queries import AskCoordinator, PollMembership
 from apportion.readable import readable
 from apportion.spark import handover
 from apportion.spark.options import SourceOptions
-from apportion.topics import Topic, TopicIdPartition
+from apportion.topics import TopicIdPartition
 
 LEAVE_TIMEOUT_MS = 3_000
 CALL_TIMEOUT_MS = 5_000
@@ -65,7 +62,7 @@ class BatchMember(RuleDriver):
         )
         self._membership = self._new_membership()
         self.planner = BatchPlanner(
-            options.topics,
+            BatchGroup(options.group, options.topics, classic=options.classic),
             # Used by a new checkpoint alone: every later span copies the id of the one before.
             checkpoint=uuid4().hex,
             starting=options.starting,
@@ -152,11 +149,6 @@ class BatchMember(RuleDriver):
             self._membership.leave(LEAVE_TIMEOUT_MS, for_good=True)
             self._membership = self._new_membership()
 
-    def _subscribed_topics(self) -> dict[str, Topic]:
-        """Return those topics of the option `subscribe` that exist now, by name."""
-        topics = self.cluster.topics(self.options.topics, fresh=True)
-        return {name: topic for name in self.options.topics if (topic := topics.named(name))}
-
     def _session_timeout_ms(self) -> int:
         """Return how long a silent member stays in the group: a classic member decides that."""
         if self.options.classic:
@@ -187,15 +179,6 @@ class BatchMember(RuleDriver):
         StartMembership: lambda member, _query: member._join(),
         EndMembership: lambda member, _query: member._leave(),
         SessionTimeout: lambda member, _query: member._session_timeout_ms(),
-        SubscribedTopics: lambda member, _query: member._subscribed_topics(),
-        DescribeAssignment: lambda member, _query: member._run(
-            describe_assignment(member.options.group, classic=member.options.classic)
-        ),
-        ListMembers: lambda member, _query: member._run(
-            list_readers(
-                member.options.group, member.options.topics, classic=member.options.classic
-            )
-        ),
         AskCoordinator: lambda member, query: member.cluster.ask_coordinator(
             query.query, timeout_ms=CALL_TIMEOUT_MS
         ),

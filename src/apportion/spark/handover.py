@@ -19,8 +19,8 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from apportion.member.batch.sinks import WriterReport
 from apportion.member.batch.span import Span, topic_id_bytes
+from apportion.member.batch.writer_reports import WriterReport
 from apportion.topics import TopicIdPartition
 from apportion.wire.uuids import uuid_text
 

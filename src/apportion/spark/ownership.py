@@ -1,6 +1,6 @@
 """Checks and error messages of a writer whose table does not fit the group's offsets.
 
-The writers' part of `member/batch/sinks.py`: the sinks that a span names are compared with the
+The writers' part of `member/group_claims.py`: the sinks that a span names are compared with the
 writer's own name before a row is written. Where something else has committed offsets in the group,
 the committed offset and the log start offset are fetched, so that the error can name the remedy.
 """
@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
-from apportion.member.batch.sinks import AnotherSink, sink_names, sinks_of
 from apportion.member.batch.span import LostOffsets
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import AnotherSink, sink_names, sinks_of
 from apportion.spark.query_introspection import SourceReading
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST

@@ -7,10 +7,10 @@ they run after the source has planned a batch.
 
 The method: the first span of a query reads nothing. It is a question (`Span.question_number`) to
 the writers: which sinks are you? Their report is there when Spark asks for the next span. Then the
-names in the metadata of the group's committed offsets (`sinks.py`) are compared with the report,
-before the member joins and takes partitions from others. A question of an earlier process is asked
-again where its answer is missing or would refuse the query: the user may have changed the writers
-since, and only what they report now counts.
+names in the metadata of the group's committed offsets (`group_claims.py`) are compared with the
+report, before the member joins and takes partitions from others. A question of an earlier process
+is asked again where its answer is missing or would refuse the query: the user may have changed the
+writers since, and only what they report now counts.
 
 Why it ends: each question has the next number. A process refuses after its own question at the
 latest, and takes the answer to an earlier one for "no sink" from `NO_ANSWER_COUNTS_FROM` on.
@@ -23,42 +23,42 @@ committed again with /lake/b, and the query goes on. Reasons: docs/decisions/004
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.errors import Refused
+from apportion.errors import Refused, Unanswerable
 from apportion.machine import Note
+from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.queries import (
     EndMembership,
-    ListMembers,
     NotReadyForATime,
     SessionTimeout,
     StartMembership,
-    SubscribedTopics,
 )
-from apportion.member.batch.sinks import (
+from apportion.member.batch.span import EMPTY_SPAN, Span
+from apportion.member.batch.writer_reports import (
+    WriterReport,
+    refuse_silent_writers,
+    rewound,
+    sinks_without_report,
+)
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import (
     AnotherSink,
     Sinks,
-    WriterReport,
     claimed_sinks,
     metadata_of,
     refuse_other_sinks,
-    refuse_silent_writers,
     refuse_skipped_records,
-    rewound,
     sink_names,
-    sinks_without_report,
     unclaimed_offsets,
 )
-from apportion.member.batch.span import EMPTY_SPAN, Span
-from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import (
     CommitOffsets,
-    FetchCommitted,
     ListOffsets,
     MembershipSnapshot,
     ReadMembership,
 )
 from apportion.member.reactions import is_lost_membership
 from apportion.rules import Rule
-from apportion.topics import Topic, TopicIdPartition, partitions_of
+from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
 
 CLAIM_GRACE_MS = 5_000
@@ -70,7 +70,8 @@ if another process asked it."""
 class AwaitedMembers(NamedTuple):
     """The members of the group that a query waits for.
 
-    members: None while it waits for none. since_ms: since when they are the same (monotonic).
+    members: None while it waits for none. since_ms: since when they are the same (monotonic), in
+    all looks at the group, none of which failed.
     """
 
     members: tuple[str, ...] | None = None
@@ -96,7 +97,7 @@ class GroupAdmission:
     may_join: the group was found to be this query's.
     """
 
-    def __init__(self, checkpoint: str) -> None:
+    def __init__(self, group: BatchGroup, checkpoint: str) -> None:
         """Begin without knowledge of the sinks, as in a new process of the query.
 
         checkpoint: the id of the first question, unless a span before it has one.
@@ -104,7 +105,7 @@ class GroupAdmission:
         self.last_planned = EMPTY_SPAN
         self.commit_metadata = ""
         self.may_join = False
-        self._checkpoint = checkpoint
+        self._group, self._checkpoint = group, checkpoint
         # the last batch that is known to have been given to all writers
         self._confirmed = EMPTY_SPAN
         self._awaited_sinks: Sinks = ()  # the sinks that have to answer the open question
@@ -120,7 +121,7 @@ class GroupAdmission:
         previous: if it names sinks, so does the question, and a writer of another sink refuses it.
         """
         # Without a member id, as the query has not joined yet.
-        stored = yield from fetch_group_offsets(0)
+        stored = yield from self._group.fetch_offsets(0)
         empty_ranges = {partition: (end, end) for partition, end in previous.end_offsets().items()}
         self.last_planned = Span(
             previous.id or self._checkpoint,
@@ -189,6 +190,10 @@ class GroupAdmission:
                 f"would be refused: {refused}",
             )
             return previous._replace(sinks=None)
+        except (Refused, Unanswerable):
+            # The members may have been cut off from the broker, too: their time begins anew.
+            self._awaited = AwaitedMembers()
+            raise
         if previous.sinks and previous.ranges and not (is_claimed or previous.question_number):
             # The checkpoint names sinks and the group does not, so the checkpoint may be another
             # program's. The writer must see that before the group is claimed for these sinks.
@@ -236,7 +241,10 @@ class GroupAdmission:
         Raises NotReady while members of the group have not named their sink yet, or while a group
         that is to be adopted has members that may be leaving.
         """
-        stored = yield from fetch_group_offsets(0)
+        # A process may stand still before it reads the answers: they are true of the time before.
+        snapshot: MembershipSnapshot = yield ReadMembership()
+        asked_at_ms = snapshot.read_at_ms
+        stored = yield from self._group.fetch_offsets(0)
         # Nothing proves that the group is this query's: no fence in the sink, no name in the group.
         is_new = bool(
             sinks
@@ -254,19 +262,20 @@ class GroupAdmission:
         except AnotherSink:
             if not report.adopt:
                 raise
-            yield from self._adopt_group(sinks, stored)
+            yield from self._adopt_group(sinks, stored, asked_at_ms)
         else:
             if is_new and stored and not previous.ranges:
                 # Without a position of its own the query would go on where the members are.
-                yield from self._await_claim(sinks)
+                yield from self._await_claim(sinks, asked_at_ms)
                 self._unclaimed_at_start = unclaimed_offsets(stored)
         return bool(claimed_sinks(stored))
 
     def _adopt_group(
-        self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
+        self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata], asked_at_ms: int
     ) -> Rule[None]:
         """Commit every offset of the group again with the Spark query's sinks, for adopt=True.
 
+        asked_at_ms: when this look at the group began (monotonic).
         Raises NotReady while the group has members that may be leaving, AnotherSink afterwards.
         """
         offsets = {
@@ -282,7 +291,8 @@ class GroupAdmission:
                 raise
             what = "it cannot be adopted while it has members, whose records go elsewhere"
             # Mostly members of this query's last run, which was stopped or killed a moment ago.
-            if not (yield from self._record_members((yield ListMembers()))):
+            members = yield from self._group.list_readers()
+            if not (yield from self._record_members(members, asked_at_ms)):
                 raise NotReadyForATime(f"{what}; this query waits until they have left") from None
             raise AnotherSink(
                 f"{what}: stop them first, and if this query has "
@@ -299,18 +309,19 @@ class GroupAdmission:
             f"{sink_names(sinks)} from now on",
         )
 
-    def _await_claim(self, sinks: Sinks) -> Rule[None]:
+    def _await_claim(self, sinks: Sinks, asked_at_ms: int) -> Rule[None]:
         """Wait until members that have not named their sink do so, for a session timeout at most.
 
         Another query of the same sink that began a moment earlier names it with its first commit.
+        asked_at_ms: when this look at the group began (monotonic).
         Raises NotReady while that may happen, AnotherSink afterwards.
         """
-        members: tuple[str, ...] = yield ListMembers()
+        members = yield from self._group.list_readers()
         if not members:
             self._awaited = AwaitedMembers()
             return
         what = f"it has members ({len(members)}) that have not reported which sink they write to"
-        if not (yield from self._record_members(members)):
+        if not (yield from self._record_members(members, asked_at_ms)):
             raise NotReadyForATime(
                 f"{what}; this query, which writes to {sink_names(sinks)}, waits for "
                 "their first offsets, or their end"
@@ -322,12 +333,11 @@ class GroupAdmission:
             "and start again, with the same checkpoint"
         )
 
-    def _record_members(self, members: tuple[str, ...]) -> Rule[bool]:
-        """Record the members that the group has now; return whether they have stayed too long."""
-        snapshot: MembershipSnapshot = yield ReadMembership()
-        self._awaited = self._awaited.observe(members, snapshot.read_at_ms)
+    def _record_members(self, members: tuple[str, ...], asked_at_ms: int) -> Rule[bool]:
+        """Record the members that the group had then; return whether they have stayed too long."""
+        self._awaited = self._awaited.observe(members, asked_at_ms)
         session_ms: int = yield SessionTimeout()
-        return self._awaited.have_stayed(snapshot.read_at_ms, session_ms)
+        return self._awaited.have_stayed(asked_at_ms, session_ms)
 
 
 def offsets_skipping_records(
@@ -346,20 +356,3 @@ def offsets_skipping_records(
         (yield ListOffsets(tuple(others), EARLIEST)) if others else {}
     )
     return {partition: offset for partition, offset in others.items() if offset > starts[partition]}
-
-
-def fetch_group_offsets(
-    incarnation: int, gained: tuple[TopicIdPartition, ...] = ()
-) -> Rule[dict[TopicIdPartition, OffsetAndMetadata]]:
-    """Return the group's offsets of all partitions of the query's topics, and of `gained`.
-
-    incarnation: of the member that asks; 0 to ask without a member id.
-    """
-    topics: dict[str, Topic] = yield SubscribedTopics()
-    partitions = {each for topic in topics.values() for each in partitions_of(topic)}
-    # gained: a topic that was just created may be missing in the metadata
-    requested = tuple(sorted(partitions.union(gained)))
-    stored: dict[TopicIdPartition, OffsetAndMetadata] = (
-        (yield FetchCommitted(requested, incarnation)) if requested else {}
-    )
-    return stored

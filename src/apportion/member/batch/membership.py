@@ -9,25 +9,19 @@ from typing import NamedTuple
 
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLossCheck
-from apportion.member.batch.queries import (
-    DescribeAssignment,
-    NotReady,
-    NotReadyForATime,
-    SessionTimeout,
-    SubscribedTopics,
-)
-from apportion.member.classic.described import has_full_assignment
+from apportion.member.batch.group import BatchGroup
+from apportion.member.batch.queries import NotReady, NotReadyForATime, SessionTimeout
 from apportion.member.deleted_topics import commit_without_deleted
 from apportion.member.membership import MembershipState, View
+from apportion.member.ownership import report_adoption
 from apportion.member.queries import (
-    AdoptAssignment,
     CommitOffsets,
     MembershipSnapshot,
     ReadMembership,
     ResolveTopicNames,
 )
 from apportion.rules import Rule
-from apportion.topics import Topic, TopicId, TopicIdPartition
+from apportion.topics import TopicId, TopicIdPartition
 
 FULL_ASSIGNMENT_GRACE_MS = 5_000
 
@@ -62,8 +56,8 @@ class BatchMembership:
     incarnation.
     """
 
-    def __init__(self, topics: tuple[str, ...], data_loss: DataLossCheck) -> None:
-        self._topics = topics
+    def __init__(self, group: BatchGroup, data_loss: DataLossCheck) -> None:
+        self._group = group
         self._data_loss = data_loss
         # the partition counts of the topics that existed when this member first asked
         self._partition_counts: dict[TopicId, int] | None = None
@@ -116,10 +110,10 @@ class BatchMembership:
         Partitions that appear later are read from their beginning, whatever startingOffsets says.
         """
         self._session_timeout_ms = yield SessionTimeout()
-        topics: dict[str, Topic] = yield SubscribedTopics()
-        self._partition_counts = {topic.id: topic.partitions for topic in topics.values()}
-        for name in self._topics:
-            if name not in topics:
+        topics = yield from self._group.fetch_topics()
+        self._partition_counts = {topic.id: topic.partitions for topic in topics}
+        for name in self._group.topics:
+            if topics.named(name) is None:
                 yield Note(
                     "warning",
                     f"topic {name} does not exist yet; it is read from its beginning once it does",
@@ -143,8 +137,7 @@ class BatchMembership:
                     partition for partition in owned if partition in self.ownership.partitions
                 ),
             )
-            adopted: View = yield AdoptAssignment(view.incarnation, view.target)
-            if (adopted.incarnation, adopted.owned) != (view.incarnation, view.target):
+            if not (yield from report_adoption(view, view.target)):
                 raise NotReady("the group has changed this member's assignment meanwhile")
         return owned
 
@@ -168,8 +161,8 @@ class BatchMembership:
             limit_ms = self._session_timeout_ms + FULL_ASSIGNMENT_GRACE_MS
             until_ms = self._assigned_since[1] + limit_ms
         snapshot: MembershipSnapshot = yield ReadMembership()
-        if snapshot.read_at_ms < until_ms and not has_full_assignment(
-            snapshot.view, (yield DescribeAssignment())
+        if snapshot.read_at_ms < until_ms and not (
+            yield from self._group.has_full_assignment(snapshot.view)
         ):
             # The same text on each try: the driver logs a text once.
             limit = "" if limit_ms is None else f" up to {limit_ms / 1000:g} s"

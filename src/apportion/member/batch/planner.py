@@ -24,12 +24,9 @@ can go on.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.member.batch.admission import (
-    GroupAdmission,
-    fetch_group_offsets,
-    offsets_skipping_records,
-)
+from apportion.member.batch.admission import GroupAdmission, offsets_skipping_records
 from apportion.member.batch.data_loss import DataLossCheck
+from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import BatchMembership, BatchOwnership
 from apportion.member.batch.plan import (
     BatchPlan,
@@ -40,20 +37,19 @@ from apportion.member.batch.plan import (
     plan_batch,
 )
 from apportion.member.batch.queries import ReadWriterReport
-from apportion.member.batch.sinks import (
+from apportion.member.batch.span import Span
+from apportion.member.batch.writer_reports import WriterReport, rewound
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import (
     UNREAD_METADATA,
     AnotherSink,
+    EpochCheck,
     Sinks,
-    WriterReport,
     claimed_sinks,
     refuse_other_sinks,
-    rewound,
     sinks_of,
     unclaimed_offsets,
 )
-from apportion.member.batch.span import Span
-from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.membership import View
 from apportion.member.queries import CommitOffsets, ListOffsets
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
@@ -104,7 +100,7 @@ class BatchPlanner:
 
     def __init__(
         self,
-        topics: tuple[str, ...],
+        group: BatchGroup,
         *,
         checkpoint: str,
         starting: StartingOffsets,
@@ -114,12 +110,13 @@ class BatchPlanner:
 
         checkpoint: the id of every span, unless the first `previous` has one.
         """
+        self.group = group
         self.ends: dict[TopicIdPartition, int] = {}
         self._checkpoint = checkpoint
         self._starting_offsets = starting
         self._data_loss = DataLossCheck(fail=fail_on_data_loss)
-        self._membership = BatchMembership(topics, self._data_loss)
-        self._admission = GroupAdmission(checkpoint)
+        self._membership = BatchMembership(group, self._data_loss)
+        self._admission = GroupAdmission(group, checkpoint)
         # the offsets to which the writers rewind when the question is answered, and the batch's end
         self._rewinds: dict[TopicIdPartition, tuple[int, int]] = {}
         self._forget_membership()
@@ -133,8 +130,7 @@ class BatchPlanner:
         """Reset everything that belongs to a membership, as the Spark query has left its group."""
         self._membership.forget()
         self.planned_incarnation = 0
-        # the incarnation and epoch in which a query of unknown sinks last looked for claims
-        self._checked_epoch = (0, 0)
+        self._epoch_check = EpochCheck()  # for a query of unknown sinks
         # start positions that were committed before this query was known to be the only new one
         self._provisional_starts: dict[TopicIdPartition, int] = {}
 
@@ -199,7 +195,7 @@ class BatchPlanner:
         # read the span that it plans.
         view = yield from self._membership.require()
         if not batch.sinks:
-            yield from self._check_claims_once_per_epoch(view)
+            yield from self._epoch_check.run(view.incarnation, view.epoch, self._check_claims(()))
         membership = self._membership
         # Before the adoption, which frees revoked partitions: their next owner starts at the
         # committed offset.
@@ -274,9 +270,7 @@ class BatchPlanner:
         if is_first:
             # First commit, then look: of two queries that do so at the same moment, at least one
             # sees the other.
-            yield from self._refuse_other_sinks(
-                batch.sinks, (yield from fetch_group_offsets(self.ownership.incarnation))
-            )
+            yield from self._check_claims(batch.sinks)
             self._provisional_starts.clear()
             self._admission.record_claim()
 
@@ -328,7 +322,7 @@ class BatchPlanner:
         sinks, written = batch.sinks, batch.written
         # With the member's own epoch, and after the adoption: the last owner cannot commit any more
         # by now.
-        stored = yield from fetch_group_offsets(self.ownership.incarnation, gained)
+        stored = yield from self.group.fetch_offsets(self.ownership.incarnation, gained)
         yield from self._refuse_other_sinks(sinks, stored)
         committed = {partition: stored[partition].offset for partition in gained}
         unclaimed: TopicIdPartitions = ()
@@ -378,16 +372,10 @@ class BatchPlanner:
                 yield CommitOffsets(unread, self.ownership.incarnation, UNREAD_METADATA)
             raise
 
-    def _check_claims_once_per_epoch(self, view: View) -> Rule[None]:
-        """Raise AnotherSink if a sink has claimed the group since the last epoch.
-
-        For a query whose sinks are unknown: a query with sinks that joins changes the epoch.
-        """
-        if (view.incarnation, view.epoch) != self._checked_epoch:
-            yield from self._refuse_other_sinks(
-                (), (yield from fetch_group_offsets(view.incarnation))
-            )
-            self._checked_epoch = view.incarnation, view.epoch
+    def _check_claims(self, sinks: Sinks) -> Rule[None]:
+        """Raise AnotherSink if another sink has claimed the Spark query's group by now."""
+        stored = yield from self.group.fetch_offsets(self.ownership.incarnation)
+        yield from self._refuse_other_sinks(sinks, stored)
 
     def require_full_assignment(self, until_ms: int, limit_ms: int | None = None) -> Rule[None]:
         """Raise AssignmentIncomplete while the group will assign more, until `until_ms`.

@@ -68,24 +68,3 @@ class SessionTimeout(RuleQuery):
 
     group.consumer.session.timeout.ms of the broker, or session.timeout.ms of a classic member.
     """
-
-
-@dataclass(frozen=True, slots=True)
-class SubscribedTopics(RuleQuery):
-    """Fetch metadata of the subscribed topics that exist. Answer: dict[str, Topic] by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeAssignment(RuleQuery):
-    """Describe the group's target assignment.
-
-    Answer: DescribedGroup, or DescribedAssignment if it is classic.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class ListMembers(RuleQuery):
-    """List the members that may read a subscribed topic.
-
-    Answer: tuple[str, ...] of member ids in order.
-    """

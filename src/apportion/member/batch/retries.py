@@ -31,8 +31,8 @@ from apportion.member.batch.queries import (
     NotReady,
     NotReadyForATime,
 )
-from apportion.member.batch.sinks import AnotherSink
 from apportion.member.batch.span import Span
+from apportion.member.group_claims import AnotherSink
 from apportion.member.queries import (
     ExistingTopics,
     ListOffsets,

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.member.assignors.serde import decode_assignment, decode_subscription
-from apportion.member.membership import MemberAssignment, View, assignment, from_id_parts
-from apportion.topics import IdPartition, Topic
-from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
+from apportion.member.membership import MemberAssignment, assignment
+from apportion.topics import IdPartition, Topics
 from apportion.wire.messages.describe_groups import DescribedGroup
 
 STABLE = "Stable"
@@ -29,7 +28,7 @@ class DescribedAssignment(NamedTuple):
     unassigned: MemberAssignment
 
 
-def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> DescribedAssignment:
+def from_described_group(group: DescribedGroup, topics: Topics) -> DescribedAssignment:
     """Decode the assignments in a DescribeGroups response, as far as these topics go.
 
     A member whose assignment cannot be decoded has none.
@@ -38,9 +37,7 @@ def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> 
         member.member_id: _decode(member.member_assignment, topics) for member in group.members
     }
     partitions = assignment(
-        IdPartition(topic.id, number)
-        for topic in topics.values()
-        for number in range(topic.partitions)
+        IdPartition(topic.id, number) for topic in topics for number in range(topic.partitions)
     )
     assigned = dict.fromkeys(partition for own in by_member.values() for partition in own)
     return DescribedAssignment(
@@ -50,16 +47,16 @@ def from_described_group(group: DescribedGroup, topics: Mapping[str, Topic]) -> 
     )
 
 
-def _decode(blob: bytes | memoryview, topics: Mapping[str, Topic]) -> MemberAssignment:
+def _decode(blob: bytes | memoryview, topics: Topics) -> MemberAssignment:
     """Return a described member's assignment in existing topics; () if it cannot be decoded."""
     try:
         parts = decode_assignment(blob).partitions
     except DecodeError:
         return ()
     return assignment(
-        IdPartition(topics[name].id, number)
+        IdPartition(topic.id, number)
         for name, numbers in parts
-        if name in topics
+        if (topic := topics.named(name)) is not None
         for number in numbers
     )
 
@@ -74,26 +71,3 @@ def may_be_assigned(subscription: bytes | memoryview, topics: Collection[str]) -
         return any(topic in topics for topic in decode_subscription(subscription).topics)
     except DecodeError:
         return True
-
-
-def has_full_assignment(view: View, group: ConsumerGroup | DescribedAssignment) -> bool:
-    """Return whether the member owns all that the group's newest target assigns it.
-
-    group: a ConsumerGroupDescribe response under KIP-848, else a decoded DescribeGroups response.
-    """
-    if isinstance(group, DescribedAssignment):
-        # KIP-429: a partition that changes hands is unassigned for one generation.
-        return (
-            group.is_stable
-            and not group.unassigned
-            and group.by_member.get(view.member_id) == view.target
-        )
-    for member in group.members:
-        if member.member_id == view.member_id:
-            is_current = (
-                group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
-            )
-            target = from_id_parts(member.target_assignment.topic_partitions)
-            assigned = from_id_parts(member.assignment.topic_partitions)
-            return is_current and target == assigned == view.target
-    return False

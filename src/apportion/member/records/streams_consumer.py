@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from apportion.errors import Refused
 from apportion.member.membership import MemberAssignment, View
 from apportion.member.queries import MembershipSnapshot
-from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
+from apportion.member.records.record_consumer import RecordConsumer
+from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.streams.assignor import TaskShare
 from apportion.rules import Rule, RuleQuery
 from apportion.streams.metadata.model import RUNNING, TaskId

@@ -24,6 +24,7 @@ from apportion.member.membership import (
     FindCoordinator,
     Leave,
     Left,
+    MembershipState,
     MetadataFetched,
     SendToCoordinator,
     Subscribe,
@@ -171,10 +172,11 @@ class Application(Client):
     def subscribe(self, topics: tuple[str, ...]) -> None:
         """Change the topics to which the application subscribes.
 
-        A running member learns the new topics now; else the next member starts with them.
+        A running member learns the new topics now; one that has yet to join starts with them.
         """
         self.topics = topics
-        if self.is_up and self.is_working:
+        is_member = self.is_up and self._status.state is not MembershipState.UNSUBSCRIBED
+        if is_member and self.is_working:
             self.simulation.write_trace(self.name, f"wants {', '.join(topics)}")
             self.step_member(Subscribe(topics))
 

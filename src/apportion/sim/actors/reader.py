@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from apportion.errors import Refused, Unanswerable
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.records.queries import CallListener
-from apportion.member.records.record_consumer import RecordConsumer, RecordConsumerSettings
+from apportion.member.records.record_consumer import RecordConsumer
+from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.sim.actors.record_application import ANSWERS, RecordApplication
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script

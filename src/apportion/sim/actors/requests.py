@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Refused, Unanswerable
 from apportion.member import offset_requests
+from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery
 from apportion.member.cluster_queries.retries import PauseBeforeRetry, Send, send_until_accepted
 from apportion.member.cluster_queries.topics import (
@@ -23,6 +24,7 @@ from apportion.member.queries import (
     FetchCommitted,
     ReadMembership,
 )
+from apportion.member.reactions import Reaction, reaction
 from apportion.rules import Rule, rule_script
 from apportion.sim.kernel.client import SendRequest, Sleep
 from apportion.sim.kernel.clock import Script
@@ -93,6 +95,10 @@ def answer_request(process: Clocked, query: Send | PauseBeforeRetry, until_ms: i
     try:
         return sent.parse(answer)
     except Refused as refused:
+        is_lost = reaction(sent.api, refused.code) is Reaction.FIND_COORDINATOR
+        if is_lost and isinstance(sent, GroupQuery):
+            # The search is what makes a broker create the offsets topic.
+            yield sending(FindCoordinatorQuery(sent.group_id))
         # Scripts write the error into the trace, whose wording is fixed.
         raise Refused(refused.code, sent.api) from None
 

@@ -1,8 +1,6 @@
 """A simulated query whose sink is not that of its group: it must be refused before it joins."""
 
-from apportion.member.batch.sinks import AnotherSink
-from apportion.sim.actors.application import Application
-from apportion.sim.actors.member_answers import at_once
+from apportion.member.group_claims import AnotherSink
 from apportion.sim.actors.worker import Worker
 from apportion.sim.kernel.clock import Script
 
@@ -11,14 +9,6 @@ class Stray(Worker):
     """A stray query: one with a sink of its own in the group of another. It ends when refused."""
 
     sinks = ("another sink",)
-
-    def join(self) -> None:
-        """Do not join yet: `member.batch` decides when, after it has checked the group's sinks."""
-
-    def join_group(self) -> Script:
-        """Let the stray query's member join the group."""
-        Application.join(self)
-        return at_once(None)
 
     def script(self) -> Script:
         """Run as a worker does, until AnotherSink refuses the query; then stop."""

@@ -11,13 +11,13 @@ from typing import Any
 
 from apportion.member import queries
 from apportion.member.batch import queries as batch_queries
-from apportion.member.batch.group_description import describe_assignment
+from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.retries import BatchRetries, Pauses, QuerySettings
-from apportion.member.batch.sinks import NO_REPORT, WriterReport
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
+from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.membership import Adopted, Polled
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.reactions import is_permanent
@@ -30,7 +30,7 @@ from apportion.sim.actors.application import (
 )
 from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import has_new_target
-from apportion.sim.actors.requests import AwaitMember, ask, run_requests
+from apportion.sim.actors.requests import AwaitMember, ask
 from apportion.sim.actors.sink import Sink
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
@@ -78,6 +78,15 @@ class Worker(Application):
         """
         self._sink, self._first = sink, first
 
+    def join(self) -> None:
+        """Do not join yet: `member.batch` decides when, after it has checked the group's sinks."""
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Change the topics to which the query subscribes."""
+        super().subscribe(topics)
+        if self.is_up and self.is_working:
+            self.batches.group.topics = topics
+
     def script(self) -> Script:
         """Run the query, batch by batch, until the process ends."""
         if self.is_replaced:
@@ -87,7 +96,7 @@ class Worker(Application):
         checkpoint = self.checkpoint
         self.metadata = MetadataCache()
         self.batches = BatchPlanner(
-            self.topics,
+            BatchGroup(self.group, self.topics, classic=self.uses_classic_protocol),
             checkpoint=checkpoint.name,
             starting=StartingOffsets(start_position(self.simulation.scenario)),
             # topics are deleted on purpose; the sink notices any other loss
@@ -158,10 +167,6 @@ class Worker(Application):
                 f"the query of {self.name} ended {tried_ms} ms after its last plan: {error}.",
             )
 
-    def join_group(self) -> Script:
-        """Let the member join: it has done so already when its process began."""
-        return at_once(None)
-
     def _write(self, batch: Span, incarnation: int) -> Script:
         """Write the query's batch to its sink and mark it done.
 
@@ -209,9 +214,10 @@ class Worker(Application):
         """Run a part of the batch rule, answer each query it yields, and return its result."""
         return rule_script(rule, lambda query: ANSWERS[type(query)](self, query))
 
-    def _fetch_subscribed(self) -> Script:
-        topics = yield from run_requests(self, self.metadata.topics(self.topics, fresh=True))
-        return {topic.name: topic for topic in topics}
+    def _start_membership(self) -> Script:
+        """Let the member join, for the rule's query StartMembership."""
+        super().join()
+        return at_once(None)
 
     def _await_new_target(self, timeout_ms: int) -> Script:
         """Wait for the query's next trigger, or a new target; the plan before has nothing new."""
@@ -251,21 +257,14 @@ ANSWERS: dict[type, Callable[[Any, Any], Script]] = {
     batch_queries.AwaitNextAttempt: lambda worker, query: worker._await_next_attempt(
         query.timeout_ms
     ),
-    batch_queries.StartMembership: lambda worker, _query: worker.join_group(),
+    batch_queries.StartMembership: lambda worker, _query: worker._start_membership(),
     # No query of the simulation takes over a group that existed before.
     batch_queries.EndMembership: lambda _worker, _query: at_once(None),
     batch_queries.SessionTimeout: lambda worker, _query: at_once(
         worker.simulation.scenario.session_ms
     ),
-    batch_queries.SubscribedTopics: lambda worker, _query: worker._fetch_subscribed(),
     queries.AdoptAssignment: lambda worker, query: worker._adopt(query),
-    batch_queries.DescribeAssignment: lambda worker, _query: worker._run_rule(
-        describe_assignment(worker.group, classic=worker.uses_classic_protocol)
-    ),
     queries.AskCoordinator: lambda worker, query: ask(worker, query.query),
-    # The rule looks for members with another sink before it joins; workers join at their start,
-    # and all have one sink.
-    batch_queries.ListMembers: lambda _worker, _query: at_once(()),
 }
 """How the simulation answers each query of the batch rule.
 

@@ -20,7 +20,7 @@ from apportion.member.metadata_cache import MetadataCache
 from apportion.member.queries import ListOffsets
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.records.queries import CallListener, FetchRecords
-from apportion.member.records.record_consumer import RecordConsumerSettings
+from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.records.streams_consumer import (
     CallTaskListener,
     ReportTaskOffsetSums,

@@ -8,12 +8,12 @@ docs/decisions/0041.
 """
 
 import json
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
 
-from apportion.member.batch.span import Span
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.topics import TopicIdPartition
+from apportion.member.queries import FetchCommitted
+from apportion.rules import Rule
+from apportion.topics import TopicIdPartition, Topics, partitions_of
 
 MAX_METADATA_BYTES = 4096  # the default of Kafka's offset.metadata.max.bytes
 
@@ -28,23 +28,37 @@ class AnotherSink(RuntimeError):
     """The group belongs to another sink. The text names both, and says what to do."""
 
 
-class WriterReport(NamedTuple):
-    """The report of a query's writers to its source on a batch (`ReadWriterReport`).
+class EpochCheck:
+    """A check for claims that a member repeats in each new epoch: a claimant may have joined.
 
-    sinks: what they write to. adopt: the user gives the group to this query
-    (delta.Writer(adopt=True)).
-    has_records: a sink has fences of this group already. rewind: by partition, where to go on
-    instead of at the end of the last span.
+    No member joins or leaves without a new epoch, so one check in each is enough.
     """
 
-    sinks: Sinks = ()
-    adopt: bool = False
-    has_records: bool = False
-    rewind: Mapping[TopicIdPartition, int] = {}
+    def __init__(self) -> None:
+        self._checked = (0, 0)  # the incarnation and epoch of the last check
+
+    def run(self, incarnation: int, epoch: int, check: Rule[object]) -> Rule[None]:
+        """Run the check, unless it has passed in this epoch."""
+        if (incarnation, epoch) != self._checked:
+            yield from check
+            self._checked = incarnation, epoch
 
 
-NO_REPORT = WriterReport()
-"""No writer has reported."""
+def fetch_offsets(
+    topics: Topics, incarnation: int, added: Iterable[TopicIdPartition] = ()
+) -> Rule[dict[TopicIdPartition, OffsetAndMetadata]]:
+    """Return the group's committed offsets of all partitions of these topics, and of `added`.
+
+    All partitions, not the assigned ones alone: a claim on one is on the group. added: a topic may
+    have been created, or have grown, since the metadata of `topics` was fetched.
+    incarnation: of the member that asks; 0 to ask without a member id.
+    """
+    partitions = {each for topic in topics for each in partitions_of(topic)}
+    requested = tuple(sorted(partitions.union(added)))
+    stored: dict[TopicIdPartition, OffsetAndMetadata] = (
+        (yield FetchCommitted(requested, incarnation)) if requested else {}
+    )
+    return stored
 
 
 def metadata_of(sinks: Sinks) -> str:
@@ -160,20 +174,6 @@ def sink_names(sinks: Sinks) -> str:
     )
 
 
-def rewound(previous: Span, rewinds: Mapping[TopicIdPartition, int]) -> Span:
-    """Return the query's last span as if it had ended at the offsets in `rewinds`.
-
-    Used where a writer's fences are behind the span (`WriterReport.rewind`). Offsets of partitions
-    that the span does not have are ignored.
-    """
-    moved = {
-        partition: (offset, offset)
-        for partition, offset in rewinds.items()
-        if partition in previous.ranges
-    }
-    return previous._replace(ranges={**previous.ranges, **moved}) if moved else previous
-
-
 def _other_sink_text(partition: TopicIdPartition, sinks: Sinks, mine: Sinks) -> str:
     """Return the text of AnotherSink for a group whose committed offset names other sinks.
 
@@ -192,30 +192,3 @@ def _other_sink_text(partition: TopicIdPartition, sinks: Sinks, mine: Sinks) -> 
         "each of the two would get a part of the records. Give this query a group of its "
         f"own (kafka.group.id){moved}"
     )
-
-
-def sinks_without_report(batch: Span, report: WriterReport) -> Sinks:
-    """Return the sinks of a Spark micro-batch whose writer has not reported it.
-
-    () for an empty batch, and for a single sink: a single writer reports no batch of its own.
-    """
-    sinks = batch.sinks or ()
-    if len(sinks) < 2 or not any(start < to for start, to in batch.ranges.values()):
-        return ()
-    return tuple(sink for sink in sinks if sink not in report.sinks)
-
-
-def refuse_silent_writers(awaited: Sinks, report: WriterReport) -> None:
-    """Raise AnotherSink if the writer of one of the query's sinks has not reported the batch."""
-    missing = tuple(sink for sink in awaited if sink not in report.sinks)
-    if missing:
-        raise AnotherSink(
-            f"this query writes to {sink_names(awaited)}, and a batch was not given to "
-            f"{sink_names(missing)}: "
-            "call every writer for every batch, empty ones too (none behind `if "
-            "frame.isEmpty(): return`), "
-            "and start again, with the same checkpoint: the group's offsets have not moved "
-            "over what is missing, and it is written then. Or, if the query is to write "
-            "to fewer tables, "
-            "start it with delta.Writer(..., adopt=True)"
-        )

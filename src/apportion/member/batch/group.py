@@ -1,0 +1,94 @@
+"""The group of a member that works in micro-batches, as the cluster shows it.
+
+The batch planner needs three answers: the group's committed offsets, with the sinks that they name;
+who is assigned what, to know that a share is complete; and which members may read the query's
+topics, to know whose writers have yet to name their sink. They are the same whichever protocol the
+members speak.
+"""
+
+from apportion.errors import Code, Refused
+from apportion.member.classic.described import from_described_group, may_be_assigned
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata
+from apportion.member.group_claims import fetch_offsets
+from apportion.member.group_protocols import describe_by_protocol
+from apportion.member.membership import View, from_id_parts
+from apportion.member.queries import ExistingTopics
+from apportion.rules import Rule
+from apportion.topics import TopicIdPartition, Topics
+from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
+from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
+
+
+class BatchGroup:
+    """A batch planner's group. topics: those that its member subscribes to.
+
+    classic: the member speaks the classic protocol, so the group probably does.
+    """
+
+    def __init__(self, group_id: str, topics: tuple[str, ...], *, classic: bool) -> None:
+        self.topics = topics
+        self._group_id, self._classic = group_id, classic
+
+    def fetch_topics(self) -> Rule[Topics]:
+        """Return the subscribed topics that exist."""
+        topics: Topics = yield ExistingTopics(self.topics)
+        return topics
+
+    def fetch_offsets(
+        self, incarnation: int, gained: tuple[TopicIdPartition, ...] = ()
+    ) -> Rule[dict[TopicIdPartition, OffsetAndMetadata]]:
+        """Return the offsets of all partitions of the subscribed topics, and of `gained`.
+
+        incarnation: of the member that asks; 0 to ask without a member id.
+        """
+        topics = yield from self.fetch_topics()
+        return (yield from fetch_offsets(topics, incarnation, gained))
+
+    def has_full_assignment(self, view: View) -> Rule[bool]:
+        """Return whether the member owns all that the group's newest target assigns it.
+
+        Raises Refused, with GROUP_ID_NOT_FOUND if there is no group of consumers.
+        """
+        group = yield from describe_by_protocol(self._group_id, classic_first=self._classic)
+        if isinstance(group, ClassicGroup):
+            described = from_described_group(group, (yield from self.fetch_topics()))
+            # KIP-429: a partition that changes hands is unassigned for one generation.
+            return (
+                described.is_stable
+                and not described.unassigned
+                and described.by_member.get(view.member_id) == view.target
+            )
+        if not isinstance(group, ConsumerGroup):
+            what = f"there is no group {self._group_id!r} of consumers"
+            raise Refused(Code.GROUP_ID_NOT_FOUND, what)
+        return any(
+            group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
+            and from_id_parts(member.target_assignment.topic_partitions) == view.target
+            and from_id_parts(member.assignment.topic_partitions) == view.target
+            for member in group.members
+            if member.member_id == view.member_id
+        )
+
+    def list_readers(self) -> Rule[tuple[str, ...]]:
+        """Return the ids, in order, of the group's members that may read a subscribed topic.
+
+        A member that subscribes to a regular expression counts: only the broker resolves it. A
+        group that does not exist has no members.
+        """
+        group = yield from describe_by_protocol(self._group_id, classic_first=self._classic)
+        if isinstance(group, ClassicGroup):
+            readers = [
+                member.member_id
+                for member in group.members
+                if may_be_assigned(member.member_metadata, self.topics)
+            ]
+        elif isinstance(group, ConsumerGroup):
+            readers = [
+                member.member_id
+                for member in group.members
+                if member.subscribed_topic_regex
+                or {*member.subscribed_topic_names}.intersection(self.topics)
+            ]
+        else:
+            readers = []
+        return tuple(sorted(readers))

@@ -1,0 +1,68 @@
+"""The reports of a query's writers on its batches: which sinks they are, and where they stand."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from apportion.member.batch.span import Span
+from apportion.member.group_claims import AnotherSink, Sinks, sink_names
+from apportion.topics import TopicIdPartition
+
+
+class WriterReport(NamedTuple):
+    """The report of a query's writers to its source on a batch (`ReadWriterReport`).
+
+    sinks: what they write to. adopt: the user gives the group to this query
+    (delta.Writer(adopt=True)).
+    has_records: a sink has fences of this group already. rewind: by partition, where to go on
+    instead of at the end of the last span.
+    """
+
+    sinks: Sinks = ()
+    adopt: bool = False
+    has_records: bool = False
+    rewind: Mapping[TopicIdPartition, int] = {}
+
+
+NO_REPORT = WriterReport()
+"""No writer has reported."""
+
+
+def rewound(previous: Span, rewinds: Mapping[TopicIdPartition, int]) -> Span:
+    """Return the query's last span as if it had ended at the offsets in `rewinds`.
+
+    Used where a writer's fences are behind the span (`WriterReport.rewind`). Offsets of partitions
+    that the span does not have are ignored.
+    """
+    moved = {
+        partition: (offset, offset)
+        for partition, offset in rewinds.items()
+        if partition in previous.ranges
+    }
+    return previous._replace(ranges={**previous.ranges, **moved}) if moved else previous
+
+
+def sinks_without_report(batch: Span, report: WriterReport) -> Sinks:
+    """Return the sinks of a Spark micro-batch whose writer has not reported it.
+
+    () for an empty batch, and for a single sink: a single writer reports no batch of its own.
+    """
+    sinks = batch.sinks or ()
+    if len(sinks) < 2 or not any(start < to for start, to in batch.ranges.values()):
+        return ()
+    return tuple(sink for sink in sinks if sink not in report.sinks)
+
+
+def refuse_silent_writers(awaited: Sinks, report: WriterReport) -> None:
+    """Raise AnotherSink if the writer of one of the query's sinks has not reported the batch."""
+    missing = tuple(sink for sink in awaited if sink not in report.sinks)
+    if missing:
+        raise AnotherSink(
+            f"this query writes to {sink_names(awaited)}, and a batch was not given to "
+            f"{sink_names(missing)}: "
+            "call every writer for every batch, empty ones too (none behind `if "
+            "frame.isEmpty(): return`), "
+            "and start again, with the same checkpoint: the group's offsets have not moved "
+            "over what is missing, and it is written then. Or, if the query is to write "
+            "to fewer tables, "
+            "start it with delta.Writer(..., adopt=True)"
+        )
