@@ -18,6 +18,7 @@ from apportion.wire.messages import consumer_group_describe, describe_groups
 from apportion.wire.messages.list_groups import ListedGroup
 
 T = TypeVar("T")
+DescribedGroup = describe_groups.DescribedGroup | consumer_group_describe.DescribedGroup
 CLASSIC = describe_groups.DescribedGroup(
     group_id="g",
     group_state="Stable",
@@ -44,6 +45,7 @@ class ChangingGroup:
 
     types: of each request, None for no group; the last one stays. asked: Kafka's names of the APIs.
     refuses: an error with which ConsumerGroupDescribe always fails. tells_types: the list has them.
+    described: the group as it is described, in place of CLASSIC or CONSUMER.
     """
 
     def __init__(
@@ -51,12 +53,14 @@ class ChangingGroup:
         types: Iterable[str | None],
         refuses: Code | None = None,
         tells_types: bool = True,
+        described: DescribedGroup | None = None,
     ) -> None:
         self.asked: list[str] = []
         self._types = iter(types)
         self._type: str | None = None
         self._refuses = refuses
         self._tells_types = tells_types
+        self._described = described
 
     def run(self, rule: Rule[T]) -> T:
         """Run a rule to its end, with the answers of this cluster."""
@@ -71,13 +75,13 @@ class ChangingGroup:
         self._type = next(self._types, self._type)
         match query.query:
             case DescribeGroupsQuery():
-                return CLASSIC if self._type == "classic" else None
+                return (self._described or CLASSIC) if self._type == "classic" else None
             case ConsumerGroupDescribeQuery():
                 if self._refuses is not None:
                     raise Refused(self._refuses)
                 if self._type != "consumer":
                     raise Refused(Code.GROUP_ID_NOT_FOUND)
-                return CONSUMER
+                return self._described or CONSUMER
             case ListedGroupQuery():
                 return None if self._type is None else listed(self._type, self._tells_types)
         raise AssertionError(query)

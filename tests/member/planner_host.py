@@ -66,6 +66,15 @@ def held(*partitions: TopicIdPartition) -> tuple[IdPartition, ...]:
     return assignment(partition.id_partition for partition in partitions)
 
 
+def assigned(*partitions: TopicIdPartition) -> Assignment:
+    """The partitions as ConsumerGroupDescribe tells them."""
+    topics = (
+        TopicPartitions(topic_id=one.topic_id, topic_name="t", partitions=one.partitions)
+        for one in to_id_parts(held(*partitions))
+    )
+    return Assignment(topic_partitions=tuple(topics))
+
+
 def described(
     *targets: TopicIdPartition,
     given: tuple[TopicIdPartition, ...] | None = None,
@@ -76,19 +85,11 @@ def described(
     """The group as its coordinator describes it when it wants `targets` held by the one member and
     has given it `given`.
     """
-
-    def of(partitions: tuple[TopicIdPartition, ...]) -> Assignment:
-        topics = (
-            TopicPartitions(topic_id=one.topic_id, topic_name="t", partitions=one.partitions)
-            for one in to_id_parts(held(*partitions))
-        )
-        return Assignment(topic_partitions=tuple(topics))
-
     member = Member(
         member_id="m",
         member_epoch=member_epoch,
-        assignment=of(targets if given is None else given),
-        target_assignment=of(targets),
+        assignment=assigned(*(targets if given is None else given)),
+        target_assignment=assigned(*targets),
     )
     return DescribedGroup(
         error_code=0,
@@ -105,7 +106,8 @@ class PlannerHost:
     """The membership and the cluster. `asked` is every question since `attempt` began, but for what
     the writers announced.
 
-    members: who is in the group. stood: it as it is described, in place of them.
+    members: who is in the group. idle: those of them that are assigned nothing. stood: the group as
+    it is described, in place of them.
     offsets, metadata: what the group has stored, which bears TABLE's name unless it is said
     otherwise. report: what the writers said.
     obstacles: number of a question -> what is thrown in instead of its answer, once. drops_answers:
@@ -125,6 +127,7 @@ class PlannerHost:
         self.leaves = 0
         self.stood: DescribedGroup | describe_groups.DescribedGroup | None = None
         self.members: tuple[str, ...] = ()
+        self.idle: tuple[str, ...] = ()
         self.asked: list[Any] = []
         self.obstacles: dict[int, Refused | Unanswerable] = {}
         self.drops_answers = drops_answers
@@ -195,7 +198,12 @@ class PlannerHost:
                 return {partition: offsets[partition] for partition in partitions}
             case AskCoordinator(ConsumerGroupDescribeQuery() | DescribeGroupsQuery()):
                 members = (
-                    Member(member_id=each, subscribed_topic_names=("t",)) for each in self.members
+                    Member(
+                        member_id=each,
+                        subscribed_topic_names=("t",),
+                        target_assignment=assigned() if each in self.idle else assigned(P0),
+                    )
+                    for each in self.members
                 )
                 return self.stood or DescribedGroup(group_id="g", members=tuple(members))
             case Note():

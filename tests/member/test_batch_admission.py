@@ -77,6 +77,14 @@ def test_a_newcomer_waits_until_the_members_are_gone(host: PlannerHost) -> None:
     assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10)})
 
 
+def test_a_newcomer_does_not_wait_for_a_member_that_is_assigned_nothing(host: PlannerHost) -> None:
+    host.members = host.idle = ("another",)
+    host.sees(target=held(P0))
+    planner = make_planner()
+    question = asked(host, planner)
+    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10)})
+
+
 def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_grace(
     host: PlannerHost,
 ) -> None:

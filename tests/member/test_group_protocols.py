@@ -5,10 +5,14 @@ from itertools import cycle
 import pytest
 
 from apportion.errors import Code, Refused
+from apportion.member.assignors.interface import Given, Subscription, by_topic
+from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.batch.group import BatchGroup
 from apportion.member.group_protocols import ATTEMPTS, describe_by_protocol
 from apportion.member.membership import MembershipState, View
-from tests.member.changing_group import CLASSIC, CONSUMER, ChangingGroup, listed
+from apportion.wire.messages import consumer_group_describe, describe_groups
+from tests.member.changing_group import CLASSIC, CONSUMER, ChangingGroup, DescribedGroup, listed
+from tests.member.planner_host import P0, assigned
 
 BOTH = {
     True: ["DescribeGroups", "ConsumerGroupDescribe"],
@@ -108,6 +112,68 @@ def test_the_readers_of_a_group_are_the_members_that_may_read_the_topics(
 ) -> None:
     group = ChangingGroup([group_type])
     assert group.run(batch_group(classic).list_readers()) == readers
+
+
+def classic_group(state: str) -> describe_groups.DescribedGroup:
+    """A group whose members were sent these assignments by their leader."""
+    sent = {
+        "busy": encode_assignment(Given(by_topic([("t", 0)]))),
+        "idle": encode_assignment(Given(())),
+        "left-out": b"",
+        "unread": b"?",
+    }
+    return describe_groups.DescribedGroup(
+        group_id="g",
+        group_state=state,
+        members=tuple(
+            describe_groups.DescribedGroupMember(
+                member_id=member_id,
+                member_metadata=encode_subscription(Subscription(("t",))),
+                member_assignment=blob,
+            )
+            for member_id, blob in sent.items()
+        ),
+    )
+
+
+def consumer_group(assignment_epoch: int) -> consumer_group_describe.DescribedGroup:
+    """A group of epoch 5, with a member that gains a partition and one that gives one up."""
+    none, some = assigned(), assigned(P0)
+    members = {"gains": (none, some), "idle": (none, none), "gives-up": (some, none)}
+    return consumer_group_describe.DescribedGroup(
+        group_id="g",
+        group_epoch=5,
+        assignment_epoch=assignment_epoch,
+        members=tuple(
+            consumer_group_describe.Member(
+                member_id=member_id,
+                subscribed_topic_names=("t",),
+                assignment=now,
+                target_assignment=target,
+            )
+            for member_id, (now, target) in members.items()
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("described", "readers"),
+    [
+        (classic_group("Stable"), ("busy", "unread")),
+        (classic_group("CompletingRebalance"), ("busy", "idle", "left-out", "unread")),
+        (consumer_group(assignment_epoch=5), ("gains", "gives-up")),
+        (consumer_group(assignment_epoch=4), ("gains", "gives-up", "idle")),
+    ],
+)
+def test_members_that_a_group_at_rest_has_assigned_nothing_can_be_left_out(
+    described: DescribedGroup, readers: tuple[str, ...]
+) -> None:
+    group = ChangingGroup(
+        ["classic" if isinstance(described, describe_groups.DescribedGroup) else "consumer"],
+        described=described,
+    )
+    assert group.run(batch_group(classic=True).list_readers(assigned=True)) == readers
+    assert len(group.run(batch_group(classic=True).list_readers())) == len(described.members)
 
 
 @pytest.mark.parametrize(

@@ -313,10 +313,12 @@ class GroupAdmission:
         """Wait until members that have not named their sink do so, for a session timeout at most.
 
         Another query of the same sink that began a moment earlier names it with its first commit.
+        One that is assigned nothing commits nothing, so it is not awaited: once this query's member
+        joins, the group assigns anew.
         asked_at_ms: when this look at the group began (monotonic).
         Raises NotReady while that may happen, AnotherSink afterwards.
         """
-        members = yield from self._group.list_readers()
+        members = yield from self._group.list_readers(assigned=True)
         if not members:
             self._awaited = AwaitedMembers()
             return

@@ -12,7 +12,7 @@ from apportion.errors import DecodeError
 from apportion.member.assignors.serde import decode_assignment, decode_subscription
 from apportion.member.membership import MemberAssignment, assignment
 from apportion.topics import IdPartition, Topics
-from apportion.wire.messages.describe_groups import DescribedGroup
+from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 
 STABLE = "Stable"
 
@@ -71,3 +71,19 @@ def may_be_assigned(subscription: bytes | memoryview, topics: Collection[str]) -
         return any(topic in topics for topic in decode_subscription(subscription).topics)
     except DecodeError:
         return True
+
+
+def is_idle(group: DescribedGroup, member: DescribedGroupMember) -> bool:
+    """Return whether a stable classic group has assigned this member nothing.
+
+    False while the group rebalances, and for an assignment that cannot be decoded.
+    """
+    if group.group_state != STABLE:
+        return False
+    try:
+        # No bytes at all: the leader has left the member out.
+        return not (
+            member.member_assignment and decode_assignment(member.member_assignment).partitions
+        )
+    except DecodeError:
+        return False
