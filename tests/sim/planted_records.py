@@ -41,6 +41,22 @@ def start_by_policy(self: RecordConsumer, added: tuple[TopicIdPartition, ...]) -
     self.changes += 1
 
 
+def start_before_adopting(self: RecordConsumer, view: View) -> Rule[None]:
+    assert view.target is not None
+    assigned = yield from self.resolve_partitions(view.target)
+    added = tuple(each for each in assigned if each not in self.positions)
+    stored = (yield from self._check_claims((), added)) if added else {}
+    yield from adopt_target(self, view)
+    starts = {
+        each: offset
+        for each in self._owned
+        if each in stored and (offset := stored[each].offset) is not None
+    }
+    self.buffer.positions.update(starts)
+    self.committed |= starts
+    self.changes += 1
+
+
 def forget_positions(self: FetchBuffer, partitions: Any) -> None:
     for partition in partitions:
         self.positions.pop(partition, None)
@@ -153,6 +169,12 @@ RECORDS = (
         "start-without-committed",
         "auto.offset.reset says where a partition starts.",
         ((RecordConsumer, "_start_partitions", start_by_policy),),
+        sizes=READERS,
+    ),
+    Planted(
+        "start-from-a-look",
+        "The committed offsets were read a moment ago, to look for a claim of the group.",
+        ((RecordConsumer, "_adopt_target", start_before_adopting),),
         sizes=READERS,
     ),
     Planted(

@@ -27,6 +27,20 @@ def starting_position(committed: int | None) -> int:
     return host.rule.positions[P0]
 
 
+def starting_position_after_the_last_commit_of_another() -> int:
+    host = RecordConsumerHost()
+    host.offsets[P0] = 4
+
+    def commit(query: Any) -> None:
+        if isinstance(query, AdoptAssignment):
+            host.offsets[P0] = 5
+
+    host.receives(P0)
+    host.before = commit
+    host.poll(limit=0)
+    return host.rule.positions[P0]
+
+
 def partitions_delivered_after_a_revocation() -> list[int]:
     host = RecordConsumerHost()
     host.receives(P0, P1)
@@ -114,6 +128,7 @@ RECORD_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
         [AdoptAssignment, CommitOffsets],
     ),
     "start-without-committed": (lambda: starting_position(4), 4, 0),
+    "start-from-a-look": (starting_position_after_the_last_commit_of_another, 5, 4),
     "start-one-before": (lambda: starting_position(4), 4, 3),
     "start-at-the-end": (lambda: starting_position(None), 0, 5),
     "revoked-records": (partitions_delivered_after_a_revocation, [1], [0, 1]),

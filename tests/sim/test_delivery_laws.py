@@ -51,6 +51,9 @@ class Group:
         self.checker.commit_sent(self.consumer(name), offsets)
         self.checker.commit_acknowledged(offsets)
 
+    def adopts(self, name: str) -> None:
+        self.consumer(name).view.owned = (P.id_partition,)
+
     def asks(self, name: str, incarnation: int = 1) -> None:
         self.checker.committed_requested(self.consumer(name), incarnation, [P])
 
@@ -58,6 +61,8 @@ class Group:
         self.checker.committed_fetched(self.consumer(name), {P: committed})
 
     def fetches(self, name: str, committed: int | None, incarnation: int = 1) -> None:
+        """The consumer adopts P, and fetches its committed offset."""
+        self.adopts(name)
         self.asks(name, incarnation)
         self.is_shown(name, committed)
 
@@ -136,6 +141,44 @@ def test_a_paused_consumer_may_begin_where_the_group_was_when_it_asked(group: Gr
     group.commits("c", {P: 3})
     group.uses("b", P)
     group.delivers("b", 2)
+
+
+def test_what_was_committed_before_the_question_is_in_the_answer(group: Group) -> None:
+    group.adopts("b")
+    group.asks("b")
+    group.delivers("a", 2)
+    group.commits("a", {P: 3})
+    group.is_shown("b", 2)  # the coordinator answered before that commit
+    group.uses("a")
+    group.uses("b", P)
+    group.delivers("b", 2)
+
+
+def test_a_question_without_an_answer_is_no_beginning(group: Group) -> None:
+    group.uses("a")
+    group.adopts("b")
+    group.asks("b")
+    group.uses("b", P)
+    with breaks("goes-on-at-commit"):
+        group.delivers("b", 2)
+
+
+def test_what_was_shown_before_the_partition_was_adopted_is_no_beginning(group: Group) -> None:
+    group.asks("b")  # whether a sink has claimed the group
+    group.is_shown("b", 2)
+    group.uses("a")
+    group.uses("b", P)
+    with breaks("goes-on-at-commit"):
+        group.delivers("b", 2)
+
+
+def test_what_was_shown_to_a_process_is_no_beginning_for_the_next(group: Group) -> None:
+    group.uses("a")
+    group.fetches("b", 2)
+    group.uses("b", incarnation=0)
+    group.uses("b", P)
+    with breaks("goes-on-at-commit"):
+        group.delivers("b", 2)
 
 
 def test_what_a_consumer_was_shown_is_of_no_use_after_it_lost_its_membership(group: Group) -> None:

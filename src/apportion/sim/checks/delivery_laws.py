@@ -3,8 +3,8 @@
 A group of consumers delivers every record at least once. It delivers one again only where a
 position was not committed: a consumer died, was fenced, or got no answer. So a use, the time in
 which one consumer uses a partition without a break, begins at the committed offset that the
-coordinator has shown to this consumer, never before one whose commit was acknowledged when the
-consumer asked, and never beyond what was delivered.
+coordinator has shown to this consumer after the consumer had adopted the partition, never before
+one whose commit was acknowledged when the consumer asked, and never beyond what was delivered.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,12 +16,12 @@ from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import TopicIdPartition, TopicPartition, Topics
 
 
-class OffsetFetched(NamedTuple):
-    """The committed offset of a partition that the coordinator has shown to a consumer.
+class OffsetRequest(NamedTuple):
+    """A consumer's request for the committed offset of a partition that it had adopted.
 
-    offset: None before the answer; 0 if there was none. acknowledged: the offset whose commit was
-    acknowledged when the consumer asked; 0: none. The group may have removed a consumer that is
-    paused or cut off meanwhile, and others may have committed more.
+    acknowledged: the offset whose commit was acknowledged when the consumer asked first; 0: none.
+    The group may have removed a consumer that is paused or cut off meanwhile, and others may have
+    committed more. offset: the answer; None without one, 0 if none was committed.
     """
 
     incarnation: int
@@ -32,8 +32,8 @@ class OffsetFetched(NamedTuple):
 class PartitionUse(NamedTuple):
     """The use of one partition by one consumer.
 
-    start: the committed offset that the consumer fetched for it, None if it fetched none.
-    committed: the offset whose commit was acknowledged when it asked for that one; 0: none.
+    start: the committed offset that the consumer fetched for it after it had adopted it; None if it
+    fetched none. committed: the offset whose commit was acknowledged when it asked; 0: none.
     position: the next offset to deliver; None before the first record. unsaved: the position at the
     last commit that failed.
     """
@@ -55,8 +55,8 @@ class DeliveryChecker:
         """Know no delivery yet."""
         self._existing_topics = existing_topics
         self._uses: dict[tuple[str, TopicIdPartition], PartitionUse] = {}
-        # by consumer and partition: the committed offset that it asked for last
-        self._fetched: dict[tuple[str, TopicIdPartition], OffsetFetched] = {}
+        # by consumer and partition: its last request, until a use begins with it
+        self._requests: dict[tuple[str, TopicIdPartition], OffsetRequest] = {}
         # of each partition, the offset after the last record delivered by anybody
         self._delivered: dict[TopicIdPartition, int] = {}
         self._acknowledged: dict[TopicIdPartition, int] = {}  # the highest commit
@@ -71,17 +71,21 @@ class DeliveryChecker:
             elif key[1] not in in_use.partitions:
                 del self._uses[key]
                 self._check_release(owner, key[1], use)
+        if in_use.incarnation == 0:
+            # The process ended; the incarnations of the next one begin anew.
+            self._requests = {
+                key: request for key, request in self._requests.items() if key[0] != owner.name
+            }
         for partition in in_use.partitions:
             key = owner.name, partition
             if key not in self._uses:
-                # Taken out: the next use of the partition needs a fetch of its own.
-                fetched = self._fetched.pop(key, None)
-                if fetched is None or fetched.incarnation != in_use.incarnation:
-                    committed = self._acknowledged.get(partition, 0)
-                    fetched = OffsetFetched(in_use.incarnation, committed)
-                self._uses[key] = PartitionUse(
-                    in_use.incarnation, fetched.offset, fetched.acknowledged
-                )
+                # Taken out: the next use of the partition needs a request of its own.
+                request = self._requests.pop(key, None)
+                if request is not None and request.incarnation == in_use.incarnation:
+                    start, committed = request.offset, request.acknowledged
+                else:
+                    start, committed = None, self._acknowledged.get(partition, 0)
+                self._uses[key] = PartitionUse(in_use.incarnation, start, committed)
 
     def _check_release(
         self, owner: PartitionOwner, partition: TopicIdPartition, use: PartitionUse
@@ -162,10 +166,17 @@ class DeliveryChecker:
     def committed_requested(
         self, owner: PartitionOwner, incarnation: int, partitions: Iterable[TopicIdPartition]
     ) -> None:
-        """Note that a consumer asks for the committed offsets of these partitions."""
+        """Note that a consumer asks for the committed offsets of these partitions.
+
+        Before it has adopted a partition, the last owner may commit once more: a consumer asks then
+        only to look for a sink's claim.
+        """
+        view = owner.member.view()
         for partition in partitions:
-            if (owner.name, partition) not in self._uses:
-                self._fetched[owner.name, partition] = OffsetFetched(
+            key = owner.name, partition
+            is_adopted = incarnation == view.incarnation and partition.id_partition in view.owned
+            if is_adopted and key not in self._uses:
+                self._requests[key] = OffsetRequest(
                     incarnation, self._acknowledged.get(partition, 0)
                 )
 
@@ -174,9 +185,9 @@ class DeliveryChecker:
     ) -> None:
         """Note the committed offsets that the coordinator has shown to a consumer."""
         for partition, offset in offsets.items():
-            requested = self._fetched.get((owner.name, partition))
-            if requested is not None:
-                self._fetched[owner.name, partition] = requested._replace(offset=offset or 0)
+            key = owner.name, partition
+            if (request := self._requests.get(key)) is not None:
+                self._requests[key] = request._replace(offset=offset or 0)
 
     def commit_failed(self, owner: PartitionOwner) -> None:
         """Note that a commit was refused or unanswered: its offsets may be stored or not."""
