@@ -106,8 +106,8 @@ class PlannerHost:
     """The membership and the cluster. `asked` is every question since `attempt` began, but for what
     the writers announced.
 
-    members: who is in the group. idle: those of them that are assigned nothing. stood: the group as
-    it is described, in place of them.
+    members: who is in the group. unassigned: those of them that have no partition. stood: the group
+    as it is described, in place of them.
     offsets, metadata: what the group has stored, which bears TABLE's name unless it is said
     otherwise. report: what the writers said.
     obstacles: number of a question -> what is thrown in instead of its answer, once. drops_answers:
@@ -127,7 +127,7 @@ class PlannerHost:
         self.leaves = 0
         self.stood: DescribedGroup | describe_groups.DescribedGroup | None = None
         self.members: tuple[str, ...] = ()
-        self.idle: tuple[str, ...] = ()
+        self.unassigned: tuple[str, ...] = ()
         self.asked: list[Any] = []
         self.obstacles: dict[int, Refused | Unanswerable] = {}
         self.drops_answers = drops_answers
@@ -201,7 +201,7 @@ class PlannerHost:
                     Member(
                         member_id=each,
                         subscribed_topic_names=("t",),
-                        target_assignment=assigned() if each in self.idle else assigned(P0),
+                        target_assignment=assigned() if each in self.unassigned else assigned(P0),
                     )
                     for each in self.members
                 )

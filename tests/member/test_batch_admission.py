@@ -77,12 +77,18 @@ def test_a_newcomer_waits_until_the_members_are_gone(host: PlannerHost) -> None:
     assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10)})
 
 
-def test_a_newcomer_does_not_wait_for_a_member_that_is_assigned_nothing(host: PlannerHost) -> None:
-    host.members = host.idle = ("another",)
-    host.sees(target=held(P0))
+def test_a_newcomer_waits_on_for_members_that_are_assigned_nothing(host: PlannerHost) -> None:
+    host.members = host.unassigned = ("another",)
     planner = make_planner()
     question = asked(host, planner)
-    assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (0, 10)})
+    for _ in range(3):
+        waits(host, planner, question)
+        host.now_ms += SESSION_MS + GRACE_MS + 1
+    host.unassigned = ()  # its time begins
+    waits(host, planner, question)
+    host.now_ms += SESSION_MS + GRACE_MS + 1
+    with pytest.raises(AnotherSink, match="have not reported"):
+        host.attempt(planner.plan_next(question, None))
 
 
 def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_grace(
@@ -107,17 +113,17 @@ def test_a_newcomer_that_stood_still_while_it_looked_looks_again(host: PlannerHo
     host.members = ("another",)
     planner = make_planner()
     question = asked(host, planner)
-    waits(host, planner, question)
 
-    def answer(query: Any, asked: Callable[..., Any] = host.answer) -> Any:
+    def stand_still(query: Any, asked: Callable[..., Any] = host.answer) -> Any:
         answered = asked(query)
         if query == LOOK_AT_GROUP:
             host.now_ms += SESSION_MS + GRACE_MS + 1
         return answered
 
     with pytest.MonkeyPatch.context() as patcher:
-        patcher.setattr(host, "answer", answer)
-        waits(host, planner, question)  # the other may have named its sink meanwhile
+        patcher.setattr(host, "answer", stand_still)
+        waits(host, planner, question)  # the other may have come only now
+        waits(host, planner, question)  # it may have named its sink meanwhile
     with pytest.raises(AnotherSink, match="have not reported"):
         host.attempt(planner.plan_next(question, None))
 

@@ -89,7 +89,7 @@ def test_an_answer_is_not_asked_for_again_so_that_a_run_of_one_batch_reads(
     assert host.attempt(make_planner().plan_next(question, None)) == read("c", {P0: (0, 10)})
 
 
-def test_a_question_without_an_answer_is_asked_anew_by_another_make_planner(
+def test_a_question_without_an_answer_is_asked_anew_by_another_process(
     host: PlannerHost,
 ) -> None:
     question = host.attempt(make_planner().plan_next(EMPTY_SPAN, None))

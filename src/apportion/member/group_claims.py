@@ -31,7 +31,8 @@ class AnotherSink(RuntimeError):
 class EpochCheck:
     """A check for claims that a member repeats in each new epoch: a claimant may have joined.
 
-    No member joins or leaves without a new epoch, so one check in each is enough.
+    A dynamic member joins with a new epoch, so one check in each is enough. Only a static member
+    can be replaced within one (KIP-345), by another application with its group.instance.id.
     """
 
     def __init__(self) -> None:

@@ -76,7 +76,7 @@ class MetadataCache:
         return metadata
 
     def _add(self, metadata: ClusterMetadata) -> None:
-        """Add what a response shows, of topics with an error nothing."""
+        """Add the brokers, and the topics that a response shows without an error."""
         # A response without brokers must not erase those known so far.
         self.nodes = metadata.nodes or self.nodes
         for each in metadata.existing:

@@ -4,6 +4,8 @@ A heartbeat (KIP-848) or JoinGroup claims a partition while the owner uses it or
 moment, so that it is assigned to no other member. In a classic group a claim for a partition that
 has become free must be withdrawn by rejoining, or the leader would keep the partition from
 everybody.
+
+The owner's rules report to the member what they use (`report_adoption`).
 """
 
 from collections.abc import Callable

@@ -70,8 +70,8 @@ if another process asked it."""
 class AwaitedMembers(NamedTuple):
     """The members of the group that a query waits for.
 
-    members: None while it waits for none. since_ms: since when they are the same (monotonic), in
-    all looks at the group, none of which failed.
+    members: None while it waits for none. since_ms: since when every look at the group has shown
+    the same (monotonic); a look that failed begins the time anew.
     """
 
     members: tuple[str, ...] | None = None
@@ -291,7 +291,8 @@ class GroupAdmission:
                 raise
             what = "it cannot be adopted while it has members, whose records go elsewhere"
             # Mostly members of this query's last run, which was stopped or killed a moment ago.
-            members = yield from self._group.list_readers()
+            readers = yield from self._group.list_readers()
+            members = tuple(reader.member_id for reader in readers)
             if not (yield from self._record_members(members, asked_at_ms)):
                 raise NotReadyForATime(f"{what}; this query waits until they have left") from None
             raise AnotherSink(
@@ -313,17 +314,17 @@ class GroupAdmission:
         """Wait until members that have not named their sink do so, for a session timeout at most.
 
         Another query of the same sink that began a moment earlier names it with its first commit.
-        One that is assigned nothing commits nothing, so it is not awaited: once this query's member
-        joins, the group assigns anew.
         asked_at_ms: when this look at the group began (monotonic).
         Raises NotReady while that may happen, AnotherSink afterwards.
         """
-        members = yield from self._group.list_readers(assigned=True)
-        if not members:
+        readers = yield from self._group.list_readers()
+        if not readers:
             self._awaited = AwaitedMembers()
             return
-        what = f"it has members ({len(members)}) that have not reported which sink they write to"
-        if not (yield from self._record_members(members, asked_at_ms)):
+        what = f"it has members ({len(readers)}) that have not reported which sink they write to"
+        # The time of the others does not count: without partitions they have nothing to commit.
+        assigned = tuple(reader.member_id for reader in readers if reader.is_assigned)
+        if not (yield from self._record_members(assigned, asked_at_ms)) or not assigned:
             raise NotReadyForATime(
                 f"{what}; this query, which writes to {sink_names(sinks)}, waits for "
                 "their first offsets, or their end"
@@ -336,8 +337,13 @@ class GroupAdmission:
         )
 
     def _record_members(self, members: tuple[str, ...], asked_at_ms: int) -> Rule[bool]:
-        """Record the members that the group had then; return whether they have stayed too long."""
-        self._awaited = self._awaited.observe(members, asked_at_ms)
+        """Record the members that the group has; return whether they have stayed too long.
+
+        asked_at_ms: when this look at the group began (monotonic).
+        """
+        # They may have come as late as now, and may have named their sink as early as we asked.
+        snapshot: MembershipSnapshot = yield ReadMembership()
+        self._awaited = self._awaited.observe(members, snapshot.read_at_ms)
         session_ms: int = yield SessionTimeout()
         return self._awaited.have_stayed(asked_at_ms, session_ms)
 

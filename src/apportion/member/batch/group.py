@@ -6,10 +6,12 @@ topics, to know whose writers have yet to name their sink. They are the same whi
 members speak.
 """
 
+from typing import NamedTuple
+
 from apportion.errors import Code, Refused
 from apportion.member.classic.described import (
     from_described_group,
-    is_idle,
+    has_assignment,
     may_be_assigned,
 )
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
@@ -20,8 +22,14 @@ from apportion.member.queries import ExistingTopics
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
-from apportion.wire.messages.consumer_group_describe import Member as ConsumerGroupMember
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
+
+
+class Reader(NamedTuple):
+    """A member of the group that may read the query's topics, and whether it has partitions."""
+
+    member_id: str
+    is_assigned: bool
 
 
 class BatchGroup:
@@ -74,38 +82,31 @@ class BatchGroup:
             if member.member_id == view.member_id
         )
 
-    def list_readers(self, *, assigned: bool = False) -> Rule[tuple[str, ...]]:
-        """Return the ids, in order, of the group's members that may read a subscribed topic.
+    def list_readers(self) -> Rule[tuple[Reader, ...]]:
+        """Return the group's members that may read a subscribed topic, ordered by id.
 
         A member that subscribes to a regular expression counts: only the broker resolves it. A
         group that does not exist has no members.
-        assigned: without the members to which the group, at rest, has assigned no partition.
         """
         group = yield from describe_by_protocol(self._group_id, classic_first=self._classic)
+        readers: list[Reader] = []
         if isinstance(group, ClassicGroup):
             readers = [
-                member.member_id
+                Reader(member.member_id, has_assignment(member))
                 for member in group.members
                 if may_be_assigned(member.member_metadata, self.topics)
-                and not (assigned and is_idle(group, member))
             ]
         elif isinstance(group, ConsumerGroup):
             readers = [
-                member.member_id
-                for member in group.members
-                if (
-                    member.subscribed_topic_regex
-                    or {*member.subscribed_topic_names}.intersection(self.topics)
+                Reader(
+                    member.member_id,
+                    bool(
+                        member.assignment.topic_partitions
+                        or member.target_assignment.topic_partitions
+                    ),
                 )
-                and not (assigned and _is_idle(group, member))
+                for member in group.members
+                if member.subscribed_topic_regex
+                or {*member.subscribed_topic_names}.intersection(self.topics)
             ]
-        else:
-            readers = []
         return tuple(sorted(readers))
-
-
-def _is_idle(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Return whether a KIP-848 group has assigned this member nothing, and is not about to."""
-    return group.group_epoch == group.assignment_epoch and not (
-        member.assignment.topic_partitions or member.target_assignment.topic_partitions
-    )

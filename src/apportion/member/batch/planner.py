@@ -110,7 +110,7 @@ class BatchPlanner:
 
         checkpoint: the id of every span, unless the first `previous` has one.
         """
-        self.group = group
+        self._group = group
         self.ends: dict[TopicIdPartition, int] = {}
         self._checkpoint = checkpoint
         self._starting_offsets = starting
@@ -322,7 +322,7 @@ class BatchPlanner:
         sinks, written = batch.sinks, batch.written
         # With the member's own epoch, and after the adoption: the last owner cannot commit any more
         # by now.
-        stored = yield from self.group.fetch_offsets(self.ownership.incarnation, gained)
+        stored = yield from self._group.fetch_offsets(self.ownership.incarnation, gained)
         yield from self._refuse_other_sinks(sinks, stored)
         committed = {partition: stored[partition].offset for partition in gained}
         unclaimed: TopicIdPartitions = ()
@@ -374,7 +374,7 @@ class BatchPlanner:
 
     def _check_claims(self, sinks: Sinks) -> Rule[None]:
         """Raise AnotherSink if another sink has claimed the Spark query's group by now."""
-        stored = yield from self.group.fetch_offsets(self.ownership.incarnation)
+        stored = yield from self._group.fetch_offsets(self.ownership.incarnation)
         yield from self._refuse_other_sinks(sinks, stored)
 
     def require_full_assignment(self, until_ms: int, limit_ms: int | None = None) -> Rule[None]:

@@ -15,7 +15,7 @@ class NotReady(Exception):
 
 
 class NotReadyForATime(NotReady):
-    """The rule that raises it counts the time by itself, and ends the wait."""
+    """The rule that raises it decides by itself how long the wait may last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,17 +73,14 @@ def may_be_assigned(subscription: bytes | memoryview, topics: Collection[str]) -
         return True
 
 
-def is_idle(group: DescribedGroup, member: DescribedGroupMember) -> bool:
-    """Return whether a stable classic group has assigned this member nothing.
+def has_assignment(member: DescribedGroupMember) -> bool:
+    """Return whether a described member has partitions; True if that cannot be decoded.
 
-    False while the group rebalances, and for an assignment that cannot be decoded.
+    While a group rebalances, its description has no assignments.
     """
-    if group.group_state != STABLE:
-        return False
+    blob = member.member_assignment
     try:
         # No bytes at all: the leader has left the member out.
-        return not (
-            member.member_assignment and decode_assignment(member.member_assignment).partitions
-        )
+        return bool(blob and decode_assignment(blob).partitions)
     except DecodeError:
-        return False
+        return True

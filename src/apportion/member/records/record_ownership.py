@@ -36,7 +36,7 @@ from apportion.member.reactions import is_lost_membership, is_permanent
 from apportion.member.records.fetch_buffer import FetchBuffer
 from apportion.member.records.listener import RebalanceListener
 from apportion.member.records.resets import reset_offsets
-from apportion.member.records.sink_claims import fetch_unclaimed_offsets
+from apportion.member.records.sink_claims import fetch_offsets_unless_claimed
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 
@@ -129,7 +129,7 @@ class RecordOwnership:
 
     def check_before_join(self) -> Rule[None]:
         """Check, before the member joins, that no sink has claimed the group."""
-        yield from fetch_unclaimed_offsets(self.settings.group_id, 0, self.topics)
+        yield from fetch_offsets_unless_claimed(self.settings.group_id, 0, self.topics)
 
     def close(self) -> Rule[None]:
         """Give up all partitions, with a commit if that is automatic, before the member leaves.
@@ -204,13 +204,13 @@ class RecordOwnership:
     def _check_claims(
         self, names: Iterable[str], added: tuple[TopicIdPartition, ...] = ()
     ) -> Rule[Mapping[TopicIdPartition, OffsetAndMetadata]]:
-        """Return committed offsets as `fetch_unclaimed_offsets` does.
+        """Return committed offsets as `fetch_offsets_unless_claimed` does.
 
         Raises AnotherSink if a sink has claimed the group; then all partitions are lost.
         """
         try:
             return (
-                yield from fetch_unclaimed_offsets(
+                yield from fetch_offsets_unless_claimed(
                     self.settings.group_id, self.incarnation, names, added
                 )
             )

@@ -14,7 +14,7 @@ from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics
 
 
-def fetch_unclaimed_offsets(
+def fetch_offsets_unless_claimed(
     group_id: str,
     incarnation: int,
     names: Iterable[str],

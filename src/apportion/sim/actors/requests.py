@@ -95,8 +95,8 @@ def answer_request(process: Clocked, query: Send | PauseBeforeRetry, until_ms: i
     try:
         return sent.parse(answer)
     except Refused as refused:
-        is_lost = reaction(sent.api, refused.code) is Reaction.FIND_COORDINATOR
-        if is_lost and isinstance(sent, GroupQuery):
+        has_moved = reaction(sent.api, refused.code) is Reaction.FIND_COORDINATOR
+        if has_moved and isinstance(sent, GroupQuery):
             # The search is what makes a broker create the offsets topic.
             yield sending(FindCoordinatorQuery(sent.group_id))
         # Scripts write the error into the trace, whose wording is fixed.

@@ -85,7 +85,7 @@ class Worker(Application):
         """Change the topics to which the query subscribes."""
         super().subscribe(topics)
         if self.is_up and self.is_working:
-            self.batches.group.topics = topics
+            self.batch_group.topics = topics
 
     def script(self) -> Script:
         """Run the query, batch by batch, until the process ends."""
@@ -95,8 +95,9 @@ class Worker(Application):
             self.checkpoint = Checkpoint(f"{self.name}/{self._checkpoints}")
         checkpoint = self.checkpoint
         self.metadata = MetadataCache()
+        self.batch_group = BatchGroup(self.group, self.topics, classic=self.uses_classic_protocol)
         self.batches = BatchPlanner(
-            BatchGroup(self.group, self.topics, classic=self.uses_classic_protocol),
+            self.batch_group,
             checkpoint=checkpoint.name,
             starting=StartingOffsets(start_position(self.simulation.scenario)),
             # topics are deleted on purpose; the sink notices any other loss
@@ -258,7 +259,7 @@ ANSWERS: dict[type, Callable[[Any, Any], Script]] = {
         query.timeout_ms
     ),
     batch_queries.StartMembership: lambda worker, _query: worker._start_membership(),
-    # No query of the simulation takes over a group that existed before.
+    # No query of the simulation takes over another's group, and every writer reports.
     batch_queries.EndMembership: lambda _worker, _query: at_once(None),
     batch_queries.SessionTimeout: lambda worker, _query: at_once(
         worker.simulation.scenario.session_ms
