@@ -98,7 +98,7 @@ class ShardDriver:
         self.notes += [action.text for action in actions if isinstance(action, Note)]
         replies = [action for action in actions if isinstance(action, Reply)]
         for reply in replies:
-            self.shard.waiting.take(reply.ticket)
+            self.shard.waiting.remove(reply.ticket)
         return [reply.body for reply in replies]
 
     def send(self, request: Any, version: int = 1, caller: Caller = HERE) -> Any:

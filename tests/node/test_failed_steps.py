@@ -68,7 +68,7 @@ PLACES = [
         SplitRequests: ("joined_reply_or_none",),
         Shard: ("step", "loaded"),
         Turn: ("emit", "reply", "close"),
-        WaitingRequests: ("add", "take", "drop"),
+        WaitingRequests: ("add", "remove", "drop"),
         Deadlines: ("arm", "disarm"),
         FetchResult: ("__init__",),
         FlushGate: ("begin_write", "wrote", "hold_reply", "begin_flush_or_none"),
@@ -234,6 +234,9 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
     [("committed", ("g",))],
     [((FlushGate, "begin_write"), 2, False, RuntimeError("planted"))],
     [("produce", "t", (0,))],
+)
+@example(
+    [("join", "j", False)], [((WaitingRequests, "remove"), 1, True, RuntimeError("planted"))], []
 )
 @example([("join", "j", False)], [((Coordinators, "tick"), 1, False, RuntimeError("planted"))], [])
 def test_a_step_that_fails_leaves_no_trace(

@@ -37,12 +37,12 @@ class WaitingRequests:
         """Return the request of that ticket; None if its connection has closed."""
         return self._by_ticket.get(ticket)
 
-    def take(self, ticket: Ticket) -> Arrived:
-        """Remove a request, and return it, for the driver that carries out its `Reply`.
+    def remove(self, ticket: Ticket) -> None:
+        """Remove a request, for the driver that has carried out its `Reply`.
 
         Not earlier: a step that fails before that must find the request here, to fail it.
         """
-        return self._by_ticket.pop(ticket)
+        del self._by_ticket[ticket]
 
     def drop(self, tickets: Iterable[Ticket]) -> None:
         """Forget the requests whose connection has closed, but not that they have no answer yet."""
