@@ -48,18 +48,19 @@ def test_a_group_without_members_can_be_adopted_as_a_whole(host: PlannerHost) ->
     planner, asking = adopting(host)
     host.sees(target=held(P0, P1))
     assert host.attempt(planner.plan_next(asking, None)) == read("c", {P0: (4, 10), P1: (7, 10)})
-    assert host.asked[3] == CommitOffsets({P0: 4, P1: 7}, 0, CLAIM)
+    assert host.asked[2] == CommitOffsets({P0: 4, P1: 7}, 0, CLAIM)
 
 
 def test_a_group_that_has_members_cannot_be_adopted(host: PlannerHost) -> None:
     host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
     planner, asking = adopting(host)
     host.members = ("another",)
-    host.obstacles = {3: Refused(Code.UNKNOWN_MEMBER_ID)}
-    with pytest.raises(NotReady, match=r"adopted while it has members.*waits until they have left"):
-        host.attempt(planner.plan_next(asking, None))
-    host.now_ms += SESSION_MS + CLAIM_GRACE_MS + 1
-    host.obstacles = {3: Refused(Code.UNKNOWN_MEMBER_ID)}
+    for _ in range(4):
+        host.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
+        with pytest.raises(NotReady, match=r"adopted while it has members.*until they have left"):
+            host.attempt(planner.plan_next(asking, None))
+        host.now_ms += (SESSION_MS + CLAIM_GRACE_MS) // 3
+    host.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(AnotherSink, match="cannot be adopted while it has members"):
         host.attempt(planner.plan_next(asking, None))
     assert (host.joins, host.stored(P0)) == (0, OffsetAndMetadata(4, OTHERS))
@@ -69,9 +70,9 @@ def test_an_adoption_waits_for_members_that_are_leaving(host: PlannerHost) -> No
     host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
     planner, asking = adopting(host)
     host.members = ("the-last-run",)
-    for waited_ms in (0, SESSION_MS + CLAIM_GRACE_MS):
-        host.now_ms += waited_ms
-        host.obstacles = {3: Refused(Code.UNKNOWN_MEMBER_ID)}
+    for _ in range(4):
+        host.now_ms += (SESSION_MS + CLAIM_GRACE_MS) // 3
+        host.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
         with pytest.raises(NotReady):
             host.attempt(planner.plan_next(asking, None))
     host.members = ()
@@ -84,7 +85,7 @@ def test_an_adoption_gives_a_member_that_has_come_back_its_own_time(host: Planne
     planner, question = adopting(host)
     for _ in range(2):
         host.members = ("static",)
-        host.obstacles = {3: Refused(Code.UNKNOWN_MEMBER_ID)}
+        host.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
         with pytest.raises(NotReady):
             host.attempt(planner.plan_next(question, None))
         # It goes, and this query leaves the group again, as a user changes its tables.
@@ -101,7 +102,7 @@ def test_other_errors_of_an_adoption_are_reported_as_themselves(
 ) -> None:
     host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
     planner, asking = adopting(host)
-    host.obstacles = {3: Refused(Code.GROUP_AUTHORIZATION_FAILED)}
+    host.obstacles = {2: Refused(Code.GROUP_AUTHORIZATION_FAILED)}
     with pytest.raises(Refused, match="not allowed"):
         host.attempt(planner.plan_next(asking, None))
     assert host.joins == 0
@@ -113,4 +114,4 @@ def test_an_adoption_is_logged_with_the_old_sink_and_the_new_one(host: PlannerHo
     host.sees(target=held(P0, P1))
     host.attempt(planner.plan_next(asking, None))
     note = "adopt=True: the group belonged to /lake/other, and belongs to /lake/t from now on"
-    assert host.asked[4] == Note("warning", note)
+    assert host.asked[3] == Note("warning", note)

@@ -54,6 +54,14 @@ def waits(host: PlannerHost, planner: BatchPlanner, question: Span) -> None:
     assert host.joins == 0
 
 
+def waits_for_a_session(host: PlannerHost, planner: BatchPlanner, question: Span) -> None:
+    """It looks now and then, for as long as a lost member may stay."""
+    for _ in range(3):
+        host.now_ms += (SESSION_MS + GRACE_MS) // 3
+        waits(host, planner, question)
+    host.now_ms += 1
+
+
 def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(
     host: PlannerHost,
 ) -> None:
@@ -81,12 +89,11 @@ def test_a_newcomer_waits_on_for_members_that_are_assigned_nothing(host: Planner
     host.members = host.unassigned = ("another",)
     planner = make_planner()
     question = asked(host, planner)
-    for _ in range(3):
-        waits(host, planner, question)
-        host.now_ms += SESSION_MS + GRACE_MS + 1
+    for _ in range(2):
+        waits_for_a_session(host, planner, question)
     host.unassigned = ()  # its time begins
     waits(host, planner, question)
-    host.now_ms += SESSION_MS + GRACE_MS + 1
+    waits_for_a_session(host, planner, question)
     with pytest.raises(AnotherSink, match="have not reported"):
         host.attempt(planner.plan_next(question, None))
 
@@ -98,9 +105,7 @@ def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_gr
     planner = make_planner()
     question = asked(host, planner)
     waits(host, planner, question)
-    host.now_ms += SESSION_MS + GRACE_MS
-    waits(host, planner, question)
-    host.now_ms += 1
+    waits_for_a_session(host, planner, question)
     with pytest.raises(
         AnotherSink,
         match=r"members \(1\) that have not reported which.*writes to /lake/t.*group of its own",
@@ -124,6 +129,20 @@ def test_a_newcomer_that_stood_still_while_it_looked_looks_again(host: PlannerHo
         patcher.setattr(host, "answer", stand_still)
         waits(host, planner, question)  # the other may have come only now
         waits(host, planner, question)  # it may have named its sink meanwhile
+    waits_for_a_session(host, planner, question)
+    with pytest.raises(AnotherSink, match="have not reported"):
+        host.attempt(planner.plan_next(question, None))
+
+
+def test_a_gap_between_two_looks_does_not_count(host: PlannerHost) -> None:
+    """The host was frozen, and perhaps the queries that are to name their sink with it."""
+    host.members = ("another",)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
+    host.now_ms += SESSION_MS + GRACE_MS + 1
+    waits(host, planner, question)
+    waits_for_a_session(host, planner, question)
     with pytest.raises(AnotherSink, match="have not reported"):
         host.attempt(planner.plan_next(question, None))
 
@@ -133,12 +152,12 @@ def test_the_time_of_a_member_begins_anew_once_the_broker_was_away(host: Planner
     planner = make_planner()
     question = asked(host, planner)
     waits(host, planner, question)
-    host.now_ms += SESSION_MS + GRACE_MS + 1
+    waits_for_a_session(host, planner, question)
     host.obstacles = {2: Unanswerable("the broker is down")}
     with pytest.raises(Unanswerable):
         host.attempt(planner.plan_next(question, None))
     waits(host, planner, question)
-    host.now_ms += SESSION_MS + GRACE_MS + 1
+    waits_for_a_session(host, planner, question)
     with pytest.raises(AnotherSink, match="have not reported"):
         host.attempt(planner.plan_next(question, None))
 
@@ -148,7 +167,7 @@ def test_a_member_that_has_come_meanwhile_has_its_own_time(host: PlannerHost) ->
     planner = make_planner()
     question = asked(host, planner)
     waits(host, planner, question)
-    host.now_ms += SESSION_MS + GRACE_MS + 1
+    waits_for_a_session(host, planner, question)
     host.members = ("another",)
     waits(host, planner, question)
 

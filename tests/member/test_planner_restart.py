@@ -164,7 +164,7 @@ def test_an_offset_where_its_log_begins_skips_nothing_and_one_above_is_refused(
     question = host.attempt(planner.plan_next(EMPTY_SPAN, None))
     host.report = MINE
     assert host.attempt(planner.plan_next(question, None)) == read("c", {P0: (3, 10)})
-    assert host.asked[3] == ListOffsets(ALL, EARLIEST)
+    assert host.asked[2] == ListOffsets(ALL, EARLIEST)
     host.starts[P2] = 4
     later = make_planner()
     question = host.attempt(later.plan_next(EMPTY_SPAN, None))

@@ -27,7 +27,6 @@ from apportion.member.queries import (
     CommitOffsets,
     ExistingTopics,
     FetchCommitted,
-    ReadMembership,
 )
 from apportion.topics import TopicIdPartition
 from tests.member.planner_host import (
@@ -66,7 +65,7 @@ def test_a_new_query_asks_its_writers_before_it_joins_and_claims_before_it_reads
     host.sees(target=held(P0))
     assert host.attempt(planner.plan_next(asking, None)) == read("c", {P0: (0, 10)})
     assert (host.joins, host.stored(P0)) == (1, OffsetAndMetadata(0, '{"sinks":["/lake/t"]}'))
-    assert host.asked[:5] == [ReadMembership(), *LOOK, LOOK_AT_GROUP, StartMembership()]
+    assert host.asked[:4] == [*LOOK, LOOK_AT_GROUP, StartMembership()]
     assert host.asked[-3:] == [
         CommitOffsets({P0: 0}, 1, CLAIM),
         ExistingTopics(("t",)),
@@ -121,7 +120,7 @@ def test_a_query_with_another_sink_is_refused_before_it_joins(
         match=r"belongs to the sink /lake/t, as the committed offset of t-1 says.*group of its own",
     ):
         host.attempt(planner.plan_next(asking, None))
-    assert (host.asked, host.joins, host.offsets) == ([ReadMembership(), *LOOK], 0, {P1: 7})
+    assert (host.asked, host.joins, host.offsets) == ([*LOOK], 0, {P1: 7})
 
 
 def test_offsets_that_no_sink_committed_are_foreign_unless_the_table_has_its_records(

@@ -62,6 +62,8 @@ from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
 
 CLAIM_GRACE_MS = 5_000
+LONGEST_GAP_MS = 5_000
+"""The longest time between the ends of two looks at the group that counts as watched."""
 NO_ANSWER_COUNTS_FROM = 2
 """The number of the question from which no answer means that no writer of apportion is there, even
 if another process asked it."""
@@ -71,22 +73,27 @@ class AwaitedMembers(NamedTuple):
     """The members of the group that a query waits for.
 
     members: None while it waits for none. since_ms: since when every look at the group has shown
-    the same (monotonic); a look that failed begins the time anew.
+    the same (monotonic). seen_ms: when the last of them ended.
     """
 
     members: tuple[str, ...] | None = None
     since_ms: int = 0
+    seen_ms: int = 0
 
     def observe(self, members: tuple[str, ...], now_ms: int) -> "AwaitedMembers":
-        """Return the awaited members after the group was seen with these."""
-        return self if members == self.members else AwaitedMembers(members, now_ms)
+        """Return the awaited members after a look at the group, which has shown these."""
+        # After a long gap the host may have been frozen, and the other queries with it: they may
+        # not have had the time to name their sink. Nor may an answer be older than the grace.
+        has_gap = now_ms - self.seen_ms > LONGEST_GAP_MS
+        since_ms = now_ms if has_gap or members != self.members else self.since_ms
+        return AwaitedMembers(members, since_ms, now_ms)
 
-    def have_stayed(self, now_ms: int, session_timeout_ms: int) -> bool:
+    def have_stayed(self, session_timeout_ms: int) -> bool:
         """Return whether the group has kept them for longer than a session timeout.
 
         A lost member with the session timeout of this query is removed within that time.
         """
-        return now_ms - self.since_ms > session_timeout_ms + CLAIM_GRACE_MS
+        return self.seen_ms - self.since_ms > session_timeout_ms + CLAIM_GRACE_MS
 
 
 class GroupAdmission:
@@ -241,9 +248,6 @@ class GroupAdmission:
         Raises NotReady while members of the group have not named their sink yet, or while a group
         that is to be adopted has members that may be leaving.
         """
-        # A process may stand still before it reads the answers: they are true of the time before.
-        snapshot: MembershipSnapshot = yield ReadMembership()
-        asked_at_ms = snapshot.read_at_ms
         stored = yield from self._group.fetch_offsets(0)
         # Nothing proves that the group is this query's: no fence in the sink, no name in the group.
         is_new = bool(
@@ -262,20 +266,19 @@ class GroupAdmission:
         except AnotherSink:
             if not report.adopt:
                 raise
-            yield from self._adopt_group(sinks, stored, asked_at_ms)
+            yield from self._adopt_group(sinks, stored)
         else:
             if is_new and stored and not previous.ranges:
                 # Without a position of its own the query would go on where the members are.
-                yield from self._await_claim(sinks, asked_at_ms)
+                yield from self._await_claim(sinks)
                 self._unclaimed_at_start = unclaimed_offsets(stored)
         return bool(claimed_sinks(stored))
 
     def _adopt_group(
-        self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata], asked_at_ms: int
+        self, sinks: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]
     ) -> Rule[None]:
         """Commit every offset of the group again with the Spark query's sinks, for adopt=True.
 
-        asked_at_ms: when this look at the group began (monotonic).
         Raises NotReady while the group has members that may be leaving, AnotherSink afterwards.
         """
         offsets = {
@@ -293,7 +296,7 @@ class GroupAdmission:
             # Mostly members of this query's last run, which was stopped or killed a moment ago.
             readers = yield from self._group.list_readers()
             members = tuple(reader.member_id for reader in readers)
-            if not (yield from self._record_members(members, asked_at_ms)):
+            if not (yield from self._record_members(members)):
                 raise NotReadyForATime(f"{what}; this query waits until they have left") from None
             raise AnotherSink(
                 f"{what}: stop them first, and if this query has "
@@ -310,11 +313,10 @@ class GroupAdmission:
             f"{sink_names(sinks)} from now on",
         )
 
-    def _await_claim(self, sinks: Sinks, asked_at_ms: int) -> Rule[None]:
+    def _await_claim(self, sinks: Sinks) -> Rule[None]:
         """Wait until members that have not named their sink do so, for a session timeout at most.
 
         Another query of the same sink that began a moment earlier names it with its first commit.
-        asked_at_ms: when this look at the group began (monotonic).
         Raises NotReady while that may happen, AnotherSink afterwards.
         """
         readers = yield from self._group.list_readers()
@@ -324,7 +326,7 @@ class GroupAdmission:
         what = f"it has members ({len(readers)}) that have not reported which sink they write to"
         # The time of the others does not count: without partitions they have nothing to commit.
         assigned = tuple(reader.member_id for reader in readers if reader.is_assigned)
-        if not (yield from self._record_members(assigned, asked_at_ms)) or not assigned:
+        if not (yield from self._record_members(assigned)) or not assigned:
             raise NotReadyForATime(
                 f"{what}; this query, which writes to {sink_names(sinks)}, waits for "
                 "their first offsets, or their end"
@@ -336,16 +338,12 @@ class GroupAdmission:
             "and start again, with the same checkpoint"
         )
 
-    def _record_members(self, members: tuple[str, ...], asked_at_ms: int) -> Rule[bool]:
-        """Record the members that the group has; return whether they have stayed too long.
-
-        asked_at_ms: when this look at the group began (monotonic).
-        """
-        # They may have come as late as now, and may have named their sink as early as we asked.
+    def _record_members(self, members: tuple[str, ...]) -> Rule[bool]:
+        """Record the members that the group has now; return whether they have stayed too long."""
         snapshot: MembershipSnapshot = yield ReadMembership()
         self._awaited = self._awaited.observe(members, snapshot.read_at_ms)
         session_ms: int = yield SessionTimeout()
-        return self._awaited.have_stayed(asked_at_ms, session_ms)
+        return self._awaited.have_stayed(session_ms)
 
 
 def offsets_skipping_records(
