@@ -200,6 +200,8 @@ class PlannerHost:
                 members = (
                     Member(
                         member_id=each,
+                        client_id=each,
+                        client_host="/127.0.0.1",
                         subscribed_topic_names=("t",),
                         target_assignment=assigned() if each in self.unassigned else assigned(P0),
                     )

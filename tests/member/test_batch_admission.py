@@ -2,6 +2,7 @@
 at once one sees the other.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -108,10 +109,20 @@ def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_gr
     waits_for_a_session(host, planner, question)
     with pytest.raises(
         AnotherSink,
-        match=r"members \(1\) that have not reported which.*writes to /lake/t.*group of its own",
+        match=r"members \(1: another at 127.0.0.1\) that have not reported which.*"
+        r"writes to /lake/t.*group of its own",
     ):
         host.attempt(planner.plan_next(question, None))
     assert (host.joins, host.offsets, host.asked[-1]) == (0, {}, SessionTimeout())
+
+
+def test_of_many_members_that_claim_nothing_the_first_are_named(host: PlannerHost) -> None:
+    host.members = tuple("dcba")
+    planner = make_planner()
+    question = asked(host, planner)
+    named = "4: a at 127.0.0.1, b at 127.0.0.1, c at 127.0.0.1, ..."
+    with pytest.raises(NotReady, match=re.escape(f"it has members ({named}) that have not")):
+        host.attempt(planner.plan_next(question, None))
 
 
 def test_a_newcomer_that_stood_still_while_it_looked_looks_again(host: PlannerHost) -> None:

@@ -62,6 +62,7 @@ from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
 
 CLAIM_GRACE_MS = 5_000
+CLIENTS_NAMED = 3  # of the members that have named no sink
 LONGEST_GAP_MS = 5_000
 """The longest time between the ends of two looks at the group that counts as watched."""
 NO_ANSWER_COUNTS_FROM = 2
@@ -323,7 +324,12 @@ class GroupAdmission:
         if not readers:
             self._awaited = AwaitedMembers()
             return
-        what = f"it has members ({len(readers)}) that have not reported which sink they write to"
+        clients = ", ".join(reader.client for reader in readers[:CLIENTS_NAMED])
+        more = ", ..." if len(readers) > CLIENTS_NAMED else ""
+        what = (
+            f"it has members ({len(readers)}: {clients}{more}) that have not reported which sink "
+            "they write to"
+        )
         # The time of the others does not count: without partitions they have nothing to commit.
         assigned = tuple(reader.member_id for reader in readers if reader.is_assigned)
         if not (yield from self._record_members(assigned)) or not assigned:

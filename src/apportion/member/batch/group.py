@@ -22,14 +22,20 @@ from apportion.member.queries import ExistingTopics
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
+from apportion.wire.messages.consumer_group_describe import Member as ConsumerGroupMember
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
+from apportion.wire.messages.describe_groups import DescribedGroupMember as ClassicGroupMember
 
 
 class Reader(NamedTuple):
-    """A member of the group that may read the query's topics, and whether it has partitions."""
+    """A member of the group that may read the query's topics.
+
+    is_assigned: whether it has partitions. client: its client id and its host, for people.
+    """
 
     member_id: str
     is_assigned: bool
+    client: str
 
 
 class BatchGroup:
@@ -92,7 +98,7 @@ class BatchGroup:
         readers: list[Reader] = []
         if isinstance(group, ClassicGroup):
             readers = [
-                Reader(member.member_id, has_assignment(member))
+                Reader(member.member_id, has_assignment(member), _client(member))
                 for member in group.members
                 if may_be_assigned(member.member_metadata, self.topics)
             ]
@@ -104,9 +110,16 @@ class BatchGroup:
                         member.assignment.topic_partitions
                         or member.target_assignment.topic_partitions
                     ),
+                    _client(member),
                 )
                 for member in group.members
                 if member.subscribed_topic_regex
                 or {*member.subscribed_topic_names}.intersection(self.topics)
             ]
         return tuple(sorted(readers))
+
+
+def _client(member: ConsumerGroupMember | ClassicGroupMember) -> str:
+    """Return who a described member is, such as "rdkafka at 10.1.2.3"."""
+    # Kafka writes a host as Java writes an address, with a slash.
+    return f"{member.client_id} at {member.client_host.lstrip('/')}"
