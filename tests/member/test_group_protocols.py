@@ -7,7 +7,7 @@ import pytest
 from apportion.errors import Code, Refused
 from apportion.member.assignors.interface import Given, Subscription, by_topic
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
-from apportion.member.batch.group import BatchGroup, Reader
+from apportion.member.batch.group import BatchGroup, TopicReader
 from apportion.member.group_protocols import ATTEMPTS, describe_by_protocol
 from apportion.member.membership import MembershipState, View
 from apportion.wire.messages import consumer_group_describe, describe_groups
@@ -102,7 +102,7 @@ def batch_group(classic: bool) -> BatchGroup:
     return BatchGroup("g", ("t",), classic=classic)
 
 
-def ids(readers: tuple[Reader, ...]) -> tuple[str, ...]:
+def ids(readers: tuple[TopicReader, ...]) -> tuple[str, ...]:
     return tuple(reader.member_id for reader in readers)
 
 

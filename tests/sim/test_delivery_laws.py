@@ -143,7 +143,7 @@ def test_a_paused_consumer_may_begin_where_the_group_was_when_it_asked(group: Gr
     group.delivers("b", 2)
 
 
-def test_what_was_committed_before_the_question_is_in_the_answer(group: Group) -> None:
+def test_a_commit_after_the_question_may_be_missing_in_the_answer(group: Group) -> None:
     group.adopts("b")
     group.asks("b")
     group.delivers("a", 2)
@@ -163,7 +163,7 @@ def test_a_question_without_an_answer_is_no_beginning(group: Group) -> None:
         group.delivers("b", 2)
 
 
-def test_what_was_shown_before_the_partition_was_adopted_is_no_beginning(group: Group) -> None:
+def test_an_offset_shown_before_the_adoption_is_no_beginning(group: Group) -> None:
     group.asks("b")  # whether a sink has claimed the group
     group.is_shown("b", 2)
     group.uses("a")
@@ -172,7 +172,7 @@ def test_what_was_shown_before_the_partition_was_adopted_is_no_beginning(group: 
         group.delivers("b", 2)
 
 
-def test_what_was_shown_to_a_process_is_no_beginning_for_the_next(group: Group) -> None:
+def test_an_offset_shown_to_a_process_is_no_beginning_for_the_next(group: Group) -> None:
     group.uses("a")
     group.fetches("b", 2)
     group.uses("b", incarnation=0)
@@ -181,7 +181,7 @@ def test_what_was_shown_to_a_process_is_no_beginning_for_the_next(group: Group) 
         group.delivers("b", 2)
 
 
-def test_what_a_consumer_was_shown_is_of_no_use_after_it_lost_its_membership(group: Group) -> None:
+def test_an_offset_shown_to_a_member_is_of_no_use_once_its_membership_is_lost(group: Group) -> None:
     group.uses("a")
     group.fetches("b", 2)
     group.consumer("b").view.incarnation = 2

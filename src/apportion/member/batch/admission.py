@@ -185,7 +185,7 @@ class GroupAdmission:
             )
             return previous._replace(sinks=None)
         try:
-            is_claimed = yield from self._check_group(
+            is_claimed = yield from self._look_at_group(
                 sinks, report if is_own else report._replace(adopt=False), previous
             )
         except AnotherSink as refused:
@@ -198,10 +198,6 @@ class GroupAdmission:
                 f"would be refused: {refused}",
             )
             return previous._replace(sinks=None)
-        except (Refused, Unanswerable):
-            # The members may have been cut off from the broker, too: their time begins anew.
-            self._awaited = AwaitedMembers()
-            raise
         if previous.sinks and previous.ranges and not (is_claimed or previous.question_number):
             # The checkpoint names sinks and the group does not, so the checkpoint may be another
             # program's. The writer must see that before the group is claimed for these sinks.
@@ -241,6 +237,15 @@ class GroupAdmission:
         self.may_join = False
         self._awaited = AwaitedMembers()
         return to_ask._replace(sinks=None)
+
+    def _look_at_group(self, sinks: Sinks, report: WriterReport, previous: Span) -> Rule[bool]:
+        """Run `_check_group`; if it fails, the awaited members have their whole time again."""
+        try:
+            return (yield from self._check_group(sinks, report, previous))
+        except (Refused, Unanswerable):
+            # They may have been cut off from the broker, too.
+            self._awaited = AwaitedMembers()
+            raise
 
     def _check_group(self, sinks: Sinks, report: WriterReport, previous: Span) -> Rule[bool]:
         """Return whether a sink has claimed the group, which is this Spark query's or nobody's.

@@ -27,7 +27,7 @@ from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGro
 from apportion.wire.messages.describe_groups import DescribedGroupMember as ClassicGroupMember
 
 
-class Reader(NamedTuple):
+class TopicReader(NamedTuple):
     """A member of the group that may read the query's topics.
 
     is_assigned: whether it has partitions. client: its client id and its host, for people.
@@ -88,23 +88,23 @@ class BatchGroup:
             if member.member_id == view.member_id
         )
 
-    def list_readers(self) -> Rule[tuple[Reader, ...]]:
+    def list_readers(self) -> Rule[tuple[TopicReader, ...]]:
         """Return the group's members that may read a subscribed topic, ordered by id.
 
         A member that subscribes to a regular expression counts: only the broker resolves it. A
         group that does not exist has no members.
         """
         group = yield from describe_by_protocol(self._group_id, classic_first=self._classic)
-        readers: list[Reader] = []
+        readers: list[TopicReader] = []
         if isinstance(group, ClassicGroup):
             readers = [
-                Reader(member.member_id, has_assignment(member), _client(member))
+                TopicReader(member.member_id, has_assignment(member), _client(member))
                 for member in group.members
                 if may_be_assigned(member.member_metadata, self.topics)
             ]
         elif isinstance(group, ConsumerGroup):
             readers = [
-                Reader(
+                TopicReader(
                     member.member_id,
                     bool(
                         member.assignment.topic_partitions
