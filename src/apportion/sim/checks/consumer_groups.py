@@ -181,6 +181,10 @@ class ConsumerGroupChecker:
         for name, now in after.items():
             if name not in before and not saved.members[name].is_classic:
                 self._removed.pop(name, None)
+            elif name not in before and before:
+                # It may have been removed while the group was a classic one, and hears only with
+                # the answer to this JoinGroup that others have its partitions.
+                self._removed[name] = None
             member = saved.members[name]
             if before.get(name) is not now:
                 check_subscribed(group, member, topics, self._upgraded.assigned(name))
