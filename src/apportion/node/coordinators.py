@@ -246,11 +246,11 @@ class Coordinators:
             if type(action) is Reply:
                 waiting = hosted.shard.waiting
                 request = waiting.request_or_none(action.ticket)
-                assert request is not None, f"ticket {action.ticket} is in no book"
+                assert request is not None, f"ticket {action.ticket} has no waiting request"
                 self._send_reply(
                     hosted.flush_seq, PendingReply(action.ticket, action.body, request)
                 )
-                # Only now: a unit of work that fails must find the request in one place or other.
+                # Only now: a unit of work that fails has to find it in one of the two places.
                 waiting.remove(action.ticket)
             elif type(action) is Append:
                 # One batch for the whole step: after a crash the log has all of its records or

@@ -83,8 +83,8 @@ class AwaitedMembers(NamedTuple):
 
     def observe(self, members: tuple[str, ...], now_ms: int) -> "AwaitedMembers":
         """Return the awaited members after a look at the group, which has shown these."""
-        # After a long gap the host may have been frozen, and the other queries with it: they may
-        # not have had the time to name their sink. Nor may an answer be older than the grace.
+        # In a long gap the host may have been frozen, and the other queries with it: they have not
+        # had that time to name their sink. Or the look itself took long, and its answers are old.
         has_gap = now_ms - self.seen_ms > LONGEST_GAP_MS
         since_ms = now_ms if has_gap or members != self.members else self.since_ms
         return AwaitedMembers(members, since_ms, now_ms)

@@ -181,6 +181,7 @@ class ConsumerGroupChecker:
         for name, now in after.items():
             if name not in before and not saved.members[name].is_classic:
                 self._removed.pop(name, None)
+            # Not at the upgrade itself, where `before` is empty: its members have not joined anew.
             elif name not in before and before:
                 # It may have been removed while the group was a classic one, and hears only with
                 # the answer to this JoinGroup that others have its partitions.
