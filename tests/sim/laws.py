@@ -25,8 +25,9 @@ WATCHED_LAWS: dict[str, str] = {
     ),
     "none-skipped": "no plain consumer begins beyond what its group has delivered of a partition",
     "goes-on-at-commit": (
-        "a plain consumer begins a partition at the committed offset that it fetched, or at 0 if "
-        "there is none, and never before one whose commit was acknowledged when it asked"
+        "a plain consumer begins a partition at the committed offset that it fetched once it had "
+        "adopted the partition, or at 0 if there is none, and never before one whose commit was "
+        "acknowledged when it asked"
     ),
     "commit-is-delivered": (
         "a plain consumer commits positions of partitions that it uses, and none undelivered"
