@@ -238,6 +238,11 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
 @example(
     [("join", "j", False)], [((WaitingRequests, "remove"), 1, True, RuntimeError("planted"))], []
 )
+@example(
+    [("produce", "t", (0,)), ("flush",), ("produce", "t", (0,)), ("fail flush",)],
+    [((Partition, "on_flushed"), 1, False, RuntimeError("planted"))],
+    [],
+)
 @example([("join", "j", False)], [((Coordinators, "tick"), 1, False, RuntimeError("planted"))], [])
 def test_a_step_that_fails_leaves_no_trace(
     kit: "type[Kit]",

@@ -44,12 +44,16 @@ class FlushedFiles(Protocol):
     def take_unsynced_paths(self) -> tuple[str, ...]:
         """Return the files written since the last call, for the next flush, and forget them.
 
-        The present ends of the files are remembered for `on_flushed`.
+        The present ends of the files are remembered for `note_durable`.
         """
         ...
 
-    def on_flushed(self) -> None:
+    def note_durable(self) -> None:
         """Note that all writes before the last `take_unsynced_paths` are on the disk."""
+        ...
+
+    def on_flushed(self) -> None:
+        """Let readers see what `note_durable` noted last, in a unit of work of its own."""
         ...
 
     def savepoint(self) -> Any:
@@ -161,6 +165,10 @@ class FlushGate:
         assert self._flushing, f"Flushed({flush_seq}) answers no Flush"
         assert flush_seq == self.open_seq - 1, f"Flushed({flush_seq}) answers no Flush"
         flushed, self._flushing = list(self._flushing), {}
+        # Here, and not where readers come to see it: if that fails, a later flush that fails, too,
+        # must not take back what was acknowledged.
+        for files in flushed:
+            files.note_durable()
         self._not_visible |= dict.fromkeys(flushed)
         self.durable_seq = flush_seq
         self.is_failing = False

@@ -29,6 +29,8 @@ class Partition:
     """
 
     __slots__ = (
+        "_durable_from",
+        "_durable_to",
         "_flushing_from",
         "_flushing_to",
         "flush_gate",
@@ -48,8 +50,8 @@ class Partition:
         self.flush_gate = flush_gate
         self.producers = ProducerStates()
         self.flush_seq = 0  # of the newest append
-        self.start_offset = self._flushing_from = log.start_offset
-        self.high_watermark = self._flushing_to = log.next_offset
+        self.start_offset = self._flushing_from = self._durable_from = log.start_offset
+        self.high_watermark = self._flushing_to = self._durable_to = log.next_offset
 
     def append(self, batch: bytearray, header: BatchHeader, now_ms: int) -> int:
         """Append a Produce request's batch to the partition; return its base offset.
@@ -142,18 +144,20 @@ class Partition:
     def take_unsynced_paths(self) -> tuple[str, ...]:
         """Return the files that the flush gate's next flush must sync, each only once.
 
-        The present ends of the log are remembered, and `on_flushed` makes them visible.
+        The present ends of the log are remembered for `note_durable`.
         """
-        # Now, not in `on_flushed`: what is appended while the disk syncs belongs to the next flush.
+        # Now, not when the flush has ended: what is appended while the disk syncs belongs to the
+        # next flush.
         self._flushing_from, self._flushing_to = self.log.start_offset, self.log.next_offset
         return self.log.take_unsynced_paths()
 
-    def on_flushed(self) -> None:
-        """Show consumers what the flush has covered of the partition; hide what was deleted.
+    def note_durable(self) -> None:
+        """Note that the flush has covered what was written before `take_unsynced_paths`."""
+        self._durable_from, self._durable_to = self._flushing_from, self._flushing_to
 
-        A flush covers what was written before the last `take_unsynced_paths`.
-        """
-        self.start_offset, self.high_watermark = self._flushing_from, self._flushing_to
+    def on_flushed(self) -> None:
+        """Show consumers what the flush has covered of the partition; hide what was deleted."""
+        self.start_offset, self.high_watermark = self._durable_from, self._durable_to
         # Files go only when the new start is durable (decision 35): a crash could otherwise bring
         # back a start whose records are gone.
         self.log.delete_before(self.start_offset)
@@ -173,10 +177,10 @@ class Partition:
         self.flush_seq = self.flush_gate.wrote(self)
 
     def cut_back(self) -> None:
-        """Cut the partition's log back to its high watermark, after the disk refused a flush."""
-        self.log = self.log.truncated(self.high_watermark, self.start_offset)
-        self._flushing_from, self._flushing_to = self.start_offset, self.high_watermark
-        self.producers.roll_back(self.high_watermark, self._stored_producers())
+        """Cut the partition's log back to what is durable, after the disk refused a flush."""
+        self.log = self.log.truncated(self._durable_to, self._durable_from)
+        self._flushing_from, self._flushing_to = self._durable_from, self._durable_to
+        self.producers.roll_back(self._durable_to, self._stored_producers())
         self.flush_seq = self.flush_gate.wrote(self)
 
     def remember_producers(self, since_ms: int) -> None:

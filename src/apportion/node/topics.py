@@ -315,15 +315,19 @@ class TopicService:
     def take_unsynced_paths(self) -> tuple[str, ...]:
         """Return the files of the metadata log that the next flush must cover.
 
-        `on_flushed` is about the present end of the log, and the topics deleted until now.
+        `note_durable` is about the present end of the log, and `on_flushed` about the topics
+        deleted until now.
         """
         self._flushing_deleted, self._deleted = self._flushing_deleted + self._deleted, []
         self._flushing_bytes = self._metadata_log.size_bytes
         return (*self._metadata_log.take_unsynced_paths(), TOPICS)
 
+    def note_durable(self) -> None:
+        """Note how much of the metadata log the flush has covered."""
+        self._durable_bytes = self._flushing_bytes
+
     def on_flushed(self) -> None:
         """Delete the logs of topics whose deletion is durable now."""
-        self._durable_bytes = self._flushing_bytes
         # Only those that this flush covered; a topic deleted since then waits for the next one.
         deleted, self._flushing_deleted = self._flushing_deleted, []
         for topic in deleted:
