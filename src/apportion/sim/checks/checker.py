@@ -241,9 +241,12 @@ class InvariantChecker:
             for consumer_group in shard.ledger.consumer_groups():
                 self.classic_groups.forget_sessions(consumer_group.group_id)
                 self.consumer_groups.check_recovered(consumer_group, now_ms)
-        self.consumer_groups.check_lost_groups(
-            lambda group_id: self._broker.group_or_none(group_id) is None
-        )
+
+        def is_lost(group_id: str) -> bool:
+            return self._broker.group_or_none(group_id) is None
+
+        self.classic_groups.forget_lost(is_lost)
+        self.consumer_groups.check_lost_groups(is_lost)
         assert self._broker.node is not None
         self.offsets.check_recovered(self._shards(), self._broker.node)
 

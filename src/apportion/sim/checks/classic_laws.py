@@ -5,7 +5,7 @@ synced is in no record, so after a crash its number may come again: only synced 
 have different numbers. All times are of the broker's monotonic clock.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
@@ -121,6 +121,15 @@ class ClassicGroupChecker:
         """Forget a group that is no longer a classic one."""
         self._snapshots.pop(group_id, None)
         self._max_synced_generation.pop(group_id, None)
+
+    def forget_lost(self, is_lost: Callable[[str], bool]) -> None:
+        """Forget the snapshots of the groups that a restarted broker did not find in its log.
+
+        As in Kafka, a group is first saved when its leader has assigned, so nobody dismissed its
+        members. The generations that replies have shown stay known.
+        """
+        for group_id in [known for known in self._snapshots if is_lost(known)]:
+            self.forget_sessions(group_id)
 
     def forget_sessions(self, group_id: str) -> None:
         """Forget the snapshot of a group that the loss of a flush made a consumer group again.
