@@ -24,8 +24,13 @@ from apportion.sim.kernel.clock import Script, ScriptRunner
 
 LATE_STEPS = 0.2  # of the rule's events, those that the member does not see at once
 LATEST_STEP_MS = 1_000
-# A commit looks for a sink's claim to the group before it is sent.
-COMMIT_QUERIES = (queries.FetchCommitted, queries.CommitOffsets)
+# A commit looks up its topics, and a sink's claim to the group, before it is sent.
+COMMIT_QUERIES = (
+    queries.KnownTopics,
+    queries.ExistingTopics,
+    queries.FetchCommitted,
+    queries.CommitOffsets,
+)
 
 
 class RecordApplication(Application):
