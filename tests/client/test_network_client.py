@@ -111,6 +111,19 @@ def test_a_broker_that_is_not_there_is_named() -> None:
             Cluster(f"127.0.0.1:{port}").topics(["t"])
 
 
+def test_each_request_without_a_response_counts_as_an_interruption() -> None:
+    with EmbeddedBroker(auto_create_topics_enable=False) as broker:
+        cluster = Cluster(broker.bootstrap)
+        cluster.topics(["t"], fresh=True)
+        assert cluster.interruptions == 0
+    with closing(cluster):
+        # The connection of before, then one that cannot be made.
+        for count in (1, 2):
+            with pytest.raises(Disconnected):
+                cluster.topics(["t"], fresh=True)
+            assert cluster.interruptions == count
+
+
 @pytest.fixture
 def nonsense_server() -> "Iterator[NonsenseServer]":
     """A server that answers whatever it is asked with `reply`, on every connection; then holds the

@@ -117,6 +117,7 @@ class PlannerHost:
     def __init__(self, *, drops_answers: bool = False) -> None:
         self.view = View("m", 3, MembershipState.RECONCILING, 1, held(), held(), 1_000, None)
         self.now_ms = 1_000
+        self.interruptions = 0
         self.topics = Topics([Topic("t", ID, 3)])
         self.starts = dict.fromkeys(ALL, 0)
         self.ends = dict.fromkeys(ALL, 10)
@@ -161,7 +162,7 @@ class PlannerHost:
     def answer(self, ask: Any) -> Any:
         match ask:
             case ReadMembership():
-                return MembershipSnapshot(self.view, self.now_ms)
+                return MembershipSnapshot(self.view, self.now_ms, self.interruptions)
             case SessionTimeout():
                 return SESSION_MS
             case ExistingTopics(names):

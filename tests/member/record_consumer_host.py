@@ -100,7 +100,7 @@ class RecordConsumerHost:
             self.queries.append(query)
         match query:
             case ReadMembership():
-                return StreamsSnapshot(self.view, self.now_ms, self.tasks)
+                return StreamsSnapshot(self.view, self.now_ms, 0, self.tasks)
             case ResolveTopicNames(partitions):
                 known = (
                     (self.topics.with_id(each.topic_id), each.partition) for each in partitions

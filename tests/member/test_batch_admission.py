@@ -173,6 +173,22 @@ def test_the_time_of_a_member_begins_anew_once_the_broker_was_away(host: Planner
         host.attempt(planner.plan_next(question, None))
 
 
+def test_the_time_of_a_member_begins_anew_once_the_coordinator_may_have_restarted(
+    host: PlannerHost,
+) -> None:
+    """Its session, too, if it is lost; no request of a look has failed for good."""
+    host.members = ("lost",)
+    planner = make_planner()
+    question = asked(host, planner)
+    waits(host, planner, question)
+    waits_for_a_session(host, planner, question)
+    host.interruptions += 1
+    waits(host, planner, question)
+    waits_for_a_session(host, planner, question)
+    with pytest.raises(AnotherSink, match="have not reported"):
+        host.attempt(planner.plan_next(question, None))
+
+
 def test_a_member_that_has_come_meanwhile_has_its_own_time(host: PlannerHost) -> None:
     host.members = ("lost",)
     planner = make_planner()

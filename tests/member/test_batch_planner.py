@@ -224,7 +224,7 @@ def test_a_partition_outside_the_new_target_stays_dropped_when_the_target_change
     assert next(asking) == ReadWriterReport(first)
     assert [
         asking.send(NO_REPORT),
-        asking.send(MembershipSnapshot(host.view, 1_000)),
+        asking.send(MembershipSnapshot(host.view, 1_000, 0)),
         asking.send(None),
         asking.send((P0,)),
     ] == [

@@ -45,7 +45,7 @@ def commit_as(incarnation: int, view: View) -> list[Any]:
 
     def answer(query: Any) -> Any:
         asked.append(query)
-        return MembershipSnapshot(view, 0) if isinstance(query, ReadMembership) else None
+        return MembershipSnapshot(view, 0, 0) if isinstance(query, ReadMembership) else None
 
     rule = request_offsets(CommitOffsets(OFFSETS, incarnation), "g", "i")
     run_rule(rule, answer)
@@ -93,7 +93,7 @@ def refused_commit(code: Code, incarnation: int, topics: Topics) -> list[type]:
         asked.append(type(query))
         match query:
             case ReadMembership():
-                return MembershipSnapshot(VIEW, 0)
+                return MembershipSnapshot(VIEW, 0, 0)
             case AskCoordinator() if asked.count(AskCoordinator) <= 2:
                 raise Refused(code)
             case ExistingTopics():

@@ -282,7 +282,7 @@ def test_a_poll_without_records_lasts_as_long_as_it_may_and_no_longer() -> None:
 
 def test_records_are_taken_at_once_while_nothing_has_changed(host: RecordConsumerHost) -> None:
     def at_once() -> list[int]:
-        records = host.rule.take_at_once(MembershipSnapshot(host.view, host.now_ms), 1)
+        records = host.rule.take_at_once(MembershipSnapshot(host.view, host.now_ms, 0), 1)
         return [record.offset for record in records]
 
     assert host.poll(limit=1) == [(0, 2)]

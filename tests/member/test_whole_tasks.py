@@ -35,7 +35,7 @@ def test_a_tasks_partitions_wait_until_all_its_topics_are_known() -> None:
 
 def test_a_poll_takes_up_the_tasks_of_the_snapshot_that_it_has_read() -> None:
     view = View("m", 1, MembershipState.STABLE, 1, (), (), 0, None)
-    snapshot = StreamsSnapshot(view, 5, GIVEN)
+    snapshot = StreamsSnapshot(view, 5, 0, GIVEN)
     rule = StreamsRecordConsumer(RecordConsumerSettings("g", None, None, 1_000, 1_000))
 
     def answer(query: Any) -> Any:

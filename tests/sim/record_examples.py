@@ -100,7 +100,7 @@ def records_taken_after_a_loss() -> int:
     host = reading_consumer()
     host.poll(limit=1)
     lost = replace(host.view, incarnation=host.view.incarnation + 1, target=None)
-    return len(host.rule.take_at_once(MembershipSnapshot(lost, host.now_ms), 1))
+    return len(host.rule.take_at_once(MembershipSnapshot(lost, host.now_ms, 0), 1))
 
 
 def poll_with_failing(kind: type) -> str:

@@ -128,7 +128,7 @@ class GroupMembership(Generic[M_co]):
         """
         if self._requests.refusal is not None:
             raise self._requests.refusal
-        return MembershipSnapshot(self.status(), now().mono_ms)
+        return MembershipSnapshot(self.status(), now().mono_ms, self.cluster.interruptions)
 
     def wait(self, ready: Callable[[View], bool], timeout_ms: int) -> View:
         """Return the first status for which `ready` holds, or the present one at the timeout."""

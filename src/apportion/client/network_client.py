@@ -73,6 +73,8 @@ class NetworkClient:
         self._coordinators: dict[str, int] = {}
         self.metadata = MetadataCache()
         self._closed = False
+        # how often a request has had no response, or a group another coordinator
+        self.interruptions = 0
 
     @property
     def bootstrap_servers(self) -> str:
@@ -147,6 +149,7 @@ class NetworkClient:
         except Refused as refused:
             needed = reaction(sent.api, refused.code)
             if group_id is not None and needed is Reaction.FIND_COORDINATOR:
+                self.interruptions += 1
                 self.forget_coordinator(group_id)
             raise
 
@@ -164,19 +167,21 @@ class NetworkClient:
             # The most recently used one: the others may have been closed by the broker's
             # connections.max.idle.ms.
             connection = idle.pop() if idle else None
-        if connection is None:
-            connection = BrokerConnection(
-                *address, self._client_id, min(timeout_ms, CONNECT_TIMEOUT_MS)
-            )
         try:
+            if connection is None:
+                connection = BrokerConnection(
+                    *address, self._client_id, min(timeout_ms, CONNECT_TIMEOUT_MS)
+                )
             response = connection.call(request, timeout_ms=timeout_ms, version=version)
         except Disconnected:
+            self.interruptions += 1
             self._drop_idle(address)
             raise
         # Also KeyboardInterrupt: a response that is still under way would answer the next request
         # on this connection.
         except BaseException:
-            connection.close()
+            if connection is not None:
+                connection.close()
             raise
         with self._lock:
             if not self._closed:

@@ -18,7 +18,9 @@ class StreamsMembership(GroupMembership[StreamsMember]):
         """
         with self._changed:
             member = super().snapshot()
-            return StreamsSnapshot(member.view, member.read_at_ms, self._tasks)
+            return StreamsSnapshot(
+                member.view, member.read_at_ms, member.interruptions, self._tasks
+            )
 
     def report(self, task_state: TaskOffsetSums | ShutDownApplication) -> None:
         """Send this to the group, in the subscription of the next JoinGroup.

@@ -107,7 +107,12 @@ class AskCoordinator(RuleQuery):
 
 @dataclass(frozen=True, slots=True)
 class MembershipSnapshot:
-    """A member's state, and the monotonic time at which it was read."""
+    """A member's state, and the monotonic time at which it was read.
+
+    interruptions: how often a request of this process has had no response, or the group had another
+    coordinator. Each may be a restart of the coordinator, which gives every member a whole session.
+    """
 
     view: View
     read_at_ms: int
+    interruptions: int

@@ -74,25 +74,32 @@ class AwaitedMembers(NamedTuple):
     """The members of the group that a query waits for.
 
     members: None while it waits for none. since_ms: since when every look at the group has shown
-    the same (monotonic). seen_ms: when the last of them ended.
+    the same (monotonic). seen_ms: when the last of them ended. interruptions: as of then.
     """
 
     members: tuple[str, ...] | None = None
     since_ms: int = 0
     seen_ms: int = 0
+    interruptions: int = 0
 
-    def observe(self, members: tuple[str, ...], now_ms: int) -> "AwaitedMembers":
-        """Return the awaited members after a look at the group, which has shown these."""
+    def observe(self, members: tuple[str, ...], snapshot: MembershipSnapshot) -> "AwaitedMembers":
+        """Return the awaited members after a look at the group, which has shown these.
+
+        snapshot: read at the end of the look.
+        """
+        now_ms, interruptions = snapshot.read_at_ms, snapshot.interruptions
         # In a long gap the host may have been frozen, and the other queries with it: they have not
         # had that time to name their sink. Or the look itself took long, and its answers are old.
         has_gap = now_ms - self.seen_ms > LONGEST_GAP_MS
-        since_ms = now_ms if has_gap or members != self.members else self.since_ms
-        return AwaitedMembers(members, since_ms, now_ms)
+        # A coordinator that has started again gives lost members a whole session.
+        goes_on = members == self.members and interruptions == self.interruptions and not has_gap
+        return AwaitedMembers(members, self.since_ms if goes_on else now_ms, now_ms, interruptions)
 
     def have_stayed(self, session_timeout_ms: int) -> bool:
         """Return whether the group has kept them for longer than a session timeout.
 
-        A lost member with the session timeout of this query is removed within that time.
+        A lost member with the session timeout of this query is removed within that time, unless
+        the coordinator starts again.
         """
         return self.seen_ms - self.since_ms > session_timeout_ms + CLAIM_GRACE_MS
 
@@ -352,7 +359,7 @@ class GroupAdmission:
     def _record_members(self, members: tuple[str, ...]) -> Rule[bool]:
         """Record the members that the group has now; return whether they have stayed too long."""
         snapshot: MembershipSnapshot = yield ReadMembership()
-        self._awaited = self._awaited.observe(members, snapshot.read_at_ms)
+        self._awaited = self._awaited.observe(members, snapshot)
         session_ms: int = yield SessionTimeout()
         return self._awaited.have_stayed(session_ms)
 

@@ -212,7 +212,7 @@ class Application(Client):
 
     def snapshot(self) -> MembershipSnapshot:
         """Return the member's state as its last step left it, and the time of its process."""
-        return MembershipSnapshot(self._status, self.mono_ms())
+        return MembershipSnapshot(self._status, self.mono_ms(), self.interruptions)
 
     def perform_other(self, action: Any) -> None:
         """Perform an action that only some members have; none by default.

@@ -58,8 +58,13 @@ class AwaitMember(NamedTuple):
     condition: Callable[[Any], bool]
 
 
-class Clocked(Protocol):
-    """Anything with a monotonic clock."""
+class Requester(Protocol):
+    """A process that sends requests: its monotonic clock, and how often a request failed.
+
+    interruptions: see `MembershipSnapshot`.
+    """
+
+    interruptions: int
 
     def mono_ms(self) -> int:
         """Return the clock's milliseconds."""
@@ -71,13 +76,13 @@ def sending(query: BrokerQuery[Any]) -> SendRequest:
     return SendRequest(query.request(), VERSIONS[query.api])
 
 
-def run_requests(process: Clocked, rule: Rule[Any], timeout_ms: int = TIMEOUT_MS) -> Script:
+def run_requests(process: Requester, rule: Rule[Any], timeout_ms: int = TIMEOUT_MS) -> Script:
     """Run a rule that sends queries, with retries for `timeout_ms`, for a simulated process."""
     until_ms = process.mono_ms() + timeout_ms
     return (yield from rule_script(rule, lambda query: answer_request(process, query, until_ms)))
 
 
-def answer_request(process: Clocked, query: Send | PauseBeforeRetry, until_ms: int) -> Script:
+def answer_request(process: Requester, query: Send | PauseBeforeRetry, until_ms: int) -> Script:
     """Answer one query of such a rule. until_ms: by the process's clock."""
     if isinstance(query, PauseBeforeRetry):
         if process.mono_ms() >= until_ms:
@@ -86,6 +91,7 @@ def answer_request(process: Clocked, query: Send | PauseBeforeRetry, until_ms: i
         return None
     sent = query.query
     answer = yield sending(sent)
+    process.interruptions += answer is None
     # The one broker here stands for all those that a client tries one after the other.
     while answer is None and not isinstance(sent, GroupQuery) and process.mono_ms() < until_ms:
         yield Sleep(RETRY_MS)
@@ -97,13 +103,14 @@ def answer_request(process: Clocked, query: Send | PauseBeforeRetry, until_ms: i
     except Refused as refused:
         has_moved = reaction(sent.api, refused.code) is Reaction.FIND_COORDINATOR
         if has_moved and isinstance(sent, GroupQuery):
+            process.interruptions += 1
             # The search is what makes a broker create the offsets topic.
             yield sending(FindCoordinatorQuery(sent.group_id))
         # Scripts write the error into the trace, whose wording is fixed.
         raise Refused(refused.code, sent.api) from None
 
 
-def ask(process: Clocked, query: BrokerQuery[Any]) -> Script:
+def ask(process: Requester, query: BrokerQuery[Any]) -> Script:
     """Send a process's query until a response without an error comes, for TIMEOUT_MS at most."""
     return (yield from run_requests(process, send_until_accepted(query)))
 
@@ -132,12 +139,12 @@ def request_offsets(application: PartitionOwner, request: CommitOffsets | FetchC
     return rule_script(rule, answer)
 
 
-def fetch_topics(process: Clocked, names: tuple[str, ...]) -> Script:
+def fetch_topics(process: Requester, names: tuple[str, ...]) -> Script:
     """Fetch the topics that exist of these names, for a simulated process without a cache."""
     return (yield from run_requests(process, MetadataCache().fetch(names))).topics
 
 
-def list_offsets(process: Clocked, partitions: Iterable[TopicIdPartition], when: int) -> Script:
+def list_offsets(process: Requester, partitions: Iterable[TopicIdPartition], when: int) -> Script:
     """Fetch the start (EARLIEST) or end offsets (LATEST) of partitions, for a simulated process."""
     query = ListOffsetsQuery(when, dict.fromkeys(partitions, NO_LEADER_EPOCH))
     return (yield from ask(process, query)) if query.leader_epochs else {}

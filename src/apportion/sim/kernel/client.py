@@ -31,6 +31,8 @@ class Client(SimulatedProcess):
         self.broker = broker
         self.link = Link(simulation, self.key)
         self._runner: ScriptRunner | None = None
+        # how often a request has had no answer, or its group another coordinator
+        self.interruptions = 0
 
     @property
     def is_working(self) -> bool:

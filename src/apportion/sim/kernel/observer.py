@@ -41,6 +41,7 @@ class PartitionOwner(Protocol):
     in_use: InUse
     is_up: bool
     member: Any
+    interruptions: int
 
     @property
     def uses_classic_protocol(self) -> bool:

@@ -332,7 +332,7 @@ class StreamThread(RecordApplication):
     def snapshot(self) -> StreamsSnapshot:
         """Return the member's state with its tasks, and the time of its process."""
         member = super().snapshot()
-        return StreamsSnapshot(member.view, member.read_at_ms, self.share)
+        return StreamsSnapshot(member.view, member.read_at_ms, member.interruptions, self.share)
 
     # answers to the rule's queries
 
