@@ -39,13 +39,13 @@ MIN_REJOIN_WAIT_MS = 1_000  # for static members that are away
 JoinedMembers = tuple[JoinGroupResponseMember, ...]
 
 
-def checked_caller(
+def known_caller(
     turn: Turn, request: SyncGroupRequest | HeartbeatRequest
 ) -> tuple[ClassicGroup, ClassicGroupMember]:
-    """Return the group and the member of its generation that sent a SyncGroup or Heartbeat.
+    """Return the group and its member that sent a SyncGroup or Heartbeat, in any generation.
 
     Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID (also without such a classic group),
-    FENCED_INSTANCE_ID, those of `check_generation`.
+    FENCED_INSTANCE_ID.
     """
     check_group_id(request.group_id)
     group = turn.ledger.classic_group_or_none(request.group_id)
@@ -56,7 +56,6 @@ def checked_caller(
     member = checked_member(
         live.members, live.instances, request.member_id, request.group_instance_id
     )
-    group.check_generation(request.generation_id)
     return group, member
 
 

@@ -159,7 +159,7 @@ class ClassicGroup:
         Errors: REBALANCE_IN_PROGRESS for a generation that a crash of the broker has lost, because
         it had no assignment yet, else ILLEGAL_GENERATION.
         """
-        if self.live.is_restored and generation > self.live.generation:
+        if self.has_lost_generation(generation):
             raise Refused(
                 Code.REBALANCE_IN_PROGRESS,
                 f"Generation {generation} had no assignment when the broker ended.",
@@ -169,6 +169,10 @@ class ClassicGroup:
                 Code.ILLEGAL_GENERATION,
                 f"Group {self.group_id} is at generation {self.live.generation}.",
             )
+
+    def has_lost_generation(self, generation: int) -> bool:
+        """Return whether a crash of the broker has lost the generation: it had no assignment."""
+        return self.live.is_restored and generation > self.live.generation
 
     def to_record(self) -> CoordinatorRecord:
         """Return the GroupMetadata record that saves the classic group as it is now."""
