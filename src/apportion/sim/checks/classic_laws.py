@@ -132,7 +132,7 @@ class ClassicGroupChecker:
             self.forget_sessions(group_id)
 
     def forget_sessions(self, group_id: str) -> None:
-        """Forget the snapshot of a group that the loss of a flush made a consumer group again.
+        """Forget the snapshot of a group that a crash or a lost flush took, or made another kind.
 
         How long its members were silent does not matter any more. Its generations stay known, as
         replies may have shown them.
