@@ -22,6 +22,16 @@ BOUNDED = (  # (value, how it must not be to the bound, bound)
     ("group_consumer_session_timeout_ms", "above", "group_consumer_max_session_timeout_ms"),
     ("group_consumer_heartbeat_interval_ms", "below", "group_consumer_min_heartbeat_interval_ms"),
     ("group_consumer_heartbeat_interval_ms", "above", "group_consumer_max_heartbeat_interval_ms"),
+    (
+        "group_consumer_assignment_interval_ms",
+        "below",
+        "group_consumer_min_assignment_interval_ms",
+    ),
+    (
+        "group_consumer_assignment_interval_ms",
+        "above",
+        "group_consumer_max_assignment_interval_ms",
+    ),
     ("group_min_session_timeout_ms", "above", "group_max_session_timeout_ms"),
 )
 
@@ -80,6 +90,20 @@ class GroupSettings:
     group_consumer_max_size: Annotated[
         int, Setting("The most members of a consumer group.", at_least=1)
     ] = MAX_INT32
+    # Kafka 4.3's default and bounds (KIP-1263).
+    group_consumer_assignment_interval_ms: Annotated[
+        int,
+        Setting(
+            "How long a consumer group's target assignment is kept before another is computed.",
+            at_least=0,
+        ),
+    ] = 1_000
+    group_consumer_min_assignment_interval_ms: Annotated[
+        int, Setting("The least that group.consumer.assignment.interval.ms may be.", at_least=0)
+    ] = 0
+    group_consumer_max_assignment_interval_ms: Annotated[
+        int, Setting("The most that group.consumer.assignment.interval.ms may be.", at_least=0)
+    ] = 15_000
     group_consumer_assignors: Annotated[
         tuple[str, ...], Setting("The server-side assignors; the first is the default.")
     ] = (

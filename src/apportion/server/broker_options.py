@@ -46,6 +46,9 @@ class BrokerOptions(TypedDict, total=False):
     group_consumer_min_heartbeat_interval_ms: int
     group_consumer_max_heartbeat_interval_ms: int
     group_consumer_max_size: int
+    group_consumer_assignment_interval_ms: int
+    group_consumer_min_assignment_interval_ms: int
+    group_consumer_max_assignment_interval_ms: int
     group_consumer_assignors: tuple[str, ...] | list[str] | str
     group_consumer_migration_policy: str
     offsets_retention_minutes: int

@@ -24,6 +24,7 @@ from apportion.coord.consumer.beat import JOINING, Beat
 from apportion.coord.consumer.heartbeat import bump_epoch_if_changed, heartbeat, subscribed_units
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.targets import has_newer_target
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, checked_member
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import Turn
@@ -200,7 +201,7 @@ def sync(turn: Turn, arrived: Arrived) -> None:
             Code.INCONSISTENT_GROUP_PROTOCOL, f"Member {request.member_id} joined with {protocol}."
         )
     # UNREVOKED is meant to be at its old epoch: this response tells the member what to give up.
-    if member.epoch < group.saved.epoch and member.state is not MemberState.UNREVOKED:
+    if has_newer_target(turn, group, member) and member.state is not MemberState.UNREVOKED:
         timers.arm_rejoin(turn, group, member)
         raise Refused(Code.REBALANCE_IN_PROGRESS)
     timers.complete_sync(turn, group, member)
@@ -256,10 +257,10 @@ def classic_heartbeat(turn: Turn, arrived: Arrived) -> None:
 def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """Return whether a classic member must send JoinGroup again, for the answer to its Heartbeat.
 
-    It must if the group has a newer epoch, if the member has to revoke, or if every unit (a topic
+    It must if there is a newer target, or one can be computed, if the member has to revoke, or if every unit (a topic
     partition) that the member waits for is free now.
     """
-    if member.epoch < group.saved.epoch or member.state is MemberState.UNREVOKED:
+    if has_newer_target(turn, group, member) or member.state is MemberState.UNREVOKED:
         return True
     if member.state is not MemberState.UNRELEASED or member.target is None:
         return False

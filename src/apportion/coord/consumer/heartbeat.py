@@ -1,8 +1,8 @@
 """The effect of a heartbeat on a consumer group, in either group protocol (KIP-848).
 
 The steps: admit the sender (`fencing.py`), create or update the member, bump the group epoch if
-subscriptions or topics have changed, compute a new target assignment if the epoch is ahead of it,
-reconcile the member, restart its deadlines. A steady heartbeat passes through all of them, emits
+subscriptions or topics have changed, compute a new target assignment if the epoch is ahead of it
+and the last one is old enough, reconcile the member, restart its deadlines. A steady heartbeat passes through all of them, emits
 nothing, and looks at no other member.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from apportion.coord import records
-from apportion.coord.consumer import fencing, timers
+from apportion.coord.consumer import fencing, targets, timers
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat, merge_metadata
 from apportion.coord.consumer.fencing import AdmittedMember, admit
 from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState, reconcile
@@ -21,7 +21,6 @@ from apportion.coord.consumer.state import (
     ConsumerGroupMember,
     to_current_assignment_value,
 )
-from apportion.coord.consumer.targets import metadata_hash, retarget
 from apportion.coord.consumer.units import SHIFT
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
@@ -60,9 +59,8 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     has_changed_subscription = create_or_update_member(turn, beat, admission)
     group = turn.ledger.consumer_group(beat.group_id)
     bump_epoch_if_changed(turn, group, has_changed_subscription)
-    # At once, not up to a second later as Kafka does it (KIP-1263): see decision 16.
-    if group.saved.epoch > group.saved.assignment_epoch:
-        retarget(turn, group)
+    if targets.is_target_due(turn, group):
+        targets.retarget(turn, group)
     member = group.saved.members[beat.member_id]
     has_moved = reconcile_member(
         turn, group, member, owned, has_changed_subscription=has_changed_subscription
@@ -141,7 +139,7 @@ def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_subscrip
     live.seen_topics = turn.topics
     if has_seen_topics and not has_changed_subscription:
         return
-    hashed = metadata_hash(group, turn.topics)
+    hashed = targets.metadata_hash(group, turn.topics)
     # KIP-1101. The hash is saved with the epoch, so a restart alone bumps no epoch.
     if has_changed_subscription or hashed != saved.metadata_hash:
         turn.emit(records.group_epoch(group.group_id, saved.epoch + 1, hashed))
@@ -159,7 +157,7 @@ def reconcile_member(
     saved = group.saved
     # The end of every steady heartbeat, before anything that costs time in proportion to the
     # assignment.
-    if member.state is MemberState.STABLE and member.epoch == saved.assignment_epoch:
+    if is_reconciled(group, member, has_changed_subscription=has_changed_subscription):
         return False
     before = member.current
     is_subscribed = subscribed_units(turn, group, member)
@@ -187,6 +185,19 @@ def reconcile_member(
     # time with each heartbeat.
     timers.arm_rebalance(turn, group, member)
     return current.assigned != before.assigned
+
+
+def is_reconciled(
+    group: ConsumerGroup, member: ConsumerGroupMember, *, has_changed_subscription: bool
+) -> bool:
+    """Return whether the member has its target assignment, and nothing to give up."""
+    # A member that has just unsubscribed from a topic gives its partitions up at once, also while
+    # the target that assigns them lags behind the group epoch (KIP-1263).
+    return (
+        member.state is MemberState.STABLE
+        and member.epoch == group.saved.assignment_epoch
+        and not has_changed_subscription
+    )
 
 
 def leave(turn: Turn, beat: Beat) -> None:

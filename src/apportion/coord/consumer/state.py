@@ -127,11 +127,13 @@ class ConsumerGroupSavedState:
 class ConsumerGroupLiveState:
     """State of a consumer group that need not survive a crash."""
 
-    __slots__ = ("seen_topics",)
+    __slots__ = ("seen_topics", "target_computed_ms")
 
     def __init__(self) -> None:
         # the snapshot that the saved hash was last compared with
         self.seen_topics: Topics | None = None
+        # when the target assignment was last computed (mono ms); None since the group was loaded
+        self.target_computed_ms: int | None = None
 
 
 class ConsumerGroup:

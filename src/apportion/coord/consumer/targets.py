@@ -1,4 +1,9 @@
-"""The target assignment of a consumer group: it calls the assignor and saves what changed.
+"""The target assignment of a consumer group: when it is due, the assignor's call, what is saved.
+
+A group computes at most one target in `group.consumer.assignment.interval.ms` (KIP-1263): what
+changes meanwhile bumps the group epoch and waits, so a thousand members that join within a second
+cost one computation. The first heartbeat after the interval computes it; heartbeats before that
+follow the older target.
 
 The assignors work on vectors. So members and topics become indexes, and the subscribed topics are
 laid end to end: the owner of each partition is then one vector. A member gets a record only if its
@@ -85,6 +90,34 @@ class TopicLayout(NamedTuple):
         yield from by_member.items()
 
 
+def is_target_due(turn: Turn, group: ConsumerGroup) -> bool:
+    """Return whether the group's target is older than its epoch and may be computed now."""
+    saved = group.saved
+    return saved.epoch > saved.assignment_epoch and target_wait_ms(turn, group) == 0
+
+
+def target_wait_ms(turn: Turn, group: ConsumerGroup) -> int:
+    """Return how long it takes until the group may compute a target again (KIP-1263).
+
+    A group without a target does not wait, nor one that was loaded since its last target: what
+    Kafka compares with the wall clock of the record must not depend on a clock that can be set.
+    """
+    computed_ms = group.live.target_computed_ms
+    if computed_ms is None:
+        return 0
+    interval_ms = turn.settings.group_consumer_assignment_interval_ms
+    return max(0, computed_ms + interval_ms - turn.now.mono_ms)
+
+
+def has_newer_target(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
+    """Return whether a classic member that joins again gets a newer target than its own.
+
+    A group epoch alone is no reason to rejoin: while the target lags behind it, the member would
+    be told so again and again (KAFKA-20272).
+    """
+    return member.epoch < group.saved.assignment_epoch or is_target_due(turn, group)
+
+
 def retarget(turn: Turn, group: ConsumerGroup) -> None:
     """Compute the target assignment for the group's epoch by its assignor, and save it.
 
@@ -110,6 +143,7 @@ def retarget(turn: Turn, group: ConsumerGroup) -> None:
         )
     # Behind the targets, as in Kafka: whoever reads this epoch in the log has read its targets.
     turn.emit(records.assignment_epoch(group.group_id, saved.epoch, turn.now.wall_ms))
+    group.live.target_computed_ms = turn.now.mono_ms
 
 
 def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerGroupMember]:

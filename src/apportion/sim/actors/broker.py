@@ -265,6 +265,7 @@ def broker_settings(simulation: Simulation) -> BrokerSettings:
             group_consumer_min_session_timeout_ms=min(scenario.session_ms, 1_000),
             group_consumer_max_session_timeout_ms=max(scenario.session_ms, 60_000),
             group_consumer_heartbeat_interval_ms=scenario.heartbeat_ms,
+            group_consumer_assignment_interval_ms=scenario.assignment_interval_ms,
             group_min_session_timeout_ms=min(scenario.session_ms, 1_000),
             group_consumer_assignors=(scenario.assignor,),
             # longer than any history: no law expects offsets to expire

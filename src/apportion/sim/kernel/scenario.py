@@ -89,6 +89,7 @@ class Scenario:
     duration_ms: int = 120_000
     heartbeat_ms: int = 3_000
     unsettled_heartbeat_ms: int = 500  # while a group has not converged
+    assignment_interval_ms: int = 0  # not drawn: the histories of known seeds stay what they are
     session_ms: int = 10_000
     rebalance_ms: int = 12_000
     assignor: str = "uniform"

@@ -72,6 +72,14 @@ class WorldSettings(TypedDict, total=False):
             at_most=LIMITS.group_consumer_max_heartbeat_interval_ms,
         ),
     ]
+    assignment_interval_ms: Annotated[
+        int | None,
+        Setting(
+            "How long a target assignment is kept before another is computed.",
+            at_least=LIMITS.group_consumer_min_assignment_interval_ms,
+            at_most=LIMITS.group_consumer_max_assignment_interval_ms,
+        ),
+    ]
     rebalance_ms: Annotated[
         int | None,
         Setting(
