@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import (
@@ -24,14 +23,14 @@ from tests.coord.mixed_shard_driver import (
     ConsumerClient,
     MixedShardDriver,
 )
-from tests.coord.shard_driver import topics
+from tests.coord.shard_driver import settings_with, topics
 
 
 def driver_with_one_consumer() -> MixedShardDriver:
     """A consumer group with one member of its own protocol, which has foo-0 to foo-3 and does
     nothing.
     """
-    driver: Any = MixedShardDriver(GroupSettings(group_min_session_timeout_ms=1_000), topics(foo=4))
+    driver: Any = MixedShardDriver(settings_with(group_min_session_timeout_ms=1_000), topics(foo=4))
     driver.c = ConsumerClient(driver, "c", ("foo",))
     driver.c.act()
     result: MixedShardDriver = driver

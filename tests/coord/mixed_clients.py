@@ -2,19 +2,18 @@
 
 from typing import Any
 
-from apportion.coord.config import GroupSettings
 from tests.coord.mixed_shard_driver import (
     ClassicClient,
     ConsumerClient,
     MixedShardDriver,
 )
-from tests.coord.shard_driver import topics
+from tests.coord.shard_driver import settings_with, topics
 
 
 def make_driver(**settings: Any) -> MixedShardDriver:
     """A shard with these settings and a topic foo of four partitions."""
     settings = {"group_min_session_timeout_ms": 1_000} | settings
-    return MixedShardDriver(GroupSettings(**settings), topics(foo=4))
+    return MixedShardDriver(settings_with(**settings), topics(foo=4))
 
 
 def classic(driver: MixedShardDriver, name: str, **facts: Any) -> ClassicClient:

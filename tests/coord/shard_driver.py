@@ -73,11 +73,16 @@ def member_metadata(**changes: Any) -> ConsumerGroupMemberMetadataValue:
     return ConsumerGroupMemberMetadataValue(**(facts | changes))
 
 
+def settings_with(**changes: Any) -> GroupSettings:
+    """Settings by which the heartbeat that needs a new target computes it, and `changes`."""
+    return GroupSettings(**({"group_consumer_assignment_interval_ms": 0} | changes))
+
+
 class ShardDriver:
     """One shard, loaded and empty at first, at 0 ms and at wall time 1,000,000 ms."""
 
     def __init__(self, settings: GroupSettings | None = None, known: Topics | None = None) -> None:
-        self.settings = settings or GroupSettings()
+        self.settings = settings or settings_with()
         self.mono_ms = 0
         self.log: list[CoordinatorRecord] = []
         self.notes: list[str] = []

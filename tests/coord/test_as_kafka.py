@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.offset_commit import (
@@ -19,9 +18,9 @@ from apportion.wire.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from tests.coord.shard_driver import ShardDriver, topics
+from tests.coord.shard_driver import ShardDriver, settings_with, topics
 
-SHORT_NOTES = GroupSettings(offset_metadata_max_bytes=4)
+SHORT_NOTES = settings_with(offset_metadata_max_bytes=4)
 
 
 @pytest.fixture

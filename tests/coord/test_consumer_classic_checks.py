@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupResponse
 from tests.coord.classic_requests import (
@@ -15,7 +14,7 @@ from tests.coord.classic_requests import (
     sync,
 )
 from tests.coord.mixed_shard_driver import ConsumerClient, MixedShardDriver
-from tests.coord.shard_driver import topics
+from tests.coord.shard_driver import settings_with, topics
 
 
 @pytest.fixture
@@ -78,7 +77,7 @@ def test_a_join_beside_a_member_with_many_protocols_costs_what_its_own_protocols
 
 
 def test_a_full_group_takes_nobody_but_its_members() -> None:
-    driver = MixedShardDriver(GroupSettings(group_consumer_max_size=1), topics(foo=4))
+    driver = MixedShardDriver(settings_with(group_consumer_max_size=1), topics(foo=4))
     ConsumerClient(driver, "c", ("foo",)).act()
     assert join(driver).error_code == Code.GROUP_MAX_SIZE_REACHED
     assert join(driver, "", group_instance_id="i1").error_code == Code.GROUP_MAX_SIZE_REACHED

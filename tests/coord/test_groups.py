@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.errors import Code
 from apportion.machine import Caller
@@ -21,7 +20,15 @@ from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataKey,
     RecordTopicPartitions,
 )
-from tests.coord.shard_driver import HERE, ShardDriver, member_metadata, parts, topic_id, topics
+from tests.coord.shard_driver import (
+    HERE,
+    ShardDriver,
+    member_metadata,
+    parts,
+    settings_with,
+    topic_id,
+    topics,
+)
 
 
 def epochs(driver: ShardDriver) -> tuple[int, int]:
@@ -176,7 +183,7 @@ def test_a_crash_alone_bumps_no_epoch() -> None:
 
 
 def test_most_votes_choose_the_assignor() -> None:
-    driver = ShardDriver(GroupSettings(group_consumer_assignors=("range", "uniform")))
+    driver = ShardDriver(settings_with(group_consumer_assignors=("range", "uniform")))
     group = driver.shard.ledger.groups["g"] = ConsumerGroup("g")
     configured = ("range", "uniform")
     chosen = []
@@ -218,7 +225,7 @@ def test_members_of_an_unsettled_group_are_told_to_come_back_sooner() -> None:
 
 
 def test_the_shorter_interval_is_never_longer_than_the_usual_one() -> None:
-    driver = ShardDriver(GroupSettings(group_consumer_heartbeat_interval_ms=200))
+    driver = ShardDriver(settings_with(group_consumer_heartbeat_interval_ms=200))
     assert [driver.join(member_id).heartbeat_interval_ms for member_id in "ab"] == [200, 200]
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.records import CoordinatorRecord
 from apportion.errors import Code
@@ -23,7 +22,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentValue
-from tests.coord.shard_driver import ShardDriver, parts, through_bytes
+from tests.coord.shard_driver import ShardDriver, parts, settings_with, through_bytes
 
 COMPLETE: dict[str, Any] = {
     "rebalance_timeout_ms": 1_000,
@@ -208,7 +207,7 @@ def test_a_group_that_does_not_exist_is_made_by_a_join_alone() -> None:
 
 
 def test_a_full_group_refuses_strangers_first() -> None:
-    driver = ShardDriver(GroupSettings(group_consumer_max_size=1))
+    driver = ShardDriver(settings_with(group_consumer_max_size=1))
     driver.join("s", instance_id="i")
     assert driver.join("b").error_code == Code.GROUP_MAX_SIZE_REACHED
     assert driver.beat("b", 8).error_code == Code.GROUP_MAX_SIZE_REACHED

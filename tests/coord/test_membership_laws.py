@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from apportion.coord.config import GroupSettings
 from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.machine import Reply
@@ -25,7 +24,14 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from tests.coord.shard_driver import ShardDriver, recovered, state_of, through_bytes, topic_id
+from tests.coord.shard_driver import (
+    ShardDriver,
+    recovered,
+    settings_with,
+    state_of,
+    through_bytes,
+    topic_id,
+)
 
 SESSION_MS, REBALANCE_MS = 45_000, 20_000
 NAMES = ("foo", "bar", "baz")
@@ -97,14 +103,17 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     the shard crashes.
     """
 
-    @initialize(unsettled_ms=st.sampled_from([500, 5_000]))
-    def begin(self, unsettled_ms: int) -> None:
+    @initialize(
+        unsettled_ms=st.sampled_from([500, 5_000]), interval_ms=st.sampled_from([0, 0, 1_000])
+    )
+    def begin(self, unsettled_ms: int, interval_ms: int) -> None:
         self.lives = dict.fromkeys(NAMES, 0)
         self.sizes = {"foo": 4, "bar": 3}
         self.clients: dict[str, Client] = {}
         self.made = 0
-        setting = GroupSettings(
+        setting = settings_with(
             apportion_consumer_unsettled_heartbeat_interval_ms=unsettled_ms,
+            group_consumer_assignment_interval_ms=interval_ms,
             group_consumer_max_size=4,
         )
         self.driver = ShardDriver(setting, Topics(self.topics()))

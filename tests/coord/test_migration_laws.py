@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from apportion.coord.classic.states import ClassicGroupState
-from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.records import Append
 from apportion.sim.checks.consumer_laws import GROUP_LAWS
@@ -28,7 +27,7 @@ from tests.coord.mixed_shard_driver import (
     ConsumerClient,
     MixedShardDriver,
 )
-from tests.coord.shard_driver import recovered, state_of, through_bytes, topic_id
+from tests.coord.shard_driver import recovered, settings_with, state_of, through_bytes, topic_id
 
 MOST_CLIENTS = 4
 WISHES = st.sampled_from([("foo",), ("foo",), ("bar", "foo"), ("bar",), ()])
@@ -50,15 +49,19 @@ class MixedGroupMachine(RuleBasedStateMachine):
             unique_by=lambda one: one[1] or object(),
         ),
         rounds=st.integers(0, 8),
+        interval_ms=st.sampled_from([0, 0, 1_000]),
     )
-    def begin(self, policy: str, first: list[tuple[str, str | None]], rounds: int) -> None:
+    def begin(
+        self, policy: str, first: list[tuple[str, str | None]], rounds: int, interval_ms: int
+    ) -> None:
         self.sizes = {"bar": 3, "foo": 4}
         self.clients: list[Any] = []
         self.made = 0
-        setting = GroupSettings(
+        setting = settings_with(
             group_consumer_session_timeout_ms=SESSION_MS,
             group_min_session_timeout_ms=1_000,
             group_consumer_migration_policy=policy,
+            group_consumer_assignment_interval_ms=interval_ms,
         )
         self.driver = MixedShardDriver(setting, Topics(self.topics()))
         for kind, instance in first:

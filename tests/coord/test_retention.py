@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.coord import records, retention
-from apportion.coord.config import GroupSettings
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.retention import MINUTE_MS
 from apportion.errors import Code
@@ -29,6 +28,7 @@ from tests.coord.shard_driver import (
     ShardDriver,
     compacted,
     recovered,
+    settings_with,
     state_of,
     through_bytes,
     topics,
@@ -40,7 +40,7 @@ START_MS = 1_000_000  # the wall clock at the beginning
 
 def driver_of(**known: Any) -> ShardDriver:
     """A shard that keeps offsets for a minute and looks for older ones every ten seconds."""
-    setting = GroupSettings(
+    setting = settings_with(
         offsets_retention_minutes=1, offsets_retention_check_interval_ms=EVERY_MS
     )
     return ShardDriver(setting, topics(**(known or {"foo": 3, "bar": 3})))
@@ -276,7 +276,7 @@ class RetentionModel:
 
     def __init__(self) -> None:
         self.driver = driver_of()
-        self.driver.settings = GroupSettings(
+        self.driver.settings = settings_with(
             offsets_retention_minutes=1,
             offsets_retention_check_interval_ms=EVERY_MS,
             group_consumer_session_timeout_ms=60_000,

@@ -9,8 +9,11 @@ A line with "#" is a remark. Steps:
     nothing A leaves / A goes for a while   for good / as a static member time 3000
     milliseconds pass crash                           the shard is rebuilt from its log show
     the group: its state, its target, its members
+    A wants foo bar                 a heartbeat by which A changes its subscription
+    set SETTING 1000                a setting of groups (an underscore for each dot)
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,13 @@ class ScriptPlayer:
             case ["crash"]:
                 self.driver.crash()
                 return []
+            case ["set", name, value]:
+                changed: dict[str, Any] = {name: int(value)}
+                self.driver.settings = replace(self.driver.settings, **changed)
+                self.driver.shard.settings = self.driver.settings
+                return []
+            case [member, "wants", *names_wanted]:
+                return self.beat(member, self.epochs[member], subscribed_topic_names=names_wanted)
             case ["show"]:
                 return self.show()
             case [member, "joins", *rest]:

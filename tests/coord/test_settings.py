@@ -19,6 +19,9 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
         "group_consumer_min_heartbeat_interval_ms": 100,  # Kafka: 5 s
         "group_consumer_max_heartbeat_interval_ms": 15_000,
         "group_consumer_max_size": 2**31 - 1,
+        "group_consumer_assignment_interval_ms": 1_000,
+        "group_consumer_min_assignment_interval_ms": 0,
+        "group_consumer_max_assignment_interval_ms": 15_000,
         "group_consumer_assignors": ("uniform", "range"),
         "group_consumer_migration_policy": "bidirectional",
         "group_min_session_timeout_ms": 6_000,
@@ -43,6 +46,9 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
         ("group_consumer_min_heartbeat_interval_ms", 1),
         ("group_consumer_max_heartbeat_interval_ms", 1),
         ("group_consumer_max_size", 1),
+        ("group_consumer_assignment_interval_ms", 0),
+        ("group_consumer_min_assignment_interval_ms", 0),
+        ("group_consumer_max_assignment_interval_ms", 0),
         ("group_min_session_timeout_ms", 1),
         ("group_max_session_timeout_ms", 1),
         ("group_initial_rebalance_delay_ms", 0),
@@ -113,6 +119,16 @@ def test_an_assignor_may_be_named_as_kafka_names_its_class() -> None:
             {"group_consumer_session_timeout_ms": 1000},
             "group.consumer.heartbeat.interval.ms (1000) must be below "
             "group.consumer.session.timeout.ms (1000).",
+        ),
+        (
+            {"group_consumer_assignment_interval_ms": 15_001},
+            "group.consumer.assignment.interval.ms (15001) must not be above "
+            "group.consumer.max.assignment.interval.ms (15000).",
+        ),
+        (
+            {"group_consumer_min_assignment_interval_ms": 1_001},
+            "group.consumer.assignment.interval.ms (1000) must not be below "
+            "group.consumer.min.assignment.interval.ms (1001).",
         ),
         (
             {"group_consumer_assignors": ()},

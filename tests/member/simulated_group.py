@@ -93,7 +93,10 @@ class SimulatedGroup:
         self.log: list[CoordinatorRecord] = []
         self.sizes = sizes or {"t": 4}
         self.settings = GroupSettings(
-            group_min_session_timeout_ms=1_000, group_consumer_session_timeout_ms=SESSION_MS
+            group_min_session_timeout_ms=1_000,
+            group_consumer_session_timeout_ms=SESSION_MS,
+            # a heartbeat that needs a new target computes it
+            group_consumer_assignment_interval_ms=0,
         )
         self.actors: dict[str, Actor] = {}
         self.mail: list[tuple[Actor, Any, int]] = []

@@ -140,8 +140,12 @@ BROKER = {
     ),
     "delete.topic.enable": f"{SETTINGS}test_topics_are_deleted_only_where_that_is_allowed",
     "fetch.max.bytes": f"{SETTINGS}test_a_fetch_brings_no_more_than_the_broker_gives_at_once",
+    "group.consumer.assignment.interval.ms": (
+        "coord/test_scripts.py::test_a_story_goes_as_it_is_told"
+    ),
     "group.consumer.assignors": "coord/test_groups.py::test_most_votes_choose_the_assignor",
     "group.consumer.heartbeat.interval.ms": INTERVALS,
+    "group.consumer.max.assignment.interval.ms": BREAKS_A_RULE,
     "group.consumer.max.heartbeat.interval.ms": BREAKS_A_RULE,
     "group.consumer.max.session.timeout.ms": BREAKS_A_RULE,
     "group.consumer.max.size": (
@@ -150,6 +154,7 @@ BROKER = {
     "group.consumer.migration.policy": (
         "coord/test_migration.py::test_without_a_policy_to_downgrade_the_group_stays_a_consumer_group"
     ),
+    "group.consumer.min.assignment.interval.ms": BREAKS_A_RULE,
     "group.consumer.min.heartbeat.interval.ms": BREAKS_A_RULE,
     "group.consumer.min.session.timeout.ms": BREAKS_A_RULE,
     "group.consumer.session.timeout.ms": (

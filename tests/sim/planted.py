@@ -13,6 +13,7 @@ from typing import Any
 
 from apportion.coord import replay, shard
 from apportion.coord.consumer import fencing, heartbeat, state, timers
+from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.timers import has_pending_revocation
 from apportion.coord.consumer.units import UnitOwners
@@ -82,6 +83,12 @@ def arm_rebalance_once(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMe
     key = (timers.REBALANCE, group.group_id, member.member_id)
     if has_pending_revocation(member) and key not in turn.deadlines:
         turn.deadlines.arm(key, turn.now.mono_ms + member.metadata.rebalance_timeout_ms)
+
+
+def has_its_target(
+    group: ConsumerGroup, member: ConsumerGroupMember, *, has_changed_subscription: bool
+) -> bool:
+    return member.state is MemberState.STABLE and member.epoch == group.saved.assignment_epoch
 
 
 def always_late(member: ConsumerGroupMember) -> bool:
@@ -242,6 +249,12 @@ PLANTED = {
             "KAFKA-19431",
             "The next target will leave out what the member has ceased to subscribe to.",
             ((heartbeat, "subscribed_units", all_wanted),),
+        ),
+        Planted(
+            "kept-while-the-target-lags",
+            "A member that has its target has nothing to do until the next one.",
+            ((heartbeat, "is_reconciled", has_its_target),),
+            sizes={"assignment_interval_ms": 15_000},
         ),
         *CLASSIC,
         *RECORDS,

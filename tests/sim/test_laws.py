@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from apportion.coord import records
-from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupSavedState
 from apportion.coord.records import CoordinatorRecord
@@ -24,6 +23,7 @@ from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataValue,
     RecordTopicPartitions,
 )
+from tests.coord.shard_driver import settings_with
 from tests.sim.laws import TLA, WATCHED_LAWS
 
 FOO, BAR = b"foo".rjust(16, b"."), b"bar".rjust(16, b".")
@@ -291,7 +291,7 @@ class Run:
 
     def __init__(self) -> None:
         self.mono_ms = 0
-        self.shard = Shard(GroupSettings(), TOPICS)
+        self.shard = Shard(settings_with(), TOPICS)
         self.shard.loaded(self.now)
         self.targeted = (1, TOPICS)
         self.states: list[str] = []

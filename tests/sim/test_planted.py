@@ -234,6 +234,17 @@ def what_is_left_of_a_topic_that_is_not_subscribed_to() -> Any:
     return sorted(index for topic, index in assigned if topic == topic_id("foo"))
 
 
+def what_is_left_of_it_while_the_target_lags() -> Any:
+    driver = shard_driver.ShardDriver(
+        shard_driver.settings_with(group_consumer_assignment_interval_ms=1_000),
+        known=topics(bar=1, foo=3),
+    )
+    driver.join("A", topics=("bar", "foo"))
+    driver.beat("A", 2, subscribed_topic_names=("bar",))
+    assigned = state_of(driver.shard)["groups"]["g"]["members"]["A"]["assigned"]
+    return sorted(index for topic, index in assigned if topic == topic_id("foo"))
+
+
 # bug -> an example, what comes of it without the bug, and with it
 EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "grant-before-release": (what_b_gets_before_a_let_go, {}, {topic_id("foo"): (2,)}),
@@ -251,6 +262,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "KAFKA-16147": (who_has_what_was_given_back, [0, 1, 2], [0, 1]),
     "KAFKA-19862": (a_log_that_lost_a_release, True, "B cannot have unit 2: A still has it"),
     "KAFKA-19431": (what_is_left_of_a_topic_that_is_not_subscribed_to, [], [0]),
+    "kept-while-the-target-lags": (what_is_left_of_it_while_the_target_lags, [], [0, 1, 2]),
     **CLASSIC_EXAMPLES,
     **RECORD_EXAMPLES,
     **RETRY_EXAMPLES,

@@ -143,8 +143,12 @@ def differences(
 
 @contextmanager
 def side_by_side(kafka: RealKafka, **settings: Any) -> Iterator[tuple[Side, Side]]:
-    """Our broker with these settings and the real one, with the topics that scripts share."""
-    with EmbeddedBroker(**settings) as broker:
+    """Our broker with these settings and the real one, with the topics that scripts share.
+
+    A heartbeat that needs a new target computes it, as the real broker of the tests does.
+    """
+    at_once: dict[str, Any] = {"group.consumer.assignment.interval.ms": 0}
+    with EmbeddedBroker(**(at_once | settings)) as broker:
         both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
         for side in both:
             side.prepare()

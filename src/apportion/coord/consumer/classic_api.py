@@ -257,8 +257,8 @@ def classic_heartbeat(turn: Turn, arrived: Arrived) -> None:
 def must_rejoin(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """Return whether a classic member must send JoinGroup again, for the answer to its Heartbeat.
 
-    It must if there is a newer target, or one can be computed, if the member has to revoke, or if every unit (a topic
-    partition) that the member waits for is free now.
+    It must if there is a newer target, or one can be computed, if the member has to revoke, or if
+    every unit (a topic partition) that the member waits for is free now.
     """
     if has_newer_target(turn, group, member) or member.state is MemberState.UNREVOKED:
         return True

@@ -2,8 +2,8 @@
 
 The steps: admit the sender (`fencing.py`), create or update the member, bump the group epoch if
 subscriptions or topics have changed, compute a new target assignment if the epoch is ahead of it
-and the last one is old enough, reconcile the member, restart its deadlines. A steady heartbeat passes through all of them, emits
-nothing, and looks at no other member.
+and the last one is old enough, reconcile the member, restart its deadlines. A steady heartbeat
+passes through all of them, emits nothing, and looks at no other member.
 """
 
 from collections.abc import Callable

@@ -125,7 +125,7 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
 def valid_member_epoch(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     """Yield members at the assignment epoch that are assigned more than their target.
 
-    A STABLE member at that epoch must have all of its target.
+    A STABLE member at that epoch must have all of its target, if the target is of the group epoch.
     """
     saved = group.saved
     # Members at an older epoch may still have partitions that the target takes from them: they
@@ -146,9 +146,10 @@ def valid_member_epoch(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
                     f"which the target gives to {owner.get(unit, 'nobody')}."
                 )
         size = 0 if member.target is None else len(member.target)
-        # Less than the target is right only while a partition is another member's still:
-        # UNRELEASED.
-        if member.state is MemberState.STABLE and len(units) < size:
+        # Less than the target is right while a partition is another member's still (UNRELEASED),
+        # and for a member that gave up what it unsubscribed from while the target lags (KIP-1263).
+        is_newest = saved.assignment_epoch == saved.epoch
+        if is_newest and member.state is MemberState.STABLE and len(units) < size:
             yield (
                 f"{name} is STABLE at the target's epoch {member.epoch} with {len(units)} of "
                 f"{size} partitions."

@@ -1,0 +1,119 @@
+"""Targets that lag behind the group epoch (KIP-1263), on our broker and on a real Kafka."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apportion.testing.kafka import RealKafka
+from tests.kafka.conftest import until
+from tests.kafka.differential.classic_clients import subscription
+from tests.kafka.differential.classic_play import exchange
+from tests.kafka.differential.classic_steps import RANGE, Join, Pulse, Sync
+from tests.kafka.differential.compare import side_by_side
+from tests.kafka.differential.side import Side
+from tests.kafka.differential.steps import EMPTY, TOLD, Beat, Describe, Step
+
+SETTINGS = {
+    # longer than a script takes until it waits for the interval to pass
+    "group.consumer.assignment.interval.ms": 5_000,
+    # nobody is removed while a script waits
+    "group.consumer.session.timeout.ms": 45_000,
+}
+REBALANCE_IN_PROGRESS = 27
+BOTH = ("two", "four")
+
+
+@pytest.fixture(scope="module")
+def sides(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
+    """Our broker and the real one, with the same settings."""
+    theirs = {name: str(value) for name, value in SETTINGS.items()}
+    with (
+        RealKafka(jars, tmp_path_factory.mktemp("interval"), theirs) as kafka,
+        side_by_side(kafka, **SETTINGS) as both,
+    ):
+        yield both
+
+
+def joining(group: str, member: str, *topics: str) -> Beat:
+    return Beat(group, member, 0, owned=EMPTY, topics=topics, rebalance_ms=60_000)
+
+
+def agreed(sides: tuple[Side, Side], step: Step) -> Any:
+    """What both brokers answer, who must say the same but for the interval of heartbeats."""
+    ours, theirs = (each["answer"] for each in exchange(sides, step))
+    if isinstance(step, Beat):
+        ours, theirs = ({**each, "interval": 0} for each in (ours, theirs))
+    assert ours == theirs, step.line()
+    return ours
+
+
+def after_the_interval(sides: tuple[Side, Side], step: Beat, epoch: int) -> None:
+    """On both brokers the heartbeat is told that epoch, once the interval has passed."""
+    for side in sides:
+        until(lambda side=side: side.play(step)["epoch"] == epoch)
+
+
+def state(answer: Any, group: str) -> tuple[str, int, int]:
+    described = answer[group]
+    return described["state"], described["epoch"], described["assignment epoch"]
+
+
+def test_members_that_join_within_the_interval_wait_for_one_target(
+    sides: tuple[Side, Side], group: str
+) -> None:
+    assert agreed(sides, joining(group, "a", "four"))["epoch"] == 2
+    assert agreed(sides, joining(group, "b", "four"))["epoch"] == 2
+    assert agreed(sides, joining(group, "c", "four"))["epoch"] == 2
+    assert state(agreed(sides, Describe((group,))), group) == ("Assigning", 4, 2)
+    agreed(sides, Beat(group, "a", 2))
+    after_the_interval(sides, Beat(group, "b", 2), 4)
+    assert state(agreed(sides, Describe((group,))), group) == ("Reconciling", 4, 4)
+    agreed(sides, Beat(group, "a", 2))
+    agreed(sides, Beat(group, "a", 2, owned=TOLD))
+
+
+def test_a_member_that_unsubscribes_gives_up_before_the_next_target(
+    sides: tuple[Side, Side], group: str
+) -> None:
+    agreed(sides, joining(group, "a", *BOTH))
+    agreed(sides, joining(group, "b", "two"))
+    agreed(sides, Beat(group, "a", 2, topics=("four",)))
+    agreed(sides, Describe((group,)))
+    agreed(sides, Beat(group, "a", 2, owned=TOLD))
+    assert state(agreed(sides, Describe((group,))), group) == ("Assigning", 4, 2)
+    agreed(sides, Beat(group, "b", 2))
+    after_the_interval(sides, Beat(group, "b", 2), 4)
+    agreed(sides, Beat(group, "a", 2))
+    assert state(agreed(sides, Describe((group,))), group) == ("Stable", 4, 4)
+
+
+def test_a_member_that_leaves_does_not_cut_the_interval_short(
+    sides: tuple[Side, Side], group: str
+) -> None:
+    agreed(sides, joining(group, "a", "four"))
+    agreed(sides, Beat(group, "a", -1))
+    assert agreed(sides, joining(group, "b", "four"))["epoch"] == 2
+    after_the_interval(sides, Beat(group, "b", 2), 4)
+
+
+def test_a_classic_member_rejoins_for_a_target_not_for_an_epoch(
+    sides: tuple[Side, Side], group: str
+) -> None:
+    blob = subscription(("four",), frozenset(), 1)
+    agreed(sides, joining(group, "a", "four"))
+    joined = agreed(sides, Join(group, "b", ((RANGE, blob),), version=3))
+    assert (joined["code"], joined["generation"]) == (0, 2)
+    assert agreed(sides, Sync(group, "b", 2, version=3))["code"] == 0
+    # The group is at epoch 3, its target at 2: a member that joined again would get nothing new.
+    assert agreed(sides, Pulse(group, "b", 2))["code"] == 0
+    for side in sides:
+        until(lambda side=side: is_told_to_rejoin(side, group))
+
+
+def is_told_to_rejoin(side: Side, group: str) -> bool:
+    """Whether the heartbeat of a member of the consumer protocol has led to a newer target."""
+    side.play(Beat(group, "a", 2))
+    code: int = side.play(Pulse(group, "b", 2))["code"]
+    return code == REBALANCE_IN_PROGRESS
