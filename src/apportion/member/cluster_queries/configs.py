@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from apportion.member.cluster_queries.query import BrokerQuery, raise_error
 from apportion.wire.messages.describe_configs import (
-    BROKER,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
@@ -26,19 +25,23 @@ from apportion.wire.messages.incremental_alter_configs import (
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerSettingQuery(BrokerQuery[str | None]):
-    """Read one setting of a broker. Only the broker itself answers."""
+class SettingQuery(BrokerQuery[str | None]):
+    """Read one setting of a resource, of a kind in Kafka's numbers.
+
+    Only a broker itself tells its own; any broker tells those of a group or a topic.
+    """
 
     api: ClassVar[str] = "DescribeConfigs"
 
-    node_id: int
+    kind: int
+    resource: str
     name: str
 
     def request(self) -> DescribeConfigsRequest:
         """Return the request for this setting alone."""
         resource = DescribeConfigsResource(
-            resource_type=BROKER,
-            resource_name=str(self.node_id),
+            resource_type=self.kind,
+            resource_name=self.resource,
             configuration_keys=(self.name,),
         )
         return DescribeConfigsRequest(resources=(resource,))
