@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from apportion.client.options import ONE_PROTOCOL_ONLY, ConsumerOptions
 from apportion.client.streams_options import StreamsOptions
-from apportion.coord.config import GroupSettings
+from apportion.coord.config import GroupSettings, dotted
+from apportion.coord.group_settings import FIELDS, OWN_SETTINGS
+from apportion.node.config_entries import FROM_BROKER
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED
-from apportion.node.topics import FROM_BROKER
 from apportion.settings import MAX_INT64, Setting, declared
 from apportion.spark.options import SparkOptions
 
@@ -25,12 +26,21 @@ BROKER = """
 
 For `apportion serve --set NAME=VALUE`, and with underscores for dots as arguments of
 `EmbeddedBroker`. The names are Kafka's; those that begin with `apportion.` are our own.
+A setting that says "alterable" can also be [altered while the broker
+runs](broker.md#settings-that-change-while-the-broker-runs).
 
 """
 GROUPS = """
 ## Groups of the broker
 
 Given in the same way.
+
+"""
+OF_GROUPS = """
+## Settings of a group
+
+A group may have these settings [of its own](broker.md#settings-of-a-group). Where it has none, the
+setting of the broker holds that is the default here.
 
 """
 CONSUMER = """
@@ -65,6 +75,7 @@ def settings_page() -> str:
             HEAD,
             BROKER + _table(_as_texts(declared(BrokerSettings).values())),
             GROUPS + _table(_as_texts(declared(GroupSettings).values())),
+            OF_GROUPS + _group_table(),
             CONSUMER + _table(consumer.values()),
             STREAMS.format(shared=shared) + _streams_table(),
             SPARK + _spark_table(),
@@ -80,6 +91,13 @@ def with_tables(page: str, *names: str) -> str:
         assert end, f"the page has no place for the table {name!r}"
         page = f"{before}{start}\n\n{TABLES[name]()}\n{end}{after}"
     return page
+
+
+def _group_table() -> str:
+    return _table(
+        replace(setting, name=name, default_words=dotted(FIELDS[name]))
+        for name, setting in OWN_SETTINGS.items()
+    )
 
 
 def _consumer_table(*, is_classic: bool) -> str:
@@ -155,9 +173,13 @@ def _as_texts(settings: Iterable[Setting]) -> list[Setting]:
 
 def _table(settings: Iterable[Setting]) -> str:
     return TABLE + "".join(
-        f"| `{each.name}` | {_default(each)} | {_values(each)} | {each.sentence} |\n"
+        f"| `{each.name}` | {_default(each)} | {_values(each)} | {_meaning(each)} |\n"
         for each in settings
     )
+
+
+def _meaning(setting: Setting) -> str:
+    return f"{setting.sentence} Alterable." if setting.is_dynamic else setting.sentence
 
 
 def _default(setting: Setting) -> str:

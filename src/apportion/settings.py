@@ -24,7 +24,8 @@ class Setting:
     default: the value where none is given; the field's own default where the class is a dataclass.
     default_words: how a page says a default that is no value, such as "the broker's".
     at_least, at_most: bounds of a number, inclusive. choices: the only values, where there are few.
-    name, type: filled in by `declared`.
+    is_dynamic: whether it may be altered while the broker runs. is_per_group: whether a group may
+    have a value of its own. name, type: filled in by `declared`.
     """
 
     sentence: str
@@ -33,6 +34,8 @@ class Setting:
     at_least: int | None = None
     at_most: int | None = None
     choices: tuple[str, ...] = ()
+    is_dynamic: bool = False
+    is_per_group: bool = False
     name: str = ""
     type: Any = None
 

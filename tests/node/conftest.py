@@ -19,9 +19,9 @@ from apportion.machine import (
     Ticket,
 )
 from apportion.node.broker import Address
+from apportion.node.config_entries import OFFSETS_TOPIC
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
-from apportion.node.topics import OFFSETS_TOPIC
 from apportion.store.memory_disk import MemoryDisk
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest

@@ -58,7 +58,7 @@ PLACES = [
         RetentionCheck: ("take_next_partitions", "delete_expired", "arm_if_needed"),
         Coordinators: (
             "route",
-            "update_topics",
+            "update",
             "drop_tickets",
             "tick",
             "_load",

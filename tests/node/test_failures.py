@@ -90,7 +90,7 @@ def test_requests_answered_by_a_step_that_fails_get_a_retriable_error(history: A
 
 
 @pytest.mark.parametrize(
-    "target", [(Coordinators, "update_topics"), (Shard, "step")], ids=["tell", "step"]
+    "target", [(Coordinators, "update"), (Shard, "step")], ids=["tell", "step"]
 )
 def test_one_shard_that_fails_to_hear_of_topics_harms_no_other(
     history: Any, target: tuple[type[Any], str]
@@ -128,7 +128,7 @@ def test_only_the_shard_of_a_closed_connection_is_told(history: Any, told: list[
 
 
 LASTING = {
-    "tell": (Coordinators, "update_topics", 400),
+    "tell": (Coordinators, "update", 400),
     "told": (Shard, "step", 400),
     "ticked": (Coordinators, "tick", 400),
 }

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from apportion.deadlines import Deadlines
 from apportion.errors import Code
+from apportion.node.config_entries import TOPIC_SETTINGS
 from apportion.node.partitions import Partition
 from apportion.node.retention import INITIAL_DELAY_MS, SegmentInfo, expired_before
 from apportion.node.topic_rules import TopicRules, topic_rules
-from apportion.node.topics import TOPIC_SETTINGS
 from apportion.store.disk import DiskError
 from apportion.store.memory_disk import MemoryDisk
 from apportion.wire.batch import encode_batch

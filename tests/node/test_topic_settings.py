@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from apportion.errors import Code
+from apportion.node.config_entries import TOPIC_SETTINGS
 from apportion.node.settings import BrokerSettings
-from apportion.node.topics import TOPIC_SETTINGS
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.node.settings_table import BROKER, TOPIC, Harmless, InPart, Obeyed, Refused
 from tests.node.topic_requests import create, produced

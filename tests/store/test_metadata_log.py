@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 from apportion.store.disk import Damaged, DiskError
 from apportion.store.files import RealDisk
 from apportion.store.memory_disk import MemoryDisk
-from apportion.store.metadata_log import PATH, MetadataLog
+from apportion.store.metadata_log import BROKER, GROUP, PATH, TOPIC, MetadataLog
 from apportion.topics import Topic, Topics
 
 NAMES = ("flights", "flights-v2", "naïve", "a.b_c")
 
 
-def state(catalog: MetadataLog) -> tuple[Topics, dict[str, dict[str, str]], str | None]:
-    configs = {name: catalog.config_of(name) for name in NAMES}
+def state(catalog: MetadataLog) -> tuple[Topics, dict[str, list[Any]], str | None]:
+    configs = {
+        kind: [(name, catalog.config_of(name, kind)) for name in catalog.configured(kind)]
+        for kind in (TOPIC, BROKER, GROUP)
+    }
     return catalog.topics, configs, catalog.cluster_id
 
 
@@ -34,11 +37,15 @@ def act(catalog: Any, number: int, change: tuple[str, str, int]) -> None:
     elif what == "cluster":
         if catalog.cluster_id is None:
             catalog.name_cluster(name)
+    elif what in (BROKER, GROUP):
+        catalog.configure(what, name, {"k": str(count)} if count % 3 else {})
     elif catalog.topics.named(name) is None:
         catalog.create_topic(
             Topic(name, topic_id(number), count),
             {"segment.bytes": str(count)} if count % 2 else None,
         )
+    elif what == TOPIC:
+        catalog.configure(TOPIC, name, {"segment.bytes": str(count)} if count % 3 else {})
     elif what == "delete":
         catalog.delete_topic(name)
     else:
@@ -46,7 +53,9 @@ def act(catalog: Any, number: int, change: tuple[str, str, int]) -> None:
 
 
 changes = st.tuples(
-    st.sampled_from(("ids", "cluster", "delete", "grow")), st.sampled_from(NAMES), st.integers(1, 9)
+    st.sampled_from(("ids", "cluster", "delete", "grow", TOPIC, BROKER, GROUP)),
+    st.sampled_from(NAMES),
+    st.integers(1, 9),
 )
 
 

@@ -50,12 +50,15 @@ SPOKEN = {
     "InitProducerId": (22, 0, 5),
     "OffsetForLeaderEpoch": (23, 2, 4),
     "DescribeConfigs": (32, 1, 4),
+    "AlterConfigs": (33, 0, 2),
     "CreatePartitions": (37, 0, 3),
     "DeleteGroups": (42, 0, 2),
+    "IncrementalAlterConfigs": (44, 0, 1),
     "OffsetDelete": (47, 0, 0),
     "DescribeCluster": (60, 0, 2),
     "ConsumerGroupHeartbeat": (68, 0, 1),
     "ConsumerGroupDescribe": (69, 0, 1),
+    "ListConfigResources": (74, 0, 1),
 }
 EVERY = [
     pytest.param(api, version, id=f"{api.name}-{version}")
@@ -149,8 +152,8 @@ def test_long_records_are_one_part_of_their_own_uncopied() -> None:
         (b"\0\x03\0", "a request of 3 bytes is shorter than its header"),
         (b"\x03\xe7\0\0\0\0\0\1\xff\xff", "a request has API key 999, which is unknown here"),
         (
-            b"\0\x2c\0\1\0\0\0\1\xff\xff",
-            "a request is IncrementalAlterConfigs (API key 44), which this broker does not have",
+            b"\0\x2b\0\1\0\0\0\1\xff\xff",
+            "a request is ElectLeaders (API key 43), which this broker does not have",
         ),
         (
             b"\0\x03\0\x63\0\0\0\1\xff\xff",

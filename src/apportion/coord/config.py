@@ -67,7 +67,10 @@ class GroupSettings:
     # Kafka's minimum is 45,000. Here a lost host can be noticed within seconds if the user wants
     # that.
     group_consumer_session_timeout_ms: Annotated[
-        int, Setting("How long a member of a consumer group may be silent.", at_least=1)
+        int,
+        Setting(
+            "How long a member of a consumer group may be silent.", at_least=1, is_per_group=True
+        ),
     ] = 45_000
     group_consumer_min_session_timeout_ms: Annotated[
         int, Setting("The least that group.consumer.session.timeout.ms may be.", at_least=1)
@@ -79,7 +82,11 @@ class GroupSettings:
     # a small broker can afford more of them.
     group_consumer_heartbeat_interval_ms: Annotated[
         int,
-        Setting("The heartbeat interval of the members of a consumer group.", at_least=1),
+        Setting(
+            "The heartbeat interval of the members of a consumer group.",
+            at_least=1,
+            is_per_group=True,
+        ),
     ] = 1_000
     group_consumer_min_heartbeat_interval_ms: Annotated[
         int, Setting("The least that group.consumer.heartbeat.interval.ms may be.", at_least=1)

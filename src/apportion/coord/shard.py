@@ -9,9 +9,9 @@ shard never waits for the disk: it emits `Append` before the replies that depend
 drives it keeps the order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any
 
 from apportion.coord import admin, offsets, replay, retention
@@ -129,7 +129,19 @@ class TopicsChanged:
     topics: Topics
 
 
-ShardEvent = Arrived | Gone | Tick | TopicsChanged
+@dataclass(slots=True, frozen=True)
+class SettingsChanged:
+    """The settings of groups have changed.
+
+    settings: the broker's. own: what holds in each group that has settings of its own.
+    """
+
+    settings: GroupSettings
+    own: Mapping[str, GroupSettings]
+
+
+ShardEvent = Arrived | Gone | Tick | TopicsChanged | SettingsChanged
+NO_OWN_SETTINGS: Mapping[str, GroupSettings] = MappingProxyType({})
 
 
 class Shard:
@@ -139,11 +151,28 @@ class Shard:
     COORDINATOR_LOAD_IN_PROGRESS. waiting: a driver takes a request out when it sends the reply.
     """
 
-    __slots__ = ("_deadlines", "_is_loaded", "ledger", "settings", "topics", "waiting")
+    __slots__ = (
+        "_deadlines",
+        "_is_loaded",
+        "ledger",
+        "own_settings",
+        "settings",
+        "topics",
+        "waiting",
+    )
 
-    def __init__(self, settings: GroupSettings, topics: Topics) -> None:
-        """Create the coordinator of one `__consumer_offsets` partition, before its log is read."""
+    def __init__(
+        self,
+        settings: GroupSettings,
+        topics: Topics,
+        own_settings: Mapping[str, GroupSettings] = NO_OWN_SETTINGS,
+    ) -> None:
+        """Create the coordinator of one `__consumer_offsets` partition, before its log is read.
+
+        own_settings: what holds in each group that has settings of its own.
+        """
         self.settings = settings
+        self.own_settings = own_settings
         self.topics = topics
         self.ledger = Ledger()
         self._deadlines = Deadlines()
@@ -175,9 +204,9 @@ class Shard:
     def step(self, event: ShardEvent, now: Instant) -> list[ShardAction]:
         """Return the actions that follow from an event: records to append, then responses.
 
-        The event is a request to the group coordinator, a closed connection, a due deadline or
-        changed topics. The broker steps the shard of the `__consumer_offsets` partition that has
-        the group.
+        The event is a request to the group coordinator, a closed connection, a due deadline,
+        changed topics or changed settings. The broker steps the shard of the `__consumer_offsets`
+        partition that has the group.
         """
         turn = self._turn(now)
         match event:
@@ -190,6 +219,10 @@ class Shard:
                     ON_DEADLINE[key[0]](turn, key)
             case TopicsChanged(topics):
                 self._change_topics(turn, topics)
+            case SettingsChanged(settings, own):
+                # A session that is under way keeps its end: its member was told the old interval.
+                # Both change with the member's next heartbeat.
+                self.settings, self.own_settings = settings, own
             case Gone(tickets):
                 # The groups are not told: a member whose connection closed stays until its session
                 # ends, as in Kafka.
@@ -245,6 +278,7 @@ class Shard:
             ledger=self.ledger,
             deadlines=self._deadlines,
             settings=self.settings,
+            own_settings=self.own_settings,
             topics=self.topics,
             now=now,
             apply=APPLY,

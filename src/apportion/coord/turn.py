@@ -30,6 +30,7 @@ class Turn:
         "_answered",
         "_apply",
         "_on_members_leaving",
+        "_own_settings",
         "_unappended",
         "deadlines",
         "ledger",
@@ -45,6 +46,7 @@ class Turn:
         ledger: Ledger,
         deadlines: Deadlines,
         settings: GroupSettings,
+        own_settings: Mapping[str, GroupSettings],
         topics: Topics,
         now: Instant,
         apply: Mapping[type[Any], Callable[[Ledger, Any, Any], None]],
@@ -53,13 +55,15 @@ class Turn:
     ) -> None:
         """Begin one step of a shard, for a request or due deadlines.
 
-        waiting: the requests without a response. apply: the function that applies a record to the
-        saved state, by the class of its key. on_members_leaving: the function that removes members
-        from a group, by the group's class.
+        settings: the broker's, for all groups. own_settings: what holds in groups that have
+        settings of their own. waiting: the requests without a response. apply: the function that
+        applies a record to the saved state, by the class of its key. on_members_leaving: the
+        function that removes members from a group, by the group's class.
         """
         self.ledger = ledger
         self.deadlines = deadlines
         self.settings = settings
+        self._own_settings = own_settings
         self.topics = topics
         self.now = now
         self.waiting = waiting
@@ -73,6 +77,10 @@ class Turn:
     def has_written(self) -> bool:
         """True once the step has emitted a record; from then on it may not refuse its request."""
         return bool(self._unappended) or any(isinstance(action, Append) for action in self._actions)
+
+    def settings_of(self, group_id: str) -> GroupSettings:
+        """Return the settings that hold in a group, of which it may have some of its own."""
+        return self._own_settings.get(group_id, self.settings)
 
     def emit(self, record: CoordinatorRecord) -> None:
         """Apply a record to the saved state; append it before any later reply."""

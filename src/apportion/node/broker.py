@@ -35,13 +35,17 @@ class BrokerContext:
     Groups are in the coordinators instead.
     """
 
-    settings: BrokerSettings
     address: Address
     flush_gate: FlushGate
     topic_service: TopicService
     partitions: Partitions
     delayed_fetches: DelayedFetches
     deadlines: Deadlines
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """The broker's settings that hold now; some may be altered while it runs."""
+        return self.topic_service.live.broker
 
     def partition(
         self, name: str, index: int, *, topic_id: bytes | None = None, leader_epoch: int = -1

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from apportion.deadlines import Deadlines, Key
 from apportion.machine import Instant, Note
+from apportion.node.config_entries import OFFSETS_TOPIC, TOPIC_SETTINGS
 from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import Partition
-from apportion.node.topics import OFFSETS_TOPIC, TOPIC_SETTINGS
 from apportion.store.compact import CleanerPause, clean_log, is_dirty_enough
 from apportion.store.disk import Damaged, DiskError
 

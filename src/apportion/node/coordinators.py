@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.placement import shard_of
 from apportion.coord.records import Append, CoordinatorRecord
-from apportion.coord.shard import Shard, TopicsChanged
+from apportion.coord.shard import SettingsChanged, Shard, TopicsChanged
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick, Ticket
 from apportion.node.broker import BrokerContext
@@ -19,7 +19,6 @@ from apportion.node.flush_gate import PendingReply
 from apportion.node.partitions import Partition
 from apportion.node.splits import EVERY_SHARD, SPLITS, SplitRequests
 from apportion.store.disk import Damaged
-from apportion.topics import Topics
 from apportion.wire.batch import decode_batch
 from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
 
@@ -105,21 +104,32 @@ class Coordinators:
             if any(ticket in hosted.shard.waiting for ticket in tickets)
         ]
 
-    def with_stale_topics(self, topics: Topics) -> list[int]:
-        """Return the index of each coordinator shard that does not know these topics yet."""
-        return [
-            index for index, hosted in self._hosted.items() if hosted.shard.topics is not topics
-        ]
+    def out_of_date(self) -> list[int]:
+        """Return the index of each coordinator shard that lacks the present topics or settings."""
+        return [index for index, hosted in self._hosted.items() if self._changes(hosted.shard)]
 
-    def update_topics(self, index: int, now: Instant) -> None:
-        """Give a coordinator shard the broker's present topics.
+    def update(self, index: int, now: Instant) -> None:
+        """Give a coordinator shard the broker's present topics and the settings of its groups.
 
-        The shard's responses wait until those topics are durable.
+        The shard's responses wait until those are durable.
         """
         hosted = self._hosted.get(index)
-        if hosted is not None and hosted.shard.topics is not self._broker.topic_service.topics:
+        if hosted is None:
+            return
+        for change in self._changes(hosted.shard):
             hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
-            self._step(hosted, TopicsChanged(self._broker.topic_service.topics), now)
+            self._step(hosted, change, now)
+
+    def _changes(self, shard: Shard) -> list[TopicsChanged | SettingsChanged]:
+        """Return the events that tell a coordinator shard what it does not know yet."""
+        topics, live = self._broker.topic_service.topics, self._broker.topic_service.live
+        changes: list[TopicsChanged | SettingsChanged] = []
+        # By identity: both are values that are made anew with each change.
+        if shard.settings is not live.broker.group or shard.own_settings is not live.groups:
+            changes.append(SettingsChanged(live.broker.group, live.groups))
+        if shard.topics is not topics:
+            changes.append(TopicsChanged(topics))
+        return changes
 
     def tick(self, index: int, now: Instant) -> None:
         """Step the coordinator shard whose earliest deadline, such as a session timeout, is due."""
@@ -206,15 +216,17 @@ class Coordinators:
 
     def _load(self, index: int, partition: Partition, now: Instant) -> HostedShard:
         """Load a coordinator shard: replay its log, and arm its members' deadlines."""
-        shard = Shard(self._broker.settings.group, self._broker.topic_service.topics)
+        topic_service = self._broker.topic_service
+        live = topic_service.live
+        shard = Shard(live.broker.group, topic_service.topics, live.groups)
         for record in stored_records(partition):
             shard.replay(record)
         hosted = self._hosted[index] = HostedShard(shard, partition)
         # The load belongs to the unit of work that needs it: if that fails, the shard is loaded
         # again.
         self._stepped.append(hosted)
-        # The shard's responses may tell of topics, so they wait for those, too.
-        hosted.flush_seq = max(hosted.flush_seq, self._broker.topic_service.flush_seq)
+        # The shard's responses may tell of topics and settings, so they wait for those, too.
+        hosted.flush_seq = max(hosted.flush_seq, topic_service.flush_seq)
         self._perform(hosted, shard.loaded(now), now)
         return hosted
 

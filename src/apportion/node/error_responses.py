@@ -10,6 +10,7 @@ from apportion.errors import Code, Refused
 from apportion.machine import Arrived
 from apportion.wire.error_slots import ErrorResponse, ErrorSlots
 from apportion.wire.messages import (
+    alter_configs,
     api_versions,
     create_partitions,
     create_topics,
@@ -19,7 +20,9 @@ from apportion.wire.messages import (
     describe_configs,
     fetch,
     find_coordinator,
+    incremental_alter_configs,
     init_producer_id,
+    list_config_resources,
     list_offsets,
     metadata,
     offset_for_leader_epoch,
@@ -86,6 +89,15 @@ ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
     ),
     describe_configs.DescribeConfigsRequest: ErrorSlots(
         describe_configs.DescribeConfigsResponse, {"results": "resources"}
+    ),
+    incremental_alter_configs.IncrementalAlterConfigsRequest: ErrorSlots(
+        incremental_alter_configs.IncrementalAlterConfigsResponse, {"responses": "resources"}
+    ),
+    alter_configs.AlterConfigsRequest: ErrorSlots(
+        alter_configs.AlterConfigsResponse, {"responses": "resources"}
+    ),
+    list_config_resources.ListConfigResourcesRequest: ErrorSlots(
+        list_config_resources.ListConfigResourcesResponse
     ),
     create_partitions.CreatePartitionsRequest: ErrorSlots(
         create_partitions.CreatePartitionsResponse, {"results": "topics"}

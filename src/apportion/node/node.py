@@ -25,23 +25,15 @@ from apportion.machine import (
     Tick,
     Ticket,
 )
-from apportion.node.broker import Address, BrokerContext, BrokerHandler
+from apportion.node.broker import Address, BrokerContext
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import SHARD, Coordinators
 from apportion.node.delayed_fetches import FETCH, DelayedFetches
 from apportion.node.error_responses import error_response
 from apportion.node.failures import COUNTED_EACH_MS, StepFailures
 from apportion.node.flush_gate import FlushedFiles, FlushGate, PendingReply
-from apportion.node.handlers import (
-    admin,
-    cluster,
-    configs,
-    delete_records,
-    fetch,
-    offsets,
-    produce,
-    producer_ids,
-)
+from apportion.node.handlers import fetch
+from apportion.node.handlers.table import HANDLERS
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.recovery import recover
 from apportion.node.replies import ReplySender
@@ -55,18 +47,11 @@ from apportion.store.disk import Disk, DiskError
 from apportion.store.metadata_log import MetadataLog
 from apportion.topics import IdPartition, Topics
 
-HANDLERS: dict[type, BrokerHandler] = {
-    request: handler
-    for family in (admin, cluster, configs, delete_records, fetch, offsets, producer_ids, produce)
-    for request, handler in family.HANDLERS.items()
-}
-"""Requests that do not concern a group. All others go to the coordinators."""
-
 # Deadlines; those with the same time are served in the order of these keys.
 FLUSH: Key = ("flush",)  # while it is armed no flush begins
 PRODUCERS: Key = ("producers",)  # the next check for expired producer states
 RETRY: Key = ("again",)  # run the units that a failed step has left
-# announce topics to the remaining shards after one of them has failed
+# announce topics and settings to the remaining shards after one of them has failed
 TOPICS_CHANGED: Key = ("tell",)
 FAILURES: Key = ("failures",)  # log the failures that were only counted
 FLUSH_RETRY_MS = 1_000  # the pause before the next flush after two refused ones in a row
@@ -80,7 +65,7 @@ class Node:
     """
 
     __slots__ = (
-        *("_announced_topics", "_broker", "_cleaner", "_coordinators", "_expiry", "_failures"),
+        *("_announced", "_broker", "_cleaner", "_coordinators", "_expiry", "_failures"),
         *("_is_announcing", "_request", "_rollback", "_sender", "_split_requests", "_units"),
     )
 
@@ -93,7 +78,6 @@ class Node:
         )
         deadlines = Deadlines()
         self._broker = BrokerContext(
-            settings,
             address,
             flush_gate,
             topic_service,
@@ -110,7 +94,7 @@ class Node:
         )
         self._rollback = Rollback(self._broker, self._coordinators, self._sender.send)
         self._failures = StepFailures()
-        self._announced_topics = metadata_log.topics
+        self._announced = self._broker.topic_service.for_shards
         self._is_announcing = False
         # still to run: empty between steps, unless one failed
         self._units: deque[UnitOfWork] = deque()
@@ -166,6 +150,11 @@ class Node:
         """The topics as of the last step. Some may not be durable yet."""
         return self._broker.topic_service.topics
 
+    @property
+    def settings(self) -> BrokerSettings:
+        """The broker's settings that hold now."""
+        return self._broker.settings
+
     def partitions(self) -> Iterator[Partition]:
         """Return the open partitions, for inspection only."""
         return iter(self._broker.partitions)
@@ -208,7 +197,7 @@ class Node:
         self._cleaner.rearm(now)
         self._coordinators.rearm(now.mono_ms + self._failures.pause_ms)
         self._arm_periodic(now)
-        if self._broker.topic_service.topics is not self._announced_topics:
+        if self._broker.topic_service.for_shards != self._announced:
             self._broker.deadlines.arm(
                 TOPICS_CHANGED, now.mono_ms + max(1, self._failures.pause_ms)
             )
@@ -276,17 +265,18 @@ class Node:
             )
 
     def _finish_step(self, now: Instant) -> list[Any]:
-        """Announce new topics, retry delayed fetches, begin a flush; return the step's actions."""
+        """Announce topics and settings, retry fetches, begin a flush; return the step's actions."""
         broker = self._broker
-        topics = broker.topic_service.topics
-        if topics is not self._announced_topics and TOPICS_CHANGED not in broker.deadlines:
+        latest = broker.topic_service.for_shards
+        if latest != self._announced and TOPICS_CHANGED not in broker.deadlines:
             self._units += (
-                UnitOfWork(None, self._announce_topics, index)
-                for index in self._coordinators.with_stale_topics(topics)
+                UnitOfWork(None, self._announce, index)
+                for index in self._coordinators.out_of_date()
             )
             self._run_all(now)
-            self._expiry.arm_if_needed(now)
-            self._announced_topics = topics
+            self._announced = latest
+        # A topic, or the broker, may have got a retention in this step.
+        self._expiry.arm_if_needed(now)
         while broker.delayed_fetches.ready:
             ticket = next(iter(broker.delayed_fetches.ready))
             self._run(
@@ -306,9 +296,9 @@ class Node:
             broker.flush_gate.flush_issued()
         return self._sender.take_actions()
 
-    def _announce_topics(self, index: int, now: Instant) -> None:
+    def _announce(self, index: int, now: Instant) -> None:
         self._is_announcing = True
-        self._coordinators.update_topics(index, now)
+        self._coordinators.update(index, now)
 
     def _retry_fetch(self, ticket: Ticket, _now: Instant) -> None:
         """Answer a delayed Fetch if its partitions now have its min_bytes; else it goes on waiting.

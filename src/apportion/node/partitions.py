@@ -233,6 +233,12 @@ class Partitions:
             opened = self._open[topic.id, index] = Partition(topic, index, log, self._flush_gate)
         return opened
 
+    def apply_layouts(self, topics: Topics) -> None:
+        """Give the settings of these topics, which may have changed, to their open logs."""
+        for partition in self._open.values():
+            if topics.with_id(partition.topic.id) is not None:
+                partition.log.settings = self._layout(partition.topic)
+
     def make_directory(self, topic: Topic) -> None:
         """Create the directory for the topic's logs; it is durable when TOPICS is."""
         self._disk.make_dir(topic_directory(topic.id.hex()))

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable
 from apportion.errors import Code
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import BrokerContext
+from apportion.node.config_entries import OFFSETS_TOPIC
 from apportion.node.coordinators import Coordinators
 from apportion.node.error_responses import error_response
 from apportion.node.flush_gate import PendingReply
 from apportion.node.partitions import Partition
-from apportion.node.topics import OFFSETS_TOPIC
 from apportion.topics import IdPartition, Topic
 
 

@@ -1,17 +1,29 @@
 """The settings of one broker, under Kafka's own names; those of its groups are a part of it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
 
 from apportion.coord.config import GroupSettings, check_bounds, dotted
-from apportion.settings import MAX_INT32, MAX_INT64, Setting, nearest_or_none
+from apportion.settings import MAX_INT32, MAX_INT64, Setting, declared, nearest_or_none
 from apportion.store.settings import LogSettings
 
 RETENTIONS = ("log_retention_hours", "log_retention_minutes", "log_retention_ms")
 """Of those that are set, the last one counts; a negative number stands for ever."""
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
+BOOLEAN, WORD, INT, LONG, LIST = 1, 2, 3, 5, 7
+"""Kafka's numbers for types of settings; LONG has 64 bits."""
+LONGS = (
+    "log_message_timestamp_after_max_ms",
+    "log_message_timestamp_before_max_ms",
+    "log_retention_bytes",
+    "log_retention_check_interval_ms",
+    "log_retention_ms",
+    "log_roll_ms",
+    "offsets_retention_check_interval_ms",
+)
+LISTS = ("advertised_listeners", "listeners")
 
 
 class SettingRefused(ValueError):
@@ -44,15 +56,20 @@ class BrokerSettings:
         ),
     ] = True
     delete_topic_enable: Annotated[bool, Setting("Whether topics may be deleted.")] = True
-    message_max_bytes: Annotated[int, Setting("The largest record batch.", at_least=1)] = 1_048_588
+    message_max_bytes: Annotated[
+        int, Setting("The largest record batch.", at_least=1, is_dynamic=True)
+    ] = 1_048_588
     log_segment_bytes: Annotated[
-        int, Setting("The size at which a log begins a new segment.", at_least=1)
+        int, Setting("The size at which a log begins a new segment.", at_least=1, is_dynamic=True)
     ] = LogSettings().segment_bytes
     log_roll_hours: Annotated[
         int, Setting("The age at which a log begins a new segment, in hours.", at_least=1)
     ] = 168
     log_roll_ms: Annotated[
-        int | None, Setting("The same in milliseconds.", at_least=1, default_words="log.roll.hours")
+        int | None,
+        Setting(
+            "The same in milliseconds.", at_least=1, default_words="log.roll.hours", is_dynamic=True
+        ),
     ] = None
     # Kafka keeps records for a week. Here nothing expires unless somebody configures it (decision
     # 43).
@@ -63,10 +80,13 @@ class BrokerSettings:
         int | None, Setting("The same in minutes.", default_words="log.retention.hours")
     ] = None
     log_retention_ms: Annotated[
-        int | None, Setting("The same in milliseconds.", default_words="log.retention.minutes")
+        int | None,
+        Setting(
+            "The same in milliseconds.", default_words="log.retention.minutes", is_dynamic=True
+        ),
     ] = None
     log_retention_bytes: Annotated[
-        int, Setting("How many bytes of a partition are kept; -1 for all.")
+        int, Setting("How many bytes of a partition are kept; -1 for all.", is_dynamic=True)
     ] = -1
     log_retention_check_interval_ms: Annotated[
         int, Setting("The time between two looks for segments that may be deleted.", at_least=1)
@@ -76,13 +96,24 @@ class BrokerSettings:
         Setting(
             "CreateTime keeps the producer's timestamp, LogAppendTime sets the broker's.",
             choices=TIMESTAMP_TYPES,
+            is_dynamic=True,
         ),
     ] = "CreateTime"
     log_message_timestamp_before_max_ms: Annotated[
-        int, Setting("How far a record's timestamp may lie before the broker's clock.", at_least=0)
+        int,
+        Setting(
+            "How far a record's timestamp may lie before the broker's clock.",
+            at_least=0,
+            is_dynamic=True,
+        ),
     ] = MAX_INT64
     log_message_timestamp_after_max_ms: Annotated[
-        int, Setting("How far a record's timestamp may lie after the broker's clock.", at_least=0)
+        int,
+        Setting(
+            "How far a record's timestamp may lie after the broker's clock.",
+            at_least=0,
+            is_dynamic=True,
+        ),
     ] = 3_600_000
     offsets_topic_num_partitions: Annotated[
         int,
@@ -101,14 +132,15 @@ class BrokerSettings:
         Setting(
             "How long a producer's sequence numbers are remembered after its last batch.",
             at_least=1,
+            is_dynamic=True,
         ),
     ] = 86_400_000
     socket_request_max_bytes: Annotated[int, Setting("The largest request.", at_least=1)] = (
         104_857_600
     )
-    max_connections: Annotated[int, Setting("The most connections at one time.", at_least=1)] = (
-        MAX_INT32
-    )
+    max_connections: Annotated[
+        int, Setting("The most connections at one time.", at_least=1, is_dynamic=True)
+    ] = MAX_INT32
     apportion_connection_max_inflight_requests: Annotated[
         int,
         Setting("Requests under way on one connection before it is no longer read.", at_least=1),
@@ -167,6 +199,29 @@ class BrokerSettings:
             values[key] = value.strip()
         return cls.of(values)
 
+    def altered(self, values: Mapping[str, str]) -> "BrokerSettings":
+        """Return these settings with other values for some that may be altered at run time.
+
+        values: texts by the names with dots.
+        Errors: SettingRefused for a name that is unknown or may not be altered, and a wrong value.
+        """
+        broker_values: dict[str, Any] = {}
+        group_values: dict[str, Any] = {}
+        for name, value in values.items():
+            setting = check_alterable(name)
+            owner = group_values if setting.name in declared(GroupSettings) else broker_values
+            parsed = _parsed(name, value.strip(), setting.default)
+            if parsed is None or (type(parsed) is int and abs(parsed) > _largest(setting)):
+                raise SettingRefused(f"{name} must be a whole number, not {value!r}.")
+            owner[setting.name] = parsed
+        try:
+            group = replace(self.group, **group_values)
+            settings = replace(self, group=group, **broker_values)
+            settings._check()
+        except ValueError as error:
+            raise SettingRefused(str(error)) from None
+        return settings
+
     def named(self) -> dict[str, str]:
         """Return every setting by Kafka's name, its value as Kafka writes it, for DescribeConfigs.
 
@@ -214,6 +269,45 @@ class BrokerSettings:
         host_and_port(self.listeners)
         if self.advertised_listeners:
             host_and_port(self.advertised_listeners, "advertised.listeners")
+
+
+def broker_settings_by_name() -> dict[str, Setting]:
+    """Return the declaration of every broker setting by its name with dots, groups' included."""
+    return {
+        dotted(name): setting
+        for name, setting in (*declared(BrokerSettings).items(), *declared(GroupSettings).items())
+    }
+
+
+def broker_config_type(setting: Setting) -> int:
+    """Return the type of a broker's setting in Kafka's numbers, for DescribeConfigs."""
+    if setting.name in LONGS:
+        return LONG
+    if setting.name in LISTS or isinstance(setting.default, tuple):
+        return LIST
+    if isinstance(setting.default, bool):
+        return BOOLEAN
+    return WORD if isinstance(setting.default, str) else INT
+
+
+def _largest(setting: Setting) -> int:
+    """Return the largest number that fits the type of a setting."""
+    return MAX_INT64 if setting.name in LONGS else MAX_INT32
+
+
+def check_alterable(name: str) -> Setting:
+    """Return the declaration of a broker setting that may be altered at run time.
+
+    Errors: SettingRefused for an unknown one, and one that only a start of the broker reads.
+    """
+    by_name = broker_settings_by_name()
+    if name not in by_name:
+        raise SettingRefused(_unknown(name, [setting.name for setting in by_name.values()]))
+    if not by_name[name].is_dynamic:
+        raise SettingRefused(
+            f"{name} cannot be altered while the broker runs: set it when the broker starts."
+        )
+    return by_name[name]
 
 
 def host_and_port(listeners: str, name: str = "listeners") -> tuple[str, int]:

@@ -116,7 +116,7 @@ UNSUPPORTED: Mapping[str, Setting] = {
 def check_settings(settings: Mapping[str, str | None]) -> None:
     """Refuse a topic's settings that are unknown, have no or a wrong value, or no effect here.
 
-    For CreateTopics.
+    For CreateTopics and IncrementalAlterConfigs.
 
     Errors: INVALID_CONFIG.
     """
@@ -174,6 +174,21 @@ def _is_within(setting: Setting, value: float) -> bool:
     assert setting.at_least is not None
     assert setting.at_most is not None
     return setting.at_least <= value <= setting.at_most
+
+
+def is_list(name: str) -> bool:
+    """Return whether a topic's setting is a list of words."""
+    return (SUPPORTED.get(name) or UNSUPPORTED[name]).type is tuple
+
+
+def canonical(name: str, value: str) -> str:
+    """Return the text of a checked value as Kafka tells it: no blanks, each word once."""
+    setting = SUPPORTED.get(name) or UNSUPPORTED[name]
+    if setting.type is int:
+        return str(int(value))
+    if setting.type is tuple:
+        return ",".join(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
+    return value.lower() if setting.type is bool else value.strip()
 
 
 def config_type(name: str) -> int:

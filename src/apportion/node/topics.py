@@ -6,65 +6,33 @@ automatic creation by Metadata. It knows no requests and responses.
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import NamedTuple
 
 from apportion.errors import Code, Refused
+from apportion.node.config_entries import OFFSETS_TOPIC, topic_entries
 from apportion.node.delayed_fetches import DelayedFetches
 from apportion.node.flush_gate import FlushGate
+from apportion.node.live_settings import LiveSettings
 from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
-from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED, check_settings
-from apportion.store.metadata_log import MetadataLog
+from apportion.node.topic_settings import check_settings
+from apportion.store.metadata_log import BROKER, GROUP, MetadataLog
 from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
 from apportion.wire.uuids import uuid_text
 
-OFFSETS_TOPIC = "__consumer_offsets"
 INTERNAL_TOPICS = (OFFSETS_TOPIC, "__transaction_state", "__share_group_state")
 DEFAULT_COUNT = -1  # a partition count that stands for num.partitions
 MAX_NEW_PARTITIONS = 10_000
 PRODUCER_ID_BLOCK = 1000  # producer ids are taken from the catalog in blocks of this size
-
-
-def _topic_settings_of(settings: BrokerSettings) -> dict[str, str]:
-    """Return the settings that a topic has from its broker, where it has none of its own."""
-    return {
-        "max.message.bytes": str(settings.message_max_bytes),
-        "message.timestamp.after.max.ms": str(settings.log_message_timestamp_after_max_ms),
-        "message.timestamp.before.max.ms": str(settings.log_message_timestamp_before_max_ms),
-        "message.timestamp.type": settings.log_message_timestamp_type,
-        "retention.bytes": str(settings.log_retention_bytes),
-        "retention.ms": str(settings.retention_ms),
-        "segment.bytes": str(settings.log_segment_bytes),
-        "segment.ms": str(settings.roll_ms),
-    }
-
-
-FROM_BROKER = _topic_settings_of(BrokerSettings())
-TOPIC_SETTINGS: dict[str, str] = {
-    name: FROM_BROKER[name] if setting.default is None else setting.default
-    for name, setting in {**SUPPORTED, **UNSUPPORTED}.items()
-}
-"""A topic's settings -> Kafka's defaults."""
 OFFSETS_TOPIC_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 
-class ConfigEntry(NamedTuple):
-    """One setting of a topic or broker, for DescribeConfigs and CreateTopics.
-
-    source: where the value comes from, in Kafka's numbers.
-    """
-
-    name: str
-    value: str
-    source: int
-
-
 class TopicService:
-    """All topics with ids, partition counts and settings; the cluster id and the next producer id.
+    """All topics with ids and partition counts, all altered settings; cluster id and producer ids.
 
     Every change is recorded in the metadata log, durable at `flush_seq`. The logs of a deleted
     topic are deleted after that.
+    live: the settings that hold now.
     """
 
     __slots__ = (
@@ -78,9 +46,9 @@ class TopicService:
         "_partitions",
         "_producer_ids",
         "_rules",
-        "_settings",
         "flush_seq",
         "has_retention",
+        "live",
     )
 
     def __init__(
@@ -92,7 +60,7 @@ class TopicService:
         delayed_fetches: DelayedFetches,
     ) -> None:
         self._metadata_log = metadata_log
-        self._settings = settings
+        self.live = LiveSettings.read(metadata_log, settings)
         self._flush_gate = flush_gate
         self._partitions = partitions
         self._delayed_fetches = delayed_fetches
@@ -109,6 +77,11 @@ class TopicService:
     def topics(self) -> Topics:
         """The present topics; some may not be durable yet."""
         return self._metadata_log.topics
+
+    @property
+    def for_shards(self) -> tuple[Topics, LiveSettings]:
+        """The topics and settings that every coordinator shard has to know."""
+        return self.topics, self.live
 
     @property
     def cluster_id(self) -> str:
@@ -139,8 +112,8 @@ class TopicService:
         self._metadata_log = self._metadata_log.truncated(self._durable_bytes)
         self._wrote()
         lost = [topic for topic in before if self.topics.with_id(topic.id) is None]
+        self._reread_settings()
         for topic in lost:
-            self._rules.pop(topic.id, None)
             self._wake_fetches(topic)
         return lost
 
@@ -152,11 +125,7 @@ class TopicService:
         """Cut the metadata log back to its first `savepoint` bytes, and read the topics again."""
         self._metadata_log = self._metadata_log.truncated(savepoint)
         self._deleted = [topic for topic in self._deleted if self.topics.with_id(topic.id) is None]
-        self._rules = {
-            topic_id: rules
-            for topic_id, rules in self._rules.items()
-            if self.topics.with_id(topic_id) is not None
-        }
+        self._reread_settings()
         self._producer_ids = (0, 0)
         self._wrote()
 
@@ -180,7 +149,7 @@ class TopicService:
                     f"{name} and {other.name} differ only in '.' and '_'",
                 )
         if count == DEFAULT_COUNT:
-            count = self._settings.num_partitions
+            count = self.live.broker.num_partitions
         if count < 1:
             raise Refused(
                 Code.INVALID_PARTITIONS, f"a topic has at least one partition, not {count}"
@@ -220,7 +189,7 @@ class TopicService:
         existing = self.offsets_topic_or_none()
         if existing is not None:
             return existing
-        topic = Topic(OFFSETS_TOPIC, fresh, self._settings.offsets_topic_num_partitions)
+        topic = Topic(OFFSETS_TOPIC, fresh, self.live.broker.offsets_topic_num_partitions)
         self.create(topic, OFFSETS_TOPIC_CONFIG)
         return topic
 
@@ -238,7 +207,7 @@ class TopicService:
         """
         if topic.name in INTERNAL_TOPICS:
             raise Refused(Code.INVALID_REQUEST, f"{topic.name} belongs to the broker")
-        if not self._settings.delete_topic_enable:
+        if not self.live.broker.delete_topic_enable:
             raise Refused(Code.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
         self._flush_gate.begin_write(self)
         self._metadata_log.delete_topic(topic.name)
@@ -276,35 +245,35 @@ class TopicService:
         self._producer_ids = (next_id + 1, end)
         return next_id
 
-    def config_entries(
-        self, name: str, new_settings: Mapping[str, str | None] | None = None
-    ) -> list[ConfigEntry]:
-        """Return every setting of a topic with its source, for DescribeConfigs and CreateTopics.
+    def own_settings(self, kind: str, name: str) -> dict[str, str]:
+        """Return the own settings of a topic, a group or a broker (`store.metadata_log`)."""
+        return self._metadata_log.config_of(name, kind)
 
-        The source is its own (1), the broker's (4) or the default (5).
-        new_settings: the settings of a topic that does not exist yet.
+    def configured(self, kind: str) -> list[str]:
+        """Return the names of the resources of a kind that have own settings, in order."""
+        return self._metadata_log.configured(kind)
+
+    def configure(self, kind: str, name: str, own: Mapping[str, str]) -> None:
+        """Give a topic, a group or a broker these own settings and no others.
+
+        They hold from now on, and are durable at `flush_seq`.
         """
-        own = self._metadata_log.config_of(name) if new_settings is None else new_settings
-        settings = self._settings
-        from_broker = _topic_settings_of(settings)
-        if name == OFFSETS_TOPIC:
-            from_broker["segment.bytes"] = str(settings.offsets_topic_segment_bytes)
-        entries = []
-        for key, default in TOPIC_SETTINGS.items():
-            value = own.get(key)
-            if value is not None:
-                entries.append(ConfigEntry(key, value, 1))
-            elif from_broker.get(key, default) != default:
-                entries.append(ConfigEntry(key, from_broker[key], 4))
-            else:
-                entries.append(ConfigEntry(key, default, 5))
-        return entries
+        self._flush_gate.begin_write(self)
+        self._metadata_log.configure(kind, name, own)
+        if kind == GROUP:
+            self.live = self.live.with_group(name, own)
+        else:
+            self._reread_settings(has_other_broker=kind == BROKER)
+        self._wrote()
 
     def rules(self, topic: Topic) -> TopicRules:
-        """Return the topic's settings as the broker uses them: parsed once, for none can change."""
+        """Return the topic's settings as the broker uses them, parsed once after each change."""
         rules = self._rules.get(topic.id)
         if rules is None:
-            values = {entry.name: entry.value for entry in self.config_entries(topic.name)}
+            own = self._metadata_log.config_of(topic.name)
+            values = {
+                entry.name: entry.value or "" for entry in topic_entries(topic.name, own, self.live)
+            }
             rules = self._rules[topic.id] = topic_rules(values)
         return rules
 
@@ -332,6 +301,17 @@ class TopicService:
         deleted, self._flushing_deleted = self._flushing_deleted, []
         for topic in deleted:
             self._partitions.delete_logs(topic)
+
+    def _reread_settings(self, *, has_other_broker: bool = True) -> None:
+        """Have topics and logs obey the settings of the metadata log as it is now.
+
+        has_other_broker: whether the broker's and the groups' may have changed as well.
+        """
+        if has_other_broker:
+            self.live = LiveSettings.read(self._metadata_log, self.live.started_with)
+        self._rules.clear()
+        self._partitions.apply_layouts(self.topics)
+        self.has_retention |= any(self.rules(topic).has_retention for topic in self.topics)
 
     def _wake_fetches(self, topic: Topic) -> None:
         for index in range(topic.partitions):

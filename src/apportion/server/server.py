@@ -59,6 +59,7 @@ class Server:
         self._closed_log = ClosedConnectionLog()
         self._has_logged_last_counts = False
         self._summary_timer: asyncio.TimerHandle | None = None
+        self._node: Node
         self._driver: LoopDriver
 
     async def start(self) -> Address:
@@ -138,7 +139,7 @@ class Server:
         if self._is_closing:  # accepted before the listener was closed
             connection.stop_reading()
             connection.close_after_writes()
-        return len(self._connections) <= self.settings.max_connections
+        return len(self._connections) <= self._node.settings.max_connections
 
     def submit(
         self, connection: ServerConnection, slot: ResponseSlot, request: Any, caller: Caller
@@ -202,7 +203,7 @@ class Server:
 
     def _recover(self, address: Address, loop: asyncio.AbstractEventLoop) -> None:
         """Create the node from the data directory, and make all that it has read durable."""
-        node = Node(self._disk, self.settings, address)
+        self._node = node = Node(self._disk, self.settings, address)
         self._driver = LoopDriver(
             node, sync=self._disk.sync, carry_out=self._perform, broken=self._fail, loop=loop
         )

@@ -34,7 +34,8 @@ class Log:
     """Record batches at ascending offsets, in segments.
 
     The directory and its files are created by the first append.
-    truncated_bytes: how much a crash had left half written, and the start cut off.
+    truncated_bytes: how much a crash had left half written, and the start cut off. settings: those
+    of its topic, which may change; a segment that is written already keeps its index interval.
     """
 
     __slots__ = (
@@ -42,10 +43,10 @@ class Log:
         "_disk",
         "_leftovers",
         "_segments",
-        "_settings",
         "_starts",
         "_unsealed",
         "_unsynced",
+        "settings",
         "truncated_bytes",
     )
 
@@ -53,7 +54,7 @@ class Log:
         recovered = recover(disk, directory, settings)
         self._disk = disk
         self._directory = directory
-        self._settings = settings
+        self.settings = settings
         self._segments = recovered.segments
         self._leftovers = recovered.leftovers
         # log start offsets that have a file: `<offset>.start`, empty; the last one counts
@@ -110,7 +111,7 @@ class Log:
             f"{self._directory}: a batch at {base_offset}, not at {self.next_offset}"
         )
         segment = self._segments[-1] if self._segments else None
-        if segment is None or segment.should_roll(len(batch), max_timestamp_ms):
+        if segment is None or segment.should_roll(len(batch), max_timestamp_ms, self.settings):
             self._roll(batch, last_offset, max_timestamp_ms)
         else:
             segment.append(batch, last_offset, max_timestamp_ms)
@@ -255,7 +256,7 @@ class Log:
         the disk. Also called after an append that failed halfway: then the files hold more than the
         old log knows.
         """
-        on_disk = Log(self._disk, self._directory, self._settings)
+        on_disk = Log(self._disk, self._directory, self.settings)
         for segment in on_disk._segments:
             if segment.base_offset > next_offset:
                 self._disk.delete(segment.path)
@@ -280,7 +281,7 @@ class Log:
         for start in on_disk._starts:
             if start > start_offset:
                 self._disk.delete(self._start_path(start))
-        log = Log(self._disk, self._directory, self._settings)
+        log = Log(self._disk, self._directory, self.settings)
         log._unsynced[self._directory] = None
         assert log.start_offset <= log.next_offset, (
             f"{self._directory} begins at {log.start_offset}, behind its end"
@@ -298,7 +299,7 @@ class Log:
 
         The segment is no part of the log yet, and recovery would delete it.
         """
-        cleaned = Segment(self._disk, self._directory, base_offset, self._settings, suffix=CLEANED)
+        cleaned = Segment(self._disk, self._directory, base_offset, self.settings, suffix=CLEANED)
         self._disk.delete(cleaned.path)
         return cleaned
 
@@ -348,7 +349,7 @@ class Log:
 
     def _next_segment(self) -> Segment:
         """Finish the log's active segment, and return a new, empty one to follow it."""
-        segment = Segment(self._disk, self._directory, self.next_offset, self._settings)
+        segment = Segment(self._disk, self._directory, self.next_offset, self.settings)
         last = self._segments[-1] if self._segments else None
         if last is None:
             self._disk.make_dir(self._directory)

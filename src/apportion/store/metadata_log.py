@@ -1,4 +1,4 @@
-"""The broker's metadata log: topics with their configuration, cluster id, next producer id.
+"""The broker's metadata log: topics, settings, cluster id, next producer id.
 
 An append-only file of lines, each a CRC and one change as JSON. A change is written first and then
 applied by the function that a start uses for replay. It draws no ids and validates nothing: the
@@ -17,11 +17,14 @@ from apportion.topics import Topic, Topics
 
 PATH = "catalog.log"
 
+TOPIC, BROKER, GROUP = "topic", "broker", "group"
+"""Kinds of resources that may have settings of their own. The broker "" stands for all brokers."""
+
 Change = dict[str, Any]
 
 
 class MetadataLog:
-    """The topics of this broker with their configuration, the cluster id and used producer ids.
+    """The topics of this broker, the settings that were given, the cluster id, used producer ids.
 
     truncated_bytes: how much at the end of the file could not be read, and the start cut off.
     """
@@ -33,7 +36,8 @@ class MetadataLog:
         self.truncated_bytes = 0
         self._unsynced: dict[str, None] = {}  # an ordered set
         self._topics: dict[str, Topic] = {}
-        self._configs: dict[str, dict[str, str]] = {}
+        # kind -> name -> its own settings; a resource without any is not there
+        self._configs: dict[str, dict[str, dict[str, str]]] = {TOPIC: {}, BROKER: {}, GROUP: {}}
         self._snapshot: Topics | None = None
         self._cluster_id: str | None = None
         self._next_producer_id = 0
@@ -78,9 +82,18 @@ class MetadataLog:
         """The id of the cluster; None until `name_cluster`."""
         return self._cluster_id
 
-    def config_of(self, name: str) -> dict[str, str]:
-        """Return the topic's own configuration by Kafka's names; {} if there is none."""
-        return dict(self._configs.get(name, {}))
+    def config_of(self, name: str, kind: str = TOPIC) -> dict[str, str]:
+        """Return the own settings of a topic, group or broker by Kafka's names; {} without any."""
+        return dict(self._configs[kind].get(name, {}))
+
+    def configured(self, kind: str) -> list[str]:
+        """Return the names of the resources that have settings of their own, in order."""
+        return sorted(self._configs[kind])
+
+    def configure(self, kind: str, name: str, config: Mapping[str, str]) -> None:
+        """Append to the metadata log that these are all own settings of a resource now."""
+        assert kind != TOPIC or name in self._topics, name
+        self._record({"change": "configure", "kind": kind, "name": name, "config": dict(config)})
 
     def create_topic(self, topic: Topic, config: Mapping[str, str] | None = None) -> None:
         """Append a new topic with its configuration to the metadata log; the name must be free."""
@@ -158,11 +171,12 @@ class MetadataLog:
         """Apply the creation of a topic, in a replay of the metadata log or an append."""
         name = change["topic"]
         self._topics[name] = Topic(name, bytes.fromhex(change["id"]), change["partitions"])
-        self._configs[name] = change["config"]
+        self._set_config(TOPIC, name, change["config"])
         self._snapshot = None
 
     def _apply_delete(self, change: Change) -> None:
-        del self._topics[change["topic"]], self._configs[change["topic"]]
+        del self._topics[change["topic"]]
+        self._set_config(TOPIC, change["topic"], {})
         self._snapshot = None
 
     def _apply_grow(self, change: Change) -> None:
@@ -170,6 +184,16 @@ class MetadataLog:
         name = change["topic"]
         self._topics[name] = self._topics[name]._replace(partitions=change["partitions"])
         self._snapshot = None
+
+    def _apply_configure(self, change: Change) -> None:
+        self._set_config(change["kind"], change["name"], change["config"])
+
+    def _set_config(self, kind: str, name: str, config: dict[str, str]) -> None:
+        """Replace the own settings of a resource, in a replay of the metadata log or an append."""
+        if config:
+            self._configs[kind][name] = config
+        else:
+            self._configs[kind].pop(name, None)
 
     def _apply_name_cluster(self, change: Change) -> None:
         self._cluster_id = change["cluster"]
@@ -183,6 +207,7 @@ APPLY: dict[object, Callable[[MetadataLog, Change], None]] = {
     "create": MetadataLog._apply_create,
     "delete": MetadataLog._apply_delete,
     "grow": MetadataLog._apply_grow,
+    "configure": MetadataLog._apply_configure,
     "name cluster": MetadataLog._apply_name_cluster,
     "claim producer ids": MetadataLog._apply_claim_producer_ids,
 }

@@ -143,8 +143,11 @@ class Segment:
         self.trim()
         self._finished = True
 
-    def should_roll(self, batch_bytes: int, timestamp_ms: int) -> bool:
-        """Return whether a batch of this size and largest timestamp begins a new log segment."""
+    def should_roll(self, batch_bytes: int, timestamp_ms: int, settings: LogSettings) -> bool:
+        """Return whether a batch of this size and largest timestamp begins a new log segment.
+
+        settings: the log's, as they are now: those of a topic may change.
+        """
         # An empty segment takes a batch of any size, or a large one would never find a segment.
         if self._finished or not self.size_bytes:
             return self._finished
@@ -152,9 +155,9 @@ class Segment:
         # records rolls as the first time.
         is_old = (
             self.first_timestamp_ms >= 0
-            and timestamp_ms - self.first_timestamp_ms > self._settings.segment_ms
+            and timestamp_ms - self.first_timestamp_ms > settings.segment_ms
         )
-        return is_old or self.size_bytes > self._settings.segment_bytes - batch_bytes
+        return is_old or self.size_bytes > settings.segment_bytes - batch_bytes
 
     def read(self, offset: int, max_bytes: int, before_offset: int) -> memoryview:
         """Return whole batches from the one with `offset` on, within this log segment, for Fetch.

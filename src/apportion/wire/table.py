@@ -17,6 +17,7 @@ from apportion.wire.frames import (
     response_body,
 )
 from apportion.wire.messages import (
+    alter_configs,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -31,9 +32,11 @@ from apportion.wire.messages import (
     fetch,
     find_coordinator,
     heartbeat,
+    incremental_alter_configs,
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     metadata,
@@ -108,12 +111,15 @@ APIS: dict[int, Api] = {
         _api(init_producer_id),
         _api(offset_for_leader_epoch),
         _api(describe_configs),
+        _api(alter_configs),
         _api(create_partitions),
         _api(delete_groups),
+        _api(incremental_alter_configs),
         _api(offset_delete),
         _api(describe_cluster),
         _api(consumer_group_heartbeat),
         _api(consumer_group_describe),
+        _api(list_config_resources),
     )
 }
 """All APIs by their keys."""

@@ -13,6 +13,7 @@ import apportion.wire.messages as messages
 from apportion.wire.batch import encode_batch
 from apportion.wire.codec import read, write
 from apportion.wire.messages import (
+    alter_configs,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -25,7 +26,9 @@ from apportion.wire.messages import (
     describe_configs,
     fetch,
     find_coordinator,
+    incremental_alter_configs,
     init_producer_id,
+    list_config_resources,
     list_groups,
     list_offsets,
     metadata,
@@ -151,6 +154,43 @@ def described_configs(version: int, topic: bytes) -> Any:
     return describe_configs.DescribeConfigsRequest(resources=resources, include_synonyms=True)
 
 
+def changed_configs(version: int, topic: bytes) -> Any:
+    """A setting of a topic and one of a group, and one that is unknown."""
+    resources = tuple(
+        incremental_alter_configs.IncrementalAlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=(
+                incremental_alter_configs.IncrementalAlterableConfig(
+                    name=key, config_operation=0, value="6000"
+                ),
+            ),
+        )
+        for kind, name, key in (
+            (2, NAME, "segment.ms"),
+            (32, GROUP, "consumer.session.timeout.ms"),
+            (32, "other", "nothing"),
+        )
+    )
+    return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=resources)
+
+
+def replaced_configs(version: int, topic: bytes) -> Any:
+    """All settings of a group, and of a topic that is not there; only tried."""
+    resources = tuple(
+        alter_configs.AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=(alter_configs.AlterableConfig(name=key, value="7000"),),
+        )
+        for kind, name, key in (
+            (32, GROUP, "consumer.session.timeout.ms"),
+            (2, "nothing", "segment.ms"),
+        )
+    )
+    return alter_configs.AlterConfigsRequest(resources=resources, validate_only=True)
+
+
 def asked_metadata(version: int, topic: bytes) -> Any:
     """A topic that is there, and one that shall not be created."""
     names = (NAME, "nothing") if version >= 4 else (NAME,)
@@ -223,7 +263,12 @@ BODIES: list[Body] = [  # in this order: later ones see what earlier ones left
         transactional_id=None, transaction_timeout_ms=1000
     ),
     grown,
+    changed_configs,
+    replaced_configs,
     described_configs,
+    lambda version, topic: list_config_resources.ListConfigResourcesRequest(
+        resource_types=(2, 4, 32) if version else ()
+    ),
     lambda version, topic: describe_cluster.DescribeClusterRequest(
         include_cluster_authorized_operations=True
     ),

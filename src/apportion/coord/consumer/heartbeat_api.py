@@ -54,7 +54,8 @@ def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
             ),
         )
     else:
-        turn.reply(arrived.ticket, heartbeat_response(heartbeat(turn, beat), turn.settings))
+        settings = turn.settings_of(request.group_id)
+        turn.reply(arrived.ticket, heartbeat_response(heartbeat(turn, beat), settings))
 
 
 def check_request(

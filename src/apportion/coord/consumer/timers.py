@@ -22,7 +22,7 @@ def arm_session(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -
     """Restart a consumer group member's session: the group's timeout, or a classic one's own."""
     classic = member.metadata.classic_member_metadata
     timeout_ms = (
-        turn.settings.group_consumer_session_timeout_ms
+        turn.settings_of(group.group_id).group_consumer_session_timeout_ms
         # KIP-848: the broker sets the timeout of its members. A classic client has sent its own.
         if classic is None
         else classic.session_timeout_ms

@@ -9,6 +9,7 @@ from typing import TypeVar
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, BrokerContext, BrokerHandler
+from apportion.node.config_entries import topic_entries
 from apportion.node.topics import DEFAULT_COUNT, new_topic_id
 from apportion.topics import NO_TOPIC_ID, Topic, grouped
 from apportion.wire.messages.create_partitions import (
@@ -91,7 +92,7 @@ def _create_topic(
         replication_factor=1,
         configs=tuple(
             CreatableTopicConfigs(name=each.name, value=each.value, config_source=each.source)
-            for each in topic_service.config_entries(topic.name, config)
+            for each in topic_entries(topic.name, config, topic_service.live)
         ),
     )
 

@@ -60,6 +60,8 @@ class ConsumerGroupChecker:
         self._target_topics: dict[tuple[str, int], Topics] = {}
         # by member
         self._last_heartbeat_ms: dict[str, int] = {}  # of those that were accepted
+        # the last session timeouts that its group has had; one of them holds
+        self._sessions_ms: dict[str, deque[int]] = {}
         # processed since the member last received an answer
         self._heartbeats_since_answer: dict[str, int] = {}
         self._answers: dict[str, deque[ReceivedAnswer]] = {}  # the last ones it received
@@ -77,11 +79,16 @@ class ConsumerGroupChecker:
 
     # replies and answers
 
-    def heartbeat_processed(self, member_id: str) -> None:
-        """Count a heartbeat that the coordinator has processed."""
+    def heartbeat_processed(self, member_id: str, session_ms: int) -> None:
+        """Count a heartbeat that was processed while the group had that session timeout."""
+        self._note_session(member_id, session_ms)
         self._heartbeats_since_answer[member_id] = (
             self._heartbeats_since_answer.get(member_id, 0) + 1
         )
+
+    def _note_session(self, member_id: str, session_ms: int) -> None:
+        # A heartbeat that is refused restarts no session, so the last few count.
+        self._sessions_ms.setdefault(member_id, deque(maxlen=5)).append(session_ms)
 
     def session_restarted(self, member_id: str, since_ms: int) -> None:
         """Note that the member's session began anew, at the latest when its request came."""
@@ -216,8 +223,8 @@ class ConsumerGroupChecker:
                 self._removed[member_id] = None
         return has_members
 
-    def check_recovered(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Check a consumer group that a broker loaded from its log.
+    def check_recovered(self, group: ConsumerGroup, now_ms: int, session_ms: int) -> None:
+        """Check a consumer group that a broker loaded from its log, with its session timeout.
 
         No member may be behind an epoch of a response to it: the law `durable`.
         """
@@ -238,6 +245,7 @@ class ConsumerGroupChecker:
         }
         self._removed.update(dict.fromkeys(name for name in before if name not in saved.members))
         for name in saved.members:
+            self._note_session(name, session_ms)
             self._removed.pop(name, None)  # its removal was not flushed before the crash
         self._epochs[group.group_id] = saved.epoch
         self._assignment_epochs[group.group_id] = saved.assignment_epoch
@@ -328,10 +336,15 @@ class ConsumerGroupChecker:
             return
         silent_ms = now_ms - self._last_heartbeat_ms.get(member_id, 0)
         # At the deadline itself the coordinator may remove it; not a millisecond before.
-        if silent_ms >= self._scenario.session_ms:
+        sessions_ms = self._sessions_ms.get(member_id, ())
+        is_classic = last.metadata.classic_member_metadata is not None
+        # A classic member has brought its own timeout.
+        if is_classic or not sessions_ms:
+            sessions_ms = (*sessions_ms, self._scenario.session_ms)
+        if silent_ms >= min(sessions_ms):
             return
         is_late = now_ms - last.since_ms >= self._scenario.rebalance_ms
-        if last.metadata.classic_member_metadata is not None and is_late:
+        if is_classic and is_late:
             return
         # Only a revocation has a deadline in KIP-848; a member that waits for others may wait as
         # long as it takes.

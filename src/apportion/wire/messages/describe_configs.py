@@ -2,12 +2,13 @@
 
 from apportion.wire.fields import array, boolean, int8, int16, int32, message, string
 
-TOPIC, BROKER = 2, 4  # kinds of resource
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+"""Kinds of resources."""
 
 
 @message()
 class DescribeConfigsResource:
-    """One resource (TOPIC, BROKER, or 32: a group) and its settings; null for all."""
+    """One resource (TOPIC, BROKER, GROUP...) and its settings; null for all."""
 
     resource_type: int = int8()
     resource_name: str = string()
@@ -16,7 +17,7 @@ class DescribeConfigsResource:
 
 @message(key=32, versions=range(1, 5), flexible=4, type="request")
 class DescribeConfigsRequest:
-    """Request the settings of some topics or brokers."""
+    """Request the settings of some topics, brokers or groups."""
 
     resources: tuple[DescribeConfigsResource, ...] = array(DescribeConfigsResource)
     include_synonyms: bool = boolean()

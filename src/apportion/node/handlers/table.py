@@ -1,0 +1,23 @@
+"""The table of the requests that do not concern a group; all others go to the coordinators."""
+
+from apportion.node.broker import BrokerHandler
+from apportion.node.handlers import (
+    admin,
+    alter_configs,
+    cluster,
+    configs,
+    delete_records,
+    fetch,
+    offsets,
+    produce,
+    producer_ids,
+)
+
+FAMILIES = (
+    *(admin, alter_configs, cluster, configs, delete_records, fetch, offsets),
+    *(producer_ids, produce),
+)
+HANDLERS: dict[type, BrokerHandler] = {
+    request: handler for family in FAMILIES for request, handler in family.HANDLERS.items()
+}
+"""Request -> its handler."""

@@ -1,0 +1,58 @@
+"""The settings that hold now: those that the broker was started with, and the altered ones.
+
+A value, computed from the metadata log's settings of brokers and groups. What the broker was
+started with does not change; over it stand the settings of all brokers (the name ""), and over
+those the settings of this broker. Decision 49 says how they reach the coordinator shards.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from apportion.coord.config import GroupSettings
+from apportion.coord.group_settings import settings_of_group
+from apportion.node.settings import BrokerSettings, SettingRefused
+from apportion.store.metadata_log import BROKER, GROUP, MetadataLog
+
+ALL_BROKERS = ""
+"""The name of the resource whose settings hold for every broker that has none of its own."""
+
+
+class LiveSettings(NamedTuple):
+    """The settings of a broker and of its groups at one time.
+
+    started_with: without any that was altered. of_all, of_one: the altered ones, for all brokers
+    and for this one. broker: what holds. groups: what holds in each group with own settings.
+    """
+
+    started_with: BrokerSettings
+    of_all: Mapping[str, str]
+    of_one: Mapping[str, str]
+    broker: BrokerSettings
+    groups: Mapping[str, GroupSettings]
+
+    @classmethod
+    def read(cls, log: MetadataLog, started_with: BrokerSettings) -> "LiveSettings":
+        """Return what holds by the metadata log.
+
+        A setting that does not fit what the broker was started with this time is left out.
+        """
+        of_all = log.config_of(ALL_BROKERS, BROKER)
+        of_one = log.config_of(str(started_with.node_id), BROKER)
+        broker = started_with
+        for name, text in {**of_all, **of_one}.items():
+            try:
+                broker = broker.altered({name: text})
+            except SettingRefused:  # the bounds, or the settings, of another version
+                continue
+        groups = {
+            group_id: settings_of_group(log.config_of(group_id, GROUP), broker.group)
+            for group_id in log.configured(GROUP)
+        }
+        return cls(started_with, of_all, of_one, broker, groups)
+
+    def with_group(self, group_id: str, own: Mapping[str, str]) -> "LiveSettings":
+        """Return the same settings, but for one group, whose own ones these are now."""
+        groups = {name: value for name, value in self.groups.items() if name != group_id}
+        if own:
+            groups[group_id] = settings_of_group(own, self.broker.group)
+        return self._replace(groups=groups)

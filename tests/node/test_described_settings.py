@@ -1,0 +1,212 @@
+"""Settings as clients are told them: sources, synonyms, kinds of resources, and after a restart."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apportion.errors import Code
+from apportion.store.metadata_log import MetadataLog
+from apportion.wire.messages.list_config_resources import ListConfigResourcesRequest
+from tests.node.config_requests import (
+    INTERVAL,
+    LIST_ALL,
+    SESSION,
+    alter,
+    describe,
+    listed,
+    told,
+)
+
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, NodeDriver
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+BROKER_SESSION = ("group.consumer.session.timeout.ms", "45000", 5)
+BROKER_INTERVAL = ("group.consumer.heartbeat.interval.ms", "1000", 5)
+
+
+def test_a_setting_of_one_broker_goes_before_that_of_all(driver: "NodeDriver") -> None:
+    driver.create("t")
+    alter(driver, "broker", "", message_max_bytes="6000")
+    alter(driver, "broker", "1", message_max_bytes="5000")
+    synonyms = [("message.max.bytes", "5000", 2), ("message.max.bytes", "6000", 3)]
+    default = ("message.max.bytes", "1048588", 5)
+    assert told(driver.call(describe("broker", "1", "message.max.bytes"))) == {
+        "message.max.bytes": ("5000", 2, *synonyms, default)
+    }
+    assert told(driver.call(describe("topic", "t", "max.message.bytes"))) == {
+        "max.message.bytes": ("5000", 2, *synonyms, default)
+    }
+    assert told(driver.call(describe("broker", "", "message.max.bytes"))) == {
+        "message.max.bytes": ("6000", 3, synonyms[1])
+    }
+    alter(driver, "broker", "1", message_max_bytes=None)
+    assert told(driver.call(describe("broker", "1", "message.max.bytes"))) == {
+        "message.max.bytes": ("6000", 3, synonyms[1], default)
+    }
+    alter(driver, "topic", "t", max_message_bytes="7000")
+    assert told(driver.call(describe("topic", "t", "max.message.bytes"))) == {
+        "max.message.bytes": ("7000", 1, ("max.message.bytes", "7000", 1), synonyms[1], default)
+    }
+
+
+def test_a_setting_that_a_broker_was_started_with_is_a_synonym(kit: "type[Kit]") -> None:
+    driver = kit.NodeDriver(message_max_bytes=9000)
+    alter(driver, "broker", "1", message_max_bytes="5000")
+    assert told(driver.call(describe("broker", "1", "message.max.bytes"))) == {
+        "message.max.bytes": (
+            "5000",
+            2,
+            ("message.max.bytes", "5000", 2),
+            ("message.max.bytes", "9000", 4),
+            ("message.max.bytes", "1048588", 5),
+        )
+    }
+
+
+def test_only_alterable_settings_are_not_read_only(driver: "NodeDriver") -> None:
+    driver.create("t")
+    [of_broker, of_topic, of_group] = (
+        driver.call(describe(kind, name)).results[0].configs
+        for kind, name in (("broker", "1"), ("topic", "t"), ("group", "g"))
+    )
+    assert [each.name for each in of_broker if not each.read_only] == [
+        "log.message.timestamp.after.max.ms",
+        "log.message.timestamp.before.max.ms",
+        "log.message.timestamp.type",
+        "log.retention.bytes",
+        "log.retention.ms",
+        "log.roll.ms",
+        "log.segment.bytes",
+        "max.connections",
+        "message.max.bytes",
+        "producer.id.expiration.ms",
+    ]
+    assert not any(each.read_only for each in (*of_topic, *of_group))
+
+
+def test_synonyms_and_sentences_are_told_on_request(driver: "NodeDriver") -> None:
+    def described(**options: bool) -> Any:
+        answer = driver.call(describe("group", "g", SESSION, "no.such", **options))
+        [entry] = answer.results[0].configs
+        return len(entry.synonyms), entry.documentation, entry.config_type
+
+    sentence = "How long a member of a consumer group may be silent."
+    assert described(synonyms=False) == (0, None, 3)
+    assert described(synonyms=True, documentation=True) == (1, sentence, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        ("group", "", Code.INVALID_REQUEST),
+        ("topic", "gone", Code.UNKNOWN_TOPIC_OR_PARTITION),
+        ("topic", "a b", Code.INVALID_TOPIC_EXCEPTION),
+        ("broker", "7", Code.INVALID_REQUEST),
+        ("broker", "x", Code.INVALID_REQUEST),
+        (BROKER_LOGGER, "1", Code.INVALID_REQUEST),
+        (CLIENT_METRICS, "m", Code.INVALID_REQUEST),
+        (99, "x", Code.INVALID_REQUEST),
+    ],
+)
+def test_a_resource_that_cannot_be_described_is_refused(
+    driver: "NodeDriver", kind: Any, name: str, code: Code
+) -> None:
+    assert told(driver.call(describe(kind, name))) == code
+
+
+def test_resources_are_listed_by_kind(driver: "NodeDriver") -> None:
+    driver.create("t")
+    driver.create("s")
+    alter(driver, "group", "h", consumer_session_timeout_ms="7000")
+    alter(driver, "group", "g", consumer_session_timeout_ms="7000")
+
+    def listing(*kinds: int, version: int = 1) -> Any:
+        return listed(driver.call(ListConfigResourcesRequest(resource_types=kinds), version))
+
+    groups, topics = [(GROUP, "g"), (GROUP, "h")], [(TOPIC, "s"), (TOPIC, "t")]
+    assert listing() == [*groups, (BROKER, "1"), *topics]
+    assert listing(TOPIC, GROUP, TOPIC) == [*groups, *topics]
+    assert listing(CLIENT_METRICS, BROKER_LOGGER) == listing(version=0) == []
+    assert listing(99) == listing(TOPIC, 0) == Code.UNSUPPORTED_VERSION
+
+
+def test_a_group_keeps_its_settings_within_new_bounds_of_the_broker(kit: "type[Kit]") -> None:
+    driver = kit.NodeDriver()
+    alter(driver, "group", "g", consumer_session_timeout_ms="7000")
+    alter(driver, "group", "h", consumer_heartbeat_interval_ms="12000")
+    bounds: dict[str, Any] = {"group.consumer.min.session.timeout.ms": 10_000}
+    again = kit.NodeDriver(driver.disk.crash(), **bounds)
+    assert told(again.call(describe("group", "g", SESSION)))[SESSION][:2] == ("10000", 8)
+    bounds = {
+        "group.consumer.session.timeout.ms": 12_000,
+        "group.consumer.max.session.timeout.ms": 12_000,
+    }
+    again = kit.NodeDriver(driver.disk.crash(), **bounds)
+    # 12 s is no interval for a session of 12 s, so the broker's own holds.
+    assert told(again.call(describe("group", "h", INTERVAL)))[INTERVAL][:2] == ("1000", 8)
+
+
+def test_an_altered_setting_that_no_longer_fits_is_left_out_at_a_start(kit: "type[Kit]") -> None:
+    driver = kit.NodeDriver()
+    alter(driver, "broker", "1", log_roll_ms="5000")
+    log = MetadataLog.open(driver.disk)
+    log.configure("broker", "1", {"log.roll.ms": "5000", "message.max.bytes": "0"})
+    driver.disk.sync(log.take_unsynced_paths())
+    again = driver.crash()
+    assert (again.node.settings.log_roll_ms, again.node.settings.message_max_bytes) == (
+        5000,
+        1_048_588,
+    )
+
+
+VALUES: Any = {
+    "group": st.fixed_dictionaries(
+        {},
+        optional={
+            "consumer_session_timeout_ms": st.sampled_from(("7000", "20000", None, "1")),
+            "consumer_heartbeat_interval_ms": st.sampled_from(("500", "3000", None, "no")),
+        },
+    ),
+    "topic": st.fixed_dictionaries(
+        {}, optional={"retention_ms": st.sampled_from(("1", "-1", None, "no"))}
+    ),
+    "broker": st.fixed_dictionaries(
+        {},
+        optional={
+            "message_max_bytes": st.sampled_from(("5000", "6000", None, "0")),
+            "log_retention_ms": st.sampled_from(("5000", "-1", None, "0")),
+        },
+    ),
+}
+NAMES = {"group": ("g", "h"), "topic": ("t", "u"), "broker": ("1", "")}
+RESOURCES = [(kind, name) for kind, names in NAMES.items() for name in names]
+
+
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    st.lists(
+        st.sampled_from(sorted(NAMES)).flatmap(
+            lambda kind: st.tuples(st.just(kind), st.sampled_from(NAMES[kind]), VALUES[kind])
+        ),
+        max_size=8,
+    )
+)
+def test_replaying_the_catalog_gives_the_live_settings(kit: "type[Kit]", changes: Any) -> None:
+    driver = kit.NodeDriver()
+    for name in NAMES["topic"]:
+        driver.create(name)
+    for kind, name, values in changes:
+        alter(driver, kind, name, **values)
+    again = driver.crash()
+    for kind, name in RESOURCES:
+        request = describe(kind, name)
+        assert told(again.call(request)) == told(driver.call(request))
+    assert listed(again.call(LIST_ALL)) == listed(driver.call(LIST_ALL))
+    assert again.node.settings == driver.node.settings
