@@ -2,13 +2,19 @@
 `pytest --rewrite` writes that.
 
 A line with "#" is a remark. Steps:
-    topic foo 3                     the topic has that many partitions from now on group at 21: A
-    foo-0, B         the log holds a settled group with these members A joins foo bar [as INSTANCE]
-    a complete first heartbeat A beats                         a heartbeat that says nothing new A
-    beats owning foo-0 foo-1      a heartbeat that says what A still uses; alone "owning" says:
-    nothing A leaves / A goes for a while   for good / as a static member time 3000
-    milliseconds pass crash                           the shard is rebuilt from its log show
-    the group: its state, its target, its members
+
+- `topic foo 3`: the topic has that many partitions from now on
+- `group at 21: A foo-0, B`: the log holds a settled group with these members
+- `A joins foo bar [as INSTANCE]`: a complete first heartbeat
+- `A joins foo matching b.*`: the same with an expression
+- `A subscribes to bar matching b.*`: a heartbeat with another subscription
+- `resolve`: what was begun beside the shard ends, and the shard gets the result
+- `A beats`: a heartbeat that says nothing new
+- `A beats owning foo-0 foo-1`: a heartbeat that says what A still uses; `owning` alone: nothing
+- `A leaves` / `A goes for a while`: for good / as a static member
+- `time 3000`: milliseconds pass
+- `crash`: the shard is rebuilt from its log
+- `show`: the group: its state, its target, its members
 """
 
 from pathlib import Path
@@ -29,6 +35,7 @@ from apportion.wire.records.groups import (
 from tests.coord.scripted import check
 from tests.coord.shard_driver import ShardDriver, member_metadata, parts, topic_id, topics
 
+BAD_EXPRESSION = Code.INVALID_REGULAR_EXPRESSION
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 assert SCRIPTS
 
@@ -61,6 +68,26 @@ class ScriptPlayer:
                 return []
             case ["show"]:
                 return self.show()
+            case ["resolve"]:
+                self.driver.end_computations()
+                return []
+            case [member, "joins", *rest, "matching", expression]:
+                return self.beat(
+                    member,
+                    0,
+                    subscribed_topic_names=rest,
+                    subscribed_topic_regex=expression,
+                    rebalance_timeout_ms=20_000,
+                    owned={},
+                )
+            case [member, "subscribes", "to", *rest]:
+                names, _, expression = " ".join(rest).partition("matching")
+                return self.beat(
+                    member,
+                    self.epochs[member],
+                    subscribed_topic_names=names.split(),
+                    subscribed_topic_regex=expression.strip(),
+                )
             case [member, "joins", *rest]:
                 names, _, instance = " ".join(rest).partition(" as ")
                 self.instances[member] = instance or None
@@ -85,7 +112,8 @@ class ScriptPlayer:
         """One heartbeat, and the answer as a line."""
         answer = self.driver.beat(member, epoch, instance_id=self.instances.get(member), **facts)
         if answer.error_code:
-            return [f"{member}: {Code(answer.error_code).name}"]
+            why = f": {answer.error_message}" if answer.error_code == BAD_EXPRESSION else ""
+            return [f"{member}: {Code(answer.error_code).name}{why}"]
         self.epochs[member] = answer.member_epoch
         assigned = (
             "" if answer.assignment is None else ", " + names(answer.assignment.topic_partitions)
@@ -129,6 +157,10 @@ class ScriptPlayer:
         saved, units = group.saved, group.saved.units
         assert saved is not None
         members = [member for _, member in sorted(saved.members.items())]
+        resolutions = [
+            f"  {expression} matches {' '.join(found) or 'nothing'}"
+            for expression, found in saved.resolutions.items()
+        ]
         lines = [
             f"{group.state_name()}, group epoch {saved.epoch}",
             f"target assignment epoch {saved.assignment_epoch}",
@@ -138,6 +170,7 @@ class ScriptPlayer:
             for member in members
             if member.target is not None
         ]
+        lines += resolutions
         for member in members:
             state = "" if member.state is MemberState.STABLE else f" ({member.state.name.lower()})"
             has = named(units.as_topics(member.assigned.units.tolist()))
