@@ -4,6 +4,7 @@ ours in tests/client, on a real Kafka in tests/kafka.
 A module that adopts these adopts scenarios.py first, whose fixtures they take.
 """
 
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
@@ -12,10 +13,12 @@ from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
 from apportion.errors import Code, Refused
 from apportion.member.group_claims import AnotherSink
-from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.topics import partitions_of
 from tests.client import changes
 from tests.client.scenarios import fill
+
+if TYPE_CHECKING:
+    from apportion.member.records.fetch_buffer import ConsumerRecord
 
 
 @pytest.fixture

@@ -64,3 +64,14 @@ STRAYS = ("stray", "crash", "restart", "replace", "broker-crash", "cut", "more-p
 def test_seeds_with_queries_of_another_sink_hold(protocol: str) -> None:
     outcomes = [play(Draw(STRAYS, {"protocol": protocol}).scenario(seed)) for seed in range(5)]
     assert [outcome.broken for outcome in outcomes] == [None] * 5
+
+
+EXPRESSIONS = (
+    *("regex", "subscribe", "crash", "restart", "broker-crash", "disk-refuses", "lost-reply"),
+    *("cut", "pause", "topic-again", "more-partitions"),
+)
+
+
+def test_seeds_with_subscriptions_by_expression_hold() -> None:
+    outcomes = [play(Draw(EXPRESSIONS, {"readers": 3}).scenario(seed)) for seed in range(10)]
+    assert [outcome.broken for outcome in outcomes] == [None] * 10

@@ -148,6 +148,14 @@ def has_unresolved(group: ConsumerGroup) -> bool:
     return len(saved.expression_counts) > len(saved.resolutions)
 
 
+def changes_subscription(before: tuple[str, ...] | None, matched: tuple[str, ...]) -> bool:
+    """Return whether a resolution changes a subscription, so that the group must assign again.
+
+    before: the topics that the expression matched; None if it was never resolved.
+    """
+    return matched != (before or ())
+
+
 def save_resolutions(turn: Turn, computation: ResolveExpressions, resolved: Resolutions) -> None:
     """Save what a computation has found; bump the group epoch if that changes a subscription.
 
@@ -157,7 +165,7 @@ def save_resolutions(turn: Turn, computation: ResolveExpressions, resolved: Reso
     if group is None:
         return
     saved = group.saved
-    changes_subscription = False
+    needs_epoch = False
     # Of another coordinator's log, perhaps: ours keeps none that is not in use.
     for expression in list(saved.resolutions):
         forget_if_unused(turn, group, expression)
@@ -165,7 +173,7 @@ def save_resolutions(turn: Turn, computation: ResolveExpressions, resolved: Reso
         before = saved.resolutions.get(expression)
         if expression not in saved.expression_counts or topics == before:
             continue
-        changes_subscription |= topics != (before or ())
+        needs_epoch |= changes_subscription(before, topics)
         value = ConsumerGroupRegularExpressionValue(
             topics=topics,
             # Kafka's version of the cluster's metadata, of which there is none here. With 0 a
@@ -176,7 +184,7 @@ def save_resolutions(turn: Turn, computation: ResolveExpressions, resolved: Reso
         turn.emit(records.regular_expression(group.group_id, expression, value))
     group.live.resolved_topics = computation.topics
     group.live.resolved_ms = turn.now.mono_ms if saved.resolutions else None
-    if changes_subscription:
+    if needs_epoch:
         turn.emit(
             records.group_epoch(group.group_id, saved.epoch + 1, metadata_hash(group, turn.topics))
         )
