@@ -236,7 +236,7 @@ def resolved(group: Group) -> list[str]:
     ]
 
 
-def test_who_joins_with_an_expression_of_nothing_bumps_the_epoch_on_kafka_alone(
+def test_a_joiner_whose_expression_matches_nothing_bumps_the_epoch_on_kafka(
     sides: tuple[Side, Side], group: str
 ) -> None:
     epochs = []
@@ -250,7 +250,7 @@ def test_who_joins_with_an_expression_of_nothing_bumps_the_epoch_on_kafka_alone(
     assert epochs == [{"a": 1, "b": 1}, {"a": 1, "b": 2}]
 
 
-def test_who_changes_its_expression_bumps_the_epoch_once_more_here(
+def test_a_member_that_changes_its_expression_bumps_the_epoch_once_more_here(
     sides: tuple[Side, Side], group: str
 ) -> None:
     """Here others read at once what the member reads no more; on Kafka when the new expression is
