@@ -56,6 +56,14 @@ SEARCHES = (
         for protocol in ("consumer", "classic", "mixed")
     ),
     Search(
+        "sim-regex",
+        SIM.format("consumer")
+        + "".join(f" --fault {kind}" for kind in ("regex", "subscribe", "crash", "restart"))
+        + "".join(f" --fault {kind}" for kind in ("broker-crash", "lost-reply", "topic-again")),
+        5_000,
+        50,
+    ),
+    Search(
         "rehearsals", "{python} -m apportion.cli.main streams rehearse --matrix --seed {seed}", 1, 1
     ),
     Search(

@@ -74,6 +74,45 @@ class FlushFailed:
     why: str
 
 
+class Computation(Protocol):
+    """A computation as a value: it reads nothing but its fields, and changes nothing."""
+
+    @property
+    def group_id(self) -> str:
+        """The group that needs the result."""
+        ...
+
+    def run(self) -> Any:
+        """Return the result, a value."""
+        ...
+
+
+@dataclass(slots=True, frozen=True)
+class Computed:
+    """The computation of a `Compute` has run, with this result."""
+
+    computation: Computation
+    result: Any
+
+
+@dataclass(slots=True, frozen=True)
+class ComputeFailed:
+    """The computation of a `Compute` raised an error instead of returning a result."""
+
+    computation: Computation
+    why: str
+
+
+ComputationEnd = Computed | ComputeFailed
+
+
+@dataclass(slots=True, frozen=True)
+class Compute:
+    """Run `computation` where it delays no step, then post its `ComputationEnd`."""
+
+    computation: Computation
+
+
 class Reply(NamedTuple):
     """Send `body` as the response to the request with this ticket.
 

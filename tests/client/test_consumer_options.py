@@ -2,6 +2,7 @@
 connected.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -262,6 +263,35 @@ def test_a_consumer_is_not_made_with_topics_that_cannot_be(
 ) -> None:
     with pytest.raises(ValueError, match=r"topics must be one or more names|cannot be a topic"):
         Consumer("localhost:1", "g", topics=topics)
+
+
+@pytest.mark.parametrize("pattern", ["", 7, re.compile("flights"), ["flights"]])
+def test_a_pattern_is_a_text(pattern: Any) -> None:
+    with (
+        Consumer("localhost:1", "g") as consumer,
+        pytest.raises(ValueError, match=r"^pattern must be a text, a regular expression of RE2"),
+    ):
+        consumer.subscribe(pattern=pattern)
+
+
+def test_a_pattern_is_refused_where_no_broker_would_resolve_it() -> None:
+    with (
+        Consumer("localhost:1", "g", group_protocol="classic") as consumer,
+        pytest.raises(ValueError) as refused,
+    ):
+        consumer.subscribe(pattern="flights-.*")
+    assert str(refused.value) == (
+        "pattern is for group_protocol='consumer', where the broker resolves it; with 'classic' "
+        "name the topics"
+    )
+
+
+def test_a_subscription_names_something() -> None:
+    with (
+        Consumer("localhost:1", "g") as consumer,
+        pytest.raises(ValueError, match=r"^topics must be one or more names"),
+    ):
+        consumer.subscribe()
 
 
 def test_an_outage_is_said_once_and_not_with_every_attempt(

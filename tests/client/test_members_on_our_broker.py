@@ -1,5 +1,6 @@
-"""Our member, session, cluster and Consumer on our own broker: every scenario of scenarios.py and
-consumer_scenarios.py."""
+"""Our member, session, cluster and Consumer on our own broker: every scenario of scenarios.py,
+consumer_scenarios.py and expression_scenarios.py.
+"""
 
 from collections.abc import Iterator
 
@@ -8,7 +9,7 @@ import pytest
 from apportion.server.embedded import EmbeddedBroker
 from tests.client.shared_scenarios import adopt
 
-adopt(globals(), "scenarios", "consumer_scenarios")
+adopt(globals(), "scenarios", "consumer_scenarios", "expression_scenarios")
 
 
 @pytest.fixture(scope="module")

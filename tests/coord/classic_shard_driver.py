@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.records import Append
+from apportion.coord.turn import ShardAction
 from apportion.errors import Code
-from apportion.machine import Arrived, Caller, Gone, Note, Reply, Ticket
+from apportion.machine import Arrived, Caller, Gone, Reply, Ticket
 from apportion.topics import Topics
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import (
@@ -36,7 +36,7 @@ class ClassicShardDriver(ShardDriver):
         self.asked = 0
         super().__init__(settings, known)
 
-    def perform(self, actions: list[Append | Note | Reply]) -> list[Any]:
+    def perform(self, actions: list[ShardAction]) -> list[Any]:
         self.responses += [
             (action.ticket, action.body) for action in actions if isinstance(action, Reply)
         ]

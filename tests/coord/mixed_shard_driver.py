@@ -5,9 +5,9 @@ what one uses is in `owned`.
 from typing import Any
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.records import Append
+from apportion.coord.turn import ShardAction
 from apportion.errors import Code
-from apportion.machine import Arrived, Caller, Gone, Note, Reply, Ticket
+from apportion.machine import Arrived, Caller, Gone, Reply, Ticket
 from apportion.member.assignors.builtin import CooperativeSticky
 from apportion.member.assignors.interface import (
     Subscription,
@@ -67,7 +67,7 @@ class MixedShardDriver(ShardDriver):
         self.asked = 0
         super().__init__(settings, known)
 
-    def perform(self, actions: list[Append | Note | Reply]) -> list[Any]:
+    def perform(self, actions: list[ShardAction]) -> list[Any]:
         self.answers |= {
             action.ticket: action.body for action in actions if isinstance(action, Reply)
         }
@@ -129,7 +129,7 @@ class ConsumerClient:
     ) -> None:
         self.driver = driver
         self.name = self.member_id = name
-        self.topic_names = topic_names
+        self.topic_names, self.expression = topic_names, ""
         self.instance_id = instance_id
         self.lose()
 
@@ -150,6 +150,7 @@ class ConsumerClient:
             facts = {
                 "rebalance_timeout_ms": REBALANCE_MS,
                 "subscribed_topic_names": self.topic_names,
+                "subscribed_topic_regex": self.expression,
                 "topic_partitions": tuple(parts),
             }
         request = ConsumerGroupHeartbeatRequest(

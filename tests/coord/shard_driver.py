@@ -15,7 +15,19 @@ from apportion.coord.consumer.state import (
 from apportion.coord.consumer.units import UnitNumbering
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
-from apportion.machine import Arrived, Caller, Instant, Note, Reply, Tick, Ticket
+from apportion.coord.turn import ShardAction
+from apportion.machine import (
+    Arrived,
+    Caller,
+    Computation,
+    Compute,
+    Computed,
+    Instant,
+    Note,
+    Reply,
+    Tick,
+    Ticket,
+)
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -86,7 +98,8 @@ class ShardDriver:
         self.mono_ms = 0
         self.log: list[CoordinatorRecord] = []
         self.notes: list[str] = []
-        self.actions: list[Append | Note | Reply] = []
+        self.actions: list[ShardAction] = []
+        self.computations: list[Computation] = []  # begun, and not ended yet
         self.shard = Shard(self.settings, topics(foo=3) if known is None else known)
         self.perform(self.shard.loaded(self.now))
 
@@ -94,11 +107,14 @@ class ShardDriver:
     def now(self) -> Instant:
         return Instant(self.mono_ms, 1_000_000 + self.mono_ms)
 
-    def perform(self, actions: list[Append | Note | Reply]) -> list[Any]:
+    def perform(self, actions: list[ShardAction]) -> list[Any]:
         """Carry out what a step asked for: the log grows; gives the replies' bodies."""
         self.actions = actions
         self.log += [
             record for action in actions if isinstance(action, Append) for record in action.records
+        ]
+        self.computations += [
+            action.computation for action in actions if isinstance(action, Compute)
         ]
         self.notes += [action.text for action in actions if isinstance(action, Note)]
         replies = [action for action in actions if isinstance(action, Reply)]
@@ -213,6 +229,12 @@ class ShardDriver:
             self.perform(self.shard.step(Tick(), self.now))
         self.mono_ms = until_ms
 
+    def end_computations(self) -> None:
+        """Every computation that was begun ends, and the shard gets its result."""
+        computations, self.computations = self.computations, []
+        for computation in computations:
+            self.perform(self.shard.step(Computed(computation, computation.run()), self.now))
+
     def change_topics(self, changed: Topics | list[Topic] | Iterable[Any]) -> None:
         """The cluster has these topics now."""
         self.perform(self.shard.step(TopicsChanged(Topics(changed)), self.now))
@@ -274,6 +296,8 @@ def _group(
         },
         "instances": saved.instances,
         "subscribers": saved.subscriber_counts,
+        "expressions": saved.expression_counts,
+        "resolutions": saved.resolutions,
         "votes": saved.assignor_votes,
         "speakers": saved.protocol_counts,
         "classics": saved.classic_member_count,

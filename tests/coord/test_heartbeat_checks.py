@@ -110,20 +110,21 @@ def test_an_id_is_measured_in_bytes_and_only_by_its_limit() -> None:
         assert answer.error_code == Code.NONE
 
 
-def test_a_regular_expression_is_refused_last_and_in_words() -> None:
+def test_a_wrong_expression_is_refused_last_and_in_words() -> None:
     driver = ShardDriver()
     assert (
-        driver.join("m", subscribed_topic_regex="f.*", server_assignor="mine").error_code
+        driver.join("m", subscribed_topic_regex="(", server_assignor="mine").error_code
         == Code.UNSUPPORTED_ASSIGNOR
     )
+    assert driver.beat("m", 3, subscribed_topic_regex="(").error_code == Code.GROUP_ID_NOT_FOUND
+    driver.join("a")
+    assert driver.beat("m", 3, subscribed_topic_regex="(").error_code == Code.UNKNOWN_MEMBER_ID
     for topics in (None, ("foo",)):
         assert driver.join(
-            "m", topics=topics, subscribed_topic_regex="f.*"
+            "m", topics=topics, subscribed_topic_regex="("
         ) == ConsumerGroupHeartbeatResponse(
             error_code=Code.INVALID_REGULAR_EXPRESSION,
-            error_message=(
-                "This broker does not resolve SubscribedTopicRegex: subscribe to topics by name."
-            ),
+            error_message=("SubscribedTopicRegex is no regular expression of RE2: missing ): (."),
         )
 
 

@@ -2,6 +2,7 @@
 all get their target.
 """
 
+from re import fullmatch
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -37,6 +38,8 @@ SESSION_MS, REBALANCE_MS = 45_000, 20_000
 NAMES = ("foo", "bar", "baz")
 WISHES = st.sampled_from([("foo",), ("bar", "foo"), ("bar",), (), ("baz", "foo")])
 
+EXPRESSIONS = st.sampled_from(["", "ba.", "foo|bar", ".*", "no"])
+
 FENCING = (
     Code.FENCED_MEMBER_EPOCH,
     Code.FENCED_INSTANCE_ID,
@@ -56,6 +59,7 @@ class Client:
         self.member_id = member_id
         self.instance_id = instance_id
         self.topic_names = topic_names
+        self.expression = ""
         self.epoch = 0
         self.owned: list[tuple[bytes, int]] = []  # (topic id, partition) that it works on
         self.is_news = True  # the coordinator has not heard all of it yet
@@ -67,6 +71,7 @@ class Client:
             facts |= {
                 "rebalance_timeout_ms": REBALANCE_MS,
                 "subscribed_topic_names": self.topic_names,
+                "subscribed_topic_regex": self.expression,
                 "topic_partitions": self.said_parts(),
                 "server_assignor": assignor,
             }
@@ -148,6 +153,16 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def subscribe(self, which: int, topic_names: tuple[str, ...]) -> None:
         if client := self.pick(which):
             client.topic_names, client.is_news = topic_names, True
+
+    @rule(which=st.integers(0, 3), expression=EXPRESSIONS)
+    def subscribe_by_expression(self, which: int, expression: str) -> None:
+        if client := self.pick(which):
+            client.expression, client.is_news = expression, True
+
+    @rule()
+    def end_computations(self) -> None:
+        """What was begun beside the shard ends, some of it begun before the last crash."""
+        self.driver.end_computations()
 
     @rule(which=st.integers(0, 3), is_break=st.booleans())
     def leave(self, which: int, is_break: bool) -> None:
@@ -312,15 +327,20 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             return
         for _ in range(5):  # long enough for the seats of those who forgot theirs to fall free
             self.driver.advance(SESSION_MS // 3)
-            for client in list(self.clients.values()) * 4:
-                self.say(client)
+            for _ in range(2):
+                for client in list(self.clients.values()) * 4:
+                    self.say(client)
+                self.driver.end_computations()
         join_and_sync = [client for client in self.clients.values() if client.epoch > 0]
         group = self.driver.shard.ledger.groups["g"]
         assert group.state_name() == "Stable"
         wanted = {
             (topic.id, partition)
             for topic in self.topics()
-            if any(topic.name in client.topic_names for client in join_and_sync)
+            if any(
+                topic.name in client.topic_names or fullmatch(client.expression, topic.name)
+                for client in join_and_sync
+            )
             for partition in range(topic.partitions)
         }
         assert {unit for client in join_and_sync for unit in client.owned} == wanted

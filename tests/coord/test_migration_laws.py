@@ -2,6 +2,7 @@
 other while they come and go.
 """
 
+from re import fullmatch
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -144,6 +145,17 @@ class MixedGroupMachine(RuleBasedStateMachine):
             if client.is_classic and client.next == "beat":
                 client.next = "join"
 
+    @rule(which=st.integers(0, 3), expression=st.sampled_from(["", "ba.", "foo|bar"]))
+    def subscribe_by_expression(self, which: int, expression: str) -> None:
+        client = self.pick(which)
+        if isinstance(client, ConsumerClient):
+            client.expression, client.is_news = expression, True
+
+    @rule()
+    def end_computations(self) -> None:
+        """What was begun beside the shard ends, some of it begun before the last crash."""
+        self.driver.end_computations()
+
     @rule(elapsed_ms=st.sampled_from([100, SESSION_MS - 1, SESSION_MS, REBALANCE_MS]))
     def wait(self, elapsed_ms: Any) -> None:
         self.driver.advance(elapsed_ms)
@@ -255,6 +267,7 @@ class MixedGroupMachine(RuleBasedStateMachine):
                 ):
                     client.next = "join"
                 client.act()
+            self.driver.end_computations()
         if not self.clients:
             return
         group = self.driver.group()
@@ -267,7 +280,9 @@ class MixedGroupMachine(RuleBasedStateMachine):
         wanted = {
             (topic, index)
             for client in join_and_sync
-            for topic in client.topic_names
+            for topic in self.sizes
+            if topic in client.topic_names
+            or (not client.is_classic and fullmatch(client.expression, topic))
             for index in range(self.sizes[topic])
         }
         assert {partition for client in join_and_sync for partition in client.owned} == wanted

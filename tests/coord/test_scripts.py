@@ -2,15 +2,20 @@
 `pytest --rewrite` writes that.
 
 A line with "#" is a remark. Steps:
-    topic foo 3                     the topic has that many partitions from now on group at 21: A
-    foo-0, B         the log holds a settled group with these members A joins foo bar [as INSTANCE]
-    a complete first heartbeat A beats                         a heartbeat that says nothing new A
-    beats owning foo-0 foo-1      a heartbeat that says what A still uses; alone "owning" says:
-    nothing A leaves / A goes for a while   for good / as a static member time 3000
-    milliseconds pass crash                           the shard is rebuilt from its log show
-    the group: its state, its target, its members
-    A wants foo bar                 a heartbeat by which A changes its subscription
-    set SETTING 1000                a setting of groups (an underscore for each dot)
+
+- `topic foo 3`: the topic has that many partitions from now on
+- `group at 21: A foo-0, B`: the log holds a settled group with these members
+- `A joins foo bar [as INSTANCE]`: a complete first heartbeat
+- `A joins foo matching b.*`: the same with an expression
+- `A subscribes to bar matching b.*`: a heartbeat with another subscription
+- `resolve`: what was begun beside the shard ends, and the shard gets the result
+- `A beats`: a heartbeat that says nothing new
+- `A beats owning foo-0 foo-1`: a heartbeat that says what A still uses; `owning` alone: nothing
+- `A leaves` / `A goes for a while`: for good / as a static member
+- `time 3000`: milliseconds pass
+- `crash`: the shard is rebuilt from its log
+- `show`: the group: its state, its target, its members
+- `set SETTING 1000`: a setting of groups (an underscore for each dot)
 """
 
 from dataclasses import replace
@@ -32,6 +37,7 @@ from apportion.wire.records.groups import (
 from tests.coord.scripted import check
 from tests.coord.shard_driver import ShardDriver, member_metadata, parts, topic_id, topics
 
+BAD_EXPRESSION = Code.INVALID_REGULAR_EXPRESSION
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 assert SCRIPTS
 
@@ -67,10 +73,28 @@ class ScriptPlayer:
                 self.driver.settings = replace(self.driver.settings, **changed)
                 self.driver.shard.settings = self.driver.settings
                 return []
-            case [member, "wants", *names_wanted]:
-                return self.beat(member, self.epochs[member], subscribed_topic_names=names_wanted)
             case ["show"]:
                 return self.show()
+            case ["resolve"]:
+                self.driver.end_computations()
+                return []
+            case [member, "joins", *rest, "matching", expression]:
+                return self.beat(
+                    member,
+                    0,
+                    subscribed_topic_names=rest,
+                    subscribed_topic_regex=expression,
+                    rebalance_timeout_ms=20_000,
+                    owned={},
+                )
+            case [member, "subscribes", "to", *rest]:
+                names, _, expression = " ".join(rest).partition("matching")
+                return self.beat(
+                    member,
+                    self.epochs[member],
+                    subscribed_topic_names=names.split(),
+                    subscribed_topic_regex=expression.strip(),
+                )
             case [member, "joins", *rest]:
                 names, _, instance = " ".join(rest).partition(" as ")
                 self.instances[member] = instance or None
@@ -95,7 +119,8 @@ class ScriptPlayer:
         """One heartbeat, and the answer as a line."""
         answer = self.driver.beat(member, epoch, instance_id=self.instances.get(member), **facts)
         if answer.error_code:
-            return [f"{member}: {Code(answer.error_code).name}"]
+            why = f": {answer.error_message}" if answer.error_code == BAD_EXPRESSION else ""
+            return [f"{member}: {Code(answer.error_code).name}{why}"]
         self.epochs[member] = answer.member_epoch
         assigned = (
             "" if answer.assignment is None else ", " + names(answer.assignment.topic_partitions)
@@ -139,6 +164,10 @@ class ScriptPlayer:
         saved, units = group.saved, group.saved.units
         assert saved is not None
         members = [member for _, member in sorted(saved.members.items())]
+        resolutions = [
+            f"  {expression} matches {' '.join(found) or 'nothing'}"
+            for expression, found in saved.resolutions.items()
+        ]
         lines = [
             f"{group.state_name()}, group epoch {saved.epoch}",
             f"target assignment epoch {saved.assignment_epoch}",
@@ -148,6 +177,7 @@ class ScriptPlayer:
             for member in members
             if member.target is not None
         ]
+        lines += resolutions
         for member in members:
             state = "" if member.state is MemberState.STABLE else f" ({member.state.name.lower()})"
             has = named(units.as_topics(member.assigned.units.tolist()))

@@ -24,6 +24,7 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
         "group_consumer_max_assignment_interval_ms": 15_000,
         "group_consumer_assignors": ("uniform", "range"),
         "group_consumer_migration_policy": "bidirectional",
+        "group_consumer_regex_refresh_interval_ms": 600_000,
         "group_min_session_timeout_ms": 6_000,
         "group_max_session_timeout_ms": 1_800_000,
         # Kafka: 3 s, but 0 in the server.properties that it ships
@@ -49,6 +50,7 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
         ("group_consumer_assignment_interval_ms", 0),
         ("group_consumer_min_assignment_interval_ms", 0),
         ("group_consumer_max_assignment_interval_ms", 0),
+        ("group_consumer_regex_refresh_interval_ms", 10_000),
         ("group_min_session_timeout_ms", 1),
         ("group_max_session_timeout_ms", 1),
         ("group_initial_rebalance_delay_ms", 0),

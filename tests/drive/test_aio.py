@@ -1,11 +1,32 @@
 """The loop driver carries out what a toy machine asks for, and invents nothing."""
 
 import asyncio
+import threading
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from apportion.drive.aio import LoopDriver
-from apportion.machine import Flush, Flushed, FlushFailed, Instant, Note, Tick
+from apportion.machine import (
+    Compute,
+    Computed,
+    ComputeFailed,
+    Flush,
+    Flushed,
+    FlushFailed,
+    Instant,
+    Note,
+    Tick,
+)
+
+
+class Sum(NamedTuple):
+    """The computation to add some numbers."""
+
+    group_id: str
+    numbers: tuple[Any, ...]
+
+    def run(self) -> Any:
+        return sum(self.numbers)
 
 
 class Toy:
@@ -116,3 +137,53 @@ def test_a_machine_that_cannot_give_up_a_step_is_stepped_no_more() -> None:
         driver.post([Note("info", "late")])
 
     assert run(script) == ([], [broken])
+
+
+async def ended(toy: Toy, count: int) -> None:
+    """Wait until that many computations have ended."""
+    while sum(isinstance(each, Computed | ComputeFailed) for each in toy.events) < count:
+        await asyncio.sleep(0)
+
+
+def test_a_task_comes_back_as_an_event_with_its_result_or_its_error() -> None:
+    right, wrong = Sum("g", (1, 2)), Sum("g", ("a", 2))
+
+    async def script(toy: Toy, driver: LoopDriver) -> None:
+        driver.post([Compute(right), Note("info", "at once"), Compute(wrong)])
+        await ended(toy, 2)
+
+    events, done = run(script)
+    assert events[1:] == [
+        Computed(right, 3),
+        ComputeFailed(wrong, """TypeError("unsupported operand type(s) for +: 'int' and 'str'")"""),
+    ]
+    assert done == [Note("info", "at once")]
+
+
+class Blocked:
+    """A computation that ends when it is let go."""
+
+    group_id = "g"
+
+    def __init__(self) -> None:
+        self.may_end = threading.Event()
+        self.has_begun = threading.Event()
+
+    def run(self) -> str:
+        self.has_begun.set()
+        self.may_end.wait()
+        return "late"
+
+
+def test_a_long_task_delays_neither_a_flush_nor_the_end_of_the_driver() -> None:
+    blocked, behind = Blocked(), Sum("g", (1,))
+
+    async def script(toy: Toy, driver: LoopDriver) -> None:
+        driver.post([Compute(blocked), Compute(behind)])
+        await asyncio.to_thread(blocked.has_begun.wait)
+        driver.post([Flush(1, ())])
+        await driver.idle()
+
+    events, _ = run(script)
+    blocked.may_end.set()
+    assert events[2:] == [Flushed(1)]

@@ -18,7 +18,6 @@ import pytest
 from apportion.coord.consumer import fencing, state
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
-from tests.kafka.differential.author import EXPRESSION
 from tests.kafka.differential.compare import (
     Difference,
     Intended,
@@ -66,10 +65,6 @@ def is_shorter_interval(seen: Difference) -> bool:
     )
 
 
-def is_expression(seen: Difference) -> bool:
-    return isinstance(seen.step, Beat) and seen.step.regex == EXPRESSION
-
-
 def is_a_group_of_nothing(seen: Difference) -> bool:
     is_missing_here = seen.ours in (69, 22) and seen.theirs in (0, 25)
     if isinstance(seen.step, Forget | DeleteGroups | Commit):
@@ -105,12 +100,6 @@ INTENDED = [
         "The steps of a rebalance are heartbeats: a member that is told to come back "
         "sooner ends the rebalance sooner.",
         is_shorter_interval,
-    ),
-    Intended(
-        "regular expressions are refused",
-        "SubscribedTopicRegex is a later issue; until then a member is told so instead of "
-        "waiting for topics for ever.",
-        is_expression,
     ),
     Intended(
         "empty simple groups",

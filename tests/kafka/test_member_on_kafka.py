@@ -1,5 +1,5 @@
 """Our member, session, cluster and Consumer on a real Apache Kafka: every scenario of
-tests/client/scenarios.py and consumer_scenarios.py.
+tests/client/scenarios.py, consumer_scenarios.py and expression_scenarios.py.
 """
 
 import pytest
@@ -7,7 +7,7 @@ import pytest
 from apportion.testing.kafka import RealKafka
 from tests.client.shared_scenarios import adopt
 
-adopt(globals(), "scenarios", "consumer_scenarios")
+adopt(globals(), "scenarios", "consumer_scenarios", "expression_scenarios")
 
 
 @pytest.fixture

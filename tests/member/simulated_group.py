@@ -14,8 +14,9 @@ from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.config import GroupSettings
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
+from apportion.coord.turn import ShardAction
 from apportion.errors import Code
-from apportion.machine import Arrived, Caller, Gone, Instant, Note, Reply, Tick
+from apportion.machine import Arrived, Caller, Gone, Instant, Reply, Tick
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
@@ -128,7 +129,7 @@ class SimulatedGroup:
         for actor, request_id in waiting.values():
             self.mail.append((actor, Unanswered(request_id, "crash"), request_id))
 
-    def perform(self, actions: list[Append | Note | Reply]) -> None:
+    def perform(self, actions: list[ShardAction]) -> None:
         for action in actions:
             if isinstance(action, Append):
                 self.log += action.records

@@ -191,6 +191,35 @@ def test_another_subscription_travels_with_the_next_heartbeat() -> None:
     ]
 
 
+def test_an_expression_travels_when_it_changes_and_with_every_full_heartbeat() -> None:
+    member = joined(P0)
+    member.step(Subscribe(("t",), "u.*"), at(10))
+    (sent,) = member.step(Tick(), at(1_000))
+    assert sent == SendToCoordinator(4, beat(1, subscribed_topic_regex="u.*"), 5_000)
+    member.step(Answered(4, accepted(1, unchanged=True)), at(1_100))
+    assert member.step(Tick(), at(2_100)) == [SendToCoordinator(5, beat(1), 5_000)]
+    member.step(Answered(5, refused(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(2_200))
+    assert member.wake_at() is not None
+    assert member.step(Tick(), at(2_400)) == [
+        SendToCoordinator(6, full(1, P0, subscribed_topic_regex="u.*"), 5_000)
+    ]
+
+
+def test_a_dropped_expression_is_said_to_be_dropped_in_full_heartbeats_too() -> None:
+    member = joined(P0)
+    member.step(Subscribe(("t",), "u.*"), at(10))
+    member.step(Tick(), at(1_000))
+    member.step(Answered(4, accepted(1, unchanged=True)), at(1_100))
+    member.step(Subscribe(("t",)), at(1_200))
+    assert member.step(Tick(), at(2_100)) == [
+        SendToCoordinator(5, beat(1, subscribed_topic_regex=""), 5_000)
+    ]
+    member.step(Answered(5, refused(Code.COORDINATOR_LOAD_IN_PROGRESS)), at(2_200))
+    assert member.step(Tick(), at(2_400)) == [
+        SendToCoordinator(6, full(1, P0, subscribed_topic_regex=""), 5_000)
+    ]
+
+
 def test_a_dynamic_member_leaves_for_good_and_a_static_one_leaves_its_place_open() -> None:
     for instance_id, goodbye in ((None, -1), ("i", -2)):
         member = joined(P0, instance_id=instance_id)

@@ -9,6 +9,9 @@ from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.machine import (
     Arrived,
     Caller,
+    Computation,
+    Compute,
+    Computed,
     Flush,
     Flushed,
     FlushFailed,
@@ -46,6 +49,7 @@ class NodeDriver:
         self.answers: dict[int, Any] = {}
         self.notes: list[Note] = []
         self.pending: Flush | None = None
+        self.computations: list[Computation] = []  # begun, and not ended yet
         self._asked: dict[int, Arrived] = {}
         self._tickets = count(1)
         self._take(self.node.start(self.now, bytes(range(16))))
@@ -100,6 +104,12 @@ class NodeDriver:
         self.disk.sync(flush.paths)
         self.step(Flushed(flush.flush_seq))
 
+    def end_computations(self) -> None:
+        """Every computation that was begun ends, and the node gets its result."""
+        computations, self.computations = self.computations, []
+        for computation in computations:
+            self.step(Computed(computation, computation.run()))
+
     def fail_flush(self) -> None:
         """The disk refuses the flush that is under way."""
         flush, self.pending = self.pending, None
@@ -139,6 +149,8 @@ class NodeDriver:
             elif isinstance(action, Flush):
                 assert self.pending is None, "two flushes at once"
                 self.pending = action
+            elif isinstance(action, Compute):
+                self.computations.append(action.computation)
             else:
                 self.notes.append(action)
 

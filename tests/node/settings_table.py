@@ -157,6 +157,9 @@ BROKER = {
     "group.consumer.min.assignment.interval.ms": BREAKS_A_RULE,
     "group.consumer.min.heartbeat.interval.ms": BREAKS_A_RULE,
     "group.consumer.min.session.timeout.ms": BREAKS_A_RULE,
+    "group.consumer.regex.refresh.interval.ms": (
+        "coord/test_expressions.py::test_a_resolution_is_repeated_when_topics_change_and_after_its_interval"
+    ),
     "group.consumer.session.timeout.ms": (
         f"{SETTINGS}test_a_consumer_group_member_expires_after_its_session"
     ),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from apportion.coord import replay, shard
-from apportion.coord.consumer import fencing, heartbeat, state, timers
+from apportion.coord.consumer import expressions, fencing, heartbeat, state, timers
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.timers import has_pending_revocation
@@ -112,6 +112,10 @@ def remembered_position(
 
 def anybody_may(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata]) -> None:
     return None
+
+
+def never_changes(before: tuple[str, ...] | None, matched: tuple[str, ...]) -> bool:
+    return False
 
 
 # what Kafka had
@@ -224,6 +228,22 @@ PLANTED = {
                 "replace",
                 "broker-crash",
                 "cut",
+                "more-partitions",
+            ),
+        ),
+        Planted(
+            "match-keeps-epoch",
+            "The epoch is of the members and their subscriptions, and an expression is the same "
+            "whatever it matches.",
+            ((expressions, "changes_subscription", never_changes),),
+            sizes={"readers": 3},
+            kinds=(
+                "regex",
+                "subscribe",
+                "crash",
+                "restart",
+                "broker-crash",
+                "topic-again",
                 "more-partitions",
             ),
         ),

@@ -244,6 +244,7 @@ def test_the_holders_table_must_say_what_the_members_hold() -> None:
     "name",
     [
         "subscriber_counts",
+        "expression_counts",
         "assignor_votes",
         "protocol_counts",
         "stable_members_by_epoch",
@@ -256,6 +257,13 @@ def test_every_counter_is_recounted(name: str) -> None:
     assert isinstance(group, ConsumerGroup)
     (why,) = broken(group)["counts-agree"]
     assert "'stray': 1" in why
+
+
+def test_a_resolution_without_a_subscriber_is_one_too_many() -> None:
+    group = replay_records(SETTLED).groups["g"]
+    assert isinstance(group, ConsumerGroup)
+    group.saved.resolutions["stray"] = ()
+    assert broken(group) == {"counts-agree": ["stray is resolved, and no member subscribes to it."]}
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,14 @@ def what_is_left_of_it_while_the_target_lags() -> Any:
     return sorted(index for topic, index in assigned if topic == topic_id("foo"))
 
 
+def what_a_member_gets_when_its_expression_is_resolved() -> Any:
+    driver = shard_driver.ShardDriver()
+    driver.join("A", topics=(), subscribed_topic_regex="fo.")
+    driver.end_computations()
+    answer = driver.beat("A", 1)
+    return {} if answer.assignment is None else given(answer)
+
+
 # bug -> an example, what comes of it without the bug, and with it
 EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "grant-before-release": (what_b_gets_before_a_let_go, {}, {topic_id("foo"): (2,)}),
@@ -261,6 +269,11 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "another-sink": (where_a_query_with_another_sink_begins, "nowhere", (4, 10)),
     "KAFKA-16147": (who_has_what_was_given_back, [0, 1, 2], [0, 1]),
     "KAFKA-19862": (a_log_that_lost_a_release, True, "B cannot have unit 2: A still has it"),
+    "match-keeps-epoch": (
+        what_a_member_gets_when_its_expression_is_resolved,
+        {topic_id("foo"): (0, 1, 2)},
+        {},
+    ),
     "KAFKA-19431": (what_is_left_of_a_topic_that_is_not_subscribed_to, [], [0]),
     "kept-while-the-target-lags": (what_is_left_of_it_while_the_target_lags, [], [0, 1, 2]),
     **CLASSIC_EXAMPLES,

@@ -15,6 +15,7 @@ from apportion.sim.actors.protocols import (
 )
 from apportion.sim.kernel.scenario import (
     FAULTS,
+    ONLY_CONSUMER,
     ONLY_MIXED,
     ONLY_ON_REQUEST,
     Fault,
@@ -92,6 +93,14 @@ def test_nobody_changes_its_protocol_where_one_alone_is_spoken(kind: str, protoc
     with pytest.raises(ScenarioRefused, match=sentence):
         Scenario(seed=1, protocol=protocol, faults=(Fault(1_000, kind),))
     assert {fault.kind for fault in draw_scenario(1, kinds=[kind], protocol=MIXED).faults} == {kind}
+
+
+@pytest.mark.parametrize("kind", ONLY_CONSUMER)
+@pytest.mark.parametrize("protocol", [CLASSIC, MIXED])
+def test_nobody_subscribes_by_expression_in_the_classic_protocol(kind: str, protocol: str) -> None:
+    sentence = f"^the fault '{kind}' is for worlds of the consumer protocol alone"
+    with pytest.raises(ScenarioRefused, match=sentence):
+        draw_scenario(1, kinds=[kind], protocol=protocol)
 
 
 def test_a_protocol_that_there_is_not_is_refused() -> None:

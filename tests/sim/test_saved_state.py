@@ -22,6 +22,7 @@ from apportion.sim.checks.saved import (
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
+    ConsumerGroupRegularExpressionValue,
     OffsetCommitValue,
     RecordTopicPartitions,
 )
@@ -72,7 +73,8 @@ LOG = [
     records.member_metadata(
         "g", "a", member_metadata("foo", instance_id="i", server_assignor="range")
     ),
-    records.member_metadata("g", "b", member_metadata("bar", "foo")),
+    records.member_metadata("g", "b", member_metadata("bar", "foo", subscribed_topic_regex="fo.")),
+    records.regular_expression("g", "fo.", ConsumerGroupRegularExpressionValue(topics=("foo",))),
     records.group_epoch("g", 2, 7),
     records.target_assignment("g", "a", [(FOO, (0,))]),
     records.target_assignment("g", "b", [(BAR, (0,)), (FOO, (1,))]),
@@ -105,7 +107,7 @@ def test_the_whole_state_is_in_the_value() -> None:
                         target=((FOO, 0),),
                     ),
                     "b": member(
-                        member_metadata("bar", "foo"),
+                        member_metadata("bar", "foo", subscribed_topic_regex="fo."),
                         epoch=2,
                         previous_epoch=1,
                         state=MemberState.STABLE,
@@ -115,7 +117,9 @@ def test_the_whole_state_is_in_the_value() -> None:
                     ),
                 },
                 instances={"i": "a"},
-                subscriber_counts={"foo": 2, "bar": 1},
+                subscriber_counts={"foo": 3, "bar": 1},
+                expression_counts={"fo.": 1},
+                resolutions={"fo.": ("foo",)},
                 assignor_votes={"range": 1},
                 protocol_counts={},
                 classic_member_count=0,
@@ -128,7 +132,7 @@ def test_the_whole_state_is_in_the_value() -> None:
 
 
 def test_the_numbering_of_topics_and_the_order_of_records_do_not_matter() -> None:
-    backwards: Any = replay_records(reversed(LOG[:9]))
+    backwards: Any = replay_records(reversed(LOG[:10]))
     forwards: Any = replay_records(LOG)
     assert backwards.groups["g"].saved.units.ids != forwards.groups["g"].saved.units.ids
     assert saved_state(backwards) == saved_state(forwards)

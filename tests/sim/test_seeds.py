@@ -71,3 +71,14 @@ def test_seeds_with_queries_of_another_sink_hold(protocol: str) -> None:
 def test_seeds_with_settings_of_groups_that_change_hold(protocol: str) -> None:
     outcomes = [play(Draw(ALTERED, {"protocol": protocol}).scenario(seed)) for seed in range(5)]
     assert [outcome.broken for outcome in outcomes] == [None] * 5
+
+
+EXPRESSIONS = (
+    *("regex", "subscribe", "crash", "restart", "broker-crash", "disk-refuses", "lost-reply"),
+    *("cut", "pause", "topic-again", "more-partitions"),
+)
+
+
+def test_seeds_with_subscriptions_by_expression_hold() -> None:
+    outcomes = [play(Draw(EXPRESSIONS, {"readers": 3}).scenario(seed)) for seed in range(10)]
+    assert [outcome.broken for outcome in outcomes] == [None] * 10

@@ -20,6 +20,7 @@ from apportion.client.options import (
     checked,
     checked_offsets,
     checked_partition,
+    checked_pattern,
     checked_timeout,
     membership_settings,
     topic_names,
@@ -70,6 +71,7 @@ class Consumer(RuleDriver):
     ) -> None:
         """Join the group at once if there are topics. ValueError: a wrong option."""
         chosen = checked(group_id, options)
+        self._group_protocol: str = chosen["group_protocol"]
         self._max_records: int = chosen["max_poll_records"]
         self._listeners: dict[str, RebalanceCallback | None] = {
             name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")
@@ -109,15 +111,23 @@ class Consumer(RuleDriver):
         while True:
             yield from self._poll(timeout_ms=1_000, limit=1)
 
-    def subscribe(self, topics: Iterable[str]) -> None:
-        """Subscribe to these topics, replacing the present subscription."""
-        names = topic_names(topics)
+    def subscribe(self, topics: Iterable[str] = (), *, pattern: str | None = None) -> None:
+        """Subscribe to these topics, replacing the present subscription.
+
+        pattern: a regular expression of RE2, in place of topics or beside them. The broker finds
+        the topics whose whole names it matches, also those that are created later. Only with
+        group_protocol="consumer", and Kafka 4.0 or newer.
+        ValueError: a wrong name, or an argument that cannot be used. A pattern that the broker
+        refuses ends the membership: `poll` raises Refused (INVALID_REGULAR_EXPRESSION).
+        """
+        expression = "" if pattern is None else checked_pattern(pattern, self._group_protocol)
+        names = () if expression and topics == () else topic_names(topics)
         _refuse_if(self._is_closing)
-        self._rule.topics = names
+        self._rule.topics, self._rule.expression = names, expression
         if not self._started:
             self._membership.start()
             self._started = True
-        self._membership.subscribe(names)
+        self._membership.subscribe(names, expression)
         self._missing_topics.subscribe(names if self._warns_of_missing_topics else ())
 
     def poll(self, timeout_ms: int = 1_000) -> list[ConsumerRecord]:

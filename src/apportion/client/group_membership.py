@@ -168,10 +168,12 @@ class GroupMembership(Generic[M_co]):
             1_000,
         )
 
-    def subscribe(self, topics: Iterable[str]) -> None:
-        """Subscribe the group member to these topics from the next heartbeat on."""
-        self._topics = tuple(topics)
-        self._driver.post(Subscribe(self._topics))
+    def subscribe(self, topics: Iterable[str], expression: str = "") -> None:
+        """Subscribe the group member to these topics from the next heartbeat on.
+
+        expression: of RE2, for the coordinator to resolve; KIP-848 members alone have one.
+        """
+        self._driver.post(Subscribe(tuple(topics), expression))
 
     def touch(self) -> None:
         """Show the member that its owner polls. Needed only with `poll_limit_ms`.

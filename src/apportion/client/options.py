@@ -265,6 +265,24 @@ def topic_names(topics: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
+def checked_pattern(pattern: object, group_protocol: str) -> str:
+    """Return the pattern of a subscription; raise ValueError if it cannot be used.
+
+    Whether it is a right expression is for the broker to say, which resolves it.
+    """
+    if not isinstance(pattern, str) or not pattern:
+        raise ValueError(
+            f"pattern must be a text, a regular expression of RE2 such as 'flights-.*', "
+            f"not {pattern!r}"
+        )
+    if group_protocol != "consumer":
+        raise ValueError(
+            "pattern is for group_protocol='consumer', where the broker resolves it; with "
+            f"{group_protocol!r} name the topics"
+        )
+    return pattern
+
+
 def checked_partition(partition: Any, argument: str) -> TopicPartition:
     """Return a partition that an argument of this name has; raise ValueError for anything else."""
     match partition:

@@ -123,6 +123,15 @@ class GroupSettings:
             "Which way a group with members may change its protocol.", choices=MIGRATION_POLICIES
         ),
     ] = "bidirectional"
+    # Internal in Kafka, with the same bound.
+    group_consumer_regex_refresh_interval_ms: Annotated[
+        int,
+        Setting(
+            "The time after which a group's regular expressions are resolved again even if no "
+            "topic has changed.",
+            at_least=10_000,
+        ),
+    ] = 600_000
     # A week, as in Kafka. KIP-211 says from when it counts.
     offsets_retention_minutes: Annotated[
         int, Setting("How long committed offsets are kept after a group becomes empty.", at_least=1)

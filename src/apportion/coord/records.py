@@ -96,6 +96,14 @@ def current_assignment(
     )
 
 
+def regular_expression(
+    group_id: str, expression: str, value: groups.ConsumerGroupRegularExpressionValue | None
+) -> CoordinatorRecord:
+    """Return the ConsumerGroupRegularExpression record of a resolution; None deletes it."""
+    key = groups.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression)
+    return CoordinatorRecord(key, value)
+
+
 def member_tombstones(group_id: str, member_id: str) -> tuple[CoordinatorRecord, ...]:
     """Return the tombstones that delete a member of a consumer group, in Kafka's order."""
     keys = (

@@ -232,6 +232,28 @@ def apply_current_assignment(
     _count_stable(saved, member, 1)
 
 
+def apply_regular_expression(
+    ledger: Ledger,
+    key: groups.ConsumerGroupRegularExpressionKey,
+    value: groups.ConsumerGroupRegularExpressionValue | None,
+) -> None:
+    """Apply a record of the topics that an expression matches: set or delete them."""
+    group = (
+        ledger.consumer_group_or_none(key.group_id)
+        if value is None
+        else _find_or_create_group(ledger, key.group_id)
+    )
+    if group is None:
+        return
+    saved = group.saved
+    for topic in saved.resolutions.pop(key.regular_expression, ()):
+        _count(saved.subscriber_counts, topic, -1)
+    if value is not None:
+        saved.resolutions[key.regular_expression] = value.topics
+        for topic in value.topics:
+            _count(saved.subscriber_counts, topic, 1)
+
+
 def ignore_record(ledger: Ledger, key: Any, value: Any) -> None:
     """Ignore a record of a kind that is known and not used."""
 
@@ -257,7 +279,12 @@ def _find_or_create_member(saved: ConsumerGroupSavedState, member_id: str) -> Co
 
 
 def _count_metadata(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, step: int) -> None:
-    """Count a member's subscription, assignor and protocols in (`step` 1) or out (-1)."""
+    """Count a member's subscription, assignor and protocols in (`step` 1) or out (-1).
+
+    The topics of its expression are counted by `apply_regular_expression`.
+    """
+    if member.metadata.subscribed_topic_regex:
+        _count(saved.expression_counts, member.metadata.subscribed_topic_regex, step)
     for topic in member.metadata.subscribed_topic_names:
         _count(saved.subscriber_counts, topic, step)
     if member.metadata.server_assignor is not None:

@@ -3,10 +3,10 @@
 The tables here say what a shard can do. To add an API: its handler and a row in HANDLERS, or, where
 the handler depends on the kind of the group, in HANDLERS_BY_GROUP; and its error response in
 `error_responses.py`. To add a record: its `apply_*` and a row in APPLY. To add a kind of deadline:
-a function and a row in ON_DEADLINE. To add a kind of group: its rows in HANDLERS_BY_GROUP and
-ON_LOADED, and one in ON_MEMBERS_LEAVING if a module above it decides what a removal means. The
-shard never waits for the disk: it emits `Append` before the replies that depend on it, and whoever
-drives it keeps the order.
+a function and a row in ON_DEADLINE. To add a computation: rows in ON_COMPUTED and
+ON_COMPUTE_FAILED. To add a kind of group: its rows in HANDLERS_BY_GROUP and ON_LOADED, and one in
+ON_MEMBERS_LEAVING if a module above it decides what a removal means. The shard never waits for the
+disk: it emits `Append` before the replies that depend on it, and whoever drives it keeps the order.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,8 @@ from apportion.coord.classic.leave import leave
 from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.sync import sync
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer import classic_api, heartbeat_api, timers
+from apportion.coord.consumer import classic_api, expressions, heartbeat_api, timers
+from apportion.coord.consumer.expressions import ResolveExpressions
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.migration import downgrade, upgrade
@@ -34,7 +35,16 @@ from apportion.coord.turn import ShardAction, Turn
 from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
-from apportion.machine import Arrived, Gone, Instant, Tick
+from apportion.machine import (
+    Arrived,
+    Computation,
+    ComputationEnd,
+    Computed,
+    ComputeFailed,
+    Gone,
+    Instant,
+    Tick,
+)
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -96,8 +106,7 @@ APPLY: dict[type[Any], Callable[[Ledger, Any, Any], None]] = {
     groups.ConsumerGroupTargetAssignmentMetadataKey: replay.apply_assignment_epoch,
     groups.ConsumerGroupTargetAssignmentMemberKey: replay.apply_target_assignment,
     groups.ConsumerGroupCurrentMemberAssignmentKey: replay.apply_current_assignment,
-    # expressions are not resolved yet
-    groups.ConsumerGroupRegularExpressionKey: replay.ignore_record,
+    groups.ConsumerGroupRegularExpressionKey: replay.apply_regular_expression,
 }
 
 ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {
@@ -109,6 +118,14 @@ ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {
     rebalance.JOIN: rebalance.expire_join,
     rebalance.SYNC: rebalance.expire_sync,
     retention.RETENTION: retention.expire_offsets,
+}
+
+# By the class of the computation.
+ON_COMPUTED: dict[type[Any], Callable[[Turn, Any, Any], None]] = {
+    ResolveExpressions: expressions.save_resolutions,
+}
+ON_COMPUTE_FAILED: dict[type[Any], Callable[[Turn, Any, str], None]] = {
+    ResolveExpressions: expressions.postpone_refresh,
 }
 
 ON_LOADED: dict[type[Any], Callable[[Turn, Any], None]] = {
@@ -140,7 +157,7 @@ class SettingsChanged:
     own: Mapping[str, GroupSettings]
 
 
-ShardEvent = Arrived | Gone | Tick | TopicsChanged | SettingsChanged
+ShardEvent = Arrived | ComputationEnd | Gone | Tick | TopicsChanged | SettingsChanged
 NO_OWN_SETTINGS: Mapping[str, GroupSettings] = MappingProxyType({})
 
 
@@ -152,6 +169,7 @@ class Shard:
     """
 
     __slots__ = (
+        "_computing",
         "_deadlines",
         "_is_loaded",
         "ledger",
@@ -177,6 +195,7 @@ class Shard:
         self.ledger = Ledger()
         self._deadlines = Deadlines()
         self.waiting = WaitingRequests()
+        self._computing: dict[str, Computation] = {}
         self._is_loaded = False
 
     def replay(self, record: CoordinatorRecord) -> None:
@@ -205,8 +224,8 @@ class Shard:
         """Return the actions that follow from an event: records to append, then responses.
 
         The event is a request to the group coordinator, a closed connection, a due deadline,
-        changed topics or changed settings. The broker steps the shard of the `__consumer_offsets`
-        partition that has the group.
+        changed topics, changed settings or the end of a computation. The broker steps the shard of
+        the `__consumer_offsets` partition that has the group.
         """
         turn = self._turn(now)
         match event:
@@ -223,6 +242,10 @@ class Shard:
                 # A session that is under way keeps its end: its member was told the old interval.
                 # Both change with the member's next heartbeat.
                 self.settings, self.own_settings = settings, own
+            case Computed(computation, result) if self._take_computation(computation):
+                ON_COMPUTED[computation.__class__](turn, computation, result)
+            case ComputeFailed(computation, why) if self._take_computation(computation):
+                ON_COMPUTE_FAILED[computation.__class__](turn, computation, why)
             case Gone(tickets):
                 # The groups are not told: a member whose connection closed stays until its session
                 # ends, as in Kafka.
@@ -254,6 +277,16 @@ class Shard:
             )
             turn.reply(arrived.ticket, GROUP_ERROR_RESPONSES[request_class](arrived, refusal))
 
+    def _take_computation(self, computation: Computation) -> bool:
+        """Forget a computation that has ended; return False if the shard has not begun it.
+
+        Then it was begun before the shard was read from its log again, and has no one to go to.
+        """
+        if self._computing.get(computation.group_id) is not computation:
+            return False
+        del self._computing[computation.group_id]
+        return True
+
     def _change_topics(self, turn: Turn, topics: Topics) -> None:
         """Use the cluster's new topics; delete committed offsets of the deleted ones.
 
@@ -283,5 +316,6 @@ class Shard:
             now=now,
             apply=APPLY,
             waiting=self.waiting,
+            computing=self._computing,
             on_members_leaving=ON_MEMBERS_LEAVING,
         )

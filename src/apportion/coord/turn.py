@@ -12,10 +12,10 @@ from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines
-from apportion.machine import Instant, Note, Reply, Ticket
+from apportion.machine import Computation, Compute, Instant, Note, Reply, Ticket
 from apportion.topics import Topics
 
-ShardAction = Append | Reply | Note
+ShardAction = Append | Compute | Note | Reply
 
 
 class Turn:
@@ -32,6 +32,7 @@ class Turn:
         "_on_members_leaving",
         "_own_settings",
         "_unappended",
+        "computing",
         "deadlines",
         "ledger",
         "now",
@@ -51,14 +52,16 @@ class Turn:
         now: Instant,
         apply: Mapping[type[Any], Callable[[Ledger, Any, Any], None]],
         waiting: WaitingRequests,
+        computing: dict[str, Computation],
         on_members_leaving: Mapping[type[Any], Callable[["Turn", Any, tuple[Any, ...]], None]],
     ) -> None:
         """Begin one step of a shard, for a request or due deadlines.
 
         settings: the broker's, for all groups. own_settings: what holds in groups that have
-        settings of their own. waiting: the requests without a response. apply: the function that
-        applies a record to the saved state, by the class of its key. on_members_leaving: the
-        function that removes members from a group, by the group's class.
+        settings of their own. waiting: the requests without a response. computing: the computation
+        that is under way for a group, by its id. apply: the function that applies a record to the
+        saved state, by the class of its key. on_members_leaving: the function that removes members
+        from a group, by the group's class.
         """
         self.ledger = ledger
         self.deadlines = deadlines
@@ -67,6 +70,7 @@ class Turn:
         self.topics = topics
         self.now = now
         self.waiting = waiting
+        self.computing = computing
         self._apply = apply
         self._on_members_leaving = on_members_leaving
         self._answered: dict[Ticket, None] = {}
@@ -112,6 +116,16 @@ class Turn:
         self._answered[ticket] = None
         self._append_records()
         self._actions.append(Reply(ticket, body))
+
+    def compute(self, computation: Computation) -> None:
+        """Have a computation run beside the shard; its result comes as an event.
+
+        A group has one computation under way at a time.
+        """
+        group_id = computation.group_id
+        assert group_id not in self.computing, f"a computation for group {group_id} is under way"
+        self.computing[group_id] = computation
+        self._actions.append(Compute(computation))
 
     def note(self, level: str, text: str) -> None:
         """Write one line to the log of the process."""

@@ -1,17 +1,27 @@
 """Drives a state machine on an asyncio loop: flushes on one thread, one timer for all deadlines.
 
-For the broker: `server/server.py` drives its node with it. Steps run on the loop; only waiting for
-the disk leaves it.
+For the broker: `server/server.py` drives its node with it. Steps run on the loop; waiting for the
+disk leaves it, and so do computations (`computations.py`).
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Protocol
 
 from apportion.drive.clocks import now
-from apportion.machine import Flush, Flushed, FlushFailed, Instant, Tick
+from apportion.drive.computations import ComputationThread
+from apportion.machine import (
+    ComputationEnd,
+    Compute,
+    Flush,
+    Flushed,
+    FlushFailed,
+    Instant,
+    Tick,
+)
 
 
 class RecoverableMachine(Protocol):
@@ -34,8 +44,8 @@ class LoopDriver:
     """One machine on one loop.
 
     sync: makes files durable; called on a thread of its own. carry_out: gets every action but
-    Flush, in order, on the loop's thread. broken: called when the machine cannot even give up a
-    step; no event is taken after that.
+    Flush and Compute, in order, on the loop's thread. broken: called when the machine cannot even
+    give up a step; no event is taken after that.
     """
 
     def __init__(
@@ -54,6 +64,8 @@ class LoopDriver:
         self._broken = broken
         self._loop = loop
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="apportion-sync")
+        # Not the thread of the flushes, which would be late behind a long computation.
+        self._computations = ComputationThread(self._post_computed)
         self._flushing: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
@@ -82,6 +94,8 @@ class LoopDriver:
         for action in actions:
             if type(action) is Flush:
                 self._flush(action)
+            elif type(action) is Compute:
+                self._computations.begin(action.computation)
             else:
                 self._carry_out(action)
         wake_ms = self._machine.wake_at()
@@ -101,6 +115,7 @@ class LoopDriver:
         if self._timer is not None:
             self._timer.cancel()
         self._thread.shutdown()
+        self._computations.stop()
 
     def _set_timer(self, wake_ms: int) -> None:
         """Set the event loop's one timer to the machine's next deadline, in monotonic ms."""
@@ -128,3 +143,9 @@ class LoopDriver:
         self.post(
             Flushed(flush.flush_seq) if error is None else FlushFailed(flush.flush_seq, str(error))
         )
+
+    def _post_computed(self, event: ComputationEnd) -> None:
+        """Give the machine the end of a computation as an event; called on that thread."""
+        # The loop may have ended since: then nobody needs the result.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self.post, event)

@@ -71,6 +71,7 @@ class MemberMachine(ABC, Generic[S]):
         self.state = MembershipState.UNSUBSCRIBED
         self._own_id = self._member_id = member_id
         self._topics: tuple[str, ...] = ()
+        self._expression = ""
         self._epoch, self._ownership = self.no_epoch, OwnedPartitions(0)
         self._error: Failed | None = None
         self._link = CoordinatorLink(settings, interval_ms)
@@ -124,8 +125,9 @@ class MemberMachine(ABC, Generic[S]):
     def _apply_event(self, step: Step, event: Event) -> None:
         """Apply an event to the member's state. Raises Refused if the membership has to end."""
         match event:
-            case Subscribe(topics):
+            case Subscribe(topics, expression):
                 self._topics = tuple(sorted(dict.fromkeys(topics)))
+                self._expression = expression
                 self._restart_poll_timer(step)
                 if self.state is MembershipState.UNSUBSCRIBED:
                     self._join(step)

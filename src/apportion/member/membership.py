@@ -105,9 +105,13 @@ SILENT = (MembershipState.UNSUBSCRIBED, MembershipState.STALE, MembershipState.F
 
 @dataclass(slots=True, frozen=True)
 class Subscribe:
-    """The owner subscribes to these topics, and joins unless it is a member already."""
+    """The owner subscribes to these topics, and joins unless it is a member already.
+
+    expression: of RE2, which the coordinator resolves; "" for none. KIP-848 members alone have one.
+    """
 
     topics: tuple[str, ...]
+    expression: str = ""
 
 
 @dataclass(slots=True, frozen=True)

@@ -13,7 +13,17 @@ from apportion.coord.placement import shard_of
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import SettingsChanged, Shard, TopicsChanged
 from apportion.errors import Code, DecodeError, Refused
-from apportion.machine import Arrived, Gone, Instant, Note, Reply, Tick, Ticket
+from apportion.machine import (
+    Arrived,
+    ComputationEnd,
+    Compute,
+    Gone,
+    Instant,
+    Note,
+    Reply,
+    Tick,
+    Ticket,
+)
 from apportion.node.broker import BrokerContext
 from apportion.node.flush_gate import PendingReply
 from apportion.node.partitions import Partition
@@ -58,7 +68,7 @@ class HostedShard:
 class Coordinators:
     """The loaded shards, and the way of each group request to its shard and back."""
 
-    __slots__ = ("_broker", "_hosted", "_notes", "_send_reply", "_split_requests", "_stepped")
+    __slots__ = ("_broker", "_hosted", "_send_reply", "_split_requests", "_stepped", "_undelayed")
 
     def __init__(
         self, broker: BrokerContext, split_requests: SplitRequests, send_reply: SendReply
@@ -68,7 +78,8 @@ class Coordinators:
         self._send_reply = send_reply
         self._hosted: dict[int, HostedShard] = {}
         self._stepped: list[HostedShard] = []  # since the last `confirm`
-        self._notes: list[Note] = []
+        # since the last `take_undelayed`: what no flush has to precede
+        self._undelayed: list[Note | Compute] = []
 
     def route(self, arrived: Arrived, now: Instant) -> None:
         """Hand a group request to the coordinator shard of its group, or its parts to several."""
@@ -136,6 +147,13 @@ class Coordinators:
         if index in self._hosted:
             self._step(self._hosted[index], Tick(), now)
 
+    def end_computation(self, event: ComputationEnd, now: Instant) -> None:
+        """Hand the end of a computation to the coordinator shard of its group, if there is one."""
+        topic = self._broker.topic_service.offsets_topic_or_none()
+        index = None if topic is None else shard_of(event.computation.group_id, topic.partitions)
+        if index in self._hosted:
+            self._step(self._hosted[index], event, now)
+
     def drop_tickets(self, shard_and_event: tuple[int, Gone], now: Instant) -> None:
         """Tell a coordinator shard which of its parked requests have lost their connection.
 
@@ -195,10 +213,10 @@ class Coordinators:
         """Return the shards with the partitions of their logs, in the order of loading."""
         return ((hosted.partition, hosted.shard) for hosted in self._hosted.values())
 
-    def take_notes(self) -> Iterable[Note]:
-        """Return the log lines of the coordinator shards since the last call, and forget them."""
-        notes, self._notes = self._notes, []
-        return notes
+    def take_undelayed(self) -> Iterable[Note | Compute]:
+        """Return the shards' log lines and computations since the last call, and forget them."""
+        undelayed, self._undelayed = self._undelayed, []
+        return undelayed
 
     def _load_if_needed(self, group_id: str, now: Instant) -> HostedShard | None:
         """Load the coordinator shard of the group, unless it is loaded; return it.
@@ -282,7 +300,7 @@ class Coordinators:
                 # records.
                 hosted.flush_seq = max(hosted.flush_seq, hosted.partition.flush_seq)
             else:
-                self._notes.append(action)
+                self._undelayed.append(action)
         self._arm(hosted)
 
     def _arm(self, hosted: HostedShard, from_ms: int = 0) -> None:

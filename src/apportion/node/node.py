@@ -3,8 +3,7 @@
 `step` hands a request to its handler, or to the coordinator shard of its group; then it announces
 new topics to the shards, retries the delayed fetches whose partitions have changed, and asks for a
 flush if anything was written. A reply leaves when all writes that it shows are on the disk.
-`unit_of_work.py` explains what happens when a step fails. The node knows no sockets, clocks or
-threads.
+`unit_of_work.py` says what happens when a step fails. A node knows no sockets, clocks or threads.
 """
 
 from collections import deque
@@ -16,6 +15,7 @@ from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code
 from apportion.machine import (
     Arrived,
+    ComputationEnd,
     Flushed,
     FlushFailed,
     Gone,
@@ -115,16 +115,17 @@ class Node:
 
     def step(self, event: Any, now: Instant) -> list[Any]:
         """Run the units of work that `event` asks for, and return the actions that follow."""
-        units = self._units
         if type(event) is Arrived:
-            units.append(UnitOfWork(event, self._dispatch, event))
+            self._units.append(UnitOfWork(event, self._dispatch, event))
         elif type(event) is Flushed:
             self._flushed(event.flush_seq)
         elif type(event) is FlushFailed:
             # Before all others, which would build on writes that are lost.
-            units.appendleft(UnitOfWork(None, self._flush_failed, event))
+            self._units.appendleft(UnitOfWork(None, self._flush_failed, event))
         elif type(event) is Gone:
-            units.append(UnitOfWork(None, self._drop_tickets, event))
+            self._units.append(UnitOfWork(None, self._drop_tickets, event))
+        elif isinstance(event, ComputationEnd):
+            self._units.append(UnitOfWork(None, self._coordinators.end_computation, event))
         self._run_all(now)
         if type(event) is Tick:
             delayed_fetches = self._broker.delayed_fetches
@@ -285,7 +286,7 @@ class Node:
                 ),
                 now,
             )
-        self._sender.actions += self._coordinators.take_notes()
+        self._sender.actions += self._coordinators.take_undelayed()
         self._sender.actions += self._cleaner.take_notes() + self._expiry.take_notes()
         if (
             # The flush comes last in a step: it covers what all units above have written.

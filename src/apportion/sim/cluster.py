@@ -17,6 +17,8 @@ from apportion.sim.kernel.network import DOWN, UP
 from apportion.wire.messages.list_offsets import EARLIEST
 
 A = TypeVar("A", bound=Application)
+EVERY_TOPIC = "t.*"
+"""The expression that matches every topic of the simulation, and no internal one."""
 
 
 class SimulatedCluster:
@@ -172,7 +174,10 @@ class SimulatedCluster:
             application.slow_until_us = 0
             application.resume(application.incarnation)
             # All topics, so that `all-is-read` and `sink-once` can be asked of every partition.
-            application.subscribe(tuple(self.names))
+            if isinstance(application, Reader) and application.expression:
+                application.subscribe((), EVERY_TOPIC)
+            else:
+                application.subscribe(tuple(self.names))
             if isinstance(application, Worker):
                 application.limit = None
             if isinstance(application, Reader):

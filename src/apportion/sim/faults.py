@@ -7,7 +7,7 @@ from apportion.sim.actors.admin import topic_name
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.reader import Reader
 from apportion.sim.actors.worker import Worker
-from apportion.sim.cluster import SimulatedCluster
+from apportion.sim.cluster import EVERY_TOPIC, SimulatedCluster
 from apportion.sim.kernel.network import DOWN, UP
 from apportion.sim.kernel.scenario import Fault
 
@@ -133,6 +133,20 @@ def _subscribe(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     application.deliver(application.incarnation, application.subscribe, topics)
 
 
+def _regex(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    """Fault "regex": one reader subscribes by an expression, perhaps beside a name.
+
+    Nothing happens without readers: a Spark source names its topics.
+    """
+    readers = [each for each in cluster.applications if isinstance(each, Reader)]
+    if readers:
+        reader = readers[fault.target % len(readers)]
+        some = sorted(rng.sample(cluster.names, rng.randint(1, len(cluster.names))))
+        expression = rng.choice(("|".join(some), f"^t[0-{len(some)}]$", EVERY_TOPIC, "none.*"))
+        topics = tuple(rng.sample(cluster.names, rng.choice((0, 0, 1))))
+        reader.deliver(reader.incarnation, reader.subscribe, topics, expression)
+
+
 def _stray(cluster: SimulatedCluster, _fault: Fault, _rng: Random) -> None:
     """Fault "stray": start a query with another sink in the workers' group.
 
@@ -182,5 +196,6 @@ INJECTORS: dict[str, Callable[[SimulatedCluster, Fault, Random], None]] = {
     "switch-all": _switch_all,
     "stray": _stray,
     "alter-group": _alter_group,
+    "regex": _regex,
 }
 """The function that injects each kind of `scenario.FAULTS`; all have one signature."""

@@ -2,8 +2,10 @@
 
 import gc
 from collections.abc import Iterator
+from re import fullmatch
 
 from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.consumer.state import ConsumerGroup
 from apportion.member.membership import MembershipState
 from apportion.sim.actors.reader import Reader
 from apportion.sim.actors.sink import Sink
@@ -19,7 +21,7 @@ from apportion.sim.kernel.settings import CONSUMER
 from apportion.sim.kernel.trace import Trace
 from apportion.store.disk import ROOT
 from apportion.store.memory_disk import MemoryDisk
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.list_offsets import EARLIEST
 
 SLICE_US = 500_000  # how often convergence is checked
@@ -202,8 +204,19 @@ def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
             yield f"group {group_id} has not the members that live"
         elif not group.has_converged():
             yield f"group {group_id} has not converged"
+        else:
+            yield from _unresolved(group, cluster.broker.node.topics)
     yield from _unwritten(cluster)
     yield from _uncommitted(cluster)
+
+
+def _unresolved(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
+    """Yield a sentence for each expression whose resolution is not what it matches now."""
+    for expression in group.saved.expression_counts:
+        # By another library than the coordinator's.
+        matched = tuple(topic.name for topic in topics if fullmatch(expression, topic.name))
+        if group.saved.resolutions.get(expression) != matched:
+            yield f"group {group.group_id} does not know that {expression} matches {matched}"
 
 
 def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:

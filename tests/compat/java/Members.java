@@ -22,6 +22,7 @@ import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -33,7 +34,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * Consumers and producers of Kafka's own client, a thread each, that do what JSON lines on stdin say and tell on stdout what happens.
  *
- * <p>Asked: {"do": "join", name, topics, config}, {"do": "produce", name, topic, count, pause_ms, config}, {"do": "leave", name},
+ * <p>Asked: {"do": "join", name, topics or pattern, config}, {"do": "produce", name, topic, count, pause_ms, config}, {"do": "leave", name},
  * {"do": "remove", name, group, instance, config}: that static member, which need not be there to leave.
  * Told: {"name", "at" (ms), "event", ...}; the events are assigned, revoked and lost (partitions, owned, generation), read and
  * produced (records), committed (offsets), refused (why), failed (why) and closed. The end of stdin is the end of everybody.
@@ -111,12 +112,14 @@ public final class Members {
     /** A member of a group: it commits what it has read, after every poll and before it gives a partition up. */
     private static final class Reader extends Actor implements ConsumerRebalanceListener {
         private final List<String> topics = new ArrayList<>();
+        private final String pattern;
         private final TreeSet<String> owned = new TreeSet<>();
         private final Map<TopicPartition, OffsetAndMetadata> uncommitted = new HashMap<>();
         private KafkaConsumer<byte[], byte[]> consumer;
 
         Reader(String name, JsonNode order) {
             super(name, order);
+            pattern = order.path("pattern").asText();
             order.get("topics").forEach(each -> topics.add(each.asText()));
         }
 
@@ -124,7 +127,11 @@ public final class Members {
         void work() {
             try (var opened = new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
                 consumer = opened;
-                consumer.subscribe(topics, this);
+                if (pattern.isEmpty()) {
+                    consumer.subscribe(topics, this);
+                } else {
+                    consumer.subscribe(new SubscriptionPattern(pattern), this);
+                }
                 while (!stopping) {
                     List<Object> records = new ArrayList<>();
                     for (ConsumerRecord<byte[], byte[]> each : consumer.poll(Duration.ofMillis(50))) {

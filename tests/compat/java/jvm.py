@@ -135,9 +135,15 @@ class Jvm(Program):
         super().__init__([*JVM, "-cp", classpath, "Members"], directory, name)
 
     def join(
-        self, name: str, bootstrap: str, group: str, topics: list[str], config: dict[str, int | str]
+        self,
+        name: str,
+        bootstrap: str,
+        group: str,
+        topics: list[str],
+        config: dict[str, int | str],
+        pattern: str = "",
     ) -> Actor:
-        """A member that reads `topics` and commits after every poll."""
+        """A member that reads `topics`, or what matches `pattern`, and commits after every poll."""
         fixed = {
             "bootstrap.servers": bootstrap,
             "group.id": group,
@@ -145,7 +151,8 @@ class Jvm(Program):
             "auto.offset.reset": "earliest",
         }
         fixed |= {"enable.auto.commit": "false"}
-        return self._actor(name, {"do": "join", "topics": topics, "config": fixed | config})
+        order = {"do": "join", "topics": topics, "pattern": pattern, "config": fixed | config}
+        return self._actor(name, order)
 
     def produce(
         self, name: str, bootstrap: str, topic: str, count: int, pause_ms: int = 0

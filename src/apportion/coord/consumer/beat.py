@@ -30,7 +30,7 @@ class Beat:
     rack_id: str | None = None
     rebalance_timeout_ms: int = -1
     topics: tuple[str, ...] | None = None
-    regex: str | None = None  # "" or None until expressions are resolved
+    regex: str | None = None  # "" for no expression
     assignor: str | None = None
     owned: tuple[PartitionsOfTopic, ...] | None = None
     classic: ClassicMemberMetadata | None = None
@@ -49,6 +49,7 @@ def merge_metadata(
     if (
         # A steady heartbeat sends none of these fields, and ends here without a new value.
         beat.topics is None
+        and beat.regex in (None, metadata.subscribed_topic_regex)
         and beat.instance_id in (None, metadata.instance_id)
         and beat.rack_id in (None, metadata.rack_id)
         and beat.assignor in (None, metadata.server_assignor)
@@ -68,7 +69,9 @@ def merge_metadata(
         if beat.topics is None
         # Sorted and each once: the same topics in another order are no change, and bump no epoch.
         else tuple(sorted(dict.fromkeys(beat.topics))),
-        subscribed_topic_regex=metadata.subscribed_topic_regex,
+        subscribed_topic_regex=metadata.subscribed_topic_regex
+        if beat.regex is None
+        else beat.regex,
         rebalance_timeout_ms=metadata.rebalance_timeout_ms
         if beat.rebalance_timeout_ms == -1
         else beat.rebalance_timeout_ms,

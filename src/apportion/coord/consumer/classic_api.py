@@ -144,6 +144,7 @@ def to_beat(
         rack_id=subscription.rack_id,
         rebalance_timeout_ms=joiner.rebalance_timeout_ms,
         topics=subscription.topics,
+        regex="",  # the classic protocol has none: it drops that of a member that it replaces
         owned=to_topic_partitions(subscription.owned_partitions, turn.topics),
         classic=classic_metadata(joiner),
     )

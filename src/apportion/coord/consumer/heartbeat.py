@@ -1,9 +1,10 @@
 """The effect of a heartbeat on a consumer group, in either group protocol (KIP-848).
 
-The steps: admit the sender (`fencing.py`), create or update the member, bump the group epoch if
-subscriptions or topics have changed, compute a new target assignment if the epoch is ahead of it
-and the last one is old enough, reconcile the member, restart its deadlines. A steady heartbeat
-passes through all of them, emits nothing, and looks at no other member.
+The steps: admit the sender (`fencing.py`), create or update the member, have expressions resolved
+if that is due (`expressions.py`), bump the group epoch if subscriptions or topics have changed,
+compute a new target assignment if the epoch is ahead of it and the last one is old enough,
+reconcile the member, restart its deadlines. A steady heartbeat passes through all of them, emits
+nothing, and looks at no other member.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from apportion.coord import records
-from apportion.coord.consumer import fencing, targets, timers
+from apportion.coord.consumer import expressions, fencing, targets, timers
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat, merge_metadata
 from apportion.coord.consumer.fencing import AdmittedMember, admit
 from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState, reconcile
@@ -42,7 +43,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     """Apply one heartbeat to its consumer group, and reconcile the member (KIP-848).
 
     The heartbeat is a ConsumerGroupHeartbeat, or a classic member's JoinGroup in that form.
-    Errors: those of `fencing.admit`.
+    Errors: those of `fencing.admit`, then INVALID_REGULAR_EXPRESSION.
     """
     group = turn.ledger.consumer_group_or_none(beat.group_id)
     owned = (
@@ -54,10 +55,12 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     )
     # Before the first record: a request that has written cannot be refused any more.
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
-    # The order of the records is Kafka's: 5 (member), 3 (epoch), 7 and 6 (targets), 8 (assignment).
-    # Each step reads what the one before has saved.
+    expressions.check_new_expression(group, beat)
+    # The order of the records is Kafka's: 5 (member), 16 (tombstone of its old expression), 3
+    # (epoch), 7 and 6 (targets), 8 (assignment). Each step reads what the one before has saved.
     has_changed_subscription = create_or_update_member(turn, beat, admission)
     group = turn.ledger.consumer_group(beat.group_id)
+    expressions.refresh_if_due(turn, group)
     bump_epoch_if_changed(turn, group, has_changed_subscription)
     if targets.is_target_due(turn, group):
         targets.retarget(turn, group)
@@ -81,7 +84,8 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     member, predecessor = admission
     known = member or predecessor
     metadata = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
-    before = () if known is None else known.metadata.subscribed_topic_names
+    before = _subscription(turn, beat.group_id, None if known is None else known.metadata)
+    expression = None if known is None else known.metadata.subscribed_topic_regex
     abandons_membership = False
     if predecessor is not None:
         # It has to be seen before the replacement, which overwrites the membership.
@@ -91,7 +95,22 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
         replace_static_member(turn, beat, predecessor, metadata)
     elif member is None or metadata is not member.metadata:
         turn.emit(records.member_metadata(beat.group_id, beat.member_id, metadata))
-    return abandons_membership or metadata.subscribed_topic_names != before
+    expressions.forget_if_unused(turn, turn.ledger.consumer_group(beat.group_id), expression)
+    return abandons_membership or _subscription(turn, beat.group_id, metadata) != before
+
+
+def _subscription(
+    turn: Turn, group_id: str, metadata: ConsumerGroupMemberMetadataValue | None
+) -> tuple[tuple[str, ...], ...]:
+    """Return the names to which a member subscribes, and all topics to which it does.
+
+    metadata: None for a member that the group does not have yet.
+    """
+    if metadata is None:
+        return ((), ())
+    # The names apart, as in Kafka: to name a topic that the expression matches is a change.
+    saved = turn.ledger.consumer_group(group_id).saved
+    return metadata.subscribed_topic_names, saved.subscription(metadata)
 
 
 def replace_static_member(
@@ -250,7 +269,7 @@ def subscribed_units(
     turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember
 ) -> Callable[[int], bool]:
     """Return a predicate on units: the topic exists, and the member subscribes to it."""
-    names = frozenset(member.metadata.subscribed_topic_names)
+    names = frozenset(group.saved.subscription(member.metadata))
     units, topics = group.saved.units, turn.topics
 
     def is_subscribed(unit: int) -> bool:

@@ -6,6 +6,7 @@ Versions: 0; 1 brings SubscribedTopicRegex and ids that the members make themsel
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat
+from apportion.coord.consumer.expressions import has_unresolved
 from apportion.coord.consumer.heartbeat import HeartbeatResult, heartbeat, leave
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import Turn
@@ -26,8 +27,8 @@ BLANK = "".join(map(chr, range(0x21)))
 def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
     """Handle ConsumerGroupHeartbeat: the member lives, joins or leaves.
 
-    Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION (expressions are not
-    resolved yet), then those of `heartbeat.heartbeat` or `heartbeat.leave`.
+    Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, then those of `heartbeat.heartbeat` or
+    `heartbeat.leave`.
     """
     request: ConsumerGroupHeartbeatRequest = arrived.request
     check_request(request, arrived.version, turn.settings)
@@ -63,7 +64,7 @@ def check_request(
 ) -> None:
     """Refuse a ConsumerGroupHeartbeat that is wrong for any group.
 
-    Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION.
+    Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR.
     """
     # Kafka 4.1's order. The two lengths are checked only here: Kafka fails at the record's key,
     # with UNKNOWN_SERVER_ERROR.
@@ -100,12 +101,6 @@ def check_request(
         raise Refused(
             Code.UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {assignor} is not offered here; there is {offered}.",
-        )
-    # An empty expression is accepted: with it a client of version 1 drops an earlier one.
-    if body.subscribed_topic_regex:
-        raise Refused(
-            Code.INVALID_REGULAR_EXPRESSION,
-            "This broker does not resolve SubscribedTopicRegex: subscribe to topics by name.",
         )
 
 
@@ -147,6 +142,8 @@ def heartbeat_response(
         # Each step of a rebalance needs a heartbeat. Clients obey the interval of every response
         # (librdkafka, Java, franz-go, @platformatic/kafka), so a shorter one ends the rebalance
         # sooner.
-        heartbeat_interval_ms=settings.heartbeat_interval_ms(converged=group.has_converged()),
+        heartbeat_interval_ms=settings.heartbeat_interval_ms(
+            converged=group.has_converged() and not has_unresolved(group)
+        ),
         assignment=Assignment(topic_partitions=parts) if includes_assignment else None,
     )

@@ -95,11 +95,13 @@ class ConsumerGroupSavedState:
         "assignor_votes",
         "classic_member_count",
         "epoch",
+        "expression_counts",
         "instances",
         "members",
         "metadata_hash",
         "owners",
         "protocol_counts",
+        "resolutions",
         "stable_members_by_epoch",
         "subscriber_counts",
         "units",
@@ -114,8 +116,12 @@ class ConsumerGroupSavedState:
         self.instances: dict[str, str] = {}  # instance id -> member id
         self.units = UnitNumbering()
         self.owners = UnitOwners()
-        # topic name -> how many members subscribe to it
+        # topic name -> how many members subscribe to it by name, plus how many expressions match it
         self.subscriber_counts: dict[str, int] = {}
+        # expression (SubscribedTopicRegex) -> how many members subscribe to it
+        self.expression_counts: dict[str, int] = {}
+        # expression -> the topics that it matched when it was last resolved
+        self.resolutions: dict[str, tuple[str, ...]] = {}
         # assignor -> how many members ask for it (ServerAssignor)
         self.assignor_votes: dict[str, int] = {}
         self.protocol_counts: dict[str, int] = {}  # protocol -> how many classic members support it
@@ -123,17 +129,30 @@ class ConsumerGroupSavedState:
         # epoch -> how many members are STABLE there
         self.stable_members_by_epoch: dict[int, int] = {}
 
+    def subscription(self, metadata: ConsumerGroupMemberMetadataValue) -> tuple[str, ...]:
+        """Return the topics to which a member with that metadata subscribes, each once.
+
+        They are those that it names, and those that its expression matches.
+        """
+        names = metadata.subscribed_topic_names
+        matched = self.resolutions.get(metadata.subscribed_topic_regex or "", ())
+        # Sorted as the names are: what is assigned depends on the topics, not on how they are met.
+        return tuple(sorted(dict.fromkeys((*names, *matched)))) if matched else names
+
 
 class ConsumerGroupLiveState:
     """State of a consumer group that need not survive a crash."""
 
-    __slots__ = ("seen_topics", "target_computed_ms")
+    __slots__ = ("resolved_ms", "resolved_topics", "seen_topics", "target_computed_ms")
 
     def __init__(self) -> None:
         # the snapshot that the saved hash was last compared with
         self.seen_topics: Topics | None = None
         # when the target assignment was last computed (mono ms); None since the group was loaded
         self.target_computed_ms: int | None = None
+        # the snapshot for which the group's expressions were last resolved, and when (mono ms)
+        self.resolved_topics: Topics | None = None
+        self.resolved_ms: int | None = None
 
 
 class ConsumerGroup:
@@ -249,6 +268,9 @@ class ConsumerGroup:
 
     def tombstones(self) -> Iterator[CoordinatorRecord]:
         """Yield the records that delete the group, which must be empty."""
+        # Copied: each record deletes what it names as soon as it is yielded.
+        for expression in list(self.saved.resolutions):
+            yield records.regular_expression(self.group_id, expression, None)
         yield from records.group_tombstones(self.group_id)
 
 

@@ -129,7 +129,7 @@ def retarget(turn: Turn, group: ConsumerGroup) -> None:
     owner, changed = _owners(members, layout, saved.units)
     # Every time with the votes as they are now: the member whose vote decided may be gone.
     assign = ASSIGNORS[group.assignor(turn.settings.group_consumer_assignors)]
-    new_owner = assign(owner, layout.starts, _subscriptions(members, layout))
+    new_owner = assign(owner, layout.starts, _subscriptions(group, members, layout))
     # the target of a member changes if it loses a partition, or gets one
     for vector in (owner, new_owner):
         moved = vector[owner != new_owner]
@@ -200,12 +200,19 @@ def _owners(
     return owner, is_stale
 
 
-def _subscriptions(members: list[ConsumerGroupMember], layout: TopicLayout) -> Subscriptions:
+def _subscriptions(
+    group: ConsumerGroup, members: list[ConsumerGroupMember], layout: TopicLayout
+) -> Subscriptions:
     """Return each member's topics as the assignor takes them; equal subscriptions share one row."""
     index = {topic.name: number for number, topic in enumerate(layout.topics)}
-    rows: dict[tuple[str, ...], Vector] = {}
-    for names in dict.fromkeys(member.metadata.subscribed_topic_names for member in members):
-        rows[names] = np.array([index[name] for name in names if name in index], np.int32)
-    subscribed = [rows[member.metadata.subscribed_topic_names] for member in members]
+    rows: dict[tuple[tuple[str, ...], str | None], Vector] = {}
+    subscribed = []
+    for member in members:
+        metadata = member.metadata
+        key = (metadata.subscribed_topic_names, metadata.subscribed_topic_regex)
+        if key not in rows:
+            names = group.saved.subscription(metadata)
+            rows[key] = np.array([index[name] for name in names if name in index], np.int32)
+        subscribed.append(rows[key])
     ends = np.cumsum([0, *map(len, subscribed)]).astype(np.int32)
     return Subscriptions(ends, np.concatenate([np.empty(0, np.int32), *subscribed]))

@@ -17,7 +17,7 @@ from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.sync import MAX_GROUP_BYTES
 from apportion.coord.classic_protocol import Joiner, checked_joiner
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer import classic_api, timers
+from apportion.coord.consumer import classic_api, expressions, timers
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.error_responses import RefusedWithoutMemberId
@@ -96,6 +96,7 @@ def remove_consumer_group_members(
         for member in leaving:
             timers.disarm(turn, group, member)
             turn.emit_all(records.member_tombstones(group.group_id, member.member_id))
+            expressions.forget_if_unused(turn, group, member.metadata.subscribed_topic_regex)
         # After the tombstones: topics to which nobody subscribes any more leave the hash, or the
         # next heartbeat would bump the epoch once more.
         hashed = metadata_hash(group, turn.topics)
@@ -227,8 +228,12 @@ def consumer_group_tombstones(group: ConsumerGroup) -> list[CoordinatorRecord]:
     assignments, targets, members = (
         [tombstones[kind] for tombstones in by_member] for kind in range(3)
     )
+    resolutions = [
+        records.regular_expression(group.group_id, expression, None)
+        for expression in group.saved.resolutions
+    ]
     assignment_epoch, epoch = records.group_tombstones(group.group_id)
-    return [*assignments, *targets, assignment_epoch, *members, epoch]
+    return [*assignments, *targets, assignment_epoch, *members, *resolutions, epoch]
 
 
 def replaced_consumer_or_none(
@@ -276,7 +281,7 @@ def replace_last_consumer(
     # Ordered as a consumer group saves them (`merge_metadata`), so the two can be compared.
     topics = tuple(sorted(dict.fromkeys(classic_api.subscription_of(joiner).topics)))
     classic_members = [*remaining_members(group), remaining_joiner(replaced, joiner)]
-    goes_on = topics == replaced.metadata.subscribed_topic_names and is_fully_reconciled(
+    goes_on = topics == group.saved.subscription(replaced.metadata) and is_fully_reconciled(
         group, replaced, turn.topics
     )
     # Kafka names a leader in any case, and no member joins again; then two members may use one

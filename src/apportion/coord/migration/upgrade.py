@@ -18,6 +18,7 @@ from apportion.coord.classic.states import ClassicGroupState as ClassicState
 from apportion.coord.classic.sync import MAX_GROUP_BYTES
 from apportion.coord.consumer import classic_api, heartbeat_api, timers
 from apportion.coord.consumer.beat import JOINING
+from apportion.coord.consumer.expressions import check_expression
 from apportion.coord.consumer.fencing import group_full_error
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.targets import metadata_hash
@@ -62,8 +63,9 @@ hash of no topics.)
 def heartbeat_to_classic_group(turn: Turn, arrived: Arrived) -> None:
     """Handle ConsumerGroupHeartbeat to a classic group: upgrade it, and let the member join.
 
-    Errors: those of `heartbeat_api.check_request`; GROUP_ID_NOT_FOUND if the member does not join,
-    or the group cannot be upgraded; GROUP_MAX_SIZE_REACHED.
+    Errors: those of `heartbeat_api.check_request`; GROUP_ID_NOT_FOUND if the member does not join;
+    INVALID_REGULAR_EXPRESSION; GROUP_ID_NOT_FOUND if the group cannot be upgraded;
+    GROUP_MAX_SIZE_REACHED.
     """
     request: ConsumerGroupHeartbeatRequest = arrived.request
     # First of all: once the group is converted, the request cannot be refused any more.
@@ -72,6 +74,7 @@ def heartbeat_to_classic_group(turn: Turn, arrived: Arrived) -> None:
     assert group is not None, "the table of the shard knows the kind"
     if request.member_epoch != JOINING:
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"There is no consumer group {group.group_id}.")
+    check_expression(request.subscribed_topic_regex)
     if not group.live.members:
         # Member ids may be pending although there are no members, and their deadlines have to go.
         classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)

@@ -14,6 +14,7 @@ from apportion.member.consumer.requests import (
     LEAVE_FOR_NOW,
     ConsumerSettings,
     HeartbeatBuilder,
+    NamesAndExpression,
     leave_request,
 )
 from apportion.member.consumer.states import NEXT
@@ -120,4 +121,5 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             self._enter(self._ownership.state)
         # Also claims what was offered and not adopted yet, so that a withdrawn offer is seen to be
         # given back.
-        return self._heartbeats.build(self._epoch, self._topics, self._ownership.claim())
+        subscription = NamesAndExpression(self._topics, self._expression)
+        return self._heartbeats.build(self._epoch, subscription, self._ownership.claim())

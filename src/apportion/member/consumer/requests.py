@@ -1,6 +1,7 @@
 """A KIP-848 member's settings, and the ConsumerGroupHeartbeat requests that it sends."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from apportion.member.membership import MemberAssignment, to_id_parts
 from apportion.member.settings import MemberSettings
@@ -23,6 +24,13 @@ class ConsumerSettings(MemberSettings):
     server_assignor: str | None = None
 
 
+class NamesAndExpression(NamedTuple):
+    """A subscription: names of topics, and an expression that matches others; "" for none."""
+
+    topics: tuple[str, ...]
+    expression: str = ""
+
+
 class HeartbeatBuilder:
     """Builds heartbeats of one member: the first one is full, later ones have what has changed.
 
@@ -32,7 +40,9 @@ class HeartbeatBuilder:
     def __init__(self, settings: ConsumerSettings) -> None:
         self._settings = settings
         # subscription and owned partitions as last sent; None: the next heartbeat is full
-        self._last_sent: tuple[tuple[str, ...], MemberAssignment] | None = None
+        self._last_sent: tuple[NamesAndExpression, MemberAssignment] | None = None
+        # The coordinator may have an expression: only from then on "" has to be sent for none.
+        self._has_sent_expression = False
 
     def require_full(self) -> None:
         """Make the next heartbeat a full one.
@@ -42,13 +52,16 @@ class HeartbeatBuilder:
         self._last_sent = None
 
     def build(
-        self, epoch: int, topics: tuple[str, ...], owned: MemberAssignment
+        self, epoch: int, subscription: NamesAndExpression, owned: MemberAssignment
     ) -> ConsumerGroupHeartbeatRequest:
         """Return the next ConsumerGroupHeartbeat request, and remember what it reports."""
         settings = self._settings
         is_full = self._last_sent is None
-        last_topics, last_owned = self._last_sent or (None, None)
-        self._last_sent = topics, owned
+        last, last_owned = self._last_sent or (None, None)
+        self._last_sent = subscription, owned
+        topics, expression = subscription
+        has_new_expression = last is None or expression != last.expression
+        self._has_sent_expression |= expression != ""
         return ConsumerGroupHeartbeatRequest(
             group_id=settings.group_id,
             member_id=settings.member_id,
@@ -58,7 +71,10 @@ class HeartbeatBuilder:
             instance_id=settings.instance_id,
             rack_id=settings.rack_id if is_full else None,
             rebalance_timeout_ms=settings.rebalance_timeout_ms if is_full else -1,
-            subscribed_topic_names=topics if topics != last_topics else None,
+            subscribed_topic_names=topics if last is None or topics != last.topics else None,
+            subscribed_topic_regex=expression
+            if has_new_expression and self._has_sent_expression
+            else None,
             server_assignor=settings.server_assignor if is_full else None,
             topic_partitions=to_id_parts(owned) if owned != last_owned else None,
         )

@@ -62,15 +62,17 @@ class RecordConsumerSettings(NamedTuple):
 class RecordOwnership:
     """The partitions of one consumer, its position in each, and the offsets that it has committed.
 
-    topics: the subscription. incarnation: of the membership in which the partitions were assigned;
-    0 before the first. adopted: the last target that the member is known to have adopted; None
-    while that of the last one is not known. committed: the offsets that the group is known to have.
-    changes: how often partitions were started or dropped.
+    topics, expression: the subscription; the expression is "" for none. incarnation: of the
+    membership in which the partitions were assigned; 0 before the first. adopted: the last target
+    that the member is known to have adopted; None while that of the last one is not known.
+    committed: the offsets that the group is known to have. changes: how often partitions were
+    started or dropped.
     """
 
     def __init__(self, settings: RecordConsumerSettings) -> None:
         self.settings = settings
         self.topics: tuple[str, ...] = ()
+        self.expression = ""
         self.incarnation = 0
         self.adopted: MemberAssignment | None = ()
         self._owned: tuple[TopicIdPartition, ...] = ()  # the adopted ones that may be started
@@ -103,7 +105,7 @@ class RecordOwnership:
             raise not_in_group(self.settings.group_id, snapshot.view)
         # A query that has joined since the last check may have needed a moment to claim the group.
         yield from self._commit_check.run(
-            self.incarnation, snapshot.view.epoch, self._check_claims(self.topics)
+            self.incarnation, snapshot.view.epoch, self._check_claims(self._checked_topics())
         )
         request = CommitOffsets(offsets, self.incarnation, timeout_ms=timeout_ms)
         deleted = yield from commit_without_deleted(request)
@@ -191,7 +193,7 @@ class RecordOwnership:
             return True
         try:
             yield from self._epoch_check.run(
-                view.incarnation, view.epoch, self._check_claims(self.topics)
+                view.incarnation, view.epoch, self._check_claims(self._checked_topics())
             )
         except (Refused, Unanswerable) as error:
             if is_final(error):
@@ -218,6 +220,15 @@ class RecordOwnership:
             # A revocation would commit.
             yield from self.lose_partitions()
             raise
+
+    def _checked_topics(self) -> tuple[str, ...]:
+        """Return the topics whose committed offsets are checked for claims.
+
+        Those that an expression matches are known only when this consumer owns partitions of them.
+        """
+        if not self.expression:
+            return self.topics
+        return tuple(dict.fromkeys((*self.topics, *(each.topic for each in self._owned))))
 
     def _has_lost(self, view: View) -> bool:
         """Return whether the membership was lost in which the partitions were assigned.

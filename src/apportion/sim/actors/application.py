@@ -87,7 +87,7 @@ class Application(Client):
         protocols: its two protocol choices, between which the fault `switch` changes.
         """
         super().__init__(simulation, name, broker)
-        self.topics = topics
+        self.topics, self.expression = topics, ""
         self.instance_id = name if is_static else None
         self.protocols = protocols
         self.protocol_choice = self.next_protocol_choice = protocols.first
@@ -119,7 +119,7 @@ class Application(Client):
 
     def join(self) -> None:
         """Subscribe to the topics, which lets the member join its group."""
-        self.step_member(Subscribe(self.topics))
+        self.step_member(Subscribe(self.topics, self.expression))
 
     @property
     def uses_classic_protocol(self) -> bool:
@@ -177,8 +177,9 @@ class Application(Client):
         self.topics = topics
         is_member = self.is_up and self._status.state is not MembershipState.UNSUBSCRIBED
         if is_member and self.is_working:
-            self.simulation.write_trace(self.name, f"wants {', '.join(topics)}")
-            self.step_member(Subscribe(topics))
+            matching = f" matching {self.expression}" if self.expression else ""
+            self.simulation.write_trace(self.name, f"wants {', '.join(topics)}{matching}")
+            self.step_member(Subscribe(topics, self.expression))
 
     def step_member(self, event: Any) -> None:
         """Step the application's member over `event` and perform its actions."""

@@ -8,7 +8,20 @@ chance, because a crash during a real flush may leave either.
 from typing import TYPE_CHECKING, Any
 
 from apportion.coord.config import GroupSettings
-from apportion.machine import Arrived, Flush, Flushed, FlushFailed, Gone, Note, Reply, Tick, Ticket
+from apportion.machine import (
+    Arrived,
+    Computation,
+    Compute,
+    Computed,
+    Flush,
+    Flushed,
+    FlushFailed,
+    Gone,
+    Note,
+    Reply,
+    Tick,
+    Ticket,
+)
 from apportion.node.broker import Address
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
@@ -31,6 +44,7 @@ if TYPE_CHECKING:
     from apportion.node.partitions import Partition
 
 ADDRESS = Address("broker", 9092)
+MEAN_COMPUTATION_US = 300_000
 MAX_FATAL_FLUSH_US = 1_500_000  # a flush that the broker's crash ends may last this long
 
 
@@ -187,6 +201,9 @@ class BrokerProcess(SimulatedProcess):
                 self._reply(action)
             elif type(action) is Flush:
                 self._flush(action)
+            elif type(action) is Compute:
+                spent_us = 20 + int(self.rng.expovariate(1.0) * MEAN_COMPUTATION_US)
+                self.call_later(spent_us, self._end_computation, action.computation)
             elif type(action) is Note:
                 self.simulation.write_trace(self.name, action.text)
         self._alarm.set(self.node.wake_at())
@@ -240,6 +257,10 @@ class BrokerProcess(SimulatedProcess):
         else:
             self.call_later(self.rng.randint(1, MAX_FATAL_FLUSH_US), crash_in_flush)
 
+    def _end_computation(self, computation: Computation) -> None:
+        """Step the node over the end of a computation, which a crash would have lost."""
+        self._step(Computed(computation, computation.run()))
+
     def _finish_flush(self, flush: Flush, refused: bool, is_early: bool) -> None:
         """Step the node over the end of a flush; after the first one, listen for requests."""
         self._is_flushing, self._was_refused = False, refused
@@ -268,6 +289,8 @@ def broker_settings(simulation: Simulation) -> BrokerSettings:
             group_consumer_assignment_interval_ms=scenario.assignment_interval_ms,
             group_min_session_timeout_ms=min(scenario.session_ms, 1_000),
             group_consumer_assignors=(scenario.assignor,),
+            # so short that it passes in every history
+            group_consumer_regex_refresh_interval_ms=20_000,
             # longer than any history: no law expects offsets to expire
             offsets_retention_check_interval_ms=8 * 86_400_000,
             apportion_consumer_unsettled_heartbeat_interval_ms=scenario.unsettled_heartbeat_ms,

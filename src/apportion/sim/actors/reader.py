@@ -51,18 +51,19 @@ class Reader(RecordApplication):
                 request_timeout_ms=REQUEST_TIMEOUT_MS,
             )
         )
-        self.rule.topics = self.topics
+        self.rule.topics, self.rule.expression = self.topics, self.expression
         while True:
             try:
                 yield from self._poll()
             except (Refused, Unanswerable):
                 yield Sleep(RETRY_MS)
 
-    def subscribe(self, topics: tuple[str, ...]) -> None:
-        """Change the topics to which the simulated consumer subscribes."""
+    def subscribe(self, topics: tuple[str, ...], expression: str = "") -> None:
+        """Change the topics to which the simulated consumer subscribes, and its expression."""
+        self.expression = expression
         super().subscribe(topics)
         if self.is_up and self.is_working:
-            self.rule.topics = topics
+            self.rule.topics, self.rule.expression = topics, expression
 
     def stop(self) -> None:
         """Close the consumer: give up its partitions by the rule, then leave the group."""

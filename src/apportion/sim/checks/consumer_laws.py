@@ -87,7 +87,7 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
     sizes_of: dict[tuple[str, ...], dict[int | None, int]] = {}
     owner: dict[int, str] = {}
     for name, member in saved.members.items():
-        names = member.metadata.subscribed_topic_names
+        names = saved.subscription(member.metadata)
         sizes = sizes_of.get(names)
         if sizes is None:
             existing = [topic for name_ in names if (topic := topics.named(name_)) is not None]
@@ -209,6 +209,7 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
     """Yield a group's counters that differ from a recount, and members without metadata."""
     saved = group.saved
     subscribers: Counter[str] = Counter()
+    expressions: Counter[str] = Counter()
     votes: Counter[str] = Counter()
     protocols: Counter[str] = Counter()
     classic_members = 0
@@ -237,8 +238,15 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
         if member.state is MemberState.STABLE:
             stable_by_epoch[member.epoch] += 1
         subscribers.update(metadata.subscribed_topic_names)
+        if metadata.subscribed_topic_regex:
+            expressions[metadata.subscribed_topic_regex] += 1
+    for expression, matched in saved.resolutions.items():
+        subscribers.update(matched)
+        if expression not in expressions:
+            yield f"{expression} is resolved, and no member subscribes to it."
     for what, counter, recount in (
         ("subscribers", saved.subscriber_counts, dict(subscribers)),
+        ("expressions", saved.expression_counts, dict(expressions)),
         ("votes", saved.assignor_votes, dict(votes)),
         ("speakers", saved.protocol_counts, dict(protocols)),
         ("classic members", saved.classic_member_count, classic_members),

@@ -53,6 +53,8 @@ class SavedGroup(NamedTuple):
     members: dict[str, SavedMember]
     instances: dict[str, str]
     subscriber_counts: dict[str, int]
+    expression_counts: dict[str, int]
+    resolutions: dict[str, tuple[str, ...]]
     assignor_votes: dict[str, int]
     protocol_counts: dict[str, int]
     classic_member_count: int
@@ -150,6 +152,8 @@ def _group_state(group: ConsumerGroup | ClassicGroup) -> SavedGroup | GroupMetad
         },
         dict(saved.instances),
         _non_zero(saved.subscriber_counts),
+        _non_zero(saved.expression_counts),
+        dict(saved.resolutions),
         _non_zero(saved.assignor_votes),
         _non_zero(saved.protocol_counts),
         saved.classic_member_count,

@@ -49,7 +49,7 @@ def check_subscribed(
 
     taken_over: the partitions that it has had since before the group was upgraded.
     """
-    subscribed = member.metadata.subscribed_topic_names
+    subscribed = group.saved.subscription(member.metadata)
     for partition in assigned_id_partitions(group, member):
         topic = topics.with_id(partition.topic_id)
         if topic is not None and topic.name not in subscribed and partition not in taken_over:

@@ -38,12 +38,15 @@ FAULTS = {
     "switch-all": "every application does so, one after the other",
     "stray": "a query with another table begins in the workers' group",
     "alter-group": "a group gets another session timeout and heartbeat interval",
+    "regex": "a plain consumer subscribes by a regular expression",
 }
 """Every kind of fault, and what it does. docs/simulator.md has these sentences."""
 
 ONLY_MIXED = ("switch", "switch-all")
 """Faults of scenarios in which applications use both protocols."""
-ONLY_ON_REQUEST = ("stray", "alter-group")
+ONLY_CONSUMER = ("regex",)
+"""Faults of scenarios in which all applications use the consumer protocol."""
+ONLY_ON_REQUEST = ("stray", "alter-group", "regex")
 """Faults that are drawn only on request: so the histories of known seeds stay what they are."""
 
 BETWEEN_BATCHES_MS = 500  # what a query needs between batches: with less, its poll deadline passes
@@ -195,6 +198,11 @@ def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
             raise ScenarioRefused(
                 f"the fault {kind!r} is for worlds of both protocols: give it the "
                 f"protocol {MIXED!r}."
+            )
+        if kind in ONLY_CONSUMER and protocol != CONSUMER:
+            raise ScenarioRefused(
+                f"the fault {kind!r} is for worlds of the consumer protocol alone: the classic "
+                "one has no regular expressions."
             )
     return kinds
 

@@ -1,0 +1,215 @@
+"""The regular expressions to which members of a consumer group subscribe (KIP-848).
+
+A member may send SubscribedTopicRegex beside topic names or in their place. Its syntax is RE2's,
+and it has to match the whole name of a topic. Which topics it matches is the same for all members
+that sent it, so the group saves one resolution for each expression (record 16).
+
+To match thousands of names can take long, so no request waits for it. A heartbeat that finds a
+refresh due begins the computation `ResolveExpressions`, which the driver runs beside the machine;
+its result comes as an event (decision 46). Until then the expression stands for no topics, and the
+member joins with what it has. All expressions of a group are resolved together, so that one change
+of the topics costs the group one epoch.
+
+RE2 matches in time linear in the name and bounds the memory of an expression, so no expression can
+stop the broker. What is too large for that bound is refused like one that is wrong.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import re2
+
+from apportion.coord import records
+from apportion.coord.consumer.beat import Beat
+from apportion.coord.consumer.state import ConsumerGroup
+from apportion.coord.consumer.targets import metadata_hash
+from apportion.coord.records import fits_in_key
+from apportion.coord.turn import Turn
+from apportion.errors import Code, Refused
+from apportion.topics import Topics
+from apportion.wire.records.groups import ConsumerGroupRegularExpressionValue
+
+# About ten thousand instructions. The thread that matches gives Python's lock back after each name,
+# so no name may take long. google-re2 keeps the last 128 expressions, each within this bound.
+MAX_EXPRESSION_MEMORY_BYTES = 256 * 1024
+# Kafka's figure: changes of the topics within this time are one refresh.
+REFRESH_AT_LEAST_MS = 10_000
+# More are not begun at a time, so that groups which come and go cannot pile computations up.
+MOST_AT_ONCE = 100
+
+Resolutions = dict[str, tuple[str, ...]]
+"""expression -> the names of the topics that it matches, in order"""
+
+
+@dataclass(slots=True, frozen=True)
+class ResolveExpressions:
+    """The computation to find the topics that match a group's expressions.
+
+    topics: those that may be matched; all topics of the cluster, as there is no access control.
+    """
+
+    group_id: str
+    expressions: tuple[str, ...]
+    topics: Topics
+
+    def run(self) -> Resolutions:
+        """Return the names of the topics that each expression matches."""
+        names = [topic.name for topic in self.topics]
+        return {expression: matching(expression, names) for expression in self.expressions}
+
+
+def matching(expression: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the topic names that the expression matches as a whole.
+
+    An expression that RE2 refuses matches none: another coordinator may have accepted it.
+    """
+    try:
+        compiled = re2.compile(expression, _options())
+    except re2.error:
+        return ()
+    return tuple(name for name in names if compiled.fullmatch(name) is not None)
+
+
+def check_expression(expression: str | None) -> None:
+    """Refuse a SubscribedTopicRegex that cannot be used. None and "" are no expression.
+
+    Errors: INVALID_REGULAR_EXPRESSION, with the reason.
+    """
+    if not expression:
+        return
+    if not fits_in_key(expression):
+        raise Refused(Code.INVALID_REGULAR_EXPRESSION, "SubscribedTopicRegex is too long.")
+    try:
+        re2.compile(expression, _options())
+    except re2.error as error:
+        raise Refused(
+            Code.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex is no regular expression of RE2: {_reason(error)}.",
+        ) from error
+
+
+def check_new_expression(group: ConsumerGroup | None, beat: Beat) -> None:
+    """Refuse a heartbeat whose expression is new to its group and cannot be used.
+
+    Errors: INVALID_REGULAR_EXPRESSION, with the reason.
+    """
+    # As in Kafka: what a member of the group has already is not checked again.
+    if group is None or beat.regex not in group.saved.expression_counts:
+        check_expression(beat.regex)
+
+
+def forget_if_unused(turn: Turn, group: ConsumerGroup, expression: str | None) -> None:
+    """Delete the resolution of an expression if no member of the group has it any more."""
+    saved = group.saved
+    if (
+        expression is not None
+        and expression in saved.resolutions
+        and expression not in saved.expression_counts
+    ):
+        turn.emit(records.regular_expression(group.group_id, expression, None))
+        # As in Kafka, the first expression of a group is resolved at once.
+        if not saved.resolutions:
+            group.live.resolved_ms = None
+
+
+def refresh_if_due(turn: Turn, group: ConsumerGroup) -> None:
+    """Begin to resolve the group's expressions if that is due, at a heartbeat of any member.
+
+    It is due if one was never resolved, if the topics have changed, or after
+    `group.consumer.regex.refresh.interval.ms`; but not within ten seconds of the last time.
+    """
+    saved, live = group.saved, group.live
+    # A steady heartbeat ends here in most groups.
+    if (
+        not saved.expression_counts
+        or group.group_id in turn.computing
+        or len(turn.computing) >= MOST_AT_ONCE
+    ):
+        return
+    # After a start of the broker nothing is known of the last time, so the topics are compared.
+    age_ms = None if live.resolved_ms is None else turn.now.mono_ms - live.resolved_ms
+    if age_ms is not None and age_ms <= REFRESH_AT_LEAST_MS:
+        return
+    if (
+        has_unresolved(group)
+        or live.resolved_topics is not turn.topics
+        or age_ms is None
+        or age_ms > turn.settings.group_consumer_regex_refresh_interval_ms
+    ):
+        turn.compute(
+            ResolveExpressions(group.group_id, tuple(saved.expression_counts), turn.topics)
+        )
+
+
+def has_unresolved(group: ConsumerGroup) -> bool:
+    """Return whether a member of the group has an expression that was not resolved yet."""
+    saved = group.saved
+    # By number, because every heartbeat asks: each resolution is of an expression in use.
+    return len(saved.expression_counts) > len(saved.resolutions)
+
+
+def changes_subscription(before: tuple[str, ...] | None, matched: tuple[str, ...]) -> bool:
+    """Return whether a resolution changes a subscription, so that the group must assign again.
+
+    before: the topics that the expression matched; None if it was never resolved.
+    """
+    return matched != (before or ())
+
+
+def save_resolutions(turn: Turn, computation: ResolveExpressions, resolved: Resolutions) -> None:
+    """Save what a computation has found; bump the group epoch if that changes a subscription.
+
+    What is unchanged is not written again, and what no member has any more is dropped.
+    """
+    group = turn.ledger.consumer_group_or_none(computation.group_id)
+    if group is None:
+        return
+    saved = group.saved
+    needs_epoch = False
+    # Of another coordinator's log, perhaps: ours keeps none that is not in use.
+    for expression in list(saved.resolutions):
+        forget_if_unused(turn, group, expression)
+    for expression, topics in resolved.items():
+        before = saved.resolutions.get(expression)
+        if expression not in saved.expression_counts or topics == before:
+            continue
+        needs_epoch |= changes_subscription(before, topics)
+        value = ConsumerGroupRegularExpressionValue(
+            topics=topics,
+            # Kafka's version of the cluster's metadata, of which there is none here. With 0 a
+            # Kafka that reads this log resolves the expression again.
+            version=0,
+            timestamp=turn.now.wall_ms,
+        )
+        turn.emit(records.regular_expression(group.group_id, expression, value))
+    group.live.resolved_topics = computation.topics
+    group.live.resolved_ms = turn.now.mono_ms if saved.resolutions else None
+    if needs_epoch:
+        turn.emit(
+            records.group_epoch(group.group_id, saved.epoch + 1, metadata_hash(group, turn.topics))
+        )
+
+
+def postpone_refresh(turn: Turn, computation: ResolveExpressions, why: str) -> None:
+    """Keep what is saved after a computation that failed, and let a later heartbeat try again."""
+    group = turn.ledger.consumer_group_or_none(computation.group_id)
+    turn.note(
+        "error", f"group {computation.group_id}: its expressions could not be resolved: {why}"
+    )
+    if group is not None:
+        group.live.resolved_ms = turn.now.mono_ms
+
+
+def _options() -> re2.Options:
+    """Return the options of every expression: RE2's own, with a bound and without captures."""
+    options = re2.Options()
+    options.max_mem = MAX_EXPRESSION_MEMORY_BYTES
+    options.never_capture = True
+    options.log_errors = False
+    return options
+
+
+def _reason(error: Exception) -> str:
+    """Return RE2's sentence about an expression that it refuses."""
+    reason = error.args[0]
+    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
