@@ -318,3 +318,14 @@ def test_a_static_member_that_returns_as_another_takes_over_what_its_predecessor
     assert driver.beat(successor, 2, instance_id="i").error_code == Code.NONE
     driver.advance(1_000)  # the predecessor's session would be over
     assert (driver.beat(successor, 2, instance_id="i").error_code, driver.notes) == (Code.NONE, [])
+
+
+def test_a_group_may_have_an_assignment_interval_of_its_own() -> None:
+    driver = ShardDriver(settings_with(group_consumer_assignment_interval_ms=1_000))
+    at_once = settings_with(group_consumer_assignment_interval_ms=0)
+    driver.join("a")
+    driver.join("b")
+    assert epochs(driver) == (3, 2)
+    driver.shard.own_settings = {"g": at_once}
+    driver.join("c")
+    assert epochs(driver) == (4, 4)

@@ -79,14 +79,7 @@ class ScriptPlayer:
                 self.driver.end_computations()
                 return []
             case [member, "joins", *rest, "matching", expression]:
-                return self.beat(
-                    member,
-                    0,
-                    subscribed_topic_names=rest,
-                    subscribed_topic_regex=expression,
-                    rebalance_timeout_ms=20_000,
-                    owned={},
-                )
+                return self.join(member, rest, subscribed_topic_regex=expression)
             case [member, "subscribes", "to", *rest]:
                 names, _, expression = " ".join(rest).partition("matching")
                 return self.beat(
@@ -98,13 +91,7 @@ class ScriptPlayer:
             case [member, "joins", *rest]:
                 names, _, instance = " ".join(rest).partition(" as ")
                 self.instances[member] = instance or None
-                return self.beat(
-                    member,
-                    0,
-                    subscribed_topic_names=names.split(),
-                    rebalance_timeout_ms=20_000,
-                    owned={},
-                )
+                return self.join(member, names.split())
             case [member, "beats"]:
                 return self.beat(member, self.epochs[member])
             case [member, "beats", "owning", *owned]:
@@ -114,6 +101,17 @@ class ScriptPlayer:
             case [member, "goes", "for", "a", "while"]:
                 return self.beat(member, -2)
         raise AssertionError(f"no such step: {line}")
+
+    def join(self, member: str, topics: list[str], **facts: Any) -> list[str]:
+        """A complete first heartbeat, and the answer as a line."""
+        return self.beat(
+            member,
+            0,
+            subscribed_topic_names=topics,
+            rebalance_timeout_ms=20_000,
+            owned={},
+            **facts,
+        )
 
     def beat(self, member: str, epoch: int, **facts: Any) -> list[str]:
         """One heartbeat, and the answer as a line."""

@@ -141,7 +141,7 @@ BROKER = {
     "delete.topic.enable": f"{SETTINGS}test_topics_are_deleted_only_where_that_is_allowed",
     "fetch.max.bytes": f"{SETTINGS}test_a_fetch_brings_no_more_than_the_broker_gives_at_once",
     "group.consumer.assignment.interval.ms": (
-        "coord/test_scripts.py::test_a_story_goes_as_it_is_told"
+        "coord/test_groups.py::test_a_group_may_have_an_assignment_interval_of_its_own"
     ),
     "group.consumer.assignors": "coord/test_groups.py::test_most_votes_choose_the_assignor",
     "group.consumer.heartbeat.interval.ms": INTERVALS,

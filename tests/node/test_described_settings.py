@@ -73,6 +73,7 @@ def test_only_alterable_settings_are_not_read_only(driver: "NodeDriver") -> None
         for kind, name in (("broker", "1"), ("topic", "t"), ("group", "g"))
     )
     assert [each.name for each in of_broker if not each.read_only] == [
+        "group.consumer.assignment.interval.ms",
         "log.message.timestamp.after.max.ms",
         "log.message.timestamp.before.max.ms",
         "log.message.timestamp.type",

@@ -180,6 +180,7 @@ def test_members_learn_of_new_partitions_only_when_these_are_durable(driver: "No
     topic_id = driver.create("t")
     epoch = driver.call(join("g")).member_epoch
     driver.create("u")
+    driver.sleep(1_000)  # the next target is due
     subscribe = ConsumerGroupHeartbeatRequest(
         group_id="g",
         member_id="m",

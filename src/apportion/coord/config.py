@@ -103,6 +103,8 @@ class GroupSettings:
         Setting(
             "How long a consumer group's target assignment is kept before another is computed.",
             at_least=0,
+            is_dynamic=True,
+            is_per_group=True,
         ),
     ] = 1_000
     group_consumer_min_assignment_interval_ms: Annotated[

@@ -33,7 +33,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
 """A setting of a group -> the field of `GroupSettings` in whose place it stands."""
 OWN_SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
-        name: replace(declared(GroupSettings)[field], at_most=MAX_INT32)
+        name: replace(declared(GroupSettings)[field], at_most=MAX_INT32, is_dynamic=False)
         for name, field in FIELDS.items()
     }
 )

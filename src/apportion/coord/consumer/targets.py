@@ -105,7 +105,7 @@ def target_wait_ms(turn: Turn, group: ConsumerGroup) -> int:
     computed_ms = group.live.target_computed_ms
     if computed_ms is None:
         return 0
-    interval_ms = turn.settings.group_consumer_assignment_interval_ms
+    interval_ms = turn.settings_of(group.group_id).group_consumer_assignment_interval_ms
     return max(0, computed_ms + interval_ms - turn.now.mono_ms)
 
 
