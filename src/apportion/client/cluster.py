@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from apportion.client.partition_logs import PartitionLogs
-from apportion.member.cluster_queries.configs import BrokerSettingQuery
+from apportion.member.cluster_queries.configs import SettingQuery
 from apportion.member.cluster_queries.groups import ListGroupsQuery
 from apportion.member.cluster_queries.offsets import (
     OffsetAndMetadata,
@@ -22,6 +22,7 @@ from apportion.member.cluster_queries.topic_changes import (
 )
 from apportion.member.topic_creation import create_missing_topics
 from apportion.topics import Topic, TopicIdPartition
+from apportion.wire.messages.describe_configs import BROKER, GROUP
 from apportion.wire.messages.list_groups import ListedGroup
 
 V = TypeVar("V")
@@ -87,5 +88,13 @@ class Cluster(PartitionLogs):
     def broker_setting(self, name: str) -> str | None:
         """Return the value of a broker's setting; None if the broker does not tell it."""
         node = min(self.nodes())
-        query = BrokerSettingQuery(node, name)
+        query = SettingQuery(BROKER, str(node), name)
         return query.parse(self.call(query.request(), node=node))
+
+    def group_setting(self, group_id: str, name: str) -> str | None:
+        """Return the value of a group's setting, its own or its broker's.
+
+        None where a group has no such setting, as before Kafka 4.0.
+        """
+        query = SettingQuery(GROUP, group_id, name)
+        return query.parse(self.call(query.request()))

@@ -153,6 +153,9 @@ class BatchMember(RuleDriver):
         """Return how long a silent member stays in the group: a classic member decides that."""
         if self.options.classic:
             return self.options.session_timeout_ms
+        own = self.cluster.group_setting(self.options.group, "consumer.session.timeout.ms")
+        if own is not None:
+            return int(own)
         # Kafka's default is also ours; it is for brokers that do not tell their configuration.
         default_ms = GroupSettings().group_consumer_session_timeout_ms
         return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or default_ms)
