@@ -57,10 +57,17 @@ def test_fresh_seeds_hold(start: int, protocol: str) -> None:
     assert all(outcome.steps > 300 and outcome.digest for outcome in outcomes)
 
 
+ALTERED = ("alter-group", "crash", "pause", "broker-crash", "disk-refuses", "cut", "lost-reply")
 STRAYS = ("stray", "crash", "restart", "replace", "broker-crash", "cut", "more-partitions")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_seeds_with_queries_of_another_sink_hold(protocol: str) -> None:
     outcomes = [play(Draw(STRAYS, {"protocol": protocol}).scenario(seed)) for seed in range(5)]
+    assert [outcome.broken for outcome in outcomes] == [None] * 5
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_seeds_with_settings_of_groups_that_change_hold(protocol: str) -> None:
+    outcomes = [play(Draw(ALTERED, {"protocol": protocol}).scenario(seed)) for seed in range(5)]
     assert [outcome.broken for outcome in outcomes] == [None] * 5

@@ -2,6 +2,7 @@
 
 from typing import TypeVar
 
+from apportion.coord.group_settings import OWN_SETTINGS
 from apportion.sim.actors.admin import OffsetMonitor, RecordProducer, TopicAdmin, topic_name
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.broker import BrokerProcess
@@ -161,6 +162,9 @@ class SimulatedCluster:
         self.broker.resume(self.broker.incarnation)
         self.broker.flushes_to_refuse = 0
         self.broker.crash_in_flush = None
+        if any(fault.kind == "alter-group" for fault in self.simulation.scenario.faults):
+            for group in (Worker.group, Reader.group):
+                self.topic_admin.alter_group(group, dict.fromkeys(OWN_SETTINGS))
         for application in self.applications:
             for way in (UP, DOWN):
                 application.link.set_cut(way, False)

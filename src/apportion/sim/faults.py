@@ -5,6 +5,7 @@ from random import Random
 
 from apportion.sim.actors.admin import topic_name
 from apportion.sim.actors.application import Application
+from apportion.sim.actors.reader import Reader
 from apportion.sim.actors.worker import Worker
 from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.kernel.network import DOWN, UP
@@ -142,6 +143,23 @@ def _stray(cluster: SimulatedCluster, _fault: Fault, _rng: Random) -> None:
         cluster.start_stray_query()
 
 
+def _alter_group(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    """Fault "alter-group": give a group another session timeout and heartbeat interval.
+
+    The broker refuses some of them, as they are out of its bounds.
+    """
+    session_ms = fault.amount
+    interval_ms = max(1, int(session_ms * rng.choice((0.1, 0.3, 0.9))))
+    group = (Worker.group, Reader.group)[fault.target % 2]
+    changes: dict[str, str | None] = {
+        "consumer.session.timeout.ms": str(session_ms),
+        "consumer.heartbeat.interval.ms": str(interval_ms),
+    }
+    if rng.random() < 0.2:
+        changes = dict.fromkeys(changes)
+    cluster.topic_admin.alter_group(group, changes)
+
+
 INJECTORS: dict[str, Callable[[SimulatedCluster, Fault, Random], None]] = {
     "broker-crash": _broker_crash,
     "broker-pause": _broker_pause,
@@ -163,5 +181,6 @@ INJECTORS: dict[str, Callable[[SimulatedCluster, Fault, Random], None]] = {
     "switch": _switch,
     "switch-all": _switch_all,
     "stray": _stray,
+    "alter-group": _alter_group,
 }
 """The function that injects each kind of `scenario.FAULTS`; all have one signature."""

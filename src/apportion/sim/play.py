@@ -90,6 +90,9 @@ def convergence_bound_ms(scenario: Scenario) -> int:
         + 20 * scenario.batch_ms
         + 40_000
     )
+    if any(fault.kind == "alter-group" for fault in scenario.faults):
+        # A session may be 2.6 times as long when the faults end, and so may an interval be.
+        bound += 6 * scenario.session_ms
     # Classic groups need several rebalances, each as long as the slowest member may take to rejoin.
     rounds = 0 if scenario.protocol == CONSUMER else 4
     return bound + rounds * (scenario.rebalance_ms + scenario.session_ms)

@@ -1,8 +1,10 @@
 """The processes that belong to no group: topic administration, a producer, a monitor of offsets."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from apportion.errors import Code, Refused, Unanswerable
+from apportion.member.cluster_queries.configs import AlterConfigsQuery
 from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery
 from apportion.member.cluster_queries.offsets import OffsetFetchQuery
 from apportion.member.cluster_queries.query import BrokerQuery
@@ -19,6 +21,7 @@ from apportion.sim.kernel.client import Client, Sleep
 from apportion.sim.kernel.clock import EPOCH_MS, Script, Simulation
 from apportion.topics import Topic, partitions_of
 from apportion.wire.batch import encode_batch
+from apportion.wire.messages.describe_configs import GROUP
 
 PRODUCE_TIMEOUT_MS = 2_000
 TOPIC_CHANGE_TIMEOUT_MS = 1_000
@@ -29,11 +32,12 @@ FINAL_CODES = (
     Code.TOPIC_ALREADY_EXISTS,
     Code.UNKNOWN_TOPIC_OR_PARTITION,
     Code.INVALID_PARTITIONS,
+    Code.INVALID_CONFIG,
 )
 
 
 class TopicAdmin(Client):
-    """Creates, grows and deletes topics, one request at a time, until each succeeds.
+    """Creates, grows and deletes topics, alters groups: one request at a time, until it succeeds.
 
     A request that is sent twice, because its answer was lost, has the effect of one.
     """
@@ -59,6 +63,10 @@ class TopicAdmin(Client):
     def delete(self, name: str) -> None:
         """Delete a topic of the broker, after the jobs before it."""
         self._enqueue(DeleteTopicsQuery(name, TOPIC_CHANGE_TIMEOUT_MS))
+
+    def alter_group(self, group_id: str, changes: Mapping[str, str | None]) -> None:
+        """Alter the group's own settings; None returns one to the broker's."""
+        self._enqueue(AlterConfigsQuery(GROUP, group_id, changes))
 
     def _enqueue(self, job: Any) -> None:
         """Add a job of topic administration; start the process if it was idle.

@@ -43,6 +43,7 @@ VERSIONS = {  # of the requests that applications use
     "DescribeGroups": 6,
     "ListGroups": 5,
     "CreateTopics": 7,
+    "IncrementalAlterConfigs": 1,
     "CreatePartitions": 3,
     "DeleteTopics": 6,
 }

@@ -87,7 +87,8 @@ class InvariantChecker:
             self._check_recovered()
         if type(event) is Arrived:
             if type(event.request) is ConsumerGroupHeartbeatRequest:
-                self.consumer_groups.heartbeat_processed(event.request.member_id)
+                session_ms = self._session_ms(event.request.group_id)
+                self.consumer_groups.heartbeat_processed(event.request.member_id, session_ms)
             elif type(event.request) is OffsetCommitRequest:
                 self.offsets.after_commit(self._shards(), event.request)
         self._check_groups(event)
@@ -240,7 +241,8 @@ class InvariantChecker:
             self.classic_groups.check_recovered(classic, now_ms)
             for consumer_group in shard.ledger.consumer_groups():
                 self.classic_groups.forget_sessions(consumer_group.group_id)
-                self.consumer_groups.check_recovered(consumer_group, now_ms)
+                session_ms = self._session_ms(consumer_group.group_id)
+                self.consumer_groups.check_recovered(consumer_group, now_ms, session_ms)
 
         def is_lost(group_id: str) -> bool:
             return self._broker.group_or_none(group_id) is None
@@ -254,6 +256,14 @@ class InvariantChecker:
 
     def _mono_ms(self) -> int:
         return self._broker.mono_ms()
+
+    def _session_ms(self, group_id: str) -> int:
+        """Return the session timeout that holds in a consumer group now."""
+        shard = self._shards()[0] if self._shards() else None
+        if shard is None:
+            return self.simulation.scenario.session_ms
+        settings = shard.own_settings.get(group_id, shard.settings)
+        return settings.group_consumer_session_timeout_ms
 
     def _topics(self) -> Topics:
         assert self._broker.node is not None

@@ -60,6 +60,9 @@ class ConsumerGroupChecker:
         self._target_topics: dict[tuple[str, int], Topics] = {}
         # by member
         self._last_heartbeat_ms: dict[str, int] = {}  # of those that were accepted
+        # the session timeout by its last accepted heartbeat, and the least by any since
+        self._session_ms: dict[str, int] = {}
+        self._later_session_ms: dict[str, int] = {}
         # processed since the member last received an answer
         self._heartbeats_since_answer: dict[str, int] = {}
         self._answers: dict[str, deque[ReceivedAnswer]] = {}  # the last ones it received
@@ -77,8 +80,10 @@ class ConsumerGroupChecker:
 
     # replies and answers
 
-    def heartbeat_processed(self, member_id: str) -> None:
-        """Count a heartbeat that the coordinator has processed."""
+    def heartbeat_processed(self, member_id: str, session_ms: int) -> None:
+        """Count a heartbeat that was processed while the group had that session timeout."""
+        least_ms = self._later_session_ms.get(member_id, session_ms)
+        self._later_session_ms[member_id] = min(least_ms, session_ms)
         self._heartbeats_since_answer[member_id] = (
             self._heartbeats_since_answer.get(member_id, 0) + 1
         )
@@ -88,6 +93,8 @@ class ConsumerGroupChecker:
         self._last_heartbeat_ms[member_id] = max(
             self._last_heartbeat_ms.get(member_id, 0), since_ms
         )
+        if member_id in self._later_session_ms:
+            self._session_ms[member_id] = self._later_session_ms.pop(member_id)
 
     def epoch_described(self, group_id: str, epoch: int, received_ms: int) -> None:
         """Note a group epoch in the description that a request of `received_ms` asked for."""
@@ -216,8 +223,8 @@ class ConsumerGroupChecker:
                 self._removed[member_id] = None
         return has_members
 
-    def check_recovered(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Check a consumer group that a broker loaded from its log.
+    def check_recovered(self, group: ConsumerGroup, now_ms: int, session_ms: int) -> None:
+        """Check a consumer group that a broker loaded from its log, with its session timeout.
 
         No member may be behind an epoch of a response to it: the law `durable`.
         """
@@ -238,6 +245,8 @@ class ConsumerGroupChecker:
         }
         self._removed.update(dict.fromkeys(name for name in before if name not in saved.members))
         for name in saved.members:
+            self._session_ms[name] = session_ms
+            self._later_session_ms.pop(name, None)
             self._removed.pop(name, None)  # its removal was not flushed before the crash
         self._epochs[group.group_id] = saved.epoch
         self._assignment_epochs[group.group_id] = saved.assignment_epoch
@@ -328,10 +337,14 @@ class ConsumerGroupChecker:
             return
         silent_ms = now_ms - self._last_heartbeat_ms.get(member_id, 0)
         # At the deadline itself the coordinator may remove it; not a millisecond before.
-        if silent_ms >= self._scenario.session_ms:
+        is_classic = last.metadata.classic_member_metadata is not None
+        # A classic member has brought its own timeout.
+        own_ms = self._scenario.session_ms
+        session_ms = own_ms if is_classic else self._session_ms.get(member_id, own_ms)
+        if silent_ms >= min(session_ms, self._later_session_ms.get(member_id, session_ms)):
             return
         is_late = now_ms - last.since_ms >= self._scenario.rebalance_ms
-        if last.metadata.classic_member_metadata is not None and is_late:
+        if is_classic and is_late:
             return
         # Only a revocation has a deadline in KIP-848; a member that waits for others may wait as
         # long as it takes.

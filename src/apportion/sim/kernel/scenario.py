@@ -37,12 +37,13 @@ FAULTS = {
     "switch": "an application leaves, and comes back with the other protocol",
     "switch-all": "every application does so, one after the other",
     "stray": "a query with another table begins in the workers' group",
+    "alter-group": "a group gets another session timeout and heartbeat interval",
 }
 """Every kind of fault, and what it does. docs/simulator.md has these sentences."""
 
 ONLY_MIXED = ("switch", "switch-all")
 """Faults of scenarios in which applications use both protocols."""
-ONLY_ON_REQUEST = ("stray",)
+ONLY_ON_REQUEST = ("stray", "alter-group")
 """Faults that are drawn only on request: so the histories of known seeds stay what they are."""
 
 BETWEEN_BATCHES_MS = 500  # what a query needs between batches: with less, its poll deadline passes
