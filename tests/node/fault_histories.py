@@ -23,6 +23,7 @@ from apportion.wire.messages.delete_records import (
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from apportion.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from apportion.wire.messages.init_producer_id import InitProducerIdRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest
@@ -40,6 +41,7 @@ from apportion.wire.messages.offset_fetch import (
 )
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.node.config_requests import SESSION, incremental
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, NodeDriver
@@ -60,6 +62,9 @@ SMALL = {
 """A broker that looks often for what has expired, and whose logs of groups are soon worth
 cleaning.
 """
+ALTERED = {"group": SESSION, "topic": "segment.ms", "broker": "log.roll.ms"}
+"""Kind of resource -> its setting that is altered."""
+LEAST_ALTERED = 10_000
 WAYS_BACK = ("give_up", "_flush_failed")
 """Where the node undoes what has failed: if that fails as well, nothing is known, and the broker
 ends.
@@ -326,6 +331,13 @@ def make(history: Any, name: str) -> tuple[CreateTopicsRequest, int]:
     return CreateTopicsRequest(topics=(wanted,)), 7
 
 
+def alter(history: Any, kind: str, name: str) -> tuple[IncrementalAlterConfigsRequest, int]:
+    """A value that was never there before, for the one setting of ALTERED."""
+    history.value()
+    change = (ALTERED[kind], "=", str(LEAST_ALTERED + history.number))
+    return incremental((kind, name, (change,))), 1
+
+
 REQUESTS: dict[str, Callable[..., Any]] = {
     "produce": produce,
     "fetch": fetch,
@@ -340,6 +352,7 @@ REQUESTS: dict[str, Callable[..., Any]] = {
     "beat": beat,
     "delete": delete,
     "make": make,
+    "alter": alter,
     "describe": lambda history, groups: (DescribeGroupsRequest(groups=groups), 5),
     "drop": lambda history, name: (
         DeleteTopicsRequest(topics=(DeleteTopicState(name=name, topic_id=bytes(16)),)),

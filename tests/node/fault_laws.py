@@ -10,9 +10,12 @@ from apportion.errors import Code
 from apportion.machine import Gone, Tick
 from apportion.wire.batch import decode_batch, split_batches
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.node.config_requests import describe, told
 from tests.node.fault_histories import (
+    ALTERED,
     EXPIRING,
     GROUPS,
+    LEAST_ALTERED,
     PARTITIONS,
     RETENTION_MS,
     SMALL,
@@ -22,6 +25,7 @@ from tests.node.fault_histories import (
 from tests.node.topic_requests import EARLIEST, LATEST, listed
 
 LATE = b"late"
+OWN_SOURCE = {"topic": 1, "broker": 2, "group": 8}
 FOR_EVER = 1 << 62
 
 
@@ -174,6 +178,37 @@ def check_offsets(history: Any) -> None:
         assert offset in allowed, (group, topic)
 
 
+def check_settings(history: Any) -> None:
+    """The last acknowledged alteration counts, or one behind it of which nothing is known.
+
+    Shards and logs obey what clients are told.
+    """
+    for kind, name in (("group", "c"), ("topic", "t"), ("broker", "1")):
+        key = ALTERED[kind]
+        entries = told(history.call(describe(kind, name, key)))
+        [entry] = entries.values()
+        allowed: set[str | None] = {None}
+        for ticket, (what, *details) in history.requests.items():
+            if (what, *details[:2]) != ("alter", kind, name):
+                continue
+            value = str(LEAST_ALTERED + details[2])
+            answer = history.answers.get(ticket)
+            is_done = answer is not None and answer.responses[0].error_code == Code.NONE
+            if is_done and ticket not in history.doubtful:
+                allowed = {value}
+            elif answer is None or ticket in history.doubtful or not history.is_refusal_final:
+                allowed.add(value)
+        assert (entry[0] if entry[1] == OWN_SOURCE[kind] else None) in allowed, (kind, name)
+        if kind == "group":
+            for _, shard in history.node.shards():
+                obeyed = shard.own_settings.get(name, shard.settings)
+                assert str(obeyed.group_consumer_session_timeout_ms) == entry[0]
+        if kind == "topic":
+            for partition in history.node.partitions():
+                if partition.topic.name == name:
+                    assert str(partition.log.settings.segment_ms) == entry[0]
+
+
 def check_waiting(history: Any) -> None:
     """Who waits for records has them when they are on the disk."""
     for topic in TOPICS:
@@ -232,4 +267,5 @@ def check(history: Any) -> None:
     check_bystanders(history)
     check_records(history)
     check_offsets(history)
+    check_settings(history)
     check_expiry(history)

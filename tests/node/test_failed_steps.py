@@ -44,7 +44,7 @@ from tests.node.fault_histories import (
     begun,
     commit,
 )
-from tests.node.fault_laws import check, check_offsets, check_records, check_waiting
+from tests.node.fault_laws import check, check_offsets, check_records, check_settings, check_waiting
 from tests.node.topic_requests import create
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ PLACES = [
         TopicService: (
             "validate",
             "create",
+            "configure",
             "delete",
             "grow",
             "allocate_producer_id",
@@ -155,6 +156,9 @@ actions = st.one_of(
     st.tuples(st.just("sync"), st.sampled_from(["j", "k"])),
     st.tuples(st.just("leave"), st.sampled_from(["j", "k"])),
     st.tuples(st.just("beat"), st.sampled_from(["x", "y"]), st.sampled_from([0, -1, 2])),
+    st.tuples(st.just("alter"), st.sampled_from(["group"]), st.sampled_from(["c", "g"])),
+    st.tuples(st.just("alter"), st.just("topic"), st.sampled_from(["t", "v"])),
+    st.tuples(st.just("alter"), st.just("broker"), st.sampled_from(["1", ""])),
     st.tuples(st.just("make"), st.sampled_from(["v", "w"])),
     st.tuples(st.just("drop"), st.sampled_from(["v", "w"])),
     st.tuples(st.just("grow"), st.sampled_from(["v", "w"])),
@@ -274,3 +278,4 @@ def test_a_step_that_fails_leaves_no_trace(
     again.answers = dict(history.answers)
     check_records(again)
     check_offsets(again)
+    check_settings(again)

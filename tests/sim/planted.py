@@ -18,6 +18,7 @@ from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.timers import has_pending_revocation
 from apportion.coord.consumer.units import UnitOwners
 from apportion.coord.replay import Ledger
+from apportion.coord.shard import SettingsChanged, Shard
 from apportion.coord.turn import Turn
 from apportion.machine import Instant
 from apportion.member import ownership
@@ -73,6 +74,20 @@ def own_append(self: HostedShard, event: Any, now: Instant) -> list[Any]:
 
 def as_told(owned: MemberAssignment, target: MemberAssignment | None) -> MemberAssignment:
     return owned if target is None else minus(owned, minus(owned, target))
+
+
+step_groups = Shard.step  # likewise
+
+
+def sessions_end_anew(self: Shard, event: Any, now: Instant) -> list[Any]:
+    actions = step_groups(self, event, now)
+    if type(event) is SettingsChanged:
+        turn = self._turn(now)
+        for group in self.ledger.consumer_groups():
+            for member in group.saved.members.values():
+                timers.arm_session(turn, group, member)
+        actions += turn.close()
+    return actions
 
 
 def rearm_revocations(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
@@ -246,6 +261,12 @@ PLANTED = {
                 "topic-again",
                 "more-partitions",
             ),
+        ),
+        Planted(
+            "session-at-once",
+            "The new session timeout holds at once, so that a dead member goes sooner.",
+            ((Shard, "step", sessions_end_anew),),
+            kinds=("alter-group", "pause", "crash", "cut", "broker-crash"),
         ),
         Planted(
             "KAFKA-16147",

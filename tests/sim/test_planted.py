@@ -4,12 +4,14 @@ it.
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from inspect import isfunction, signature
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apportion.coord.shard import SettingsChanged
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
 from apportion.member.batch.plan import LogBounds, PlanInput, plan_batch
@@ -253,6 +255,20 @@ def what_a_member_gets_when_its_expression_is_resolved() -> Any:
     return {} if answer.assignment is None else given(answer)
 
 
+def who_is_left_by_the_interval_that_was_told() -> Any:
+    driver: Any = shard_driver.ShardDriver()
+    driver.join("A")
+    shorter = replace(
+        driver.shard.settings,
+        group_consumer_session_timeout_ms=2_000,
+        group_consumer_heartbeat_interval_ms=500,
+    )
+    changed = SettingsChanged(driver.shard.settings, {"g": shorter})
+    driver.perform(driver.shard.step(changed, driver.now))
+    driver.advance(4_000)
+    return list(driver.shard.ledger.groups["g"].saved.members)
+
+
 # bug -> an example, what comes of it without the bug, and with it
 EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "grant-before-release": (what_b_gets_before_a_let_go, {}, {topic_id("foo"): (2,)}),
@@ -267,6 +283,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "sink-fence": (rows_that_the_sink_has, 1000, 900),
     "position-from-memory": (where_a_restarted_source_begins, (10, 20), (4, 20)),
     "another-sink": (where_a_query_with_another_sink_begins, "nowhere", (4, 10)),
+    "session-at-once": (who_is_left_by_the_interval_that_was_told, ["A"], []),
     "KAFKA-16147": (who_has_what_was_given_back, [0, 1, 2], [0, 1]),
     "KAFKA-19862": (a_log_that_lost_a_release, True, "B cannot have unit 2: A still has it"),
     "match-keeps-epoch": (

@@ -60,8 +60,9 @@ class ConsumerGroupChecker:
         self._target_topics: dict[tuple[str, int], Topics] = {}
         # by member
         self._last_heartbeat_ms: dict[str, int] = {}  # of those that were accepted
-        # the last session timeouts that its group has had; one of them holds
-        self._sessions_ms: dict[str, deque[int]] = {}
+        # the session timeout by its last accepted heartbeat, and the least by any since
+        self._session_ms: dict[str, int] = {}
+        self._later_session_ms: dict[str, int] = {}
         # processed since the member last received an answer
         self._heartbeats_since_answer: dict[str, int] = {}
         self._answers: dict[str, deque[ReceivedAnswer]] = {}  # the last ones it received
@@ -81,20 +82,19 @@ class ConsumerGroupChecker:
 
     def heartbeat_processed(self, member_id: str, session_ms: int) -> None:
         """Count a heartbeat that was processed while the group had that session timeout."""
-        self._note_session(member_id, session_ms)
+        least_ms = self._later_session_ms.get(member_id, session_ms)
+        self._later_session_ms[member_id] = min(least_ms, session_ms)
         self._heartbeats_since_answer[member_id] = (
             self._heartbeats_since_answer.get(member_id, 0) + 1
         )
-
-    def _note_session(self, member_id: str, session_ms: int) -> None:
-        # A heartbeat that is refused restarts no session, so the last few count.
-        self._sessions_ms.setdefault(member_id, deque(maxlen=5)).append(session_ms)
 
     def session_restarted(self, member_id: str, since_ms: int) -> None:
         """Note that the member's session began anew, at the latest when its request came."""
         self._last_heartbeat_ms[member_id] = max(
             self._last_heartbeat_ms.get(member_id, 0), since_ms
         )
+        if member_id in self._later_session_ms:
+            self._session_ms[member_id] = self._later_session_ms.pop(member_id)
 
     def epoch_described(self, group_id: str, epoch: int, received_ms: int) -> None:
         """Note a group epoch in the description that a request of `received_ms` asked for."""
@@ -245,7 +245,8 @@ class ConsumerGroupChecker:
         }
         self._removed.update(dict.fromkeys(name for name in before if name not in saved.members))
         for name in saved.members:
-            self._note_session(name, session_ms)
+            self._session_ms[name] = session_ms
+            self._later_session_ms.pop(name, None)
             self._removed.pop(name, None)  # its removal was not flushed before the crash
         self._epochs[group.group_id] = saved.epoch
         self._assignment_epochs[group.group_id] = saved.assignment_epoch
@@ -336,12 +337,11 @@ class ConsumerGroupChecker:
             return
         silent_ms = now_ms - self._last_heartbeat_ms.get(member_id, 0)
         # At the deadline itself the coordinator may remove it; not a millisecond before.
-        sessions_ms = self._sessions_ms.get(member_id, ())
         is_classic = last.metadata.classic_member_metadata is not None
         # A classic member has brought its own timeout.
-        if is_classic or not sessions_ms:
-            sessions_ms = (*sessions_ms, self._scenario.session_ms)
-        if silent_ms >= min(sessions_ms):
+        own_ms = self._scenario.session_ms
+        session_ms = own_ms if is_classic else self._session_ms.get(member_id, own_ms)
+        if silent_ms >= min(session_ms, self._later_session_ms.get(member_id, session_ms)):
             return
         is_late = now_ms - last.since_ms >= self._scenario.rebalance_ms
         if is_classic and is_late:
