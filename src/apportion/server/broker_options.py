@@ -48,6 +48,7 @@ class BrokerOptions(TypedDict, total=False):
     group_consumer_max_size: int
     group_consumer_assignors: tuple[str, ...] | list[str] | str
     group_consumer_migration_policy: str
+    group_consumer_regex_refresh_interval_ms: int
     offsets_retention_minutes: int
     offsets_retention_check_interval_ms: int
     offset_metadata_max_bytes: int
