@@ -8,7 +8,9 @@ from types import FrameType
 import pytest
 
 from apportion.client.connection import BrokerConnection, Disconnected
+from apportion.errors import Code, Refused
 from apportion.server.embedded import EmbeddedBroker
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
@@ -70,3 +72,20 @@ def test_an_address_where_nobody_listens_is_named() -> None:
         port = free.getsockname()[1]
     with pytest.raises(Disconnected, match=f"no connection to the broker at 127.0.0.1:{port}: "):
         BrokerConnection("127.0.0.1", port, "test", A_MINUTE_MS)
+
+
+def test_a_field_that_the_brokers_version_does_not_have_is_refused_in_words(
+    connection: BrokerConnection,
+) -> None:
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=0, subscribed_topic_regex="flights-.*"
+    )
+    with pytest.raises(Refused) as refused:
+        connection.call(request, timeout_ms=A_MINUTE_MS, version=0)
+    assert (refused.value.code, refused.value.why) == (
+        Code.UNSUPPORTED_VERSION,
+        f"the broker at {connection.address} is too old for this request: "
+        "ConsumerGroupHeartbeatRequest v0: subscribed_topic_regex: this version has no such field",
+    )
+    # The connection is still good.
+    connection.call(FindCoordinatorRequest(key="g"), timeout_ms=A_MINUTE_MS, version=3)

@@ -146,7 +146,7 @@ COUNTED = {  # kind of fault whose amount is a count -> what it counts, singular
     "disk-refuses": ("flush", "flushes"),
     "lost-reply": ("answer", "answers"),
 }
-WITHOUT_AMOUNT = ("topic-again", "subscribe")
+WITHOUT_AMOUNT = ("topic-again", "subscribe", "regex")
 
 
 def _faults_table(scenario: Scenario, numbers: Iterable[int], explains: bool = False) -> Table:
@@ -174,6 +174,8 @@ def _victim(fault: Fault, scenario: Scenario) -> str:
         return f"t{fault.target % scenario.topics}"
     if fault.kind == "roll":
         return "all"
+    if fault.kind == "regex":
+        return f"reader{fault.target % scenario.readers}" if scenario.readers else "none"
     number = fault.target % scenario.members
     name = f"worker{number}" if number < scenario.workers else f"reader{number - scenario.workers}"
     return f"{name} or broker" if fault.kind == "clock-jump" else name

@@ -9,7 +9,7 @@ import socket
 from typing import Any
 
 from apportion import __version__
-from apportion.errors import Code, DecodeError, Refused, Unanswerable
+from apportion.errors import Code, DecodeError, EncodeError, Refused, Unanswerable
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.table import APIS, decode_response, encode_request
 
@@ -60,7 +60,8 @@ class BrokerConnection:
     def call(self, request: Any, *, timeout_ms: int, version: int | None = None) -> Any:
         """Send one request to the broker and return its response.
 
-        Raises Disconnected, and closes the connection, after `timeout_ms`.
+        Raises Disconnected, and closes the connection, after `timeout_ms`; Refused
+        (UNSUPPORTED_VERSION) for a request with a field that the broker's version does not have.
         """
         key = type(request).__key__
         return self._exchange(
@@ -101,13 +102,18 @@ class BrokerConnection:
         Raises Disconnected.
         """
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF  # an int32
+        try:
+            encoded = encode_request(request, version, self._correlation_id, self._client_id)
+        except EncodeError as error:
+            raise Refused(
+                Code.UNSUPPORTED_VERSION,
+                f"the broker at {self.address} is too old for this request: {error}",
+            ) from error
         # Each failure closes the connection: the rest of a late or half-read response would be
         # taken for the next one.
         try:
             self._socket.settimeout(timeout_ms / 1000)
-            self._socket.sendall(
-                encode_request(request, version, self._correlation_id, self._client_id)
-            )
+            self._socket.sendall(encoded)
             frame = self._read_frame()
             answered, body = decode_response(type(request), version, frame)
             # A broker answers in order, so another id means that the stream is out of step.

@@ -84,6 +84,8 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     member, predecessor = admission
     known = member or predecessor
     metadata = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
+    if member is not None and metadata is member.metadata:
+        return False  # as in every steady heartbeat
     before = _subscription(turn, beat.group_id, None if known is None else known.metadata)
     expression = None if known is None else known.metadata.subscribed_topic_regex
     abandons_membership = False
@@ -93,7 +95,7 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
             beat.member_id in turn.ledger.consumer_group(beat.group_id).saved.members
         )
         replace_static_member(turn, beat, predecessor, metadata)
-    elif member is None or metadata is not member.metadata:
+    else:
         turn.emit(records.member_metadata(beat.group_id, beat.member_id, metadata))
     expressions.forget_if_unused(turn, turn.ledger.consumer_group(beat.group_id), expression)
     return abandons_membership or _subscription(turn, beat.group_id, metadata) != before
