@@ -6,7 +6,6 @@ then as much of the rest as no name needs to be told from the others.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from os.path import commonprefix
 
 CUT = "…"
 LEAST_WIDTH = 8
@@ -40,7 +39,7 @@ def _ways(names: list[str], width: int) -> Iterator[Callable[[str], str]]:
     if len(names) == 1:
         yield lambda name: _without_middle(name, width)
         return
-    shared = commonprefix(names)
+    shared = _common_start(names)
     start = 1 + max(shared.rfind(each) for each in SEPARATORS)
     before = CUT if start > 1 else ""
     first = start if before else 0
@@ -53,8 +52,15 @@ def _ways(names: list[str], width: int) -> Iterator[Callable[[str], str]]:
     yield lambda name: CUT + name[first:][-(width - 1) :]
 
 
+def _common_start(names: list[str]) -> str:
+    """Return what all of the names begin with."""
+    first, last = min(names), max(names)
+    length = next((at for at, letter in enumerate(first) if last[at : at + 1] != letter), None)
+    return first[:length]
+
+
 def _common_end(names: list[str]) -> str:
-    return commonprefix([name[::-1] for name in names])[::-1]
+    return _common_start([name[::-1] for name in names])[::-1]
 
 
 def _without_end(name: str, width: int) -> str:

@@ -10,10 +10,11 @@ from apportion.cli.arguments import (
     DEFAULT_TIMEOUT_MS,
     PRINTED,
     Bootstrap,
-    BootstrapServer,
     NoGroupOption,
     Timeout,
+    typed_bootstrap,
 )
+from apportion.cli.cluster_reports import Asked
 from apportion.cli.rehearsal_settings import MatrixSettings
 from apportion.cli.setting_options import takes
 from apportion.settings import declared
@@ -28,7 +29,7 @@ def _group_names(context: typer.Context, prefix: str) -> list[str]:
     """Return the completions of `describe`: groups that may be of Kafka Streams."""
     from apportion.cli.streams import group_names
 
-    return group_names(context.params.get("bootstrap") or DEFAULT_BOOTSTRAP, prefix)
+    return group_names(typed_bootstrap(context), prefix)
 
 
 GROUP_HELP = "The group's id, which is the application.id."
@@ -38,7 +39,6 @@ GROUP_HELP = "The group's id, which is the application.id."
 def describe(
     group: Annotated[str, typer.Argument(help=GROUP_HELP, autocompletion=_group_names)],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    _bootstrap_server: BootstrapServer = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: Annotated[
         bool,
@@ -83,7 +83,8 @@ def describe(
     """
     from apportion.cli.streams import describe as describe_streams
 
-    raise typer.Exit(describe_streams(bootstrap, group, timeout_ms, as_json))
+    asked = Asked("streams", bootstrap, timeout_ms, as_json)
+    raise typer.Exit(describe_streams(asked, group))
 
 
 BOUNCES = "The rolling bounces"

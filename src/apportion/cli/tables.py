@@ -78,11 +78,12 @@ def lay_out(columns: Sequence[Column], rows: Sequence[Row], width: int | None) -
         _shortened(column, values, wide)
         for column, values, wide in zip(headings, lists, widths, strict=True)
     ]
-    # A name that was shortened may need less than it was given.
     widths = [
-        wide if column.kind is Kind.LIST else min(wide, max(map(len, [column.heading, *values])))
+        _tight(column, values, wide)
         for column, values, wide in zip(headings, short, widths, strict=True)
     ]
+    if width is not None:
+        _widen(headings, lists, (short, widths), width)
     lines = [_line([column.heading for column in headings], headings, widths)]
     for number in range(len(cells)):
         lines += _row_lines([values[number] for values in short], headings, widths)
@@ -132,6 +133,35 @@ def _shortened(column: Column, values: list[str], width: int) -> list[str]:
         return values
     short = shortened_or_none(_names(values), width) or {}
     return [short.get(value, value) for value in values]
+
+
+def _tight(column: Column, values: list[str], width: int) -> int:
+    """Return the width that the cells need, as a shortened name may be shorter than its column."""
+    if column.kind is Kind.LIST:
+        return width
+    return min(width, max(map(len, [column.heading, *values])))
+
+
+def _widen(
+    columns: list[Column],
+    lists: list[list[str]],
+    result: tuple[list[list[str]], list[int]],
+    width: int,
+) -> None:
+    """Use the room that is left: first for lists, so that fewer are folded, then for names.
+
+    result: the cells and the width of each column, which are replaced.
+    """
+    short, widths = result
+    for kind in (Kind.LIST, Kind.NAME):
+        for number, column in enumerate(columns):
+            room = width - _total(widths)
+            if column.kind is kind and room > 0:
+                needed = max(map(len, [column.heading, *lists[number]]))
+                short[number] = _shortened(
+                    column, lists[number], min(needed, widths[number] + room)
+                )
+                widths[number] = _tight(column, short[number], min(needed, widths[number] + room))
 
 
 def _names(values: list[str]) -> list[str]:
