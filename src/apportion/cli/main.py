@@ -11,6 +11,7 @@ import typer
 
 from apportion import __version__
 from apportion.cli.arguments import DEFAULT_BOOTSTRAP, setting_names
+from apportion.cli.groups.change_commands import changes
 from apportion.cli.groups.commands import groups
 from apportion.cli.setting_options import help_text
 from apportion.cli.sim_command import sim
@@ -80,6 +81,7 @@ def serve(
     raise typer.Exit(run(listen, data_dir, settings or []))
 
 
+groups.add_typer(changes)
 app.add_typer(groups, name="groups")
 app.add_typer(streams, name="streams")
 app.command(no_args_is_help=True)(sim)

@@ -28,7 +28,9 @@ groups = typer.Typer(
 
 GroupArgument = Annotated[
     str | None,
-    typer.Argument(help="The group's id.", show_default=False, autocompletion=group_names),
+    typer.Argument(
+        metavar="GROUP", help="The group's id.", show_default=False, autocompletion=group_names
+    ),
 ]
 GroupOption = Annotated[
     str | None,
@@ -38,7 +40,9 @@ GroupOption = Annotated[
 ]
 GroupArguments = Annotated[
     list[str] | None,
-    typer.Argument(help="Ids of groups.", show_default=False, autocompletion=group_names),
+    typer.Argument(
+        metavar="GROUP", help="Ids of groups.", show_default=False, autocompletion=group_names
+    ),
 ]
 GroupOptions = Annotated[
     list[str] | None,
