@@ -9,6 +9,7 @@ from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import partitions_of
+from tests.cli.completions import completed
 from tests.client import changes
 
 
@@ -68,16 +69,6 @@ def test_a_streams_group_given_as_an_option_is_answered_with_the_right_command()
         "Invalid value for '--group': the group is no option here, write: apportion "
         "streams describe etl" in words
     )
-
-
-def completed(*words: str) -> list[str]:
-    """What Tab offers after these words, the last of which is begun."""
-    environment = {
-        "_APPORTION_COMPLETE": "complete_bash",
-        "COMP_WORDS": " ".join(words),
-        "COMP_CWORD": str(len(words) - 1),
-    }
-    return CliRunner().invoke(app, [], prog_name="apportion", env=environment).output.split()
 
 
 def test_names_of_groups_of_any_kind_are_completed(bootstrap: str) -> None:

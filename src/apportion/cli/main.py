@@ -16,6 +16,7 @@ from apportion.cli.groups.commands import groups
 from apportion.cli.setting_options import help_text
 from apportion.cli.sim_command import sim
 from apportion.cli.streams_commands import streams
+from apportion.cli.topics.commands import topics
 from apportion.node.settings import BrokerSettings
 from apportion.settings import declared
 
@@ -83,6 +84,7 @@ def serve(
 
 groups.add_typer(changes)
 app.add_typer(groups, name="groups")
+app.add_typer(topics, name="topics")
 app.add_typer(streams, name="streams")
 app.command(no_args_is_help=True)(sim)
 
