@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from apportion.cli.arguments import BOOTSTRAP_VARIABLE
 from apportion.cli.failures import (
@@ -19,6 +19,8 @@ from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 
 R = TypeVar("R")
+Report = dict[str, Any]
+"""A report as `--json` prints it: its keys are documented, and stay."""
 
 
 class Asked(NamedTuple):
@@ -50,6 +52,23 @@ def print_change(
     asked: Asked, change: Callable[[Cluster], ReportedChange[R]], show: Callable[[R], None]
 ) -> int:
     """Print the report of a change, and every failure after it; return the exit code."""
+
+    def run(cluster: Cluster) -> int:
+        reported = change(cluster)
+        if reported.report or not reported.failures:
+            if asked.as_json:
+                print(json.dumps(reported.report, indent=2))
+            else:
+                show(reported.report)
+        for failure in reported.failures:
+            print_failure(asked.command, with_next_step(failure), asked.as_json)
+        return FAILED if reported.failures else 0
+
+    return on_cluster(asked, run)
+
+
+def on_cluster(asked: Asked, run: Callable[[Cluster], int]) -> int:
+    """Return the exit code of `run`; print the error with which it ended."""
     try:
         require_known_host(asked.bootstrap)
     except ValueError as error:
@@ -60,7 +79,7 @@ def print_change(
         return FAILED
     cluster = Cluster(asked.bootstrap, timeout_ms=asked.timeout_ms)
     try:
-        reported = change(cluster)
+        return run(cluster)
     except WrongArguments as error:
         print_failure(asked.command, error, asked.as_json)
         return UNUSABLE
@@ -69,14 +88,6 @@ def print_change(
         return FAILED
     finally:
         cluster.close()
-    if reported.report or not reported.failures:
-        if asked.as_json:
-            print(json.dumps(reported.report, indent=2))
-        else:
-            show(reported.report)
-    for failure in reported.failures:
-        print_failure(asked.command, with_next_step(failure), asked.as_json)
-    return FAILED if reported.failures else 0
 
 
 def checked(asked: Asked, run: Callable[[], int]) -> int:

@@ -17,6 +17,7 @@ from apportion.cli.setting_options import help_text
 from apportion.cli.sim_command import sim
 from apportion.cli.streams_commands import streams
 from apportion.cli.topics.commands import topics
+from apportion.cli.watch.command import watch
 from apportion.node.settings import BrokerSettings
 from apportion.settings import declared
 
@@ -85,6 +86,7 @@ def serve(
 groups.add_typer(changes)
 app.add_typer(groups, name="groups")
 app.add_typer(topics, name="topics")
+app.command(no_args_is_help=True)(watch)
 app.add_typer(streams, name="streams")
 app.command(no_args_is_help=True)(sim)
 

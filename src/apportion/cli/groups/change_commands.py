@@ -20,7 +20,7 @@ from apportion.cli.groups.commands import (
     GroupArguments,
     GroupOption,
     GroupOptions,
-    TopicOptions,
+    PartitionOptions,
     one_group,
 )
 
@@ -41,7 +41,7 @@ def _target(help_text: str, *names: str, metavar: str | None = None) -> Any:
 def reset_offsets_command(
     name: GroupArgument = None,
     group: GroupOption = None,
-    topics: TopicOptions = None,
+    topics: PartitionOptions = None,
     all_topics: Annotated[
         bool,
         typer.Option("--all-topics", help="Every topic in which the group has offsets."),
@@ -142,7 +142,7 @@ def delete_command(
 def delete_offsets_command(
     name: GroupArgument = None,
     group: GroupOption = None,
-    topics: TopicOptions = None,
+    topics: PartitionOptions = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,

@@ -53,7 +53,7 @@ GroupOptions = Annotated[
     ),
 ]
 AllGroups = Annotated[bool, typer.Option("--all-groups", help="Every group of the cluster.")]
-TopicOptions = Annotated[
+PartitionOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--topic",
@@ -194,7 +194,7 @@ def members_command(
 def offsets_command(
     name: GroupArgument = None,
     group: GroupOption = None,
-    topics: TopicOptions = None,
+    topics: PartitionOptions = None,
     sort: SortOption = SORTS[0],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,

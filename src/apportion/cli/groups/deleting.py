@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from apportion.cli.cluster_reports import Asked, ReportedChange, print_change
+from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
 from apportion.cli.failures import Advised, GroupHasMembers, NoSuchGroup, WrongArguments
 from apportion.cli.groups.partitions import PartitionChoice, chosen, require_in_group
-from apportion.cli.groups.report import Report, read_members
+from apportion.cli.groups.report import read_members
 from apportion.cli.lines import print_sentence, ranges, row_console
 from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, NamedTuple
 
-from apportion.cli.cluster_reports import Asked, print_report
+from apportion.cli.cluster_reports import Asked, Report, print_report
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.partitions import PartitionChoice, chosen_rows
-from apportion.cli.groups.report import Report, read_group, read_members, total_lag, unread
+from apportion.cli.groups.report import read_group, read_members, total_lag, unread
 from apportion.cli.lines import print_sentence, ranges, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster

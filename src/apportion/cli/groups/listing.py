@@ -6,9 +6,9 @@ Costs two requests for each group, and one ListOffsets for the partitions of all
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from apportion.cli.cluster_reports import Asked, print_report
+from apportion.cli.cluster_reports import Asked, Report, print_report
 from apportion.cli.failures import WrongArguments
-from apportion.cli.groups.report import Report, listed_group, total_lag
+from apportion.cli.groups.report import listed_group, total_lag
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from apportion.cli.cluster_reports import Asked, ReportedChange, print_change
+from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
 from apportion.cli.failures import Impossible, WrongArguments
-from apportion.cli.groups.report import Report, read_members
+from apportion.cli.groups.report import read_members
 from apportion.cli.lines import print_sentence, row_console
 from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused

@@ -6,6 +6,7 @@ A report is a dict with the keys of docs/cli.md, which stay; `--json` prints it 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from apportion.cli.cluster_reports import Report
 from apportion.cli.failures import NoSuchGroup
 from apportion.client.cluster import Cluster
 from apportion.client.group_positions import all_group_positions
@@ -21,7 +22,6 @@ from apportion.wire.messages.list_groups import ListedGroup
 from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment
 from apportion.wire.records.consumer_serde import decode
 
-Report = dict[str, Any]
 EMPTY_STATES = ("Empty", "Dead")
 # by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
 PROTOCOLS = {0: "classic", 1: "consumer"}

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from apportion.cli.cluster_reports import Asked, print_report
+from apportion.cli.cluster_reports import Asked, Report, print_report
 from apportion.cli.failures import GroupHasMembers, Impossible, NoSuchGroup, WrongArguments
 from apportion.cli.groups.partitions import PartitionChoice, existing_partitions
-from apportion.cli.groups.report import EMPTY_STATES, Report, read_members
+from apportion.cli.groups.report import EMPTY_STATES, read_members
 from apportion.cli.groups.reset_targets import PartitionLog, ResetTarget, TargetOptions
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table

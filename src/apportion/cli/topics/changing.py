@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 
-from apportion.cli.cluster_reports import Asked, ReportedChange, print_change, print_report
+from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change, print_report
 from apportion.cli.failures import Advised, NoSuchTopic, WrongArguments
 from apportion.cli.lines import print_sentence, row_console
-from apportion.cli.topics.describing import Report
 from apportion.cli.topics.report import read_topics
 from apportion.client.cluster import Cluster
 from apportion.errors import UNKNOWN_TOPIC, Code, Refused

@@ -1,9 +1,8 @@
 """`apportion topics list` and `describe`: topics as tables."""
 
 from collections.abc import Iterable
-from typing import Any
 
-from apportion.cli.cluster_reports import Asked, print_report
+from apportion.cli.cluster_reports import Asked, Report, print_report
 from apportion.cli.failures import NoSuchTopic
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
@@ -14,7 +13,6 @@ from apportion.member.cluster_queries.topic_descriptions import TopicReplicas, T
 from apportion.readable import readable
 from apportion.wire.uuids import uuid_text
 
-Report = dict[str, Any]
 LIST_COLUMNS = (
     Column("TOPIC", Kind.NAME),
     Column("PARTITIONS", Kind.NUMBER),
