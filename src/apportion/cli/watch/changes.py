@@ -1,4 +1,4 @@
-"""What has changed between two reports on a group, in sentences.
+"""The changes between two reports on a group, in sentences.
 
 Brokers do not tell who owns what while a classic group rebalances. So owners are compared with the
 last ones that were told, and a partition that comes back to its owner has not moved.

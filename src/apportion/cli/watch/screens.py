@@ -1,4 +1,4 @@
-"""Where `apportion watch` shows a group: a live screen, plain lines, or lines of JSON."""
+"""The forms of `apportion watch`: a live screen, plain lines, and lines of JSON."""
 
 import json
 from collections import deque
