@@ -1,4 +1,4 @@
-"""The commands `apportion groups list|describe|members|offsets`: options and help."""
+"""The commands of `apportion groups` that only read: options and help."""
 
 from typing import Annotated
 

@@ -1,1 +1,1 @@
-"""The commands `apportion topics ...`: a module for each, and one for what they read."""
+"""The commands of `apportion topics`: a module for each, and one for what they read."""

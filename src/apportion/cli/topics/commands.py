@@ -1,4 +1,4 @@
-"""The commands `apportion topics ...`: options and help."""
+"""The commands of `apportion topics`: options and help."""
 
 from typing import Annotated
 

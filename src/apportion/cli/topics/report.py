@@ -1,4 +1,4 @@
-"""The queries of the commands `apportion topics ...`."""
+"""The queries of the commands of `apportion topics`."""
 
 from collections.abc import Iterable
 
