@@ -65,6 +65,13 @@ NO_BROKER = (
             NO_BROKER,
         ),
         (
+            ["groups", "delete", "g", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"],
+            1,
+            NO_BROKER,
+        ),
+        (["topics", "list", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"], 1, NO_BROKER),
+        (["watch", "g", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"], 1, NO_BROKER),
+        (
             ["groups", "describe", "g", "--bootstrap", "http://h:9092"],
             2,
             "bootstrap server 'http://h:9092' has a scheme: leave http:// off and write host:port",

@@ -186,6 +186,11 @@ def test_a_new_group_is_made_on_request_alone(cluster: Cluster) -> None:
             1,
             "t-2: there is no committed offset to shift; give --to-offset or the like",
         ),
+        (
+            ["--topic", "t", "--shift-by", "x"],
+            2,
+            "--shift-by must be a whole number, not 'x'",
+        ),
         (["--to-latest"], 2, "name partitions as --topic TOPIC[:0,1], or say --all-topics"),
         (
             ["--topic", "t"],

@@ -180,6 +180,12 @@ def test_one_topic_that_does_not_exist_keeps_no_other(cluster: Cluster) -> None:
             2,
             "--config must be NAME=VALUE, not 'retention.ms'",
         ),
+        (["alter", "t", "--partitions", "x"], 2, "--partitions must be a whole number, not 'x'"),
+        (
+            ["create", "u", "--replication-factor", "1.5"],
+            2,
+            "--replication-factor must be a whole number, not '1.5'",
+        ),
         (["delete"], 2, "name the topics to delete"),
     ],
 )

@@ -134,7 +134,9 @@ def test_partitions_without_an_owner_are_named_on_a_terminal(cluster: Cluster) -
             "there is no group 'nosuch': `apportion groups list --bootstrap {at}` shows what there "
             "is",
         ),
-        (["g", "--interval", "0"], 2, "--interval must be 0.05 to 86400 seconds, not 0"),
+        (["g", "--interval", "0"], 2, "--interval must be 0.05 to 86400 seconds, not '0'"),
+        (["g", "--interval", "nan"], 2, "--interval must be 0.05 to 86400 seconds, not 'nan'"),
+        (["g", "--refreshes", "x"], 2, "--refreshes must be a whole number, not 'x'"),
         (["g", "--refreshes", "0"], 2, "--refreshes must be 1 or more, not 0"),
         (["g", "--group", "h"], 2, "name one group, as an argument or as --group"),
     ],

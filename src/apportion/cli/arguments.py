@@ -1,21 +1,13 @@
 """Arguments that several commands share, and the completions of Tab."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from apportion.cli.failures import WrongArguments
 from apportion.node.settings import BrokerSettings
 from apportion.settings import Setting, bounds_fault_or_none, declared, whole_number
-
-
-def _refuse_group_option(context: typer.Context, group: str | None) -> None:
-    """Refuse `--group`, with the command line that gives the group as an argument."""
-    if group is not None:
-        # kafka-consumer-groups.sh has --group, so people type it here, too.
-        raise typer.BadParameter(
-            f"the group is no option here, write: {context.command_path} {group}"
-        )
 
 
 def number_or_text(text: str) -> int | str:
@@ -24,6 +16,13 @@ def number_or_text(text: str) -> int | str:
         return int(text)
     except ValueError:
         return text
+
+
+def whole_number_or_none(option: str, typed: int | str | None) -> int | None:
+    """Return the number that was typed for `option`; None for none. Raises WrongArguments."""
+    if isinstance(typed, str):
+        raise WrongArguments(f"{option} must be a whole number, not {typed!r}")
+    return typed
 
 
 def _parse_timeout(text: str) -> int:
@@ -56,12 +55,9 @@ Bootstrap = Annotated[
 Timeout = Annotated[
     int, typer.Option(parser=_parse_timeout, metavar="INTEGER", help=TIMEOUT_MS.sentence)
 ]
+# The command refuses wrong numbers itself, to do it as JSON, too; typer's own form is text.
+NUMBER: dict[str, Any] = {"parser": number_or_text, "metavar": "INTEGER"}
 AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
-# The option of Kafka's own commands is answered with ours. Its callback does the work, so the
-# command takes it under a name with an underscore and uses it no further.
-NoGroupOption = Annotated[
-    str | None, typer.Option("--group", hidden=True, is_eager=True, callback=_refuse_group_option)
-]
 
 
 def one_of(*words: str) -> Callable[[str], list[str]]:

@@ -10,11 +10,11 @@ from apportion.cli.arguments import (
     DEFAULT_TIMEOUT_MS,
     PRINTED,
     Bootstrap,
-    NoGroupOption,
     Timeout,
     typed_bootstrap,
 )
-from apportion.cli.cluster_reports import Asked
+from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.groups.commands import one_group
 from apportion.cli.rehearsal_settings import MatrixSettings
 from apportion.cli.setting_options import takes
 from apportion.settings import declared
@@ -37,7 +37,18 @@ GROUP_HELP = "The group's id, which is the application.id."
 
 @streams.command("describe")
 def describe(
-    group: Annotated[str, typer.Argument(help=GROUP_HELP, autocompletion=_group_names)],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="GROUP", help=GROUP_HELP, show_default=False, autocompletion=_group_names
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group", help="The same, as Kafka's tools take it.", autocompletion=_group_names
+        ),
+    ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: Annotated[
@@ -46,7 +57,6 @@ def describe(
             "--json", help="Print JSON instead; its keys are in docs/streams.md, and stay."
         ),
     ] = False,
-    _group_option: NoGroupOption = None,
 ) -> None:
     """Show what each process of a Kafka Streams application runs, and what blocks its upgrade.
 
@@ -84,7 +94,7 @@ def describe(
     from apportion.cli.streams import describe as describe_streams
 
     asked = Asked("streams", bootstrap, timeout_ms, as_json)
-    raise typer.Exit(describe_streams(asked, group))
+    raise typer.Exit(checked(asked, lambda: describe_streams(asked, one_group(name, group))))
 
 
 BOUNCES = "The rolling bounces"

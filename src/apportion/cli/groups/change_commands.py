@@ -8,9 +8,11 @@ import typer
 from apportion.cli.arguments import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_MS,
+    NUMBER,
     AsJson,
     Bootstrap,
     Timeout,
+    whole_number_or_none,
 )
 from apportion.cli.cluster_reports import Asked, checked
 from apportion.cli.failures import WrongArguments
@@ -33,8 +35,8 @@ DryRun = Annotated[
 ]
 
 
-def _target(help_text: str, *names: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, help=help_text, rich_help_panel=TARGETS, metavar=metavar)
+def _target(help_text: str, *names: str, **further: Any) -> Any:
+    return typer.Option(*names, help=help_text, rich_help_panel=TARGETS, **further)
 
 
 @changes.command("reset-offsets")
@@ -51,7 +53,7 @@ def reset_offsets_command(
     to_current: Annotated[
         bool, _target("The committed offset, or the end where there is none.", "--to-current")
     ] = False,
-    to_offset: Annotated[int | None, _target("An offset.", "--to-offset")] = None,
+    to_offset: Annotated[int | None, _target("An offset.", "--to-offset", **NUMBER)] = None,
     to_datetime: Annotated[
         str | None,
         _target("The first record at or after this time.", "--to-datetime", metavar="TIME"),
@@ -61,7 +63,8 @@ def reset_offsets_command(
         _target("The same, so long ago, such as P7D, PT1H30M.", "--by-duration", metavar="P..."),
     ] = None,
     shift_by: Annotated[
-        int | None, _target("So many records on, or back if it is negative.", "--shift-by")
+        int | None,
+        _target("So many records on, or back if negative.", "--shift-by", **NUMBER),
     ] = None,
     from_file: Annotated[
         Path | None,
@@ -96,7 +99,13 @@ def reset_offsets_command(
         if dry_run and execute:
             raise WrongArguments("say --dry-run or --execute, not both")
         options = TargetOptions(
-            to_earliest, to_latest, to_current, to_offset, shift_by, to_datetime, by_duration
+            to_earliest,
+            to_latest,
+            to_current,
+            whole_number_or_none("--to-offset", to_offset),
+            whole_number_or_none("--shift-by", shift_by),
+            to_datetime,
+            by_duration,
         )
         plan = parse_plan(
             one_group(name, group),

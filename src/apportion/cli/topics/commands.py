@@ -7,11 +7,13 @@ import typer
 from apportion.cli.arguments import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_MS,
+    NUMBER,
     AsJson,
     Bootstrap,
     Timeout,
     topic_names,
     topic_setting_names,
+    whole_number_or_none,
 )
 from apportion.cli.cluster_reports import Asked, checked
 from apportion.cli.failures import WrongArguments
@@ -105,11 +107,11 @@ def create_command(
     name: NewTopicArgument = None,
     topic: NewTopicOption = None,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", help="How many; the broker's default if left out.")
+        int | None, typer.Option("--partitions", help="The broker's default if left out.", **NUMBER)
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", help="The broker's default if left out."),
+        typer.Option("--replication-factor", help="The broker's default if left out.", **NUMBER),
     ] = None,
     config: Annotated[
         list[str] | None,
@@ -138,10 +140,12 @@ def create_command(
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
 
     def run() -> int:
+        count = whole_number_or_none("--partitions", partitions)
+        factor = whole_number_or_none("--replication-factor", replication_factor)
         new = NewTopic(
             _one_topic(name, topic),
-            BROKER_DEFAULT if partitions is None else partitions,
-            BROKER_DEFAULT if replication_factor is None else replication_factor,
+            BROKER_DEFAULT if count is None else count,
+            BROKER_DEFAULT if factor is None else factor,
             parse_config(config or ()),
         )
         return create_topic(asked, new, if_not_exists)
@@ -154,7 +158,7 @@ def alter_command(
     name: TopicArgument = None,
     topic: TopicOption = None,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", help="The new number, greater than now.")
+        int | None, typer.Option("--partitions", help="The new number, greater than now.", **NUMBER)
     ] = None,
     if_exists: IfExists = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -172,7 +176,15 @@ def alter_command(
 
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
     raise typer.Exit(
-        checked(asked, lambda: alter_topic(asked, _one_topic(name, topic), partitions, if_exists))
+        checked(
+            asked,
+            lambda: alter_topic(
+                asked,
+                _one_topic(name, topic),
+                whole_number_or_none("--partitions", partitions),
+                if_exists,
+            ),
+        )
     )
 
 

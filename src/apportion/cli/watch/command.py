@@ -7,9 +7,11 @@ import typer
 from apportion.cli.arguments import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_MS,
+    NUMBER,
     AsJson,
     Bootstrap,
     Timeout,
+    whole_number_or_none,
 )
 from apportion.cli.cluster_reports import Asked, checked
 from apportion.cli.groups.commands import GroupArgument, GroupOption, one_group
@@ -19,11 +21,13 @@ def watch(
     name: GroupArgument = None,
     group: GroupOption = None,
     interval: Annotated[
-        float, typer.Option("--interval", metavar="SECONDS", help="The time between refreshes.")
-    ] = 1.0,
+        str, typer.Option("--interval", metavar="SECONDS", help="The time between refreshes.")
+    ] = "1",
     refreshes: Annotated[
         int | None,
-        typer.Option("--refreshes", help="End after so many; without it Ctrl-C ends the watch."),
+        typer.Option(
+            "--refreshes", help="End after so many; without it Ctrl-C ends the watch.", **NUMBER
+        ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
@@ -38,9 +42,13 @@ def watch(
     apportion watch flights-etl
     apportion watch flights-etl --interval 5 | tee rebalances.log
     """
+    from apportion.cli.watch.watching import parse_rhythm
     from apportion.cli.watch.watching import watch as watch_group
 
     asked = Asked("watch", bootstrap, timeout_ms, as_json)
-    raise typer.Exit(
-        checked(asked, lambda: watch_group(asked, one_group(name, group), interval, refreshes))
-    )
+
+    def run() -> int:
+        count = whole_number_or_none("--refreshes", refreshes)
+        return watch_group(asked, one_group(name, group), parse_rhythm(interval, count))
+
+    raise typer.Exit(checked(asked, run))

@@ -4,6 +4,7 @@ import sys
 import time
 from contextlib import suppress
 from itertools import count
+from typing import NamedTuple
 
 from apportion.cli.cluster_reports import Asked, on_cluster, with_next_step
 from apportion.cli.failures import NoSuchGroup, WrongArguments
@@ -18,39 +19,54 @@ from apportion.errors import Refused
 LEAST_INTERVAL_S, LONGEST_INTERVAL_S = 0.05, 86_400
 
 
-def watch(asked: Asked, group_id: str, interval_s: float, refreshes: int | None) -> int:
-    """Show the group until Ctrl-C, or until it was shown `refreshes` times; return the exit code.
+class Rhythm(NamedTuple):
+    """The time between two refreshes, and how many there are; None: until Ctrl-C."""
 
-    The first refresh must succeed; a later one that fails is shown, and tried again.
-    """
+    interval_s: float
+    refreshes: int | None
+
+
+def parse_rhythm(interval: str, refreshes: int | None) -> Rhythm:
+    """Return the rhythm that was typed. Raises WrongArguments."""
+    try:
+        interval_s = float(interval)
+    except ValueError:
+        interval_s = 0.0
     if not LEAST_INTERVAL_S <= interval_s <= LONGEST_INTERVAL_S:
         raise WrongArguments(
             f"--interval must be {LEAST_INTERVAL_S} to {LONGEST_INTERVAL_S} seconds, not "
-            f"{interval_s:g}"
+            f"{interval!r}"
         )
     if refreshes is not None and refreshes < 1:
         raise WrongArguments(f"--refreshes must be 1 or more, not {refreshes}")
+    return Rhythm(interval_s, refreshes)
+
+
+def watch(asked: Asked, group_id: str, rhythm: Rhythm) -> int:
+    """Show the group until Ctrl-C, or as often as the rhythm says; return the exit code.
+
+    The first refresh must succeed; a later one that fails is shown, and tried again.
+    """
 
     def run(cluster: Cluster) -> int:
         with suppress(KeyboardInterrupt):  # how a watch ends
-            _watch(cluster, asked, group_id, (interval_s, refreshes))
+            _watch(cluster, asked, group_id, rhythm)
         return 0
 
     return on_cluster(asked, run)
 
 
-def _watch(cluster: Cluster, asked: Asked, group_id: str, rhythm: tuple[float, int | None]) -> None:
-    """Show the group in the rhythm of seconds and refreshes."""
-    interval_s, refreshes = rhythm
+def _watch(cluster: Cluster, asked: Asked, group_id: str, rhythm: Rhythm) -> None:
+    """Show the group in that rhythm."""
     report = read_group(cluster, group_id, asked.bootstrap)
     changes = GroupChanges(report)
     watcher = _watcher(asked)
     try:
         watcher.show(report, [])
         for shown in count(1):
-            if shown == refreshes:
+            if shown == rhythm.refreshes:
                 return
-            time.sleep(interval_s)
+            time.sleep(rhythm.interval_s)
             try:
                 report = read_group(cluster, group_id, asked.bootstrap)
             except NoSuchGroup:
