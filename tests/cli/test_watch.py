@@ -44,7 +44,9 @@ class Watch:
     def __init__(self, cluster: Cluster, *options: str) -> None:
         at = ["--bootstrap", cluster.bootstrap_servers, "--interval", "0.05"]
         command = [sys.executable, "-m", "apportion.cli.main", "watch", "g", *at, *options]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
     def line(self) -> str:
         """The next line that it prints."""
@@ -59,6 +61,15 @@ class Watch:
             assert TIME.match(line), line
             found.append(TIME.sub("", line).rstrip())
         return found
+
+    def hang_up(self) -> tuple[int, str]:
+        """Close the pipe; return the exit code, and what it said."""
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._process.stdout.close()
+        code = self._process.wait(LIMIT_S)
+        with self._process.stderr as stderr:
+            return code, stderr.read()
 
     def close(self) -> None:
         self._process.kill()
@@ -104,6 +115,12 @@ def test_each_refresh_is_a_line_of_json_on_request(cluster: Cluster) -> None:
     assert watched.exit_code == 0
     assert [each.pop("time")[10] for each in lines] == ["T", "T"]
     assert lines == [json.loads(described.stdout) | {"changes": []}] * 2
+
+
+def test_a_reader_that_goes_away_ends_a_watch_without_an_error(cluster: Cluster) -> None:
+    watch = Watch(cluster, "--json")
+    assert json.loads(watch.line())["group"] == "g"
+    assert watch.hang_up() == (0, "")
 
 
 def test_a_terminal_has_members_lag_and_changes(cluster: Cluster) -> None:

@@ -11,6 +11,7 @@ from apportion.cli.failures import (
     Impossible,
     NoStreamsGroup,
     WrongArguments,
+    drop_stdout,
     print_failure,
 )
 from apportion.client.bootstrap import require_known_host
@@ -86,6 +87,9 @@ def on_cluster(asked: Asked, run: Callable[[Cluster], int]) -> int:
     except (Refused, Disconnected, NoStreamsGroup, Impossible) as error:
         print_failure(asked.command, with_next_step(error), asked.as_json)
         return FAILED
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
+        drop_stdout()
+        return 0
     finally:
         cluster.close()
 
