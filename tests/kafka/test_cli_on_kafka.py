@@ -129,6 +129,37 @@ def test_a_group_is_described_as_by_kafkas_own_tool(
     ]
 
 
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_a_group_that_its_members_have_left_is_reset_and_deleted(
+    kafka: RealKafka, tools: Path, cluster: Cluster, name: str, protocol: Any
+) -> None:
+    run(kafka, "topics", "create", name, "--partitions", "2")
+    fill(cluster, name)
+    with apportion.Consumer(
+        kafka.bootstrap,
+        name,
+        topics=[name],
+        auto_offset_reset="earliest",
+        group_protocol=protocol,
+    ) as consumer:
+        left = 6
+        while left:
+            left -= len(consumer.poll())
+        consumer.commit()
+    until(lambda: as_json(kafka, "groups", "describe", name)["state"] == "Empty")
+    command = ["groups", "reset-offsets", name, "--all-topics", "--shift-by", "-2", "--execute"]
+    row = {"topic": name, "committed": 3, "new": 1, "note": None}
+    assert as_json(kafka, *command) == {
+        "group": name,
+        "executed": True,
+        "offsets": [row | {"partition": number} for number in range(2)],
+    }
+    assert rows_of_java(tools, kafka.bootstrap, name) == [
+        [name, str(number), "1", "3", "2", "-", "-", "-"] for number in range(2)
+    ]
+    assert run(kafka, "groups", "delete", name) == (0, f"{name} is deleted.\n", "")
+
+
 def test_offsets_are_reset_and_groups_are_deleted(
     kafka: RealKafka, tools: Path, cluster: Cluster, name: str
 ) -> None:
