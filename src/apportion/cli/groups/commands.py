@@ -16,9 +16,9 @@ from apportion.cli.arguments import (
 )
 from apportion.cli.cluster_reports import Asked, checked
 from apportion.cli.failures import WrongArguments
+from apportion.cli.groups.filters import STATES, TYPES
+from apportion.cli.groups.views import GroupView, Sort, parse_sort
 
-STATES = "preparingrebalance completingrebalance stable empty dead assigning reconciling notready"
-TYPES = ("classic", "consumer", "share", "streams")
 COMMAND = "groups"
 
 groups = typer.Typer(
@@ -62,7 +62,7 @@ PartitionOptions = Annotated[
         autocompletion=topic_names,
     ),
 ]
-SORTS = ("topic", "lag", "owner")
+SORTS = [each.value for each in Sort]
 SortOption = Annotated[
     str,
     typer.Option(
@@ -90,7 +90,7 @@ def list_command(
             "--state",
             metavar="STATE[,STATE]",
             help="Only groups in one of these states, such as stable,empty.",
-            autocompletion=one_of(*STATES.split()),
+            autocompletion=one_of(*map(str.lower, STATES)),
         ),
     ] = None,
     types: Annotated[
@@ -149,7 +149,7 @@ def describe_command(
     apportion groups describe flights-etl --sort lag
     apportion groups describe flights-etl --json | jq .lag
     """
-    from apportion.cli.groups.describing import GroupChoice, GroupView, describe, parse_sort
+    from apportion.cli.groups.describing import GroupChoice, describe
 
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
 
@@ -206,7 +206,7 @@ def offsets_command(
     apportion groups offsets flights-etl --topic flights:0-3
     apportion groups offsets flights-etl --sort lag
     """
-    from apportion.cli.groups.describing import parse_sort, show_offsets
+    from apportion.cli.groups.describing import show_offsets
     from apportion.cli.groups.partitions import parse_partitions
 
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)

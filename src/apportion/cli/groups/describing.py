@@ -1,13 +1,13 @@
 """`apportion groups describe`, `members` and `offsets`: groups as tables."""
 
 from collections.abc import Callable, Iterable
-from enum import Enum
 from typing import Any, NamedTuple
 
 from apportion.cli.cluster_reports import Asked, Report, print_report
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.partitions import PartitionChoice, chosen_rows
 from apportion.cli.groups.report import read_group, read_members, total_lag, unread
+from apportion.cli.groups.views import GroupView, Sort
 from apportion.cli.lines import print_sentence, ranges, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
@@ -37,31 +37,6 @@ STATE_COLUMNS = (
     Column("MEMBERS", Kind.NUMBER),
     Column("LAG", Kind.NUMBER),
 )
-
-
-class GroupView(Enum):
-    """The part of a description that is printed."""
-
-    OFFSETS = "offsets"
-    MEMBERS = "members"
-    STATE = "state"
-    ALL = "all"
-
-
-class Sort(Enum):
-    """The order of the rows of offsets."""
-
-    TOPIC = "topic"
-    LAG = "lag"
-    OWNER = "owner"
-
-
-def parse_sort(text: str) -> Sort:
-    """Return the order that was typed as `--sort`; raise WrongArguments."""
-    words = [each.value for each in Sort]
-    if text not in words:
-        raise WrongArguments(f"--sort must be one of {', '.join(words)}, not {text!r}")
-    return Sort(text)
 
 
 class GroupChoice(NamedTuple):

@@ -4,10 +4,9 @@ Costs two requests for each group, and one ListOffsets for the partitions of all
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from apportion.cli.cluster_reports import Asked, Report, print_report
-from apportion.cli.failures import WrongArguments
+from apportion.cli.groups.filters import parse_filter
 from apportion.cli.groups.report import listed_group, total_lag
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
@@ -20,17 +19,6 @@ from apportion.member.cluster_queries.offsets import AllOffsetsQuery, OffsetAndM
 from apportion.topics import TopicPartition
 from apportion.wire.messages.list_groups import ListedGroup
 
-STATES = (
-    "PreparingRebalance",
-    "CompletingRebalance",
-    "Stable",
-    "Empty",
-    "Dead",
-    "Assigning",
-    "Reconciling",
-    "NotReady",
-)
-TYPES = ("classic", "consumer", "share", "streams")
 COLUMNS = (
     Column("GROUP", Kind.NAME),
     Column("TYPE"),
@@ -38,37 +26,6 @@ COLUMNS = (
     Column("MEMBERS", Kind.NUMBER),
     Column("LAG", Kind.NUMBER),
 )
-
-
-class Filter(NamedTuple):
-    """The groups that are listed: of one of the states, and of one of the types; () for all."""
-
-    states: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-
-    def passes(self, group: ListedGroup) -> bool:
-        """Return whether the group is listed."""
-        # A broker before KIP-848 sends no type: all of its groups are classic.
-        group_type = group.group_type.lower() or "classic"
-        return (not self.states or group.group_state.lower() in self.states) and (
-            not self.types or group_type in self.types
-        )
-
-
-def parse_filter(states: Iterable[str], types: Iterable[str]) -> Filter:
-    """Return the filter that was typed, as in `--state stable,empty`; raise WrongArguments."""
-    return Filter(
-        _chosen("--state", states, STATES),
-        _chosen("--type", types, TYPES),
-    )
-
-
-def _chosen(option: str, texts: Iterable[str], choices: tuple[str, ...]) -> tuple[str, ...]:
-    words = [word.strip() for text in texts for word in text.split(",")]
-    for word in words:
-        if word.lower() not in [choice.lower() for choice in choices]:
-            raise WrongArguments(f"{option} must be one of {', '.join(choices)}, not {word!r}")
-    return tuple(word.lower() for word in words)
 
 
 def list_groups(asked: Asked, states: Iterable[str], types: Iterable[str]) -> int:
