@@ -10,6 +10,11 @@ from apportion.wire.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
 )
+from apportion.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsResponse
 from apportion.wire.messages.metadata import (
     MetadataRequest,
@@ -22,7 +27,8 @@ from apportion.wire.table import APIS, decode_request, encode_response
 class LoadingBroker(threading.Thread):
     """Serves one connection after the other until `close`.
 
-    loading: how many requests it refuses before it lists the group `g`.
+    loading: how many requests it refuses before it lists the group `g`, which
+    nobody may describe.
     """
 
     def __init__(self, loading: int) -> None:
@@ -70,6 +76,9 @@ class LoadingBroker(threading.Thread):
         if isinstance(request, MetadataRequest):
             broker = MetadataResponseBroker(node_id=1, host="127.0.0.1", port=self._port)
             return MetadataResponse(brokers=(broker,))
+        if isinstance(request, FindCoordinatorRequest):
+            denied = Coordinator(key="g", error_code=Code.GROUP_AUTHORIZATION_FAILED)
+            return FindCoordinatorResponse(coordinators=(denied,))
         self.loading -= 1
         if self.loading >= 0:
             return ListGroupsResponse(error_code=Code.COORDINATOR_LOAD_IN_PROGRESS)

@@ -44,7 +44,10 @@ def test_a_group_that_is_not_there_is_told_with_the_next_step(
     )
 
 
-NO_BROKER = "no connection to the broker at 127.0.0.1:1: Connection refused"
+NO_BROKER = (
+    "no connection to the broker at 127.0.0.1:1: Connection refused; see that a broker runs there, "
+    "or name another one with --bootstrap-server or in APPORTION_BOOTSTRAP"
+)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +65,13 @@ NO_BROKER = "no connection to the broker at 127.0.0.1:1: Connection refused"
             NO_BROKER,
         ),
         (
+            ["groups", "delete", "g", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"],
+            1,
+            NO_BROKER,
+        ),
+        (["topics", "list", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"], 1, NO_BROKER),
+        (["watch", "g", "--bootstrap", "127.0.0.1:1", "--timeout-ms", "300"], 1, NO_BROKER),
+        (
             ["groups", "describe", "g", "--bootstrap", "http://h:9092"],
             2,
             "bootstrap server 'http://h:9092' has a scheme: leave http:// off and write host:port",
@@ -75,6 +85,47 @@ NO_BROKER = "no connection to the broker at 127.0.0.1:1: Connection refused"
             ["streams", "describe", "g", "--bootstrap", "bogus"],
             2,
             "bootstrap server 'bogus' is not host:port",
+        ),
+        (
+            ["groups", "describe"],
+            2,
+            "name a group, as in `apportion groups describe GROUP`, or say --all-groups",
+        ),
+        (
+            ["groups", "describe", "g", "--all-groups"],
+            2,
+            "name groups, or say --all-groups, not both",
+        ),
+        (
+            ["groups", "describe", "g", "--state", "--members"],
+            2,
+            "give one of --members, --offsets, --state and --verbose",
+        ),
+        (
+            ["groups", "describe", "g", "--sort", "size"],
+            2,
+            "--sort must be one of topic, lag, owner, not 'size'",
+        ),
+        (["groups", "members"], 2, "name one group, as an argument or as --group"),
+        (
+            ["groups", "members", "g", "--group", "h"],
+            2,
+            "name one group, as an argument or as --group",
+        ),
+        (
+            ["groups", "list", "--type", "classic,simple"],
+            2,
+            "--type must be one of classic, consumer, share, streams, not 'simple'",
+        ),
+        (
+            ["groups", "offsets", "g", "--topic", "t:1,x"],
+            2,
+            "--topic must be TOPIC or TOPIC:0,1,4-7, not 't:1,x'",
+        ),
+        (
+            ["groups", "offsets", "g", "--topic", "t:3-1"],
+            2,
+            "3-1 in --topic t:3-1 is no range of partitions",
         ),
         (["streams", "rehearse", "--from", "1.1"], 2, "say both --from and --to, or --matrix"),
         (["sim", "--first", "3", "--seed", "1"], 2, "--first is for --runs, which is not given."),

@@ -13,139 +13,147 @@ from apportion.errors import Code
 from apportion.member.group_claims import metadata_of
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import partitions_of
-from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
-from apportion.wire.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-)
-from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import (
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
-)
-from apportion.wire.records.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    ConsumerProtocolTopicPartition,
-)
-from apportion.wire.records.consumer_serde import encode
+from tests.cli.groups_on_a_broker import as_json, broker_with_groups, join, run
 from tests.cli.loading_broker import LoadingBroker
 from tests.client import changes
 
 
-def join(cluster: Cluster, group_id: str, member_id: str) -> None:
-    """That member of the consumer protocol has joined, and wants `t`."""
-    request = ConsumerGroupHeartbeatRequest(
-        group_id=group_id,
-        member_id=member_id,
-        member_epoch=0,
-        rebalance_timeout_ms=60_000,
-        subscribed_topic_names=("t",),
-        topic_partitions=(),
-    )
-    assert cluster.call(request, coordinator=group_id).error_code == Code.NONE
-
-
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
-    """A broker with a member of `g` that owns `t` and has read one of its two records, and a group
-    `h` of offsets alone.
-    """
-    with EmbeddedBroker() as broker:
-        cluster = Cluster(broker.bootstrap, client_id="reader")
-        (partition,) = partitions_of(cluster.create_topic("t", 1))
-        records = [(None, b"a", ()), (None, b"b", ())]
-        cluster.produce(partition, encode_batch(records, timestamp_ms=1))
-        changes.commit(cluster, "h", {partition: 2})
-        changes.commit(cluster, "g", {partition: 1})
-        join(cluster, "g", "member-1")
-        cluster.close()
-        yield broker.bootstrap
+    """A broker with the groups `g` and `h`."""
+    with broker_with_groups() as bootstrap:
+        yield bootstrap
 
 
-def run(*arguments: str) -> tuple[int, list[list[str]]]:
-    """Exit code, and the lines of the command's output as words."""
-    result = CliRunner().invoke(app, ["groups", *arguments], env={"COLUMNS": "200"})
-    return result.exit_code, [
-        line.translate({ord("│"): " ", ord("┃"): " "}).split()
-        for line in result.output.splitlines()
-    ]
+LISTED = """\
+GROUP  TYPE      STATE   MEMBERS  LAG
+g      consumer  Stable        1    1
+h      classic   Empty         0    0
+"""
 
 
-def test_the_list_names_every_group_with_its_state(bootstrap: str) -> None:
-    code, lines = run("list", "--bootstrap", bootstrap)
-    assert code == 0
-    assert [line for line in lines if line[:1] in (["g"], ["h"])] == [
-        ["g", "consumer", "Stable"],
-        ["h", "classic", "Empty"],
-    ]
+def test_the_list_names_every_group_with_its_state_members_and_lag(bootstrap: str) -> None:
+    result = CliRunner().invoke(app, ["groups", "list", "--bootstrap", bootstrap])
+    assert (result.exit_code, result.output) == (0, LISTED)
+
+
+@pytest.mark.parametrize(
+    ("options", "groups"),
+    [
+        (["--state", "stable"], ["g"]),
+        (["--state", "Empty,Stable"], ["g", "h"]),
+        (["--state", "empty", "--state", "dead"], ["h"]),
+        (["--type", "CONSUMER"], ["g"]),
+        (["--type", "classic", "--state", "stable"], []),
+    ],
+)
+def test_the_list_is_filtered_by_state_and_type(
+    bootstrap: str, options: list[str], groups: list[str]
+) -> None:
+    rows = as_json("list", *options, "--bootstrap", bootstrap)
+    assert [row["group"] for row in rows] == groups
 
 
 def test_a_cluster_without_groups_has_a_sentence_and_no_table() -> None:
     with EmbeddedBroker() as broker:
-        listed, as_json = (
-            CliRunner().invoke(app, ["groups", "list", *more, "--bootstrap", broker.bootstrap])
-            for more in ([], ["--json"])
+        listed, as_json, described = (
+            CliRunner().invoke(app, ["groups", *command, "--bootstrap", broker.bootstrap])
+            for command in (["list"], ["list", "--json"], ["describe", "--all-groups"])
         )
     assert (listed.exit_code, listed.stdout) == (0, "There are no groups.\n")
     assert (as_json.exit_code, as_json.stdout) == (0, "[]\n")
+    assert (described.exit_code, described.stdout) == (0, "There are no groups.\n")
 
 
-def test_a_group_is_described_with_members_and_lag(bootstrap: str) -> None:
-    code, lines = run("describe", "g", "--bootstrap", bootstrap)
-    assert code == 0
-    assert lines[0] == [
-        "g:",
-        "a",
-        "consumer",
-        "group,",
-        "Stable,",
-        "epoch",
-        "2,",
-        "assignor",
-        "uniform",
-    ]
-    assert ["member", "client", "host", "epoch", "owns"] in lines
-    member = next(line for line in lines if line[:1] == ["member-1"])
-    assert (member[1], member[-2:]) == ("reader", ["t", "0"])
-    assert ["t", "0", "1", "2", "1"] in lines
+DESCRIBED = """\
+g: a consumer group, Stable, epoch 2, assignor uniform, 1 member, total lag 1
+TOPIC  PARTITION  COMMITTED  END  LAG  OWNER     CLIENT  HOST
+t              0          1    2    1  member-1  reader  127.0.0.1
+"""
+MEMBERS = """\
+MEMBER    CLIENT  HOST       EPOCH  OWNS
+member-1  reader  127.0.0.1      2  t 0
+"""
+TITLE, OFFSETS = DESCRIBED.split("\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        (["describe", "g"], DESCRIBED),
+        (["describe", "--group", "g", "--offsets"], DESCRIBED),
+        (["describe", "g", "--members"], f"{TITLE}\n{MEMBERS}"),
+        (["describe", "g", "--verbose"], DESCRIBED + MEMBERS),
+        (
+            ["describe", "--all-groups", "--state"],
+            "GROUP  TYPE      STATE   EPOCH  ASSIGNOR  MEMBERS  LAG\n"
+            "g      consumer  Stable      2  uniform         1    1\n"
+            "h      classic   Empty       -  -               0    0\n",
+        ),
+        (
+            ["describe", "h", "g"],
+            "h: a classic group, Empty, 0 members, total lag 0\n"
+            "TOPIC  PARTITION  COMMITTED  END  LAG  OWNER  CLIENT  HOST\n"
+            "t              0          2    2    0  -      -       -\n"
+            f"\n{DESCRIBED}",
+        ),
+        (["members", "g"], MEMBERS),
+        (["members", "--group", "h"], "It has no members.\n"),
+        (["offsets", "g"], OFFSETS),
+        (["offsets", "g", "--topic", "t:0"], OFFSETS),
+    ],
+)
+def test_a_group_is_described_with_owners_and_lag(
+    bootstrap: str, command: list[str], output: str
+) -> None:
+    result = CliRunner().invoke(app, ["groups", *command, "--bootstrap", bootstrap])
+    assert (result.exit_code, result.output) == (0, output)
 
 
 def test_json_holds_the_same_as_the_tables(bootstrap: str) -> None:
-    listed = CliRunner().invoke(app, ["groups", "list", "--json", "--bootstrap", bootstrap])
-    assert json.loads(listed.stdout) == [
-        {"group": "g", "type": "consumer", "state": "Stable"},
-        {"group": "h", "type": "classic", "state": "Empty"},
+    at = ["--bootstrap", bootstrap]
+    assert as_json("list", *at) == [
+        {"group": "g", "type": "consumer", "state": "Stable", "members": 1, "lag": 1},
+        {"group": "h", "type": "classic", "state": "Empty", "members": 0, "lag": 0},
     ]
-    described = json.loads(
-        CliRunner()
-        .invoke(app, ["groups", "describe", "g", "--json", "--bootstrap", bootstrap])
-        .stdout
-    )
-    assert (described["group"], described["state"], described["assignor"]) == (
-        "g",
-        "Stable",
-        "uniform",
-    )
-    member = described["members"][0]
-    del member["host"]
-    assert described["members"] == [
-        {
-            "member": "member-1",
-            "instance": None,
-            "client": "reader",
-            "protocol": "consumer",
-            "epoch": 2,
-            "owns": {"t": [0]},
-        }
-    ]
-    assert described["offsets"] == [
-        {"topic": "t", "partition": 0, "committed": 1, "end": 2, "lag": 1}
-    ]
+    group = {
+        "group": "g",
+        "type": "consumer",
+        "state": "Stable",
+        "epoch": 2,
+        "assignor": "uniform",
+        "members": [
+            {
+                "member": "member-1",
+                "instance": None,
+                "client": "reader",
+                "host": "/127.0.0.1",
+                "protocol": "consumer",
+                "epoch": 2,
+                "owns": {"t": [0]},
+            }
+        ],
+    }
+    offsets = {
+        "sinks": [],
+        "lag": 1,
+        "offsets": [
+            {
+                "topic": "t",
+                "partition": 0,
+                "committed": 1,
+                "end": 2,
+                "lag": 1,
+                "owner": "member-1",
+            }
+        ],
+    }
+    assert as_json("describe", "g", *at) == group | offsets
+    assert as_json("offsets", "g", *at) == group | offsets
+    assert as_json("members", "g", *at) == group
+    assert [each["group"] for each in as_json("describe", "--all-groups", *at)] == ["g", "h"]
 
 
 def test_a_group_of_offsets_alone_is_described_too(bootstrap: str) -> None:
@@ -160,7 +168,17 @@ def test_a_group_of_offsets_alone_is_described_too(bootstrap: str) -> None:
             "state": "Empty",
             "members": [],
             "sinks": [],
-            "offsets": [{"topic": "t", "partition": 0, "committed": 2, "end": 2, "lag": 0}],
+            "lag": 0,
+            "offsets": [
+                {
+                    "topic": "t",
+                    "partition": 0,
+                    "committed": 2,
+                    "end": 2,
+                    "lag": 0,
+                    "owner": None,
+                }
+            ],
         },
     )
 
@@ -187,142 +205,16 @@ def test_the_sink_to_which_a_group_belongs_is_shown(bootstrap: str) -> None:
             "sink",
             "/lake/a",
             "and",
-            "/lake/b",
+            "/lake/b,",
+            "0",
+            "members,",
+            "total",
+            "lag",
+            "1",
         ]
     finally:
         cluster.call(DeleteGroupsRequest(groups_names=("of-a-sink",)), coordinator="of-a-sink")
         cluster.close()
-
-
-def classic(cluster: Cluster, group_id: str, protocol_type: str, assignment: bytes) -> str:
-    """A member of a classic group that has that assignment; it is gone when its session is over."""
-
-    def ask(
-        request: JoinGroupRequest | SyncGroupRequest, version: int
-    ) -> JoinGroupResponse | SyncGroupResponse:
-        result: JoinGroupResponse | SyncGroupResponse = cluster.call(
-            request, coordinator=group_id, version=version
-        )
-        return result
-
-    request: dict[str, Any] = {
-        "group_id": group_id,
-        "session_timeout_ms": 60_000,
-        "rebalance_timeout_ms": 60_000,
-        "protocol_type": protocol_type,
-        "protocols": (JoinGroupRequestProtocol(name="range", metadata=b""),),
-    }
-    joined = ask(JoinGroupRequest(**request), 3)
-    assert isinstance(joined, JoinGroupResponse)
-    given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
-    assert isinstance(joined, JoinGroupResponse)
-    sync = SyncGroupRequest(
-        group_id=group_id, generation_id=1, member_id=joined.member_id, assignments=given
-    )
-    assert ask(sync, 3).error_code == Code.NONE
-    assert isinstance(joined, JoinGroupResponse)
-    return joined.member_id
-
-
-@pytest.mark.parametrize(
-    ("group_id", "protocol_type", "assignment", "owns"),
-    [
-        (
-            "j",
-            "consumer",
-            encode(
-                ConsumerProtocolAssignment(
-                    assigned_partitions=(
-                        ConsumerProtocolTopicPartition(topic="t", partitions=(0, 7)),
-                    )
-                )
-            ),
-            [0, 7],
-        ),
-        ("k", "consumer", b"", None),
-        ("l", "connect", encode(ConsumerProtocolAssignment()), None),
-    ],
-)
-def test_a_classic_group_is_described_with_what_can_be_read_of_it(
-    bootstrap: str, group_id: str, protocol_type: str, assignment: bytes, owns: list[int] | None
-) -> None:
-    cluster = Cluster(bootstrap, client_id="reader")
-    member_id = classic(cluster, group_id, protocol_type, assignment)
-    report = json.loads(
-        CliRunner()
-        .invoke(app, ["groups", "describe", group_id, "--json", "--bootstrap", bootstrap])
-        .stdout
-    )
-    lines = run("describe", group_id, "--bootstrap", bootstrap)[1]
-    cluster.call(
-        LeaveGroupRequest(group_id=group_id, member_id=member_id), coordinator=group_id, version=2
-    )
-    cluster.call(DeleteGroupsRequest(groups_names=(group_id,)), coordinator=group_id)
-    cluster.close()
-    host = report["members"][0].pop("host")
-    assert report == {
-        "group": group_id,
-        "type": "classic",
-        "state": "Stable",
-        "assignor": "range",
-        "members": [
-            {
-                "member": member_id,
-                "instance": None,
-                "client": "reader",
-                "protocol": "classic",
-                "owns": {} if owns is None else {"t": owns},
-            }
-        ],
-        "sinks": [],
-        "offsets": []
-        if owns is None
-        else [{"topic": "t", "partition": 0, "committed": None, "end": 2, "lag": None}],
-    }
-    assert lines[0] == f"{group_id}: a classic group, Stable, assignor range".split()
-    shown = [] if owns is None else ["t", "0,7"]
-    assert next(line for line in lines if line[:1] == [member_id]) == [
-        member_id,
-        "reader",
-        host.removeprefix("/"),
-        *shown,
-    ]
-    assert ["member", "client", "host", "owns"] in lines
-
-
-def test_a_mixed_group_says_which_protocol_and_instance_each_member_has(bootstrap: str) -> None:
-    cluster = Cluster(bootstrap, client_id="reader")
-    join(cluster, "m", "new")
-    metadata = encode(ConsumerProtocolSubscription(topics=("t",)))
-    request = JoinGroupRequest(
-        group_id="m",
-        session_timeout_ms=45_000,
-        rebalance_timeout_ms=60_000,
-        group_instance_id="seat-7",
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
-    )
-    old = cluster.call(request, coordinator="m").member_id
-    described = CliRunner().invoke(
-        app, ["groups", "describe", "m", "--json", "--bootstrap", bootstrap]
-    )
-    code, lines = run("describe", "m", "--bootstrap", bootstrap)
-    cluster.call(
-        LeaveGroupRequest(group_id="m", members=(MemberIdentity(member_id=old),)), coordinator="m"
-    )
-    cluster.call(
-        ConsumerGroupHeartbeatRequest(group_id="m", member_id="new", member_epoch=-1),
-        coordinator="m",
-    )
-    cluster.close()
-    members = json.loads(described.stdout)["members"]
-    assert code == 0
-    assert sorted(
-        (each["member"], each["protocol"], each["instance"]) for each in members
-    ) == sorted([(old, "classic", "seat-7"), ("new", "consumer", None)])
-    assert ["member", "instance", "client", "host", "protocol", "epoch", "owns"] in lines
-    rows = {line[0]: (line[1], line[2], line[4]) for line in lines if line[:1] in (["new"], [old])}
-    assert rows == {old: ("seat-7", "reader", "classic"), "new": ("-", "reader", "consumer")}
 
 
 def test_a_partition_with_an_owner_and_no_committed_offset_is_shown(bootstrap: str) -> None:
@@ -338,8 +230,16 @@ def test_a_partition_with_an_owner_and_no_committed_offset_is_shown(bootstrap: s
         coordinator="i",
     )
     cluster.close()
+    assert described["lag"] is None
     assert described["offsets"] == [
-        {"topic": "t", "partition": 0, "committed": None, "end": 2, "lag": None}
+        {
+            "topic": "t",
+            "partition": 0,
+            "committed": None,
+            "end": 2,
+            "lag": None,
+            "owner": "member-2",
+        }
     ]
 
 
@@ -397,4 +297,4 @@ def test_a_broker_that_loads_its_groups_is_asked_until_it_knows_them(
 ) -> None:
     code, lines = run("list", "--bootstrap", loading_broker.bootstrap)
     assert code == 0
-    assert ["g", "classic", "Empty"] in lines
+    assert ["g", "classic", "Empty", "-", "-"] in lines

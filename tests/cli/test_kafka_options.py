@@ -9,6 +9,7 @@ from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import partitions_of
+from tests.cli.completions import completed
 from tests.client import changes
 
 
@@ -39,25 +40,38 @@ def test_bootstrap_server_means_bootstrap(bootstrap: str) -> None:
         assert answers[0].exit_code == answers[1].exit_code < 2
 
 
-@pytest.mark.parametrize("room", ["groups", "streams"])
-def test_a_group_given_as_an_option_is_answered_with_the_right_command(room: str) -> None:
-    answer = CliRunner().invoke(app, [room, "describe", "--group", "etl"], env={"COLUMNS": "200"})
-    words = " ".join(answer.output.translate({ord("│"): " "}).split())
-    assert answer.exit_code == 2
-    assert (
-        "Invalid value for '--group': the group is no option here, write: apportion "
-        f"{room} describe etl" in words
+def test_a_cluster_can_be_named_in_the_environment(bootstrap: str) -> None:
+    answers = [
+        CliRunner().invoke(app, ["groups", "list", *options], env={"APPORTION_BOOTSTRAP": variable})
+        for options, variable in (([], bootstrap), (["--bootstrap", bootstrap], "127.0.0.1:1"))
+    ]
+    assert [answer.exit_code for answer in answers] == [0, 0]
+    assert answers[0].output == answers[1].output
+
+
+def test_a_group_may_be_given_as_an_option(bootstrap: str) -> None:
+    at = ["--bootstrap", bootstrap]
+    answers = [
+        CliRunner().invoke(app, ["groups", "describe", *group, *at])
+        for group in (["etl", "other"], ["--group", "etl", "--group", "other"])
+    ]
+    assert answers[0].exit_code == 0
+    assert answers[0].output == answers[1].output
+
+
+def test_a_streams_group_may_be_given_as_an_option(bootstrap: str) -> None:
+    at = ["--bootstrap", bootstrap]
+    answers = [
+        CliRunner().invoke(app, ["streams", "describe", *group, *at])
+        for group in (["nosuch"], ["--group", "nosuch"])
+    ]
+    assert answers[0].exit_code == 1
+    assert answers[0].output == answers[1].output
+    both = CliRunner().invoke(app, ["streams", "describe", "a", "--group", "b"])
+    assert (both.exit_code, both.stderr) == (
+        2,
+        "apportion streams: name one group, as an argument or as --group\n",
     )
-
-
-def completed(*words: str) -> list[str]:
-    """What Tab offers after these words, the last of which is begun."""
-    environment = {
-        "_APPORTION_COMPLETE": "complete_bash",
-        "COMP_WORDS": " ".join(words),
-        "COMP_CWORD": str(len(words) - 1),
-    }
-    return CliRunner().invoke(app, [], prog_name="apportion", env=environment).output.split()
 
 
 def test_names_of_groups_of_any_kind_are_completed(bootstrap: str) -> None:
@@ -70,6 +84,18 @@ def test_names_of_groups_of_any_kind_are_completed(bootstrap: str) -> None:
         "other"
     ]
     assert completed("apportion", "groups", "describe", "--bootstrap", "127.0.0.1:1", "et") == []
+    for command in ("members", "offsets"):
+        assert completed("apportion", "groups", command, "--bootstrap", bootstrap, "et") == ["etl"]
+    at = ("--bootstrap", bootstrap)
+    assert completed("apportion", "groups", "describe", *at, "--group", "o") == ["other"]
+    assert completed("apportion", "groups", "offsets", *at, "--topic", "") == ["t"]
+
+
+def test_completions_come_from_the_cluster_in_the_environment(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("APPORTION_BOOTSTRAP", bootstrap)
+    assert completed("apportion", "groups", "describe", "et") == ["etl"]
 
 
 @pytest.mark.parametrize(
@@ -77,6 +103,9 @@ def test_names_of_groups_of_any_kind_are_completed(bootstrap: str) -> None:
     [
         (["serve", "--set", "num.p"], ["num.partitions="]),
         (["serve", "--set", "group.consumer.migration"], ["group.consumer.migration.policy="]),
+        (["groups", "list", "--type", "c"], ["classic", "consumer"]),
+        (["groups", "list", "--state", "s"], ["stable"]),
+        (["groups", "describe", "--sort", ""], ["topic", "lag", "owner"]),
         (["sim", "--protocol", "c"], ["consumer", "classic"]),
         (["sim", "--assignor", ""], ["uniform", "range"]),
         (["streams", "rehearse", "--leader", ""], ["first", "middle", "last"]),

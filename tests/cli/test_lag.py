@@ -35,9 +35,16 @@ def test_an_empty_partition_without_a_commit_has_no_lag_and_adds_none(
 ) -> None:
     info = assignment((0,), 11, active=(TaskId(0, 0),))
     with group(broker, "fresh", [("one", subscription(11, 11), info)]):
-        rows, streams = describe(broker, "fresh")["offsets"], as_json(broker, "fresh")
-    assert rows == [{"topic": "t", "partition": 0, "committed": None, "end": 0, "lag": None}]
+        described, streams = describe(broker, "fresh"), as_json(broker, "fresh")
+    owner = described["members"][0]["member"]
+    rows = [{"topic": "t", "partition": 0, "committed": None, "end": 0, "lag": None}]
+    assert described["offsets"] == [{**rows[0], "owner": owner}]
     (process,) = streams["processes"]
     assert process["active"][0]["partitions"] == rows
     # Nothing is unread, wherever the group begins.
-    assert (streams["lag"], process["lag"], process["active"][0]["lag"]) == (0, 0, 0)
+    assert (described["lag"], streams["lag"], process["lag"], process["active"][0]["lag"]) == (
+        0,
+        0,
+        0,
+        0,
+    )

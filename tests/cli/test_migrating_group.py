@@ -41,6 +41,7 @@ def test_a_classic_group_is_shown_as_described_if_it_migrates_thereafter(
         "state": "Stable",
         "members": [],
         "sinks": [],
+        "lag": None,
         "offsets": [],
     }
     assert classic_broker.descriptions == 1
@@ -70,6 +71,7 @@ def test_a_group_that_migrates_meanwhile_is_asked_for_again(
             }
         ],
         "sinks": [],
+        "lag": None,
         "offsets": [],
     }
     assert migrating_broker.descriptions == 2

@@ -16,7 +16,7 @@ from apportion.wire.messages.consumer_group_heartbeat import (
 from tests.cli.terminal import on_terminal
 from tests.client import changes
 
-WORKERS = [f"analytics-nightly-worker-eu-west-1-{number}-0f61d9a2" for number in range(3)]
+WORKERS = [f"analytics-nightly-worker-eu-west-1-pod-{number}-0f61d9a2" for number in range(10)]
 
 
 def beat(
@@ -38,7 +38,9 @@ def beat(
 
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
-    """A broker with a group of three members, one of which owns all 60 partitions."""
+    """A broker with a group of ten members whose names share 39 characters; one of them owns all 60
+    partitions.
+    """
     with EmbeddedBroker() as broker:
         clusters = [Cluster(broker.bootstrap, client_id=name) for name in WORKERS]
         clusters[0].create_topic("analytics-events", 60)
@@ -49,28 +51,46 @@ def bootstrap() -> Iterator[str]:
             cluster.close()
 
 
-def column(lines: list[str], number: int) -> str:
-    """All that stands in that column of a table, folded cells put together."""
-    rows = [line.split("│")[1:-1] for line in lines if line.startswith("│")]
-    return "".join(row[number].strip() for row in rows)
+NOTE = [
+    "Shortened to fit this terminal: --json and a pipe, as in `... | cat`, show all",
+    "of each name.",
+]
 
 
-def test_names_of_members_are_folded_and_not_cut(bootstrap: str) -> None:
-    lines = on_terminal(["groups", "describe", "g", "--bootstrap", bootstrap], 80)
-    table = lines[: next(number for number, line in enumerate(lines) if line.startswith("└"))]
-    assert max(map(len, lines)) <= 80
-    assert [name for name in WORKERS if name in column(table, 0)] == WORKERS
-    assert [name for name in WORKERS if name in column(table, 1)] == WORKERS
-    assert "…" not in "".join(lines)
+def stripped(lines: list[str]) -> list[str]:
+    return [line.rstrip() for line in lines]
 
 
-def test_partitions_that_follow_each_other_are_a_range(bootstrap: str) -> None:
-    lines = on_terminal(["groups", "describe", "g", "--bootstrap", bootstrap], 260)
-    assert [line.split("│")[-2].strip() for line in lines if "worker" in line] == [
-        "analytics-events 0-59",
-        "",
-        "",
+def test_ten_members_with_long_names_are_told_apart_at_80_columns(bootstrap: str) -> None:
+    lines = stripped(on_terminal(["groups", "members", "g", "--bootstrap", bootstrap], 80))
+    assert lines == [
+        "MEMBER       CLIENT       HOST       EPOCH  OWNS",
+        "…0-0f61d9a2  …0-0f61d9a2  127.0.0.1      2  analytics-events 0-59",
+        *(
+            f"…{number}-0f61d9a2  …{number}-0f61d9a2  127.0.0.1  {epoch:>5}  -"
+            for number, epoch in enumerate(range(3, 12), 1)
+        ),
+        *NOTE,
     ]
+
+
+def test_the_owner_of_each_partition_is_told_apart_at_80_columns(bootstrap: str) -> None:
+    lines = stripped(on_terminal(["groups", "describe", "g", "--bootstrap", bootstrap], 80))
+    assert lines[2:5] == [
+        "TOPIC             PARTITION  COMMITTED  END  LAG  OWNER        CLIENT  HOST",
+        "analytics-events          0          -    0    -  …0-0f61d9a2  …0…     127.0.0.1",
+        "analytics-events          1          -    0    -  …0-0f61d9a2  …0…     127.0.0.1",
+    ]
+    assert lines[-4:] == [
+        "-                         -          -    -    -  …8-0f61d9a2  …8…     127.0.0.1",
+        "-                         -          -    -    -  …9-0f61d9a2  …9…     127.0.0.1",
+        *NOTE,
+    ]
+
+
+def test_names_are_whole_on_a_wide_terminal(bootstrap: str) -> None:
+    lines = on_terminal(["groups", "describe", "g", "--members", "--bootstrap", bootstrap], 260)
+    assert [line.split()[0] for line in lines[2:]] == WORKERS
 
 
 def test_a_member_without_partitions_and_a_group_without_members_are_told_in_words(
@@ -96,14 +116,14 @@ def test_a_member_without_partitions_and_a_group_without_members_are_told_in_wor
         for group in ("offsets-alone", "waits")
     }
     assert described["offsets-alone"][:2] == [
-        "offsets-alone: a classic group, Empty",
-        "It has no members.",
+        "offsets-alone: a classic group, Empty, 0 members, total lag 0",
+        "TOPIC             PARTITION  COMMITTED  END  LAG  OWNER  CLIENT  HOST",
     ]
-    assert (
-        described["waits"][-1]
-        == "No offset is committed, and no member owns a partition: do the topics exist?"
-    )
-    assert "│ 127.0.0.1 │" in described["waits"][4]
+    assert described["waits"][1:] == [
+        "No offset is committed, and no member owns a partition: do the topics exist?",
+        "TOPIC  PARTITION  COMMITTED  END  LAG  OWNER  CLIENT     HOST",
+        "-              -          -    -    -  m      apportion  127.0.0.1",
+    ]
 
 
 def broken_in_a_word(lines: list[str], columns: int) -> list[Any]:

@@ -11,8 +11,8 @@ done with it:
 Lines below the first one of the comment are code that is put before the program, hidden from
 readers: what the page leaves to them. A comment `<!-- then` behind a program holds code that is put
 behind it. A program runs in an empty directory and must end by itself; the address of a broker with
-one record in the topics `flights` and `lines` takes the place of localhost:9092. Tutorials have
-comments of their own (`tutorials.py`).
+one record in the topics `flights` and `lines` takes the place of localhost:9092. Tutorials, and
+cli.md, have comments of their own (`tutorials.py`).
 """
 
 import os
@@ -36,6 +36,7 @@ EXAMPLE = re.compile(
 )
 FENCE = re.compile(r"^ *```(?P<kind>\w*)\n(?P<text>.*?)^ *```$", re.DOTALL | re.MULTILINE)
 NOT_RUN = "not run: "
+WALKED = ("cli.md",)  # pages whose examples follow from each other, as those of a tutorial
 RUN_LIMIT_S = 300  # Spark alone takes two minutes to start where others use the cores
 
 
@@ -93,11 +94,11 @@ def examples_of(page: str, text: str) -> list[Example]:
 
 
 def examples() -> list[Example]:
-    """Return the examples of every page of docs/ but the tutorials."""
+    """Return the examples of every page of docs/ but those that are walked, as tutorials are."""
     return [
         example
         for path in sorted(DOCS.rglob("*.md"))
-        if path.parent.name != "tutorials"
+        if path.parent.name != "tutorials" and path.name not in WALKED
         for example in examples_of(str(path.relative_to(DOCS)), path.read_text())
     ]
 
@@ -108,7 +109,7 @@ def commands_in(text: str) -> list[str]:
     """
     blocks = "".join(match["text"] for match in FENCE.finditer(text))
     prose = FENCE.sub("", text)
-    typed = re.findall(r"^(?:\$ )?(apportion .*)$", blocks, re.MULTILINE)
+    typed = re.findall(r"^(?:\$ )?(apportion (?!\w+: ).*)$", blocks, re.MULTILINE)
     return typed + [" ".join(words.split()) for words in re.findall(r"`(apportion [^`]*)`", prose)]
 
 

@@ -19,6 +19,7 @@ from tests.house.examples import (
     DOCS,
     NOT_RUN,
     ROOT,
+    WALKED,
     Example,
     commands_in,
     examples,
@@ -47,10 +48,12 @@ def test_every_program_is_right_for_a_type_checker(tmp_path: Path) -> None:
     """
     for program in PROGRAMS:
         (tmp_path / f"{program.name}.py").write_text(LOOSE + program.program)
-    for tutorial in DOCS.glob("tutorials/*.md"):
-        for step in steps(tutorial.read_text()):
+    for page in [*DOCS.glob("tutorials/*.md"), *(DOCS / name for name in WALKED)]:
+        for step in steps(page.read_text()):
             if step.mark.startswith("file "):
-                (tmp_path / step.mark.removeprefix("file ")).write_text(LOOSE + step.text)
+                file = tmp_path / step.mark.removeprefix("file ")
+                assert not file.exists(), f"{page.name}: another page has a {file.name}"
+                file.write_text(LOOSE + step.text)
     done = subprocess.run(
         [sys.executable, "-m", "mypy", *sorted(map(str, tmp_path.glob("*.py")))],
         cwd=ROOT,

@@ -7,14 +7,20 @@ from pathlib import Path
 import pytest
 from tools.pages import ROOT
 
+from tests.house.examples import WALKED
 from tests.house.tutorials import Command, commands, is_as_shown, play, steps
 
 TUTORIALS = ROOT / "docs" / "tutorials"
 
 
-@pytest.mark.parametrize("name", ["test-with-pytest", "rehearse-an-upgrade"])
+@pytest.mark.parametrize("name", ["test-with-pytest", "rehearse-an-upgrade", "operate-a-group"])
 def test_a_tutorial_does_what_it_says(name: str, tmp_path: Path) -> None:
     play(TUTORIALS / f"{name}.md", tmp_path)
+
+
+@pytest.mark.parametrize("name", WALKED)
+def test_a_page_of_commands_prints_what_it_shows(name: str, tmp_path: Path) -> None:
+    play(ROOT / "docs" / name, tmp_path)
 
 
 def test_every_tutorial_is_walked_by_a_test() -> None:
@@ -22,6 +28,7 @@ def test_every_tutorial_is_walked_by_a_test() -> None:
         "test-with-pytest",
         "rehearse-an-upgrade",
         "share-a-topic",
+        "operate-a-group",
     }
 
 

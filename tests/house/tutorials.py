@@ -10,7 +10,7 @@ A comment before a block of `python` or `console` says what the reader does with
     <!-- not run -->       needs something that a test has not, such as a package index
 
 `<!-- stop COMMAND -->` presses Ctrl-C in the terminal of that command. In what a command prints,
-`...` stands for anything. Port 9092 becomes a free one.
+`...` stands for anything. Port 9092 becomes a free one, where commands look by default, too.
 """
 
 import os
@@ -85,6 +85,8 @@ class Walk:
         self._environment = os.environ | {
             "PATH": path,
             "COLUMNS": str(columns),
+            # Commands that name no cluster mean the broker on port 9092.
+            "APPORTION_BOOTSTRAP": f"127.0.0.1:{self._port}",
             "JAVA_TOOL_OPTIONS": QUICK_JVM,
         }
         for name in [name for name in os.environ if name.startswith(("PYTEST_", "PYSPARK_"))]:

@@ -1,28 +1,13 @@
 """Arguments that several commands share, and the completions of Tab."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from apportion.cli.failures import WrongArguments
 from apportion.node.settings import BrokerSettings
 from apportion.settings import Setting, bounds_fault_or_none, declared, whole_number
-
-
-def _take_for_bootstrap(context: typer.Context, bootstrap: str | None) -> None:
-    if bootstrap is not None:
-        # Kafka's own tools call it --bootstrap-server; it becomes the default of --bootstrap, so
-        # that one given explicitly still counts.
-        context.default_map = {**(context.default_map or {}), "bootstrap": bootstrap}
-
-
-def _refuse_group_option(context: typer.Context, group: str | None) -> None:
-    """Refuse `--group`, with the command line that gives the group as an argument."""
-    if group is not None:
-        # kafka-consumer-groups.sh has --group, so people type it here, too.
-        raise typer.BadParameter(
-            f"the group is no option here, write: {context.command_path} {group}"
-        )
 
 
 def number_or_text(text: str) -> int | str:
@@ -31,6 +16,13 @@ def number_or_text(text: str) -> int | str:
         return int(text)
     except ValueError:
         return text
+
+
+def whole_number_or_none(option: str, typed: int | str | None) -> int | None:
+    """Return the number that was typed for `option`; None for none. Raises WrongArguments."""
+    if isinstance(typed, str):
+        raise WrongArguments(f"{option} must be a whole number, not {typed!r}")
+    return typed
 
 
 def _parse_timeout(text: str) -> int:
@@ -45,21 +37,27 @@ def _parse_timeout(text: str) -> int:
 DEFAULT_BOOTSTRAP = str(declared(BrokerSettings)["listeners"].default).removeprefix("PLAINTEXT://")
 TIMEOUT_MS = Setting("How long to wait for the cluster, in milliseconds.", 10_000, at_least=1)
 DEFAULT_TIMEOUT_MS: int = TIMEOUT_MS.default
+BOOTSTRAP_VARIABLE = "APPORTION_BOOTSTRAP"
 BOOTSTRAP_HELP = "HOST:PORT of any broker of the cluster."
+JSON_HELP = "Print JSON instead of tables."
 PRINTED = "What is printed"
-# Options of Kafka's own commands: understood, or answered with ours. Their callbacks do the work,
-# so the commands take them under names with an underscore and use them no further.
-Bootstrap = Annotated[str, typer.Option(help=BOOTSTRAP_HELP)]
-BootstrapServer = Annotated[
-    str | None,
-    typer.Option("--bootstrap-server", hidden=True, is_eager=True, callback=_take_for_bootstrap),
+# Kafka's own tools have the first name, which is long to type.
+Bootstrap = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap-server",
+        "--bootstrap",
+        envvar=BOOTSTRAP_VARIABLE,
+        metavar="HOST:PORT",
+        help=BOOTSTRAP_HELP,
+    ),
 ]
 Timeout = Annotated[
     int, typer.Option(parser=_parse_timeout, metavar="INTEGER", help=TIMEOUT_MS.sentence)
 ]
-NoGroupOption = Annotated[
-    str | None, typer.Option("--group", hidden=True, is_eager=True, callback=_refuse_group_option)
-]
+# The command refuses wrong numbers itself, to do it as JSON, too; typer's own form is text.
+NUMBER: dict[str, Any] = {"parser": number_or_text, "metavar": "INTEGER"}
+AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
 
 def one_of(*words: str) -> Callable[[str], list[str]]:
@@ -76,8 +74,27 @@ def setting_names(prefix: str) -> list[str]:
     return [f"{name}=" for name in BrokerSettings().named() if name.startswith(prefix)]
 
 
-def group_names(context: typer.Context, prefix: str) -> list[str]:
-    """Return the completions of `groups describe`: groups of every type."""
-    from apportion.cli.groups import group_names as names
+def typed_bootstrap(context: typer.Context) -> str:
+    """Return the cluster that a command line names, while it is being completed."""
+    return context.params.get("bootstrap") or DEFAULT_BOOTSTRAP
 
-    return names(context.params.get("bootstrap") or DEFAULT_BOOTSTRAP, prefix)
+
+def group_names(context: typer.Context, prefix: str) -> list[str]:
+    """Return the completions of a group: groups of every type."""
+    from apportion.cli.groups.names import group_names as names
+
+    return names(typed_bootstrap(context), prefix)
+
+
+def topic_names(context: typer.Context, prefix: str) -> list[str]:
+    """Return the completions of a topic."""
+    from apportion.cli.topics.names import topic_names as names
+
+    return names(typed_bootstrap(context), prefix)
+
+
+def topic_setting_names(prefix: str) -> list[str]:
+    """Return the completions of `--config`: the names of topic settings."""
+    from apportion.node.topic_settings import SUPPORTED
+
+    return [f"{name}=" for name in sorted(SUPPORTED) if name.startswith(prefix)]

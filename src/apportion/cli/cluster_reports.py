@@ -1,41 +1,113 @@
-"""A report of a cluster, printed as JSON or as text."""
+"""A report of a cluster, or of a change to it, printed as JSON or as text."""
 
 import json
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from apportion.cli.failures import FAILED, UNUSABLE, NoStreamsGroup, print_failure
+from apportion.cli.arguments import BOOTSTRAP_VARIABLE
+from apportion.cli.failures import (
+    FAILED,
+    UNUSABLE,
+    Impossible,
+    NoStreamsGroup,
+    WrongArguments,
+    drop_stdout,
+    print_failure,
+)
 from apportion.client.bootstrap import require_known_host
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 
 R = TypeVar("R")
+Report = dict[str, Any]
+"""A report as `--json` prints it: its keys are documented, and stay."""
 
 
-def print_report(
-    command: str,
-    bootstrap: str,
-    timeout_ms: int,
-    read: Callable[[Cluster], R],
-    show: Callable[[R], None] | None,
-) -> int:
+class Asked(NamedTuple):
+    """The options that all commands about a cluster have. command: its name in failures."""
+
+    command: str
+    bootstrap: str
+    timeout_ms: int
+    as_json: bool
+
+
+class ReportedChange(NamedTuple, Generic[R]):
+    """A change that may have failed in part. report: of the rest; empty if there is none."""
+
+    report: R
+    failures: Sequence[Exception]
+
+
+def print_report(asked: Asked, read: Callable[[Cluster], R], show: Callable[[R], None]) -> int:
     """Print what `read` returns of the cluster by `show`, or as JSON; return the exit code."""
+
+    def whole(cluster: Cluster) -> ReportedChange[R]:
+        return ReportedChange(read(cluster), ())
+
+    return print_change(asked, whole, show)
+
+
+def print_change(
+    asked: Asked, change: Callable[[Cluster], ReportedChange[R]], show: Callable[[R], None]
+) -> int:
+    """Print the report of a change, and every failure after it; return the exit code."""
+
+    def run(cluster: Cluster) -> int:
+        reported = change(cluster)
+        if reported.report or not reported.failures:
+            if asked.as_json:
+                print(json.dumps(reported.report, indent=2))
+            else:
+                show(reported.report)
+        for failure in reported.failures:
+            print_failure(asked.command, with_next_step(failure), asked.as_json)
+        return FAILED if reported.failures else 0
+
+    return on_cluster(asked, run)
+
+
+def on_cluster(asked: Asked, run: Callable[[Cluster], int]) -> int:
+    """Return the exit code of `run`; print the error with which it ended."""
     try:
-        cluster = Cluster(bootstrap, timeout_ms=timeout_ms)
+        require_known_host(asked.bootstrap)
     except ValueError as error:
-        print_failure(command, error, as_json=show is None)
+        print_failure(asked.command, error, asked.as_json)
         return UNUSABLE
-    try:
-        require_known_host(bootstrap)
-        report = read(cluster)
-    except (Refused, Disconnected, NoStreamsGroup) as error:
-        print_failure(command, error, as_json=show is None)
+    except Disconnected as error:
+        print_failure(asked.command, error, asked.as_json)
         return FAILED
+    cluster = Cluster(asked.bootstrap, timeout_ms=asked.timeout_ms)
+    try:
+        return run(cluster)
+    except WrongArguments as error:
+        print_failure(asked.command, error, asked.as_json)
+        return UNUSABLE
+    except (Refused, Disconnected, NoStreamsGroup, Impossible) as error:
+        print_failure(asked.command, with_next_step(error), asked.as_json)
+        return FAILED
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
+        drop_stdout()
+        return 0
     finally:
         cluster.close()
-    if show is None:
-        print(json.dumps(report, indent=2))
-    else:
-        show(report)
-    return 0
+
+
+def checked(asked: Asked, run: Callable[[], int]) -> int:
+    """Return the exit code of `run`, which first checks the arguments of a command."""
+    try:
+        return run()
+    except WrongArguments as error:
+        print_failure(asked.command, error, asked.as_json)
+        return UNUSABLE
+
+
+def with_next_step(error: Exception) -> Exception:
+    """Return the error with what its reader may do, where the error itself cannot know that."""
+    if isinstance(error, Disconnected):
+        return Disconnected(
+            f"{error}; see that a broker runs there, or name another one with --bootstrap-server "
+            f"or in {BOOTSTRAP_VARIABLE}"
+        )
+    return error

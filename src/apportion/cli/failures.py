@@ -1,7 +1,7 @@
 """The exit codes, and the messages of commands that fail: a sentence, or JSON with `--json`.
 
 A message goes to stderr. stdout has the result alone, so it is empty then; the exit code is the
-same with and without `--json`.
+same with and without `--json`. A message ends with the next step where there is one.
 """
 
 import json
@@ -15,22 +15,63 @@ FAILED = 1  # exit code: a law broke, an upgrade does not go well, or the cluste
 UNUSABLE = 2  # exit code where the arguments make no sense
 
 
-class NoSuchGroup(Refused):
+class WrongArguments(Exception):
+    """The arguments make no sense, alone or together; the text says what to type."""
+
+
+class Impossible(Exception):
+    """The cluster's state does not allow what was asked; the text says what to do first."""
+
+
+class Advised(Refused):
+    """An error whose text is for people who type commands, and stands without the code's name."""
+
+    def __str__(self) -> str:
+        return self.why
+
+
+class NoSuchGroup(Advised):
     """There is no group of that name; the text says how to list the groups of that cluster."""
 
-    def __init__(self, group_id: str, bootstrap: str, meaning: str = "") -> None:
+    def __init__(self, group_id: str, bootstrap: str, meaning: str = "", also: str = "") -> None:
         """Create the error for a group that does not exist; it names `apportion groups list`.
 
         meaning: a sentence on the kind of name that the option takes; it stands before the command.
+        also: another step than to list the groups.
         """
         super().__init__(
             Code.GROUP_ID_NOT_FOUND,
             f"there is no group {group_id!r}: {meaning}`apportion groups list "
-            f"--bootstrap {bootstrap}` shows what there is",
+            f"--bootstrap {bootstrap}` shows what there is{also}",
         )
 
-    def __str__(self) -> str:
-        return self.why
+
+class NoSuchTopic(Advised):
+    """There is no topic of that name; the text says how to list the topics of that cluster."""
+
+    def __init__(self, topic: str, bootstrap: str) -> None:
+        """Create the error for a topic that does not exist; it names `apportion topics list`."""
+        super().__init__(
+            Code.UNKNOWN_TOPIC_OR_PARTITION,
+            f"there is no topic {topic!r}: `apportion topics list --bootstrap {bootstrap}` shows "
+            "what there is",
+        )
+
+
+class GroupHasMembers(Advised):
+    """The group has members, which would overwrite the change or need what it deletes."""
+
+    def __init__(self, group_id: str, members: int | None, bootstrap: str) -> None:
+        """Create the error for a group that must be empty first.
+
+        members: how many; None where that is not known.
+        """
+        count = "members" if members is None else f"{members} member{'' if members == 1 else 's'}"
+        super().__init__(
+            Code.NON_EMPTY_GROUP,
+            f"group {group_id!r} has {count}: stop its applications first; `apportion groups "
+            f"members {group_id} --bootstrap {bootstrap}` shows them",
+        )
 
 
 class NoStreamsGroup(Exception):

@@ -1,4 +1,4 @@
-"""The command `apportion`: `serve`, `groups` and `--version`; the other commands are joined in.
+"""The command `apportion`: `serve` and `--version`; the other commands are joined in.
 
 A command's work is done in a module of its own, which is imported when the command runs, so that
 the command line starts fast.
@@ -10,19 +10,14 @@ from typing import Annotated
 import typer
 
 from apportion import __version__
-from apportion.cli.arguments import (
-    DEFAULT_BOOTSTRAP,
-    DEFAULT_TIMEOUT_MS,
-    Bootstrap,
-    BootstrapServer,
-    NoGroupOption,
-    Timeout,
-    group_names,
-    setting_names,
-)
+from apportion.cli.arguments import DEFAULT_BOOTSTRAP, setting_names
+from apportion.cli.groups.change_commands import changes
+from apportion.cli.groups.commands import groups
 from apportion.cli.setting_options import help_text
 from apportion.cli.sim_command import sim
 from apportion.cli.streams_commands import streams
+from apportion.cli.topics.commands import topics
+from apportion.cli.watch.command import watch
 from apportion.node.settings import BrokerSettings
 from apportion.settings import declared
 
@@ -88,47 +83,10 @@ def serve(
     raise typer.Exit(run(listen, data_dir, settings or []))
 
 
-groups = typer.Typer(
-    help="Look at the consumer groups of a cluster, ours or Apache Kafka's.", no_args_is_help=True
-)
+groups.add_typer(changes)
 app.add_typer(groups, name="groups")
-
-JSON_HELP = "Print JSON instead of tables."
-
-
-@groups.command("list")
-def groups_list(
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    _bootstrap_server: BootstrapServer = None,
-    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
-) -> None:
-    """List the groups of the cluster, with their types and states."""
-    from apportion.cli.groups import show_list
-
-    raise typer.Exit(show_list(bootstrap, timeout_ms, as_json))
-
-
-@groups.command("describe")
-def groups_describe(
-    group: Annotated[str, typer.Argument(help="The group's id.", autocompletion=group_names)],
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    _bootstrap_server: BootstrapServer = None,
-    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
-    _group_option: NoGroupOption = None,
-) -> None:
-    """Show the members of a group, the partitions that they own, and the group's lag.
-
-    \b
-    apportion groups describe flights-etl --bootstrap broker:9092
-    apportion groups describe flights-etl --json | jq .state
-    """
-    from apportion.cli.groups import show_group
-
-    raise typer.Exit(show_group(bootstrap, group, timeout_ms, as_json))
-
-
+app.add_typer(topics, name="topics")
+app.command(no_args_is_help=True)(watch)
 app.add_typer(streams, name="streams")
 app.command(no_args_is_help=True)(sim)
 

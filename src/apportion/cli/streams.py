@@ -7,9 +7,9 @@ in docs/streams.md, and stay.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from apportion.cli.cluster_reports import print_report
+from apportion.cli.cluster_reports import Asked, print_report
 from apportion.cli.failures import NoStreamsGroup, NoSuchGroup
-from apportion.cli.groups import group_names as completions
+from apportion.cli.groups.names import group_names as completions
 from apportion.cli.streams_picture import STANDBY_KEYS, show
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
@@ -52,13 +52,11 @@ OTHER_TYPES = {  # type of a group that is no classic one -> what it is, and whi
 }
 
 
-def describe(bootstrap: str, group_id: str, timeout_ms: int, as_json: bool = False) -> int:
+def describe(asked: Asked, group_id: str) -> int:
     """Print the group's processes with their versions, tasks and lag; return the exit code."""
-
-    def read(cluster: Cluster) -> dict[str, Any]:
-        return _read_group(cluster, group_id, bootstrap)
-
-    return print_report("streams", bootstrap, timeout_ms, read, None if as_json else show)
+    return print_report(
+        asked, lambda cluster: _read_group(cluster, group_id, asked.bootstrap), show
+    )
 
 
 def group_names(bootstrap: str, prefix: str) -> list[str]:

@@ -10,10 +10,11 @@ from apportion.cli.arguments import (
     DEFAULT_TIMEOUT_MS,
     PRINTED,
     Bootstrap,
-    BootstrapServer,
-    NoGroupOption,
     Timeout,
+    typed_bootstrap,
 )
+from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.groups.commands import one_group
 from apportion.cli.rehearsal_settings import MatrixSettings
 from apportion.cli.setting_options import takes
 from apportion.settings import declared
@@ -28,7 +29,7 @@ def _group_names(context: typer.Context, prefix: str) -> list[str]:
     """Return the completions of `describe`: groups that may be of Kafka Streams."""
     from apportion.cli.streams import group_names
 
-    return group_names(context.params.get("bootstrap") or DEFAULT_BOOTSTRAP, prefix)
+    return group_names(typed_bootstrap(context), prefix)
 
 
 GROUP_HELP = "The group's id, which is the application.id."
@@ -36,9 +37,19 @@ GROUP_HELP = "The group's id, which is the application.id."
 
 @streams.command("describe")
 def describe(
-    group: Annotated[str, typer.Argument(help=GROUP_HELP, autocompletion=_group_names)],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="GROUP", help=GROUP_HELP, show_default=False, autocompletion=_group_names
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group", help="The same, as Kafka's tools take it.", autocompletion=_group_names
+        ),
+    ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    _bootstrap_server: BootstrapServer = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: Annotated[
         bool,
@@ -46,7 +57,6 @@ def describe(
             "--json", help="Print JSON instead; its keys are in docs/streams.md, and stay."
         ),
     ] = False,
-    _group_option: NoGroupOption = None,
 ) -> None:
     """Show what each process of a Kafka Streams application runs, and what blocks its upgrade.
 
@@ -83,7 +93,8 @@ def describe(
     """
     from apportion.cli.streams import describe as describe_streams
 
-    raise typer.Exit(describe_streams(bootstrap, group, timeout_ms, as_json))
+    asked = Asked("streams", bootstrap, timeout_ms, as_json)
+    raise typer.Exit(checked(asked, lambda: describe_streams(asked, one_group(name, group))))
 
 
 BOUNCES = "The rolling bounces"

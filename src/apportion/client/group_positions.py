@@ -71,6 +71,13 @@ def all_group_positions(
     return _with_ends(cluster, _existing(cluster, [*committed, *owned]), committed)
 
 
+def positions_of(
+    cluster: Cluster, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, GroupPosition]:
+    """Return the positions of no group in the partitions that exist: their ends alone."""
+    return _with_ends(cluster, _existing(cluster, partitions), {})
+
+
 def _existing(
     cluster: Cluster, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, TopicIdPartition]:

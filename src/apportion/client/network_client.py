@@ -103,6 +103,7 @@ class NetworkClient:
         """Send one request to a node, a group's coordinator or any broker; return the response.
 
         Raises Disconnected if there is none. Error codes in the response are for the caller.
+        version: the newest to use, where the broker has it; None for its newest.
         """
         timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         if coordinator is not None:
@@ -172,6 +173,8 @@ class NetworkClient:
                 connection = BrokerConnection(
                     *address, self._client_id, min(timeout_ms, CONNECT_TIMEOUT_MS)
                 )
+            if version is not None:
+                version = min(version, connection.version_of(type(request).__key__))
             response = connection.call(request, timeout_ms=timeout_ms, version=version)
         except Disconnected:
             self.interruptions += 1

@@ -156,7 +156,7 @@ class AllOffsetsQuery(GroupQuery[dict[TopicPartition, OffsetAndMetadata]]):
     """Fetch every committed offset of the group, for tools that do not know its topics."""
 
     api: ClassVar[str] = "OffsetFetch"
-    version: ClassVar[int | None] = 9  # the newest that names topics; later ones have ids alone
+    version: ClassVar[int | None] = 9  # the last that names topics; later ones have ids alone
 
     def request(self) -> OffsetFetchRequest:
         """Return the request for the offsets of all partitions."""

@@ -18,8 +18,8 @@ V = TypeVar("V")
 class BrokerQuery(Generic[V]):
     """A query that any broker, or each broker for itself, can answer.
 
-    api: Kafka's name, as in `member/reactions.py`. version: of the request, where only this one
-    will do; None for the newest.
+    api: Kafka's name, as in `member/reactions.py`. version: the newest of the request that
+    will do, on brokers that have it; None for their newest.
     """
 
     api: ClassVar[str]

@@ -1,0 +1,216 @@
+"""The commands of `apportion groups` that change a group: options and help."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from apportion.cli.arguments import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT_MS,
+    NUMBER,
+    AsJson,
+    Bootstrap,
+    Timeout,
+    whole_number_or_none,
+)
+from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.failures import WrongArguments
+from apportion.cli.groups.commands import (
+    COMMAND,
+    GroupArgument,
+    GroupArguments,
+    GroupOption,
+    GroupOptions,
+    PartitionOptions,
+    one_group,
+)
+
+changes = typer.Typer()
+
+TARGETS = "Where to"
+Execute = Annotated[bool, typer.Option("--execute", help="Commit the new offsets.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only show the new offsets; this is the default.")
+]
+
+
+def _target(help_text: str, *names: str, **further: Any) -> Any:
+    return typer.Option(*names, help=help_text, rich_help_panel=TARGETS, **further)
+
+
+@changes.command("reset-offsets")
+def reset_offsets_command(
+    name: GroupArgument = None,
+    group: GroupOption = None,
+    topics: PartitionOptions = None,
+    all_topics: Annotated[
+        bool,
+        typer.Option("--all-topics", help="Every topic in which the group has offsets."),
+    ] = False,
+    to_earliest: Annotated[bool, _target("The first record.", "--to-earliest")] = False,
+    to_latest: Annotated[bool, _target("The end.", "--to-latest")] = False,
+    to_current: Annotated[
+        bool, _target("The committed offset, or the end where there is none.", "--to-current")
+    ] = False,
+    to_offset: Annotated[int | None, _target("An offset.", "--to-offset", **NUMBER)] = None,
+    to_datetime: Annotated[
+        str | None,
+        _target("The first record at or after this time.", "--to-datetime", metavar="TIME"),
+    ] = None,
+    by_duration: Annotated[
+        str | None,
+        _target("The same, so long ago, such as P7D, PT1H30M.", "--by-duration", metavar="P..."),
+    ] = None,
+    shift_by: Annotated[
+        int | None,
+        _target("So many records on, or back if negative.", "--shift-by", **NUMBER),
+    ] = None,
+    from_file: Annotated[
+        Path | None,
+        _target("A file of lines TOPIC,PARTITION,OFFSET.", "--from-file", metavar="FILE"),
+    ] = None,
+    dry_run: DryRun = False,
+    execute: Execute = False,
+    new_group: Annotated[
+        bool, typer.Option("--new-group", help="The group does not exist yet: make it.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
+    as_json: AsJson = False,
+) -> None:
+    """Show other offsets for a group, and commit them with --execute.
+
+    The group must have no members. An offset outside of the log becomes the
+    nearest one in it.
+
+    \b
+    apportion groups reset-offsets etl --topic flights --to-earliest
+    apportion groups reset-offsets etl --topic flights:0,1 --shift-by -9 --execute
+    apportion groups reset-offsets etl --all-topics --to-datetime 2026-07-01T08:30
+    """
+    from apportion.cli.groups.partitions import parse_partitions
+    from apportion.cli.groups.reset_targets import TargetOptions
+    from apportion.cli.groups.resetting import parse_plan, reset_offsets
+
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+
+    def run() -> int:
+        if dry_run and execute:
+            raise WrongArguments("say --dry-run or --execute, not both")
+        options = TargetOptions(
+            to_earliest,
+            to_latest,
+            to_current,
+            whole_number_or_none("--to-offset", to_offset),
+            whole_number_or_none("--shift-by", shift_by),
+            to_datetime,
+            by_duration,
+        )
+        plan = parse_plan(
+            one_group(name, group),
+            parse_partitions(topics or ()),
+            options,
+            from_file,
+            all_topics=all_topics,
+            execute=execute,
+            new_group=new_group,
+        )
+        return reset_offsets(asked, plan)
+
+    raise typer.Exit(checked(asked, run))
+
+
+@changes.command("delete")
+def delete_command(
+    names: GroupArguments = None,
+    group: GroupOptions = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
+    as_json: AsJson = False,
+) -> None:
+    """Delete groups without members, with their committed offsets.
+
+    \b
+    apportion groups delete flights-old
+    """
+    from apportion.cli.groups.deleting import delete_groups
+
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+
+    def run() -> int:
+        named = (*(names or ()), *(group or ()))
+        if not named:
+            raise WrongArguments("name the groups to delete")
+        return delete_groups(asked, named)
+
+    raise typer.Exit(checked(asked, run))
+
+
+@changes.command("delete-offsets")
+def delete_offsets_command(
+    name: GroupArgument = None,
+    group: GroupOption = None,
+    topics: PartitionOptions = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
+    as_json: AsJson = False,
+) -> None:
+    """Delete committed offsets of a group, of topics to which no member is subscribed.
+
+    \b
+    apportion groups delete-offsets etl --topic flights-old --topic airports:0,1
+    """
+    from apportion.cli.groups.deleting import delete_offsets
+    from apportion.cli.groups.partitions import parse_partitions
+
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    raise typer.Exit(
+        checked(
+            asked,
+            lambda: delete_offsets(asked, one_group(name, group), parse_partitions(topics or ())),
+        )
+    )
+
+
+@changes.command("remove-members")
+def remove_members_command(
+    name: GroupArgument = None,
+    group: GroupOption = None,
+    members: Annotated[
+        list[str] | None,
+        typer.Option("--member", help="A member id; may be given more than once."),
+    ] = None,
+    instances: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--instance",
+            help="The group.instance.id of a static member; may be given more than once.",
+        ),
+    ] = None,
+    all_members: Annotated[bool, typer.Option("--all", help="Every member of the group.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
+    as_json: AsJson = False,
+) -> None:
+    """Remove members whose process is gone, without waiting for the end of their session.
+
+    A member that still runs joins again by itself.
+
+    \b
+    apportion groups remove-members flights-etl --instance worker-7
+    apportion groups remove-members flights-etl --all
+    """
+    from apportion.cli.groups.removing import parse_members, remove_members
+
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    raise typer.Exit(
+        checked(
+            asked,
+            lambda: remove_members(
+                asked,
+                one_group(name, group),
+                parse_members(members or (), instances or (), all_members),
+            ),
+        )
+    )

@@ -1,0 +1,119 @@
+"""`apportion groups delete` and `delete-offsets`: of groups without members, unread offsets."""
+
+from collections.abc import Iterable
+
+from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
+from apportion.cli.failures import Advised, GroupHasMembers, NoSuchGroup, WrongArguments
+from apportion.cli.groups.partitions import PartitionChoice, chosen, require_in_group
+from apportion.cli.groups.report import read_members
+from apportion.cli.lines import print_sentence, ranges, row_console
+from apportion.client.cluster import Cluster
+from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.group_changes import DeleteGroupQuery, DeleteOffsetsQuery
+from apportion.member.cluster_queries.offsets import AllOffsetsQuery
+from apportion.readable import readable
+from apportion.topics import TopicPartition, grouped
+
+
+def delete_groups(asked: Asked, names: Iterable[str]) -> int:
+    """Delete the groups, each by itself, and print what was done; return the exit code."""
+
+    def change(cluster: Cluster) -> ReportedChange[list[Report]]:
+        deleted, failures = [], []
+        for group_id in dict.fromkeys(names):
+            try:
+                _delete(cluster, group_id, asked.bootstrap)
+            except Refused as refused:
+                failures.append(refused)
+            else:
+                deleted.append({"group": group_id, "deleted": True})
+        return ReportedChange(deleted, failures)
+
+    return print_change(asked, change, _show_groups)
+
+
+def _show_groups(deleted: list[Report]) -> None:
+    for row in deleted:
+        print_sentence(row_console(), f"{readable(row['group'])} is deleted.")
+
+
+def _delete(cluster: Cluster, group_id: str, bootstrap: str) -> None:
+    """Delete one group; raise Refused with the next step if that is not possible."""
+    try:
+        cluster.ask_coordinator(DeleteGroupQuery(group_id))
+    except Refused as refused:
+        if refused.code is Code.GROUP_ID_NOT_FOUND:
+            raise NoSuchGroup(group_id, bootstrap) from None
+        if refused.code is Code.NON_EMPTY_GROUP:
+            raise GroupHasMembers(
+                group_id, _member_count(cluster, group_id, bootstrap), bootstrap
+            ) from None
+        raise
+
+
+def _member_count(cluster: Cluster, group_id: str, bootstrap: str) -> int | None:
+    """Return the number of members for an error's text; None if it cannot be read."""
+    try:
+        return len(read_members(cluster, group_id, bootstrap)["members"]) or None
+    except Refused:
+        return None
+
+
+def delete_offsets(asked: Asked, group_id: str, choice: PartitionChoice) -> int:
+    """Delete the group's offsets of the chosen partitions; return the exit code."""
+    if choice.is_everything:
+        raise WrongArguments("name the topics whose offsets to delete, as --topic TOPIC[:0,1]")
+    return print_change(
+        asked,
+        lambda cluster: _delete_offsets(cluster, group_id, choice, asked.bootstrap),
+        lambda report: _show_offsets(report, group_id),
+    )
+
+
+def _delete_offsets(
+    cluster: Cluster, group_id: str, choice: PartitionChoice, bootstrap: str
+) -> ReportedChange[list[Report]]:
+    """Delete the offsets; return the partitions that have none any more, and the failures."""
+    read_members(cluster, group_id, bootstrap)  # raises NoSuchGroup
+    committed = cluster.ask_coordinator(AllOffsetsQuery(group_id))
+    require_in_group(group_id, committed, choice)
+    partitions = tuple(sorted(chosen(committed, choice)))
+    codes = cluster.ask_coordinator(DeleteOffsetsQuery(group_id, partitions))
+    deleted = [
+        {"topic": each.topic, "partition": each.partition, "deleted": True}
+        for each in partitions
+        if codes[each] is Code.NONE
+    ]
+    failed = grouped(
+        ((each.topic, codes[each]), each) for each in partitions if codes[each] is not Code.NONE
+    )
+    return ReportedChange(
+        deleted,
+        [
+            _refusal(group_id, code, partitions, bootstrap)
+            for (_, code), partitions in failed.items()
+        ],
+    )
+
+
+def _refusal(
+    group_id: str, code: Code, partitions: tuple[TopicPartition, ...], bootstrap: str
+) -> Refused:
+    """Return the error for partitions of one topic whose offsets were not deleted."""
+    topic = partitions[0].topic
+    if code is Code.GROUP_SUBSCRIBED_TO_TOPIC:
+        return Advised(
+            code,
+            f"members of group {group_id!r} are subscribed to topic {topic!r}: stop them first; "
+            f"`apportion groups members {group_id} --bootstrap {bootstrap}` shows them",
+        )
+    numbers = ranges(each.partition for each in partitions)
+    return Refused(code, f"OffsetDelete of topic {topic!r}, partition {numbers}: {code.sentence}")
+
+
+def _show_offsets(deleted: list[Report], group_id: str) -> None:
+    for topic, numbers in grouped((row["topic"], row["partition"]) for row in deleted).items():
+        print_sentence(
+            row_console(),
+            readable(f"{group_id} has no offsets any more in {topic} {ranges(numbers)}."),
+        )

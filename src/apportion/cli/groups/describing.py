@@ -1,0 +1,237 @@
+"""`apportion groups describe`, `members` and `offsets`: groups as tables."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from apportion.cli.cluster_reports import Asked, Report, print_report
+from apportion.cli.failures import WrongArguments
+from apportion.cli.groups.partitions import PartitionChoice, chosen_rows
+from apportion.cli.groups.report import read_group, read_members, total_lag, unread
+from apportion.cli.groups.views import GroupView, Sort
+from apportion.cli.lines import print_sentence, ranges, row_console
+from apportion.cli.tables import Column, Kind, print_table
+from apportion.client.cluster import Cluster
+from apportion.readable import readable
+
+NO_MEMBERS = "It has no members."
+NO_OFFSETS = "No offset is committed, and no member owns a partition: do the topics exist?"
+SHORTENED = (
+    "Shortened to fit this terminal: --json and a pipe, as in `... | cat`, show all of each name."
+)
+OFFSET_COLUMNS = (
+    Column("TOPIC", Kind.NAME),
+    Column("PARTITION", Kind.NUMBER),
+    Column("COMMITTED", Kind.NUMBER),
+    Column("END", Kind.NUMBER),
+    Column("LAG", Kind.NUMBER),
+    Column("OWNER", Kind.NAME),
+    Column("CLIENT", Kind.NAME, is_optional=True),
+    Column("HOST", is_optional=True),
+)
+STATE_COLUMNS = (
+    Column("GROUP", Kind.NAME),
+    Column("TYPE"),
+    Column("STATE"),
+    Column("EPOCH", Kind.NUMBER),
+    Column("ASSIGNOR"),
+    Column("MEMBERS", Kind.NUMBER),
+    Column("LAG", Kind.NUMBER),
+)
+
+
+class GroupChoice(NamedTuple):
+    """The groups that are described: by name, or all."""
+
+    names: tuple[str, ...]
+    all_groups: bool
+
+    def ids(self, cluster: Cluster) -> list[str]:
+        """Return the ids of the groups, in the order in which they were typed."""
+        if self.all_groups and self.names:
+            raise WrongArguments("name groups, or say --all-groups, not both")
+        if self.all_groups:
+            return [group.group_id for group in cluster.list_groups()]
+        if not self.names:
+            raise WrongArguments(
+                "name a group, as in `apportion groups describe GROUP`, or say --all-groups"
+            )
+        return list(dict.fromkeys(self.names))
+
+    @property
+    def is_one(self) -> bool:
+        """True if the report is on one group, and no list."""
+        return len({*self.names}) == 1 and not self.all_groups
+
+
+def describe(asked: Asked, groups: GroupChoice, view: GroupView, sort: Sort) -> int:
+    """Print the groups' members, offsets and lag; return the exit code."""
+
+    def read(cluster: Cluster) -> list[Report]:
+        found = [read_group(cluster, each, asked.bootstrap) for each in groups.ids(cluster)]
+        for group in found:
+            group["offsets"].sort(key=SORTS[sort])
+        return found
+
+    if asked.as_json and groups.is_one:
+        return print_report(asked, lambda cluster: read(cluster)[0], lambda _: None)
+    return print_report(asked, read, lambda reports: _show(reports, view))
+
+
+def show_members(asked: Asked, group_id: str) -> int:
+    """Print the members of a group; return the exit code."""
+    return print_report(
+        asked,
+        lambda cluster: read_members(cluster, group_id, asked.bootstrap),
+        lambda group: _advise(_print_members(group)),
+    )
+
+
+def show_offsets(asked: Asked, group_id: str, choice: PartitionChoice, sort: Sort) -> int:
+    """Print the offsets, the lag and the owners of a group; return the exit code."""
+
+    def read(cluster: Cluster) -> Report:
+        group = read_group(cluster, group_id, asked.bootstrap)
+        rows = sorted(chosen_rows(group, choice), key=SORTS[sort])
+        return group | {"lag": total_lag(map(unread, rows)), "offsets": rows}
+
+    return print_report(asked, read, lambda group: _advise(_print_offsets(group, idle=False)))
+
+
+def _by_topic(row: Report) -> tuple[Any, ...]:
+    return row["topic"], row["partition"]
+
+
+SORTS: dict[Sort, Callable[[Report], tuple[Any, ...]]] = {
+    Sort.TOPIC: _by_topic,
+    # the largest first, and what is not known last
+    Sort.LAG: lambda row: (row["lag"] is None, -(row["lag"] or 0), *_by_topic(row)),
+    Sort.OWNER: lambda row: (row["owner"] is None, row["owner"] or "", *_by_topic(row)),
+}
+
+
+def _show(groups: list[Report], view: GroupView) -> None:
+    console = row_console()
+    if not groups:
+        print_sentence(console, "There are no groups.")
+        return
+    if view is GroupView.STATE:
+        _advise(print_table(STATE_COLUMNS, map(_state_row, groups)))
+        return
+    are_whole = True
+    for number, group in enumerate(groups):
+        if number:
+            console.print()
+        print_sentence(console, readable(title(group)))
+        if view is not GroupView.MEMBERS:
+            are_whole &= _print_offsets(group)
+        if view is not GroupView.OFFSETS:
+            are_whole &= _print_members(group)
+    _advise(are_whole)
+
+
+def _advise(is_whole: bool) -> None:
+    """Say where the rest is if a table did not show all."""
+    if not is_whole:
+        print_sentence(row_console(), SHORTENED)
+
+
+def title(group: Report) -> str:
+    """Return a sentence on a group: name, type, state, epoch, assignor, sinks, members and lag."""
+    count = len(group["members"])
+    parts = [
+        f"a {group['type']} group",
+        group["state"],
+        *([f"epoch {group['epoch']}"] if "epoch" in group else []),
+        *([f"assignor {group['assignor']}"] if "assignor" in group else []),
+        *([f"of the sink {' and '.join(group['sinks'])}"] if group["sinks"] else []),
+        f"{count} member{'' if count == 1 else 's'}",
+        *lag_words(group["offsets"]),
+    ]
+    return f"{group['group']}: {', '.join(parts)}"
+
+
+def lag_words(rows: Iterable[Report]) -> list[str]:
+    """Return the total lag of these rows in words; [] if there are none."""
+    lags = [row["lag"] for row in rows]
+    unknown = lags.count(None)
+    known = sum(lag for lag in lags if lag is not None)
+    words = [f"total lag {known}"] if unknown < len(lags) else []
+    if unknown:
+        words.append(f"{unknown} partition{'' if unknown == 1 else 's'} without a committed offset")
+    return words
+
+
+def _state_row(group: Report) -> list[object]:
+    columns = ("group", "type", "state", "epoch", "assignor")
+    return [*(group.get(each) for each in columns), len(group["members"]), group["lag"]]
+
+
+def _print_offsets(group: Report, idle: bool = True) -> bool:
+    """Print a row for each partition, then one for each member that owns none, as Kafka does.
+
+    Return whether everything was shown. idle: with the members that own none.
+    """
+    rows, members = group["offsets"], group["members"]
+    if not rows:
+        print_sentence(row_console(), NO_OFFSETS)
+        if not (idle and members):
+            return True
+    by_id = {member["member"]: member for member in members}
+    cells: list[list[object]] = [
+        [
+            *(row[each] for each in ("topic", "partition", "committed", "end", "lag")),
+            *_owner_cells(by_id.get(row["owner"])),
+        ]
+        for row in rows
+    ]
+    if idle:
+        without = (member for member in members if not any(member["owns"].values()))
+        cells += [[None] * 5 + _owner_cells(member) for member in without]
+    return print_table(OFFSET_COLUMNS, cells)
+
+
+def _owner_cells(member: Report | None) -> list[object]:
+    if member is None:
+        return [None, None, None]
+    return [member["member"], member["client"], _host(member)]
+
+
+def _host(member: Report) -> str:
+    """Return the member's host. Brokers send Java's form of an address, with a slash before it."""
+    host: str = member["host"]
+    return host.removeprefix("/")
+
+
+def _print_members(group: Report) -> bool:
+    """Print a row for each member; return whether everything was shown.
+
+    Columns in which no member has anything to show are left out: instance, protocol, epoch.
+    """
+    members = group["members"]
+    if not members:
+        print_sentence(row_console(), NO_MEMBERS)
+        return True
+    is_shown = {
+        "instance": any(member["instance"] is not None for member in members),
+        "protocol": any(member["protocol"] not in (None, group["type"]) for member in members),
+        "epoch": any("epoch" in member for member in members),
+    }
+    columns = [column for name, column in MEMBER_COLUMNS.items() if is_shown.get(name, True)]
+    names = [name for name in MEMBER_COLUMNS if is_shown.get(name, True)]
+    rows = [member | {"host": _host(member), "owns": _owned(member["owns"])} for member in members]
+    return print_table(columns, [[row.get(name) for name in names] for row in rows])
+
+
+MEMBER_COLUMNS = {
+    "member": Column("MEMBER", Kind.NAME),
+    "instance": Column("INSTANCE", Kind.NAME),
+    "client": Column("CLIENT", Kind.NAME, is_optional=True),
+    "host": Column("HOST", is_optional=True),
+    "protocol": Column("PROTOCOL"),
+    "epoch": Column("EPOCH", Kind.NUMBER),
+    "owns": Column("OWNS", Kind.LIST),
+}
+
+
+def _owned(owns: dict[str, list[int]]) -> str:
+    return "  ".join(f"{topic} {ranges(partitions)}" for topic, partitions in owns.items())

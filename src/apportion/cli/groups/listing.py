@@ -1,0 +1,99 @@
+"""`apportion groups list`: each group with its type and state, its members and its lag.
+
+Costs two requests for each group, and one ListOffsets for the partitions of all of them.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from apportion.cli.cluster_reports import Asked, Report, print_report
+from apportion.cli.groups.filters import parse_filter
+from apportion.cli.groups.report import listed_group, total_lag
+from apportion.cli.lines import print_sentence, row_console
+from apportion.cli.tables import Column, Kind, print_table
+from apportion.client.cluster import Cluster
+from apportion.client.connection import Disconnected
+from apportion.client.group_positions import GroupPosition, positions_of
+from apportion.errors import Refused
+from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery, DescribeGroupsQuery
+from apportion.member.cluster_queries.offsets import AllOffsetsQuery, OffsetAndMetadata
+from apportion.topics import TopicPartition
+from apportion.wire.messages.list_groups import ListedGroup
+
+COLUMNS = (
+    Column("GROUP", Kind.NAME),
+    Column("TYPE"),
+    Column("STATE"),
+    Column("MEMBERS", Kind.NUMBER),
+    Column("LAG", Kind.NUMBER),
+)
+
+
+def list_groups(asked: Asked, states: Iterable[str], types: Iterable[str]) -> int:
+    """Print the groups of the cluster that pass the filters; return the exit code."""
+
+    def read(cluster: Cluster) -> list[Report]:
+        chosen = parse_filter(states, types)
+        return _rows(cluster, [group for group in cluster.list_groups() if chosen.passes(group)])
+
+    return print_report(asked, read, _show)
+
+
+def _show(groups: list[Report]) -> None:
+    if not groups:
+        print_sentence(row_console(), "There are no groups.")
+        return
+    print_table(COLUMNS, [list(group.values()) for group in groups])
+
+
+def _rows(cluster: Cluster, groups: list[ListedGroup]) -> list[Report]:
+    """Return a row of the report for each of the groups."""
+    offsets = {group.group_id: _committed(cluster, group.group_id) for group in groups}
+    positions = _positions(cluster, offsets)
+    return [
+        listed_group(group)
+        | {
+            "members": _members_or_none(cluster, group),
+            "lag": total_lag(
+                position._replace(committed=committed.offset).unread
+                for each, committed in offsets[group.group_id].items()
+                if (position := positions.get(each)) is not None
+            ),
+        }
+        for group in groups
+    ]
+
+
+def _committed(cluster: Cluster, group_id: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    """Return the group's committed offsets; none if it is gone, or may not be read."""
+    try:
+        return cluster.ask_coordinator(AllOffsetsQuery(group_id))
+    except Refused:
+        return {}
+
+
+def _positions(
+    cluster: Cluster, offsets: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
+) -> Mapping[TopicPartition, GroupPosition]:
+    """Return the ends of every partition in which some group has an offset."""
+    partitions = dict.fromkeys(each for committed in offsets.values() for each in committed)
+    try:
+        return positions_of(cluster, partitions)
+    # The list is right without the lags.
+    except (Refused, Disconnected):
+        return {}
+
+
+def _members_or_none(cluster: Cluster, group: ListedGroup) -> int | None:
+    """Return the number of the group's members; None if no API that we know tells it."""
+    try:
+        match group.group_type.lower():
+            case "consumer":
+                described = cluster.ask_coordinator(ConsumerGroupDescribeQuery(group.group_id))
+                return len(described.members)
+            case "classic" | "":
+                classic = cluster.ask_coordinator(DescribeGroupsQuery(group.group_id))
+                # Offsets alone: a group that DescribeGroups does not know.
+                return 0 if classic is None else len(classic.members)
+    except Refused:  # it is gone, or has changed its protocol, or may not be described
+        pass
+    return None

@@ -1,0 +1,174 @@
+"""The report on one group: its members with their partitions, its offsets and its lag.
+
+A report is a dict with the keys of docs/cli.md, which stay; `--json` prints it as it is.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from apportion.cli.cluster_reports import Report
+from apportion.cli.failures import NoSuchGroup
+from apportion.client.cluster import Cluster
+from apportion.client.group_positions import all_group_positions
+from apportion.errors import DecodeError
+from apportion.member.group_claims import sinks_of
+from apportion.member.group_protocols import describe_by_protocol
+from apportion.rules import run_rule
+from apportion.topics import TopicPartition
+from apportion.wire.codec import Buffer
+from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
+from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
+from apportion.wire.messages.list_groups import ListedGroup
+from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment
+from apportion.wire.records.consumer_serde import decode
+
+EMPTY_STATES = ("Empty", "Dead")
+# by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
+PROTOCOLS = {0: "classic", 1: "consumer"}
+
+
+def read_group(cluster: Cluster, group_id: str, bootstrap: str) -> Report:
+    """Return the report on a group of any type.
+
+    That on a share or Streams group has the offsets alone. bootstrap: for the text of NoSuchGroup.
+    """
+    group = read_members(cluster, group_id, bootstrap)
+    return group | _offsets(cluster, group_id, group["members"])
+
+
+def read_members(cluster: Cluster, group_id: str, bootstrap: str) -> Report:
+    """Return the report on a group without its offsets, which need more requests."""
+    # The consumer protocol first: it is what most new groups speak.
+    group = run_rule(
+        describe_by_protocol(group_id, classic_first=False),
+        lambda asked: cluster.ask_coordinator(asked.query),
+    )
+    if group is None:
+        raise NoSuchGroup(group_id, bootstrap)
+    if isinstance(group, ConsumerGroup):
+        return _consumer_group(group)
+    if isinstance(group, ClassicGroup):
+        return _classic_group(group)
+    return listed_group(group) | {"members": []}
+
+
+def listed_group(group: ListedGroup) -> Report:
+    """Return a listed group's part of a report; brokers before KIP-848 do not tell its type."""
+    return {
+        "group": group.group_id,
+        "type": group.group_type.lower() or "?",
+        "state": group.group_state or "?",
+    }
+
+
+def _consumer_group(group: ConsumerGroup) -> Report:
+    """Return the report on a group of the consumer protocol (KIP-848)."""
+    return {
+        "group": group.group_id,
+        "type": "consumer",
+        "state": group.group_state,
+        "epoch": group.group_epoch,
+        "assignor": group.assignor_name,
+        "members": [
+            {
+                "member": member.member_id,
+                "instance": member.instance_id,
+                "client": member.client_id,
+                "host": member.client_host,
+                "protocol": PROTOCOLS.get(member.member_type),
+                "epoch": member.member_epoch,
+                "owns": {
+                    each.topic_name: sorted(each.partitions)
+                    for each in member.assignment.topic_partitions
+                },
+            }
+            for member in sorted(group.members, key=lambda member: member.member_id)
+        ],
+    }
+
+
+def _classic_group(group: ClassicGroup) -> Report:
+    """Return the report on a group of the classic protocol.
+
+    In it, members own nothing if they are no consumers, or if their assignment cannot be decoded:
+    only consumers' assignments have a known format.
+    """
+    members: list[dict[str, Any]] = [
+        {
+            "member": member.member_id,
+            "instance": member.group_instance_id,
+            "client": member.client_id,
+            "host": member.client_host,
+            "protocol": "classic",
+            "owns": _decode_assignment(member.member_assignment)
+            if group.protocol_type == "consumer"
+            else {},
+        }
+        for member in sorted(group.members, key=lambda member: member.member_id)
+    ]
+    return {
+        "group": group.group_id,
+        "type": "classic",
+        "state": group.group_state,
+        **({"assignor": group.protocol_data} if group.protocol_data else {}),
+        "members": members,
+    }
+
+
+def _decode_assignment(assignment_bytes: Buffer) -> dict[str, list[int]]:
+    """Return the partitions of a classic consumer's assignment by topic; {} if undecodable."""
+    try:
+        _, assignment = decode(ConsumerProtocolAssignment, assignment_bytes)
+    except DecodeError:
+        return {}
+    return {each.topic: sorted(each.partitions) for each in assignment.assigned_partitions}
+
+
+def _offsets(cluster: Cluster, group_id: str, members: list[Report]) -> Report:
+    """Return the sinks that have claimed the group, its lag, and a row for each partition.
+
+    Partitions are those that have a committed offset or an owner.
+    """
+    owners = dict(_owners(members))
+    # Partitions without a commit are listed, too: they may be the ones that nobody reads.
+    positions = all_group_positions(cluster, group_id, owners)
+    rows = [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "committed": position.committed,
+            "end": position.end,
+            "lag": position.lag,
+            "owner": owners.get(partition),
+        }
+        for partition, position in positions.items()
+    ]
+    sinks = {name for each in positions.values() for name in sinks_of(each.metadata) or ()}
+    return {"sinks": sorted(sinks), "lag": total_lag(map(unread, rows)), "offsets": rows}
+
+
+def _owners(members: Iterable[Report]) -> Iterator[tuple[TopicPartition, str]]:
+    """Yield each partition that is assigned, with the id of the member that owns it."""
+    for member in members:
+        for name, partitions in member["owns"].items():
+            for partition in partitions:
+                yield TopicPartition(name, partition), member["member"]
+
+
+def unread(row: Report) -> int | None:
+    """Return how much of a row's partition is ahead of the group; None where that is not known.
+
+    An empty log has nothing unread, with or without a committed offset.
+    """
+    lag: int | None = row["lag"] if row["end"] else 0
+    return lag
+
+
+def total_lag(lags: Iterable[int | None]) -> int | None:
+    """Return the sum of the lags; None if one of them is not known, or if there are none.
+
+    A sum without a partition that nobody reads would look like good news.
+    """
+    every = list(lags)
+    known = [each for each in every if each is not None]
+    return sum(known) if known and len(known) == len(every) else None

@@ -1,0 +1,1 @@
+"""The commands of `apportion topics`: a module for each, and one for what they read."""

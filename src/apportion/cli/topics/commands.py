@@ -1,0 +1,215 @@
+"""The commands of `apportion topics`: options and help."""
+
+from typing import Annotated
+
+import typer
+
+from apportion.cli.arguments import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT_MS,
+    NUMBER,
+    AsJson,
+    Bootstrap,
+    Timeout,
+    topic_names,
+    topic_setting_names,
+    whole_number_or_none,
+)
+from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.failures import WrongArguments
+
+COMMAND = "topics"
+topics = typer.Typer(
+    help="Show and change the topics of a cluster, ours or Apache Kafka's.", no_args_is_help=True
+)
+
+TOPIC_HELP = "The topic, as Kafka's tools take it."
+NewTopicArgument = Annotated[
+    str | None, typer.Argument(metavar="TOPIC", help="The topic's name.", show_default=False)
+]
+NewTopicOption = Annotated[str | None, typer.Option("--topic", help=TOPIC_HELP)]
+TopicArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TOPIC", help="The topic's name.", show_default=False, autocompletion=topic_names
+    ),
+]
+TopicOption = Annotated[
+    str | None, typer.Option("--topic", help=TOPIC_HELP, autocompletion=topic_names)
+]
+TopicArguments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TOPIC", help="Names of topics.", show_default=False, autocompletion=topic_names
+    ),
+]
+TopicOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        help=f"{TOPIC_HELP} May be given more than once.",
+        autocompletion=topic_names,
+    ),
+]
+IfExists = Annotated[
+    bool, typer.Option("--if-exists", help="A topic that does not exist is no error.")
+]
+
+
+def _one_topic(argument: str | None, option: str | None) -> str:
+    named = [each for each in (argument, option) if each is not None]
+    if len(named) != 1:
+        raise WrongArguments("name one topic, as an argument or as --topic")
+    return named[0]
+
+
+@topics.command("list")
+def list_command(
+    exclude_internal: Annotated[
+        bool,
+        typer.Option("--exclude-internal", help="Leave topics such as __consumer_offsets out."),
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
+    as_json: AsJson = False,
+) -> None:
+    """List the topics of the cluster, with their partitions and replication factor."""
+    from apportion.cli.topics.describing import list_topics
+
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    raise typer.Exit(list_topics(asked, exclude_internal))
+
+
+@topics.command("describe")
+def describe_command(
+    names: TopicArguments = None,
+    topic: TopicOptions = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
+    as_json: AsJson = False,
+) -> None:
+    """Show partitions, leaders, replicas and settings of topics, or of every topic.
+
+    With --json one topic is an object, and several are a list.
+
+    \b
+    apportion topics describe flights
+    apportion topics describe flights --json | jq .config
+    """
+    from apportion.cli.topics.describing import describe_topics
+
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    raise typer.Exit(describe_topics(asked, (*(names or ()), *(topic or ()))))
+
+
+@topics.command("create")
+def create_command(
+    name: NewTopicArgument = None,
+    topic: NewTopicOption = None,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", help="The broker's default if left out.", **NUMBER)
+    ] = None,
+    replication_factor: Annotated[
+        int | None,
+        typer.Option("--replication-factor", help="The broker's default if left out.", **NUMBER),
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config",
+            metavar="NAME=VALUE",
+            help="A setting of the topic; may be given more than once.",
+            autocompletion=topic_setting_names,
+        ),
+    ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="A topic that exists already is no error.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
+    as_json: AsJson = False,
+) -> None:
+    """Create a topic, and wait until it can be used.
+
+    \b
+    apportion topics create flights --partitions 12 --config retention.ms=86400000
+    """
+    from apportion.cli.topics.changing import BROKER_DEFAULT, create_topic, parse_config
+    from apportion.member.cluster_queries.topic_changes import NewTopic
+
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+
+    def run() -> int:
+        count = whole_number_or_none("--partitions", partitions)
+        factor = whole_number_or_none("--replication-factor", replication_factor)
+        new = NewTopic(
+            _one_topic(name, topic),
+            BROKER_DEFAULT if count is None else count,
+            BROKER_DEFAULT if factor is None else factor,
+            parse_config(config or ()),
+        )
+        return create_topic(asked, new, if_not_exists)
+
+    raise typer.Exit(checked(asked, run))
+
+
+@topics.command("alter")
+def alter_command(
+    name: TopicArgument = None,
+    topic: TopicOption = None,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", help="The new number, greater than now.", **NUMBER)
+    ] = None,
+    if_exists: IfExists = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
+    as_json: AsJson = False,
+) -> None:
+    """Give a topic more partitions.
+
+    Keys go to other partitions then. The settings of a topic cannot be altered yet.
+
+    \b
+    apportion topics alter flights --partitions 24
+    """
+    from apportion.cli.topics.changing import alter_topic
+
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    raise typer.Exit(
+        checked(
+            asked,
+            lambda: alter_topic(
+                asked,
+                _one_topic(name, topic),
+                whole_number_or_none("--partitions", partitions),
+                if_exists,
+            ),
+        )
+    )
+
+
+@topics.command("delete")
+def delete_command(
+    names: TopicArguments = None,
+    topic: TopicOptions = None,
+    if_exists: IfExists = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
+    as_json: AsJson = False,
+) -> None:
+    """Delete topics with all their records.
+
+    \b
+    apportion topics delete flights-old
+    """
+    from apportion.cli.topics.changing import delete_topics
+
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+
+    def run() -> int:
+        named = (*(names or ()), *(topic or ()))
+        if not named:
+            raise WrongArguments("name the topics to delete")
+        return delete_topics(asked, named, if_exists)
+
+    raise typer.Exit(checked(asked, run))

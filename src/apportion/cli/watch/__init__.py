@@ -1,0 +1,1 @@
+"""The command `apportion watch`: a group's owners, lag and rebalances while they change."""

@@ -1,0 +1,74 @@
+"""The changes between two reports on a group, in sentences.
+
+Brokers do not tell who owns what while a classic group rebalances. So owners are compared with the
+last ones that were told, and a partition that comes back to its owner has not moved.
+"""
+
+from collections.abc import Callable, Iterator
+
+from apportion.cli.cluster_reports import Report
+from apportion.cli.lines import ranges
+from apportion.topics import TopicPartition, grouped
+
+REBALANCING = ("PreparingRebalance", "CompletingRebalance")
+NOBODY = "nobody"
+
+
+class GroupChanges:
+    """The changes of a group from report to report."""
+
+    def __init__(self, first: Report) -> None:
+        """Take the first report, to which the next one is compared."""
+        self._last = first
+        self._owners = _owners(first)
+
+    def since_last(self, report: Report, name: Callable[[str], str]) -> list[str]:
+        """Return what has changed since the last report. name: how a member's id is shown."""
+        changes = [*_state_changes(self._last, report), *_member_changes(self._last, report, name)]
+        self._last = report
+        if report["state"] not in REBALANCING:
+            owners = _owners(report)
+            changes += _moves(self._owners, owners, name)
+            self._owners = owners
+        return changes
+
+
+def _owners(report: Report) -> dict[TopicPartition, str | None]:
+    return {
+        TopicPartition(row["topic"], row["partition"]): row["owner"] for row in report["offsets"]
+    }
+
+
+def _state_changes(before: Report, after: Report) -> Iterator[str]:
+    if before["state"] != after["state"]:
+        yield f"{before['state']}, now {after['state']}"
+    if before.get("epoch") != after.get("epoch"):
+        yield f"epoch {before.get('epoch', '-')}, now {after.get('epoch', '-')}"
+
+
+def _member_changes(before: Report, after: Report, name: Callable[[str], str]) -> Iterator[str]:
+    here, there = (
+        {member["member"]: member["client"] for member in report["members"]}
+        for report in (before, after)
+    )
+    for verb, members, others in (("left", here, there), ("joined", there, here)):
+        for member_id, client in members.items():
+            if member_id not in others:
+                # The name of the application, where it has one of its own.
+                yield f"{name(member_id)}{'' if client == member_id else f' ({client})'} {verb}"
+
+
+def _moves(
+    before: dict[TopicPartition, str | None],
+    after: dict[TopicPartition, str | None],
+    name: Callable[[str], str],
+) -> Iterator[str]:
+    """Yield a sentence for the partitions of one topic that moved from one owner to another."""
+    moved = (
+        ((partition.topic, before.get(partition), owner), partition.partition)
+        for partition, owner in after.items()
+        if before.get(partition) != owner
+    )
+    for (topic, old, new), numbers in grouped(moved).items():
+        source, target = (NOBODY if owner is None else name(owner) for owner in (old, new))
+        yield f"{topic} {ranges(numbers)}: from {source} to {target}"

@@ -1,0 +1,85 @@
+"""`apportion watch`: reads a group again and again, and shows what changes."""
+
+import sys
+import time
+from contextlib import suppress
+from itertools import count
+from typing import NamedTuple
+
+from apportion.cli.cluster_reports import Asked, on_cluster, with_next_step
+from apportion.cli.failures import NoSuchGroup, WrongArguments
+from apportion.cli.groups.report import read_group
+from apportion.cli.lines import row_console
+from apportion.cli.watch.changes import GroupChanges
+from apportion.cli.watch.screens import JsonLines, PlainLines, Screen, Watcher
+from apportion.client.cluster import Cluster
+from apportion.client.connection import Disconnected
+from apportion.errors import Refused
+
+LEAST_INTERVAL_S, LONGEST_INTERVAL_S = 0.05, 86_400
+
+
+class Rhythm(NamedTuple):
+    """The time between two refreshes, and how many there are; None: until Ctrl-C."""
+
+    interval_s: float
+    refreshes: int | None
+
+
+def parse_rhythm(interval: str, refreshes: int | None) -> Rhythm:
+    """Return the rhythm that was typed. Raises WrongArguments."""
+    try:
+        interval_s = float(interval)
+    except ValueError:
+        interval_s = 0.0
+    if not LEAST_INTERVAL_S <= interval_s <= LONGEST_INTERVAL_S:
+        raise WrongArguments(
+            f"--interval must be {LEAST_INTERVAL_S} to {LONGEST_INTERVAL_S} seconds, not "
+            f"{interval!r}"
+        )
+    if refreshes is not None and refreshes < 1:
+        raise WrongArguments(f"--refreshes must be 1 or more, not {refreshes}")
+    return Rhythm(interval_s, refreshes)
+
+
+def watch(asked: Asked, group_id: str, rhythm: Rhythm) -> int:
+    """Show the group until Ctrl-C, or as often as the rhythm says; return the exit code.
+
+    The first refresh must succeed; a later one that fails is shown, and tried again.
+    """
+
+    def run(cluster: Cluster) -> int:
+        with suppress(KeyboardInterrupt):  # how a watch ends
+            _watch(cluster, asked, group_id, rhythm)
+        return 0
+
+    return on_cluster(asked, run)
+
+
+def _watch(cluster: Cluster, asked: Asked, group_id: str, rhythm: Rhythm) -> None:
+    """Show the group in that rhythm."""
+    report = read_group(cluster, group_id, asked.bootstrap)
+    changes = GroupChanges(report)
+    watcher = _watcher(asked)
+    try:
+        watcher.show(report, [])
+        for shown in count(1):
+            if shown == rhythm.refreshes:
+                return
+            time.sleep(rhythm.interval_s)
+            try:
+                report = read_group(cluster, group_id, asked.bootstrap)
+            except NoSuchGroup:
+                watcher.fail("the group is gone")
+            except (Refused, Disconnected) as error:
+                watcher.fail(str(with_next_step(error)))
+            else:
+                watcher.show(report, changes.since_last(report, watcher.names(report)))
+    finally:
+        watcher.close()
+
+
+def _watcher(asked: Asked) -> Watcher:
+    if asked.as_json:
+        return JsonLines()
+    return Screen(row_console()) if sys.stdout.isatty() else PlainLines()

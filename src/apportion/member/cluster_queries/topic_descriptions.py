@@ -1,0 +1,121 @@
+"""Queries by which a tool describes topics: Metadata with replicas, and settings of topics."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from apportion.errors import UNKNOWN_TOPIC, Code, Refused
+from apportion.member.cluster_queries.query import BrokerQuery
+from apportion.topics import TopicId
+from apportion.wire.messages.describe_configs import (
+    TOPIC,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from apportion.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+TOPIC_SETTING = 1
+"""The source, in a DescribeConfigs response, of a setting that was given for this one topic."""
+
+
+class PartitionReplicas(NamedTuple):
+    """A partition's brokers. leader: None where it has none now."""
+
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+class TopicReplicas(NamedTuple):
+    """A topic with the brokers of its partitions, in order of number."""
+
+    name: str
+    id: TopicId
+    is_internal: bool
+    partitions: tuple[PartitionReplicas, ...]
+
+    @property
+    def replication_factor(self) -> int:
+        """The number of replicas of the partition that has the most."""
+        return max((len(each.replicas) for each in self.partitions), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReplicasQuery(BrokerQuery[tuple[TopicReplicas, ...]]):
+    """Describe the named topics that exist, or every topic of the cluster. Never creates one.
+
+    names: None for every topic.
+    """
+
+    api: ClassVar[str] = "Metadata"
+
+    names: tuple[str, ...] | None
+
+    def request(self) -> MetadataRequest:
+        """Return the request for the metadata of these topics."""
+        topics = (
+            None
+            if self.names is None
+            else tuple(MetadataRequestTopic(name=name) for name in self.names)
+        )
+        return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+
+    def parse(self, response: MetadataResponse) -> tuple[TopicReplicas, ...]:
+        """Return the topics that exist, by name; raise Refused for another error of a topic."""
+        found = []
+        for topic in response.topics:
+            code = Code.of(topic.error_code)
+            if code is Code.NONE and topic.name is not None:
+                found.append(_replicas(topic, topic.name))
+            # Absence is an answer here and no error: the caller sees which topics exist.
+            elif code not in UNKNOWN_TOPIC:
+                raise Refused(code, f"topic {topic.name!r}: {code.sentence}")
+        return tuple(sorted(found))
+
+
+def _replicas(topic: MetadataResponseTopic, name: str) -> TopicReplicas:
+    """Return one topic of a Metadata response."""
+    partitions = tuple(
+        PartitionReplicas(
+            each.partition_index,
+            each.leader_id if each.leader_id >= 0 else None,
+            each.replica_nodes,
+            each.isr_nodes,
+        )
+        for each in topic.partitions
+    )
+    return TopicReplicas(name, bytes(topic.topic_id), topic.is_internal, tuple(sorted(partitions)))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettingsQuery(BrokerQuery[dict[str, str | None]]):
+    """Read the settings that were given for one topic. Any broker answers."""
+
+    api: ClassVar[str] = "DescribeConfigs"
+
+    topic: str
+
+    def request(self) -> DescribeConfigsRequest:
+        """Return the request for every setting of the topic."""
+        resource = DescribeConfigsResource(
+            resource_type=TOPIC, resource_name=self.topic, configuration_keys=None
+        )
+        return DescribeConfigsRequest(resources=(resource,))
+
+    def parse(self, response: DescribeConfigsResponse) -> dict[str, str | None]:
+        """Return the values by name, without those that the topic has from its broker."""
+        result = response.results[0]
+        if result.error_code != Code.NONE:
+            code = Code.of(result.error_code)
+            raise Refused(code, result.error_message or code.sentence)
+        return {
+            each.name: each.value
+            for each in sorted(result.configs, key=lambda each: each.name)
+            if each.config_source == TOPIC_SETTING
+        }

@@ -1,0 +1,181 @@
+"""`apportion groups` shows members of the classic protocol, and of both in one group."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
+from apportion.client.cluster import Cluster
+from apportion.errors import Code
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.delete_groups import DeleteGroupsRequest
+from apportion.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from apportion.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartition,
+)
+from apportion.wire.records.consumer_serde import encode
+from tests.cli.groups_on_a_broker import broker_with_groups, join, run
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    """A broker with the groups `g` and `h`."""
+    with broker_with_groups() as bootstrap:
+        yield bootstrap
+
+
+def classic(cluster: Cluster, group_id: str, protocol_type: str, assignment: bytes) -> str:
+    """A member of a classic group that has that assignment; it is gone when its session is over."""
+
+    def ask(
+        request: JoinGroupRequest | SyncGroupRequest, version: int
+    ) -> JoinGroupResponse | SyncGroupResponse:
+        result: JoinGroupResponse | SyncGroupResponse = cluster.call(
+            request, coordinator=group_id, version=version
+        )
+        return result
+
+    request: dict[str, Any] = {
+        "group_id": group_id,
+        "session_timeout_ms": 60_000,
+        "rebalance_timeout_ms": 60_000,
+        "protocol_type": protocol_type,
+        "protocols": (JoinGroupRequestProtocol(name="range", metadata=b""),),
+    }
+    joined = ask(JoinGroupRequest(**request), 3)
+    assert isinstance(joined, JoinGroupResponse)
+    given = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
+    assert isinstance(joined, JoinGroupResponse)
+    sync = SyncGroupRequest(
+        group_id=group_id, generation_id=1, member_id=joined.member_id, assignments=given
+    )
+    assert ask(sync, 3).error_code == Code.NONE
+    assert isinstance(joined, JoinGroupResponse)
+    return joined.member_id
+
+
+@pytest.mark.parametrize(
+    ("group_id", "protocol_type", "assignment", "owns"),
+    [
+        (
+            "j",
+            "consumer",
+            encode(
+                ConsumerProtocolAssignment(
+                    assigned_partitions=(
+                        ConsumerProtocolTopicPartition(topic="t", partitions=(0, 7)),
+                    )
+                )
+            ),
+            [0, 7],
+        ),
+        ("k", "consumer", b"", None),
+        ("l", "connect", encode(ConsumerProtocolAssignment()), None),
+    ],
+)
+def test_a_classic_group_is_described_with_what_can_be_read_of_it(
+    bootstrap: str, group_id: str, protocol_type: str, assignment: bytes, owns: list[int] | None
+) -> None:
+    cluster = Cluster(bootstrap, client_id="reader")
+    member_id = classic(cluster, group_id, protocol_type, assignment)
+    report = json.loads(
+        CliRunner()
+        .invoke(app, ["groups", "describe", group_id, "--json", "--bootstrap", bootstrap])
+        .stdout
+    )
+    lines = run("describe", group_id, "--verbose", "--bootstrap", bootstrap)[1]
+    cluster.call(
+        LeaveGroupRequest(group_id=group_id, member_id=member_id), coordinator=group_id, version=2
+    )
+    cluster.call(DeleteGroupsRequest(groups_names=(group_id,)), coordinator=group_id)
+    cluster.close()
+    host = report["members"][0].pop("host")
+    assert report == {
+        "group": group_id,
+        "type": "classic",
+        "state": "Stable",
+        "assignor": "range",
+        "members": [
+            {
+                "member": member_id,
+                "instance": None,
+                "client": "reader",
+                "protocol": "classic",
+                "owns": {} if owns is None else {"t": owns},
+            }
+        ],
+        "sinks": [],
+        "lag": None,
+        "offsets": []
+        if owns is None
+        else [
+            {
+                "topic": "t",
+                "partition": 0,
+                "committed": None,
+                "end": 2,
+                "lag": None,
+                "owner": member_id,
+            }
+        ],
+    }
+    unknown = [] if owns is None else ["1", "partition", "without", "a", "committed", "offset"]
+    title = f"{group_id}: a classic group, Stable, assignor range, 1 member"
+    assert lines[0] == f"{title}{',' if unknown else ''}".split() + unknown
+    address = host.removeprefix("/")
+    assert lines[-2:] == [
+        ["MEMBER", "CLIENT", "HOST", "OWNS"],
+        [member_id, "reader", address, *(["-"] if owns is None else ["t", "0,7"])],
+    ]
+    partition = ["-"] * 5 if owns is None else ["t", "0", "-", "2", "-"]
+    assert [*partition, member_id, "reader", address] in lines
+
+
+def test_a_mixed_group_says_which_protocol_and_instance_each_member_has(bootstrap: str) -> None:
+    cluster = Cluster(bootstrap, client_id="reader")
+    join(cluster, "m", "new")
+    metadata = encode(ConsumerProtocolSubscription(topics=("t",)))
+    request = JoinGroupRequest(
+        group_id="m",
+        session_timeout_ms=45_000,
+        rebalance_timeout_ms=60_000,
+        group_instance_id="seat-7",
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
+    )
+    old = cluster.call(request, coordinator="m").member_id
+    described = CliRunner().invoke(
+        app, ["groups", "describe", "m", "--json", "--bootstrap", bootstrap]
+    )
+    code, lines = run("members", "m", "--bootstrap", bootstrap)
+    cluster.call(
+        LeaveGroupRequest(group_id="m", members=(MemberIdentity(member_id=old),)), coordinator="m"
+    )
+    cluster.call(
+        ConsumerGroupHeartbeatRequest(group_id="m", member_id="new", member_epoch=-1),
+        coordinator="m",
+    )
+    cluster.close()
+    members = json.loads(described.stdout)["members"]
+    assert code == 0
+    assert sorted(
+        (each["member"], each["protocol"], each["instance"]) for each in members
+    ) == sorted([(old, "classic", "seat-7"), ("new", "consumer", None)])
+    assert lines[0] == ["MEMBER", "INSTANCE", "CLIENT", "HOST", "PROTOCOL", "EPOCH", "OWNS"]
+    rows = {line[0]: (line[1], line[2], line[4]) for line in lines if line[:1] in (["new"], [old])}
+    assert rows == {old: ("seat-7", "reader", "classic"), "new": ("-", "reader", "consumer")}

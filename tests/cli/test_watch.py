@@ -1,0 +1,181 @@
+"""`apportion watch` on a running broker."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
+from apportion.client.cluster import Cluster
+from apportion.errors import Code
+from apportion.server.embedded import EmbeddedBroker
+from apportion.topics import partitions_of
+from apportion.wire.batch import encode_batch
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.delete_groups import DeleteGroupsRequest
+from tests.cli.groups_on_a_broker import join
+from tests.cli.terminal import on_terminal
+from tests.client import changes
+
+TIME = re.compile(r"^\d\d:\d\d:\d\d ")
+LIMIT_S = 60
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """A broker with `t` of one record, and the group `g`, which has read nothing of it."""
+    with EmbeddedBroker() as broker:
+        cluster = Cluster(broker.bootstrap, client_id="reader")
+        (partition,) = partitions_of(cluster.create_topic("t", 1))
+        cluster.produce(partition, encode_batch([(None, b"a", ())], timestamp_ms=1))
+        changes.commit(cluster, "g", {partition: 0})
+        yield cluster
+        cluster.close()
+
+
+class Watch:
+    """A process of `apportion watch g` whose output is a pipe."""
+
+    def __init__(self, cluster: Cluster, *options: str) -> None:
+        at = ["--bootstrap", cluster.bootstrap_servers, "--interval", "0.05"]
+        command = [sys.executable, "-m", "apportion.cli.main", "watch", "g", *at, *options]
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def line(self) -> str:
+        """The next line that it prints."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+    def lines(self, last: str) -> list[str]:
+        """The lines up to the one that ends with `last`, without their times."""
+        found: list[str] = []
+        while not found or not found[-1].endswith(last):
+            line = self.line()
+            assert TIME.match(line), line
+            found.append(TIME.sub("", line).rstrip())
+        return found
+
+    def hang_up(self) -> tuple[int, str]:
+        """Close the pipe; return the exit code, and what it said."""
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._process.stdout.close()
+        code = self._process.wait(LIMIT_S)
+        with self._process.stderr as stderr:
+            return code, stderr.read()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate(timeout=LIMIT_S)
+
+
+def leave(cluster: Cluster, member_id: str) -> None:
+    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id=member_id, member_epoch=-1)
+    assert cluster.call(request, coordinator="g").error_code == Code.NONE
+
+
+def test_each_change_is_a_line_in_a_pipe(cluster: Cluster) -> None:
+    watch = Watch(cluster)
+    try:
+        assert watch.lines("lag 1") == ["Empty, 0 members, total lag 1"]
+        join(cluster, "g", "m")
+        assert watch.lines("lag 1") == [
+            "Empty, now Stable",
+            "epoch -, now 2",
+            "m (reader) joined",
+            "t 0: from nobody to m",
+            "Stable, epoch 2, 1 member, total lag 1",
+        ]
+        leave(cluster, "m")
+        assert watch.lines("lag 1") == [
+            "Stable, now Empty",
+            "epoch 2, now 3",
+            "m (reader) left",
+            "t 0: from m to nobody",
+            "Empty, epoch 3, 0 members, total lag 1",
+        ]
+        cluster.call(DeleteGroupsRequest(groups_names=("g",)), coordinator="g")
+        assert watch.lines("gone") == ["the group is gone"]
+    finally:
+        watch.close()
+
+
+def test_each_refresh_is_a_line_of_json_on_request(cluster: Cluster) -> None:
+    at = ["--bootstrap", cluster.bootstrap_servers, "--interval", "0.05"]
+    watched = CliRunner().invoke(app, ["watch", "g", "--json", "--refreshes", "2", *at])
+    described = CliRunner().invoke(app, ["groups", "describe", "g", "--json", *at[:2]])
+    lines: list[Any] = [json.loads(line) for line in watched.stdout.splitlines()]
+    assert watched.exit_code == 0
+    assert [each.pop("time")[10] for each in lines] == ["T", "T"]
+    assert lines == [json.loads(described.stdout) | {"changes": []}] * 2
+
+
+def test_a_reader_that_goes_away_ends_a_watch_without_an_error(cluster: Cluster) -> None:
+    watch = Watch(cluster, "--json")
+    assert json.loads(watch.line())["group"] == "g"
+    assert watch.hang_up() == (0, "")
+
+
+def test_a_terminal_has_members_lag_and_changes(cluster: Cluster) -> None:
+    join(cluster, "g", "m")
+    at = ["--bootstrap", cluster.bootstrap_servers]
+    lines = on_terminal(["watch", "g", "--refreshes", "1", *at], 80)
+    assert lines[-5:] == [
+        "g: a consumer group, Stable, epoch 2, assignor uniform, 1 member, total lag 1",
+        "MEMBER  CLIENT  LAG  OWNS",
+        "m       reader    1  t 0",
+        "",
+        "nothing has changed yet",
+    ]
+
+
+def test_partitions_without_an_owner_are_named_on_a_terminal(cluster: Cluster) -> None:
+    at = ["--bootstrap", cluster.bootstrap_servers]
+    lines = on_terminal(["watch", "g", "--refreshes", "1", *at], 80)
+    assert "without an owner: t 0" in lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (
+            ["nosuch"],
+            1,
+            "there is no group 'nosuch': `apportion groups list --bootstrap {at}` shows what there "
+            "is",
+        ),
+        (["g", "--interval", "0"], 2, "--interval must be 0.05 to 86400 seconds, not '0'"),
+        (["g", "--interval", "nan"], 2, "--interval must be 0.05 to 86400 seconds, not 'nan'"),
+        (["g", "--refreshes", "x"], 2, "--refreshes must be a whole number, not 'x'"),
+        (["g", "--refreshes", "0"], 2, "--refreshes must be 1 or more, not 0"),
+        (["g", "--group", "h"], 2, "name one group, as an argument or as --group"),
+    ],
+)
+def test_a_watch_that_cannot_begin_is_refused(
+    cluster: Cluster, arguments: list[str], code: int, message: Any
+) -> None:
+    at = cluster.bootstrap_servers
+    result = CliRunner().invoke(app, ["watch", *arguments, "--bootstrap", at])
+    expected = f"apportion watch: {message.format(at=at)}\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", expected)
+
+
+def test_a_watch_goes_on_while_the_broker_is_away(cluster: Cluster) -> None:
+    with EmbeddedBroker() as broker:
+        lone = Cluster(broker.bootstrap)
+        changes.commit(lone, "g", {partitions_of(lone.create_topic("t", 1))[0]: 0})
+        watch = Watch(lone, "--timeout-ms", "300")
+        assert watch.lines("lag 0") == ["Empty, 0 members, total lag 0"]
+        lone.close()
+    try:
+        for _ in range(2):
+            assert "broker at" in watch.line()
+    finally:
+        watch.close()
