@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apportion.errors import Unanswerable
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import NotReady, SessionTimeout, StartMembership
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
@@ -195,17 +195,19 @@ def test_a_long_gap_between_two_looks_counts_as_a_short_one(host: PlannerHost) -
         host.attempt(planner.plan_next(question, None))
 
 
-def test_the_time_of_a_member_begins_anew_once_the_broker_was_away(host: PlannerHost) -> None:
+def test_the_time_of_looks_that_failed_counts_as_a_gap(host: PlannerHost) -> None:
     host.members = ("another",)
     planner = make_planner()
     question = asked(host, planner)
     waits(host, planner, question)
-    waits_for_a_session(host, planner, question)
-    host.obstacles = {2: Unanswerable("the broker is down")}
-    with pytest.raises(Unanswerable):
-        host.attempt(planner.plan_next(question, None))
-    waits(host, planner, question)
-    waits_for_a_session(host, planner, question)
+    for failure in (Unanswerable("no broker"), Refused(Code.GROUP_AUTHORIZATION_FAILED)) * 20:
+        host.now_ms += 1_000
+        host.obstacles = {0: failure}
+        with pytest.raises(type(failure)):
+            host.attempt(planner.plan_next(question, None))
+    for gap_ms in (0, SESSION_MS, 1):
+        host.now_ms += gap_ms
+        waits(host, planner, question)
     with pytest.raises(AnotherSink, match="have not reported"):
         host.attempt(planner.plan_next(question, None))
 

@@ -23,7 +23,7 @@ committed again with /lake/b, and the query goes on. Reasons: docs/decisions/004
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.errors import Refused, Unanswerable
+from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.queries import (
@@ -201,7 +201,7 @@ class GroupAdmission:
             )
             return previous._replace(sinks=None)
         try:
-            is_claimed = yield from self._look_at_group(
+            is_claimed = yield from self._check_group(
                 sinks, report if is_own else report._replace(adopt=False), previous
             )
         except AnotherSink as refused:
@@ -253,15 +253,6 @@ class GroupAdmission:
         self.may_join = False
         self._awaited = AwaitedMembers()
         return to_ask._replace(sinks=None)
-
-    def _look_at_group(self, sinks: Sinks, report: WriterReport, previous: Span) -> Rule[bool]:
-        """Run `_check_group`; if it fails, the awaited members have their whole time again."""
-        try:
-            return (yield from self._check_group(sinks, report, previous))
-        except (Refused, Unanswerable):
-            # They may have been cut off from the broker, too.
-            self._awaited = AwaitedMembers()
-            raise
 
     def _check_group(self, sinks: Sinks, report: WriterReport, previous: Span) -> Rule[bool]:
         """Return whether a sink has claimed the group, which is this Spark query's or nobody's.
