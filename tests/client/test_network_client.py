@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from apportion.client.group_membership import GroupMembership
 from apportion.client.members import new_member
 from apportion.client.network_client import RetryTimer
 from apportion.errors import Refused
+from apportion.member.cluster_queries.groups import DescribeGroupsQuery
 from apportion.member.membership import MembershipState
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import partitions_of
@@ -111,17 +113,51 @@ def test_a_broker_that_is_not_there_is_named() -> None:
             Cluster(f"127.0.0.1:{port}").topics(["t"])
 
 
-def test_each_request_without_a_response_counts_as_an_interruption() -> None:
-    with EmbeddedBroker(auto_create_topics_enable=False) as broker:
+def test_a_lost_connection_to_a_coordinator_counts_as_an_interruption() -> None:
+    with EmbeddedBroker() as broker:
         cluster = Cluster(broker.bootstrap)
-        cluster.topics(["t"], fresh=True)
+        cluster.ask_coordinator(DescribeGroupsQuery("g"))
         assert cluster.interruptions == 0
-    with closing(cluster):
-        # The connection of before, then one that cannot be made.
-        for count in (1, 2):
+    with closing(cluster), pytest.raises(Disconnected):
+        cluster.ask_coordinator(DescribeGroupsQuery("g"), timeout_ms=1)
+    assert cluster.interruptions == 1
+
+
+def test_a_coordinator_that_starts_again_between_two_queries_interrupts_them(
+    tmp_path: Path,
+) -> None:
+    """Also where another request is the first to meet the broken connection."""
+    with EmbeddedBroker(tmp_path) as broker:
+        cluster = Cluster(broker.bootstrap)
+        cluster.ask_coordinator(DescribeGroupsQuery("g"))
+    with closing(cluster), EmbeddedBroker(tmp_path, listeners=broker.bootstrap):
+        with pytest.raises(Disconnected):
+            cluster.topics(["t"], fresh=True)
+        cluster.ask_coordinator(DescribeGroupsQuery("g"))
+        assert cluster.interruptions == 1
+
+
+def test_a_coordinator_that_metadata_no_longer_names_counts_as_an_interruption() -> None:
+    with EmbeddedBroker() as broker, closing(Cluster(broker.bootstrap)) as cluster:
+        node = cluster.find_coordinator("g")
+        del cluster.metadata.nodes[node]
+        with pytest.raises(Disconnected, match="is not in the cluster's metadata"):
+            cluster.call(DescribeGroupsQuery("g").request(), coordinator="g")
+        assert (cluster.interruptions, cluster.find_coordinator("g")) == (1, node)
+
+
+def test_a_broker_that_does_not_coordinate_the_group_interrupts_nothing() -> None:
+    """Else a new query, which looks at the topics each time, would wait for ever beside it."""
+    with EmbeddedBroker() as broker, socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        gone = f"127.0.0.1:{unused.getsockname()[1]}"
+        with closing(Cluster([gone, broker.bootstrap])) as cluster:
+            cluster.ask_coordinator(DescribeGroupsQuery("g"))
+            cluster.metadata.nodes[-1] = addresses(gone)[0]
             with pytest.raises(Disconnected):
-                cluster.topics(["t"], fresh=True)
-            assert cluster.interruptions == count
+                cluster.call(MetadataRequest(), node=-1)
+            cluster.ask_coordinator(DescribeGroupsQuery("g"))
+            assert cluster.interruptions == 0
 
 
 @pytest.fixture

@@ -55,15 +55,31 @@ def test_a_group_that_has_members_cannot_be_adopted(host: PlannerHost) -> None:
     host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
     planner, asking = adopting(host)
     host.members = ("another",)
-    for _ in range(4):
+    for gap_ms in (0, 3_000, 3_000, 3_000, 1):
+        host.now_ms += gap_ms
         host.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
         with pytest.raises(NotReady, match=r"adopted while it has members.*until they have left"):
             host.attempt(planner.plan_next(asking, None))
-        host.now_ms += (SESSION_MS + CLAIM_GRACE_MS) // 3
     host.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
     with pytest.raises(AnotherSink, match="cannot be adopted while it has members"):
         host.attempt(planner.plan_next(asking, None))
     assert (host.joins, host.stored(P0)) == (0, OffsetAndMetadata(4, OTHERS))
+
+
+def test_an_adoption_with_a_long_trigger_interval_is_refused_after_twice_the_time(
+    host: PlannerHost,
+) -> None:
+    host.offsets, host.metadata = {P0: 4}, {P0: OTHERS}
+    planner, asking = adopting(host)
+    host.members = ("another",)
+    for _ in range(3):
+        host.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
+        with pytest.raises(NotReady):
+            host.attempt(planner.plan_next(asking, None))
+        host.now_ms += 10_000
+    host.obstacles = {2: Refused(Code.UNKNOWN_MEMBER_ID)}
+    with pytest.raises(AnotherSink, match="stop them first"):
+        host.attempt(planner.plan_next(asking, None))
 
 
 def test_an_adoption_waits_for_members_that_are_leaving(host: PlannerHost) -> None:

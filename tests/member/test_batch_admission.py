@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apportion.errors import Unanswerable
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import NotReady, SessionTimeout, StartMembership
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
@@ -56,11 +56,22 @@ def waits(host: PlannerHost, planner: BatchPlanner, question: Span) -> None:
 
 
 def waits_for_a_session(host: PlannerHost, planner: BatchPlanner, question: Span) -> None:
-    """It looks now and then, for as long as a lost member may stay."""
-    for _ in range(3):
-        host.now_ms += (SESSION_MS + GRACE_MS) // 3
+    """It looks now and then, for as long as a lost member may stay. Its next look begins later."""
+    for gap_ms in ((SESSION_MS + GRACE_MS) // 3,) * 3 + (1,):
+        host.now_ms += gap_ms
         waits(host, planner, question)
-    host.now_ms += 1
+
+
+def stands_still(host: PlannerHost, patcher: pytest.MonkeyPatch) -> None:
+    """From now on each look takes longer than a lost member may stay, and its answers are old."""
+
+    def answer(query: Any, asked: Callable[..., Any] = host.answer) -> Any:
+        answered = asked(query)
+        if query == LOOK_AT_GROUP:
+            host.now_ms += SESSION_MS + GRACE_MS + 1
+        return answered
+
+    patcher.setattr(host, "answer", answer)
 
 
 def test_a_newcomer_waits_until_a_member_of_its_own_sink_has_claimed_the_group(
@@ -129,46 +140,74 @@ def test_a_newcomer_that_stood_still_while_it_looked_looks_again(host: PlannerHo
     host.members = ("another",)
     planner = make_planner()
     question = asked(host, planner)
-
-    def stand_still(query: Any, asked: Callable[..., Any] = host.answer) -> Any:
-        answered = asked(query)
-        if query == LOOK_AT_GROUP:
-            host.now_ms += SESSION_MS + GRACE_MS + 1
-        return answered
-
     with pytest.MonkeyPatch.context() as patcher:
-        patcher.setattr(host, "answer", stand_still)
+        stands_still(host, patcher)
         waits(host, planner, question)  # the other may have come only now
+    for gap_ms in (3_000, 3_000, 3_000):
+        host.now_ms += gap_ms
+        waits(host, planner, question)
+    with pytest.MonkeyPatch.context() as patcher:
+        stands_still(host, patcher)
         waits(host, planner, question)  # it may have named its sink meanwhile
-    waits_for_a_session(host, planner, question)
     with pytest.raises(AnotherSink, match="have not reported"):
         host.attempt(planner.plan_next(question, None))
 
 
-def test_a_gap_between_two_looks_does_not_count(host: PlannerHost) -> None:
+def test_a_newcomer_whose_looks_are_slow_is_refused_too(host: PlannerHost) -> None:
+    host.members = ("another",)
+    planner = make_planner()
+    question = asked(host, planner)
+    with pytest.MonkeyPatch.context() as patcher:
+        stands_still(host, patcher)
+        for _ in range(3):
+            waits(host, planner, question)
+        with pytest.raises(AnotherSink, match="have not reported"):
+            host.attempt(planner.plan_next(question, None))
+
+
+def test_a_newcomer_with_a_long_trigger_interval_is_refused_after_twice_the_time(
+    host: PlannerHost,
+) -> None:
+    host.members = ("another",)
+    planner = make_planner()
+    question = asked(host, planner)
+    for _ in range(3):
+        waits(host, planner, question)
+        host.now_ms += 10_000
+    with pytest.raises(AnotherSink, match="have not reported"):
+        host.attempt(planner.plan_next(question, None))
+
+
+def test_a_long_gap_between_two_looks_counts_as_a_short_one(host: PlannerHost) -> None:
     """The host was frozen, and perhaps the queries that are to name their sink with it."""
     host.members = ("another",)
     planner = make_planner()
     question = asked(host, planner)
     waits(host, planner, question)
-    host.now_ms += SESSION_MS + GRACE_MS + 1
+    host.now_ms += 10 * (SESSION_MS + GRACE_MS)
     waits(host, planner, question)
-    waits_for_a_session(host, planner, question)
+    for _ in range(4):  # they have a whole session without the gap
+        host.now_ms += SESSION_MS // 4
+        waits(host, planner, question)
+    host.now_ms += 1
+    waits(host, planner, question)
     with pytest.raises(AnotherSink, match="have not reported"):
         host.attempt(planner.plan_next(question, None))
 
 
-def test_the_time_of_a_member_begins_anew_once_the_broker_was_away(host: PlannerHost) -> None:
+def test_the_time_of_looks_that_failed_counts_as_a_gap(host: PlannerHost) -> None:
     host.members = ("another",)
     planner = make_planner()
     question = asked(host, planner)
     waits(host, planner, question)
-    waits_for_a_session(host, planner, question)
-    host.obstacles = {2: Unanswerable("the broker is down")}
-    with pytest.raises(Unanswerable):
-        host.attempt(planner.plan_next(question, None))
-    waits(host, planner, question)
-    waits_for_a_session(host, planner, question)
+    for failure in (Unanswerable("no broker"), Refused(Code.GROUP_AUTHORIZATION_FAILED)) * 20:
+        host.now_ms += 1_000
+        host.obstacles = {0: failure}
+        with pytest.raises(type(failure)):
+            host.attempt(planner.plan_next(question, None))
+    for gap_ms in (0, SESSION_MS, 1):
+        host.now_ms += gap_ms
+        waits(host, planner, question)
     with pytest.raises(AnotherSink, match="have not reported"):
         host.attempt(planner.plan_next(question, None))
 

@@ -8,6 +8,7 @@ from typing import Any
 from apportion.coord.placement import shard_of
 from apportion.errors import Code
 from apportion.machine import Gone, Tick
+from apportion.node.partitions import TOPICS as TOPICS_DIRECTORY
 from apportion.wire.batch import decode_batch, split_batches
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.node.config_requests import describe, told
@@ -227,6 +228,16 @@ def check_waiting(history: Any) -> None:
             assert len(history.answers[ticket].responses[0].partitions[0].records) > 0
 
 
+def check_deleted_topics(history: Any) -> None:
+    """Of a topic whose deletion was acknowledged no file is left."""
+    directories = history.disk.list_dir(TOPICS_DIRECTORY)
+    for ticket, (what, *_) in history.requests.items():
+        answer = history.answers.get(ticket)
+        if what == "drop" and answer is not None:
+            [each] = answer.responses
+            assert each.error_code != Code.NONE or each.topic_id.hex() not in directories
+
+
 FAILED, ASK_AGAIN = "UNKNOWN_SERVER_ERROR", "COORDINATOR_NOT_AVAILABLE"
 """What the request is told that a step broke off with, at which clients give up; and what a
 bystander is told.
@@ -269,3 +280,4 @@ def check(history: Any) -> None:
     check_offsets(history)
     check_settings(history)
     check_expiry(history)
+    check_deleted_topics(history)

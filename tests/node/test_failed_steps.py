@@ -247,6 +247,16 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
     [((Partition, "on_flushed"), 1, False, RuntimeError("planted"))],
     [],
 )
+@example(
+    [("make", "v"), ("flush",), ("drop", "v"), ("flush",), ("produce", "t", (0,)), ("fail flush",)],
+    [((TopicService, "on_flushed"), 2, False, RuntimeError("planted"))],
+    [],
+)
+@example(
+    [("make", "v"), ("flush",), ("drop", "v"), ("flush",)],
+    [((Partitions, "delete_logs"), 1, False, RuntimeError("planted"))],
+    [],
+)
 @example([("join", "j", False)], [((Coordinators, "tick"), 1, False, RuntimeError("planted"))], [])
 def test_a_step_that_fails_leaves_no_trace(
     kit: "type[Kit]",

@@ -29,6 +29,7 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from apportion.wire.records.consumer_serde import encode_sticky
+from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient
 from tests.member.classic_messages import at, cooperative, hears_of_a_rebalance, in_group, joined
 from tests.member.simulated_group import Actor, SimulatedGroup
 
@@ -98,6 +99,33 @@ def how_many_are_left_of_those_silent_since_a_crash() -> Any:
     group.crash()
     group.wait(60_000)
     return len(group.current())
+
+
+def lost_generation() -> tuple[ClassicShardDriver, ScriptedClient]:
+    """A shard after a crash, and the only member of its group, whose last generation had no
+    assignment by then.
+    """
+    driver, client = ClassicShardDriver(), ScriptedClient("A")
+    for _ in range(2):
+        driver.ask(client.joining(), 9)
+        driver.advance(0)
+        for _, answer in driver.responses:
+            client.apply_join(answer)
+        driver.responses.clear()
+    driver.send(client.syncing([(client.member_id, b"all")]))
+    driver.crash()
+    client.generation += 1
+    return driver, client
+
+
+def what_a_member_of_a_lost_generation_is_told() -> Any:
+    """At the ends of two sessions."""
+    driver, client = lost_generation()
+    told = []
+    for request in (client.beating(), client.syncing()):
+        driver.advance(client.session_ms - 1)
+        told.append(Code(driver.send(request).error_code))
+    return told
 
 
 def commits(group: SimulatedGroup, actor: Actor, generation: int) -> Code:
@@ -314,6 +342,11 @@ CLASSIC_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "parked-is-silent": (who_is_left_of_those_that_wait, ["A", "B", "C"], ["A", "C"]),
     "due-all-the-same": (what_is_due_though_it_was_put_off, [("a",)], [("a",), ("b",)]),
     "classic-session-after-recovery": (how_many_are_left_of_those_silent_since_a_crash, 0, 1),
+    "lost-generation": (
+        what_a_member_of_a_lost_generation_is_told,
+        [Code.REBALANCE_IN_PROGRESS] * 2,
+        [Code.REBALANCE_IN_PROGRESS, Code.UNKNOWN_MEMBER_ID],
+    ),
     "commit-generation": (a_commit_of_the_generation_before, Code.ILLEGAL_GENERATION, Code.NONE),
     "commit-between-generations": (
         a_commit_before_the_leader_has_shared_out,

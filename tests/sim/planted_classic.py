@@ -12,6 +12,7 @@ from apportion.assign import sticky
 from apportion.assign.claims import OwnershipClaims, ResolvedOwners, resolve_claims
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
+from apportion.coord.classic.live_state import ClassicGroupMember
 from apportion.coord.classic.rebalance import remove_member, remove_pending_member
 from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
@@ -96,6 +97,10 @@ def take_all_due_at_once(self: Deadlines, now_ms: int) -> Iterator[Key]:
 
 def revive_members_alone(turn: Turn, group: ClassicGroup) -> None:
     group.restore()
+
+
+def tell_it_to_join_again(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
+    pass
 
 
 def members_may_commit_in_any_generation(self: ClassicGroup, claim: CommitClaim) -> None:
@@ -218,6 +223,13 @@ CLASSIC = (
         "A session is armed by each heartbeat, and every member will send one.",
         ((shard, "ON_LOADED", {**shard.ON_LOADED, ClassicGroup: revive_members_alone}),),
         ALL_CLASSIC,
+    ),
+    Planted(
+        "lost-generation",
+        "It is told to join again, and that will restart its session.",
+        ((rebalance, "resume_lost_rebalance", tell_it_to_join_again),),
+        ALL_CLASSIC | {"workers": 0, "readers": 4, "session_ms": 4_000, "delay_us": 100_000},
+        ("broker-crash", "cut"),
     ),
     Planted(
         "commit-generation",

@@ -23,7 +23,10 @@ from apportion.member.classic.generation import NO_GENERATION
 from apportion.member.classic.leader import EncodedAssignments
 from apportion.node import coordinators
 from apportion.sim.actors import protocols
+from apportion.sim.checks.classic_laws import ClassicGroupChecker
 from apportion.sim.checks.stickiness import needless_moves
+from apportion.sim.kernel.clock import Simulation
+from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import draw_scenario
 from apportion.sim.kernel.settings import CLASSIC, MIXED
 from apportion.sim.play import play
@@ -31,6 +34,7 @@ from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition
 from apportion.wire.records.consumer_serde import encode_sticky
 from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
+from tests.sim.classic_examples import lost_generation
 from tests.sim.planted import PLANTED
 
 to_save, arm, downgrade = ClassicGroup.to_record, rebalance._arm_deadline, downgrading.downgrade
@@ -218,6 +222,24 @@ def test_a_law_of_classic_groups_says_what_a_planted_bug_does(
     assert broken is not None, broken
     assert broken.law == law, broken
     assert re.fullmatch(sentence, broken.why)
+
+
+def test_a_member_of_a_lost_generation_is_not_removed_when_it_has_synced() -> None:
+    driver, client = lost_generation()
+    laws = ClassicGroupChecker(Simulation(draw_scenario(0, protocol=CLASSIC)))
+    laws.check_recovered([driver.group], driver.mono_ms)
+    driver.advance(client.session_ms - 1)
+    request = client.syncing()
+    laws.reply_sent(request, driver.send(request), driver.mono_ms)
+    laws.check_change(driver.group, driver.mono_ms, ())
+    driver.advance(1)
+    driver.send(client.leaving())  # of which the laws do not hear
+    with pytest.raises(LawBroken) as broken:
+        laws.check_change(driver.group, driver.mono_ms, ())
+    assert broken.value.law == "gone-with-cause"
+    assert broken.value.why.endswith(
+        "dismissed from PREPARING_REBALANCE after 1 ms of silence and 1 ms of waiting."
+    )
 
 
 def test_a_leader_that_believes_nobody_moves_what_could_stay(

@@ -15,11 +15,10 @@ from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.query import GroupQuery
-from apportion.member.cluster_queries.retries import PauseBeforeRetry, Send
+from apportion.member.cluster_queries.retries import PauseBeforeRetry, RecordInterruption, Send
 from apportion.member.cluster_queries.topics import Leader
 from apportion.member.membership import MemberAssignment, TopicDescription
 from apportion.member.metadata_cache import MetadataCache
-from apportion.member.reactions import Reaction, reaction
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
 from apportion.rules import Rule, run_rule
 from apportion.topics import TopicIdPartition, Topics
@@ -73,13 +72,17 @@ class NetworkClient:
         self._coordinators: dict[str, int] = {}
         self.metadata = MetadataCache()
         self._closed = False
-        # how often a request has had no response, or a group another coordinator
-        self.interruptions = 0
+        self._interruptions = 0
 
     @property
     def bootstrap_servers(self) -> str:
         """The brokers that the client was given, as in "a:9092,b:9092"."""
         return ",".join(f"{host}:{port}" for host, port in self._bootstrap)
+
+    @property
+    def interruptions(self) -> int:
+        """Return how often a coordinator may have started again: see `MembershipSnapshot`."""
+        return self._interruptions
 
     def close(self) -> None:
         """Close every idle connection; one in use is closed by its user."""
@@ -111,16 +114,12 @@ class NetworkClient:
         # Metadata, FindCoordinator and ApiVersions may go to any broker (KIP-35).
         if node is None:
             return self._send_to_any(request, timeout_ms, version)
-        try:
-            if (address := self.metadata.nodes.get(node)) is None:
-                raise Disconnected(f"broker {node} is not in the cluster's metadata")
-            return self._send(address, request, timeout_ms, version)
-        # The group may have moved with the broker that went down: the next call asks
-        # FindCoordinator again.
-        except Disconnected:
+        if (address := self.metadata.nodes.get(node)) is None:
+            # The group has moved if its broker is gone: the next call finds where.
             if coordinator is not None:
-                self.forget_coordinator(coordinator)
-            raise
+                self._record_interruption(coordinator, has_moved=True)
+            raise Disconnected(f"broker {node} is not in the cluster's metadata")
+        return self._send(address, request, timeout_ms, version)
 
     def run(self, rule: Rule[V], *, node: int | None = None, timeout_ms: int | None = None) -> V:
         """Run a rule that sends queries, with retries for `timeout_ms`; return its result.
@@ -131,28 +130,26 @@ class NetworkClient:
         return run_rule(rule, lambda query: self.answer(query, retry_timer, node))
 
     def answer(
-        self, query: Send | PauseBeforeRetry, retry_timer: RetryTimer, node: int | None = None
+        self,
+        query: Send | PauseBeforeRetry | RecordInterruption,
+        retry_timer: RetryTimer,
+        node: int | None = None,
     ) -> Any:
         """Answer one query of such a rule."""
-        if isinstance(query, PauseBeforeRetry):
-            return retry_timer.pause(query.error)
+        match query:
+            case PauseBeforeRetry(error):
+                return retry_timer.pause(error)
+            case RecordInterruption(group_id, has_moved):
+                return self._record_interruption(group_id, has_moved=has_moved)
         sent = query.query
-        group_id = sent.group_id if isinstance(sent, GroupQuery) else None
         response = self.call(
             sent.request(),
             node=node,
-            coordinator=group_id,
+            coordinator=sent.group_id if isinstance(sent, GroupQuery) else None,
             timeout_ms=retry_timer.left_ms(),
             version=sent.version,
         )
-        try:
-            return sent.parse(response)
-        except Refused as refused:
-            needed = reaction(sent.api, refused.code)
-            if group_id is not None and needed is Reaction.FIND_COORDINATOR:
-                self.interruptions += 1
-                self.forget_coordinator(group_id)
-            raise
+        return sent.parse(response)
 
     # connections
 
@@ -177,8 +174,7 @@ class NetworkClient:
                 version = min(version, connection.version_of(type(request).__key__))
             response = connection.call(request, timeout_ms=timeout_ms, version=version)
         except Disconnected:
-            self.interruptions += 1
-            self._drop_idle(address)
+            self._forget_broker(address)
             raise
         # Also KeyboardInterrupt: a response that is still under way would answer the next request
         # on this connection.
@@ -194,12 +190,24 @@ class NetworkClient:
         connection.close()
         return response
 
-    def _drop_idle(self, address: HostAndPort) -> None:
-        """Close the idle connections to a broker after one broke: the others are likely broken."""
+    def _forget_broker(self, address: HostAndPort) -> None:
+        """Close the idle connections to a broker that has not answered; forget what it coordinates.
+
+        The other connections are likely broken. Its groups may have moved if it went down, and if
+        it is back, it has given their members whole sessions: also where only a request for
+        metadata meets the broken connection, and the next one to the coordinator a new one.
+        """
         with self._lock:
             idle = self._idle.pop(address, [])
+            groups = [
+                group_id
+                for group_id, node in self._coordinators.items()
+                if self.metadata.nodes.get(node) == address
+            ]
         for connection in idle:
             connection.close()
+        for group_id in groups:
+            self._record_interruption(group_id, has_moved=True)
 
     def _send_to_any(self, request: Any, timeout_ms: int, version: int | None) -> Any:
         """Send the request to the first broker that answers; `timeout_ms` is for all of them."""
@@ -239,6 +247,16 @@ class NetworkClient:
         """Forget the group's coordinator, so that the next call finds it anew."""
         with self._lock:
             self._coordinators.pop(group_id, None)
+
+    def _record_interruption(self, group_id: str, *, has_moved: bool) -> None:
+        """Count that a group's coordinator may have started again, and forget one that has moved.
+
+        See `MembershipSnapshot`.
+        """
+        with self._lock:
+            self._interruptions += 1
+        if has_moved:
+            self.forget_coordinator(group_id)
 
     # metadata
 

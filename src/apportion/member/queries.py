@@ -109,8 +109,9 @@ class AskCoordinator(RuleQuery):
 class MembershipSnapshot:
     """A member's state, and the monotonic time at which it was read.
 
-    interruptions: how often a request of this process has had no response, or the group had another
-    coordinator. Each may be a restart of the coordinator, which gives every member a whole session.
+    interruptions: how often the group's coordinator may have started again, which gives every
+    member a whole session: a connection of the member's client to its broker has broken, or a
+    response says that the broker does not coordinate the group, or is loading it.
     """
 
     view: View

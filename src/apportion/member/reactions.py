@@ -158,6 +158,14 @@ def is_permanent(error: Exception) -> bool:
     return isinstance(error, Refused) and not error.code.retriable
 
 
+def is_coordinator_away(code: Code) -> bool:
+    """Return whether a broker that answers so does not coordinate the group, or not yet.
+
+    A coordinator that answers later has loaded the group since, perhaps because it started again.
+    """
+    return code in COORDINATOR and code is not Code.NONE
+
+
 def is_lost_membership(code: Code) -> bool:
     """Return whether the error says that the membership, or its generation, has ended.
 

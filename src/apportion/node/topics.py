@@ -108,8 +108,13 @@ class TopicService:
         before = self.topics
         # The block of producer ids may not be on the disk: a new one is claimed, so no id is given
         # out twice.
-        self._deleted, self._flushing_deleted, self._producer_ids = [], [], (0, 0)
+        self._deleted, self._producer_ids = [], (0, 0)
         self._metadata_log = self._metadata_log.truncated(self._durable_bytes)
+        # A deletion may be durable although `on_flushed` has failed since: its logs still have to
+        # go.
+        self._flushing_deleted = [
+            topic for topic in self._flushing_deleted if self.topics.with_id(topic.id) is None
+        ]
         self._wrote()
         lost = [topic for topic in before if self.topics.with_id(topic.id) is None]
         self._reread_settings()
@@ -298,9 +303,10 @@ class TopicService:
     def on_flushed(self) -> None:
         """Delete the logs of topics whose deletion is durable now."""
         # Only those that this flush covered; a topic deleted since then waits for the next one.
-        deleted, self._flushing_deleted = self._flushing_deleted, []
-        for topic in deleted:
-            self._partitions.delete_logs(topic)
+        while self._flushing_deleted:
+            self._partitions.delete_logs(self._flushing_deleted[0])
+            # Only now: after a failure the next flush comes back to it.
+            del self._flushing_deleted[0]
 
     def _reread_settings(self, *, has_other_broker: bool = True) -> None:
         """Have topics and logs obey the settings of the metadata log as it is now.

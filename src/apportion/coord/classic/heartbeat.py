@@ -3,7 +3,7 @@
 Versions 0-4.
 """
 
-from apportion.coord.classic.rebalance import arm_session, known_caller
+from apportion.coord.classic.rebalance import arm_session, checked_caller
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.errors import Code
@@ -18,18 +18,15 @@ def heartbeat(turn: Turn, arrived: Arrived) -> None:
     `check_generation`, REBALANCE_IN_PROGRESS (to rejoin; the session restarts in that case, too).
     """
     request: HeartbeatRequest = arrived.request
-    group, member = known_caller(turn, request)
-    has_lost_generation = group.has_lost_generation(request.generation_id)
-    if not has_lost_generation:
-        group.check_generation(request.generation_id)
+    group, member = checked_caller(turn, request)
     # Also while a rebalance waits for the member: the rebalance timeout, not its session, says how
-    # late it may join. And one whose generation was lost needs time to join again.
+    # late it may join.
     arm_session(turn, group, member)
     code = (
         Code.REBALANCE_IN_PROGRESS
         # In CompletingRebalance the answer is NONE, as in Kafka: the member has joined, and syncs
         # next.
-        if has_lost_generation or group.live.state is ClassicGroupState.PREPARING_REBALANCE
+        if group.live.state is ClassicGroupState.PREPARING_REBALANCE
         else Code.NONE
     )
     turn.reply(arrived.ticket, HeartbeatResponse(error_code=int(code)))

@@ -39,13 +39,13 @@ MIN_REJOIN_WAIT_MS = 1_000  # for static members that are away
 JoinedMembers = tuple[JoinGroupResponseMember, ...]
 
 
-def known_caller(
+def checked_caller(
     turn: Turn, request: SyncGroupRequest | HeartbeatRequest
 ) -> tuple[ClassicGroup, ClassicGroupMember]:
-    """Return the group and its member that sent a SyncGroup or Heartbeat, in any generation.
+    """Return the group and the member of its generation that sent a SyncGroup or Heartbeat.
 
     Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID (also without such a classic group),
-    FENCED_INSTANCE_ID.
+    FENCED_INSTANCE_ID, those of `check_generation`.
     """
     check_group_id(request.group_id)
     group = turn.ledger.classic_group_or_none(request.group_id)
@@ -56,7 +56,21 @@ def known_caller(
     member = checked_member(
         live.members, live.instances, request.member_id, request.group_instance_id
     )
+    if group.has_lost_generation(request.generation_id):
+        resume_lost_rebalance(turn, group, member)
+    group.check_generation(request.generation_id)
     return group, member
+
+
+def resume_lost_rebalance(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
+    """Begin the rebalance again that a crash of the broker has lost, for a member that knows of it.
+
+    The member is told to join again. Its session restarts, since it may be nearly over; the
+    rebalance timeout ends the membership of one that goes on with heartbeats and does not join.
+    """
+    arm_session(turn, group, member)
+    if group.live.state is not ClassicGroupState.PREPARING_REBALANCE:
+        prepare_rebalance(turn, group)
 
 
 def park_join(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ticket: Ticket) -> None:

@@ -156,7 +156,6 @@ class ClassicGroup:
     def check_generation(self, generation: int) -> None:
         """Refuse SyncGroup, Heartbeat or OffsetCommit that names another generation.
 
-        The handler of Heartbeat does not call it for a lost generation (`has_lost_generation`).
         Errors: REBALANCE_IN_PROGRESS for a generation that a crash of the broker has lost, because
         it had no assignment yet, else ILLEGAL_GENERATION.
         """

@@ -7,8 +7,8 @@ from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGro
 from apportion.coord.classic.rebalance import (
     SYNC,
     arm_session,
+    checked_caller,
     fail_parked,
-    known_caller,
     prepare_rebalance,
 )
 from apportion.coord.classic.state import ClassicGroup
@@ -38,8 +38,7 @@ def sync(turn: Turn, arrived: Arrived) -> None:
     check_sync_request(arrived)
     # Kafka's order: the generation before the protocol, because another generation may have another
     # protocol.
-    group, member = known_caller(turn, request)
-    group.check_generation(request.generation_id)
+    group, member = checked_caller(turn, request)
     live = group.live
     if not names_protocol(request, live.protocol_type, live.protocol):
         raise Refused(

@@ -23,7 +23,7 @@ committed again with /lake/b, and the query goes on. Reasons: docs/decisions/004
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.errors import Refused, Unanswerable
+from apportion.errors import Refused
 from apportion.machine import Note
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.queries import (
@@ -64,7 +64,8 @@ from apportion.wire.messages.list_offsets import EARLIEST
 CLAIM_GRACE_MS = 5_000
 CLIENTS_NAMED = 3  # of the members that have named no sink
 LONGEST_GAP_MS = 5_000
-"""The longest time between the ends of two looks at the group that counts as watched."""
+"""How much of the time between the ends of two looks at the group counts at most. No more than the
+grace: a host that was frozen once has left a whole session to the members."""
 NO_ANSWER_COUNTS_FROM = 2
 """The number of the question from which no answer means that no writer of apportion is there, even
 if another process asked it."""
@@ -73,13 +74,15 @@ if another process asked it."""
 class AwaitedMembers(NamedTuple):
     """The members of the group that a query waits for.
 
-    members: None while it waits for none. since_ms: since when every look at the group has shown
-    the same (monotonic). seen_ms: when the last of them ended. interruptions: as of then.
+    members: None while it waits for none. seen_ms: when the last look at the group ended
+    (monotonic). watched_ms: for how long all looks have shown the same. watched_before_ms: the same
+    when the last look began. interruptions: as of the last look.
     """
 
     members: tuple[str, ...] | None = None
-    since_ms: int = 0
     seen_ms: int = 0
+    watched_ms: int = 0
+    watched_before_ms: int = 0
     interruptions: int = 0
 
     def observe(self, members: tuple[str, ...], snapshot: MembershipSnapshot) -> "AwaitedMembers":
@@ -88,12 +91,17 @@ class AwaitedMembers(NamedTuple):
         snapshot: read at the end of the look.
         """
         now_ms, interruptions = snapshot.read_at_ms, snapshot.interruptions
-        # In a long gap the host may have been frozen, and the other queries with it: they have not
-        # had that time to name their sink. Or the look itself took long, and its answers are old.
-        has_gap = now_ms - self.seen_ms > LONGEST_GAP_MS
         # A coordinator that has started again gives lost members a whole session.
-        goes_on = members == self.members and interruptions == self.interruptions and not has_gap
-        return AwaitedMembers(members, self.since_ms if goes_on else now_ms, now_ms, interruptions)
+        if members != self.members or interruptions != self.interruptions:
+            return AwaitedMembers(members, now_ms, interruptions=interruptions)
+        # In a long gap the host may have been frozen, and the other queries with it: they have not
+        # had that time to name their sink. But a query with a long trigger interval has gaps alone.
+        counted_ms = min(now_ms - self.seen_ms, LONGEST_GAP_MS)
+        return self._replace(
+            seen_ms=now_ms,
+            watched_ms=self.watched_ms + counted_ms,
+            watched_before_ms=self.watched_ms,
+        )
 
     def have_stayed(self, session_timeout_ms: int) -> bool:
         """Return whether the group has kept them for longer than a session timeout.
@@ -101,7 +109,8 @@ class AwaitedMembers(NamedTuple):
         A lost member with the session timeout of this query is removed within that time, unless
         the coordinator starts again.
         """
-        return self.seen_ms - self.since_ms > session_timeout_ms + CLAIM_GRACE_MS
+        # When the last look began, and not when it ended: its answers may be as old as that.
+        return self.watched_before_ms > session_timeout_ms + CLAIM_GRACE_MS
 
 
 class GroupAdmission:
@@ -192,7 +201,7 @@ class GroupAdmission:
             )
             return previous._replace(sinks=None)
         try:
-            is_claimed = yield from self._look_at_group(
+            is_claimed = yield from self._check_group(
                 sinks, report if is_own else report._replace(adopt=False), previous
             )
         except AnotherSink as refused:
@@ -244,15 +253,6 @@ class GroupAdmission:
         self.may_join = False
         self._awaited = AwaitedMembers()
         return to_ask._replace(sinks=None)
-
-    def _look_at_group(self, sinks: Sinks, report: WriterReport, previous: Span) -> Rule[bool]:
-        """Run `_check_group`; if it fails, the awaited members have their whole time again."""
-        try:
-            return (yield from self._check_group(sinks, report, previous))
-        except (Refused, Unanswerable):
-            # They may have been cut off from the broker, too.
-            self._awaited = AwaitedMembers()
-            raise
 
     def _check_group(self, sinks: Sinks, report: WriterReport, previous: Span) -> Rule[bool]:
         """Return whether a sink has claimed the group, which is this Spark query's or nobody's.

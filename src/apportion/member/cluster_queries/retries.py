@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from apportion.errors import Refused, Unanswerable
 from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery
-from apportion.member.reactions import retry_or_raise
+from apportion.member.reactions import Reaction, is_coordinator_away, retry_or_raise
 from apportion.rules import Rule, RuleQuery
 
 V = TypeVar("V")
@@ -28,6 +28,18 @@ class PauseBeforeRetry(RuleQuery):
     error: Exception
 
 
+@dataclass(frozen=True, slots=True)
+class RecordInterruption(RuleQuery):
+    """Count an answer after which a group's coordinator may have started again. Answer: None.
+
+    has_moved: the next query to the coordinator has to find it again. The driver itself counts
+    broken connections to it (`MembershipSnapshot`): any request may be the first to meet one.
+    """
+
+    group_id: str
+    has_moved: bool
+
+
 def send_until_accepted(query: BrokerQuery[V]) -> Rule[V]:
     """Send the query until a response without an error comes; return its result.
 
@@ -39,7 +51,9 @@ def send_until_accepted(query: BrokerQuery[V]) -> Rule[V]:
             result: V = yield Send(query)
             return result
         except Refused as refused:
-            retry_or_raise(query.api, refused)
+            needed = retry_or_raise(query.api, refused)
+            if isinstance(query, GroupQuery) and is_coordinator_away(refused.code):
+                yield RecordInterruption(query.group_id, needed is Reaction.FIND_COORDINATOR)
             failure = refused
         except Unanswerable as error:
             # Another broker takes over the group of one that is down. No other query waits for a

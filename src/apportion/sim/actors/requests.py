@@ -10,7 +10,12 @@ from apportion.errors import Refused, Unanswerable
 from apportion.member import offset_requests
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery
-from apportion.member.cluster_queries.retries import PauseBeforeRetry, Send, send_until_accepted
+from apportion.member.cluster_queries.retries import (
+    PauseBeforeRetry,
+    RecordInterruption,
+    Send,
+    send_until_accepted,
+)
 from apportion.member.cluster_queries.topics import (
     NO_LEADER_EPOCH,
     ListOffsetsQuery,
@@ -24,7 +29,6 @@ from apportion.member.queries import (
     FetchCommitted,
     ReadMembership,
 )
-from apportion.member.reactions import Reaction, reaction
 from apportion.rules import Rule, rule_script
 from apportion.sim.kernel.client import SendRequest, Sleep
 from apportion.sim.kernel.clock import Script
@@ -60,7 +64,7 @@ class AwaitMember(NamedTuple):
 
 
 class Requester(Protocol):
-    """A process that sends requests: its monotonic clock, and how often a request failed.
+    """A process that sends requests: its monotonic clock, and its interruptions.
 
     interruptions: see `MembershipSnapshot`.
     """
@@ -83,30 +87,35 @@ def run_requests(process: Requester, rule: Rule[Any], timeout_ms: int = TIMEOUT_
     return (yield from rule_script(rule, lambda query: answer_request(process, query, until_ms)))
 
 
-def answer_request(process: Requester, query: Send | PauseBeforeRetry, until_ms: int) -> Script:
+def answer_request(
+    process: Requester, query: Send | PauseBeforeRetry | RecordInterruption, until_ms: int
+) -> Script:
     """Answer one query of such a rule. until_ms: by the process's clock."""
-    if isinstance(query, PauseBeforeRetry):
-        if process.mono_ms() >= until_ms:
-            raise query.error
-        yield Sleep(RETRY_MS)
-        return None
+    match query:
+        case PauseBeforeRetry(error):
+            if process.mono_ms() >= until_ms:
+                raise error
+            yield Sleep(RETRY_MS)
+            return None
+        case RecordInterruption(group_id, has_moved):
+            process.interruptions += 1
+            if has_moved:
+                # The search is what makes a broker create the offsets topic.
+                yield sending(FindCoordinatorQuery(group_id))
+            return None
     sent = query.query
     answer = yield sending(sent)
-    process.interruptions += answer is None
-    # The one broker here stands for all those that a client tries one after the other.
-    while answer is None and not isinstance(sent, GroupQuery) and process.mono_ms() < until_ms:
+    while answer is None:
+        # The one broker here stands for all those that a client tries one after the other, and is
+        # the coordinator, too.
+        process.interruptions += 1
+        if isinstance(sent, GroupQuery) or process.mono_ms() >= until_ms:
+            raise Unanswerable(sent.api)
         yield Sleep(RETRY_MS)
         answer = yield sending(sent)
-    if answer is None:
-        raise Unanswerable(sent.api)
     try:
         return sent.parse(answer)
     except Refused as refused:
-        has_moved = reaction(sent.api, refused.code) is Reaction.FIND_COORDINATOR
-        if has_moved and isinstance(sent, GroupQuery):
-            process.interruptions += 1
-            # The search is what makes a broker create the offsets topic.
-            yield sending(FindCoordinatorQuery(sent.group_id))
         # Scripts write the error into the trace, whose wording is fixed.
         raise Refused(refused.code, sent.api) from None
 

@@ -77,11 +77,14 @@ class ClassicGroupChecker:
 
         As in Kafka, these requests do not restart a session: a SyncGroup while the group prepares a
         rebalance, and a JoinGroup that is answered at once because it changes nothing. The sessions
-        of members that waited for a generation restart with it.
+        of members that waited for a generation restart with it. A request that names a generation
+        which a crash of the broker has lost restarts the session of its member.
         """
         if type(request) is JoinGroupRequest:
             return
-        if restarts_classic_session(request, body.error_code):
+        if restarts_classic_session(request, body.error_code) or (
+            body.error_code == Code.REBALANCE_IN_PROGRESS and self._names_lost_generation(request)
+        ):
             self._last_answer_ms[request.member_id] = max(
                 self._last_answer_ms.get(request.member_id, 0), received_ms
             )
@@ -89,6 +92,11 @@ class ClassicGroupChecker:
             self._max_synced_generation[request.group_id] = max(
                 self._max_synced_generation.get(request.group_id, 0), request.generation_id
             )
+
+    def _names_lost_generation(self, request: SyncGroupRequest | HeartbeatRequest) -> bool:
+        """Return whether a request names a later generation than the group has."""
+        snapshot = self._snapshots.get(request.group_id)
+        return snapshot is not None and request.generation_id > snapshot.generation
 
     def has_changed(self, group: ClassicGroup) -> bool:
         """Return whether the classic group has changed since its last check in this simulation.

@@ -31,8 +31,7 @@ class Client(SimulatedProcess):
         self.broker = broker
         self.link = Link(simulation, self.key)
         self._runner: ScriptRunner | None = None
-        # how often a request has had no answer, or its group another coordinator
-        self.interruptions = 0
+        self.interruptions = 0  # see `MembershipSnapshot`
 
     @property
     def is_working(self) -> bool:
