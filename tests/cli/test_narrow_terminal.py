@@ -41,7 +41,7 @@ def bootstrap() -> Iterator[str]:
     """A broker with a group of ten members whose names share 39 characters; one of them owns all 60
     partitions.
     """
-    with EmbeddedBroker() as broker:
+    with EmbeddedBroker(group_consumer_assignment_interval_ms=0) as broker:
         clusters = [Cluster(broker.bootstrap, client_id=name) for name in WORKERS]
         clusters[0].create_topic("analytics-events", 60)
         for cluster, name in zip(clusters, WORKERS, strict=True):
