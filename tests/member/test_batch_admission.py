@@ -136,7 +136,7 @@ def test_of_many_members_that_claim_nothing_the_first_are_named(host: PlannerHos
         host.attempt(planner.plan_next(question, None))
 
 
-def test_the_clients_that_a_newcomer_waits_for_are_named_without_what_a_terminal_would_obey(
+def test_the_clients_that_a_newcomer_waits_for_are_escaped_and_cut(
     host: PlannerHost,
 ) -> None:
     host.members = ("\x1b[2J" + "x" * 200,)
