@@ -136,6 +136,17 @@ def test_of_many_members_that_claim_nothing_the_first_are_named(host: PlannerHos
         host.attempt(planner.plan_next(question, None))
 
 
+def test_the_clients_that_a_newcomer_waits_for_are_escaped_and_cut(
+    host: PlannerHost,
+) -> None:
+    host.members = ("\x1b[2J" + "x" * 200,)
+    planner = make_planner()
+    question = asked(host, planner)
+    named = "1: \\x1b[2J" + "x" * 46 + "... at 127.0.0.1"
+    with pytest.raises(NotReady, match=re.escape(f"it has members ({named}) that have not")):
+        host.attempt(planner.plan_next(question, None))
+
+
 def test_a_newcomer_that_stood_still_while_it_looked_looks_again(host: PlannerHost) -> None:
     host.members = ("another",)
     planner = make_planner()

@@ -72,8 +72,9 @@ class Group:
         self.fetches("b", committed)
         self.uses("b", P)
 
-    def fails(self, name: str) -> None:
-        self.checker.commit_failed(self.consumer(name))
+    def fails(self, name: str, offset: int) -> None:
+        """The consumer's commit of that position in P fails."""
+        self.checker.commit_failed(self.consumer(name), {P: offset})
 
 
 @pytest.fixture
@@ -203,7 +204,7 @@ def test_a_cut_off_consumer_is_judged_by_the_commits_of_its_beginning() -> None:
 
 def test_uncommitted_records_are_delivered_again_after_a_failure(group: Group) -> None:
     group.delivers("a", 2)
-    group.fails("a")
+    group.fails("a", 3)
     group.hands_over(committed=2)
     group.delivers("b", 2)
 
@@ -213,7 +214,7 @@ def test_nobody_begins_beyond_the_committed_offset_that_it_fetched(
     group: Group, offset: int
 ) -> None:
     group.delivers("a", 2, 3)
-    group.fails("a")
+    group.fails("a", 4)
     group.hands_over(committed=2)
     with breaks("goes-on-at-commit"):
         group.delivers("b", offset)
@@ -237,14 +238,14 @@ def test_each_use_needs_a_fetch_of_its_own(group: Group) -> None:
 def test_a_commit_without_an_answer_may_be_the_beginning(group: Group) -> None:
     group.delivers("a", 2, 3)
     group.checker.commit_sent(group.consumer("a"), {P: 4})
-    group.fails("a")
+    group.fails("a", 4)
     group.hands_over(committed=4)
     group.delivers("b", 4)
 
 
 def test_before_its_first_record_a_use_commits_nothing_but_its_beginning(group: Group) -> None:
     group.delivers("a", 2, 3)
-    group.fails("a")
+    group.fails("a", 4)
     group.hands_over(committed=2)
     group.commits("b", {P: 2})
     with breaks("commit-is-delivered"):
@@ -306,7 +307,7 @@ def test_a_member_that_left_gives_up_partitions_without_a_commit(group: Group) -
 
 def test_a_failed_commit_excuses_one_release(group: Group) -> None:
     group.delivers("a", 2)
-    group.fails("a")
+    group.fails("a", 3)
     group.uses("a")
     group.fetches("a", 2)
     group.uses("a", P)
@@ -317,14 +318,21 @@ def test_a_failed_commit_excuses_one_release(group: Group) -> None:
 
 def test_a_failed_commit_excuses_no_later_position(group: Group) -> None:
     group.delivers("a", 2)
-    group.fails("a")
+    group.fails("a", 3)
     group.delivers("a", 3)
     with breaks("released-with-commit"):
         group.uses("a")
 
 
+def test_a_failed_commit_excuses_no_other_partition(group: Group) -> None:
+    group.delivers("a", 2)
+    group.checker.commit_failed(group.consumer("a"), {OTHER: 3})
+    with breaks("released-with-commit"):
+        group.uses("a")
+
+
 def test_a_failed_commit_excuses_no_later_incarnation(group: Group) -> None:
-    group.fails("a")
+    group.fails("a", 2)
     group.consumer("a").view.incarnation = 2
     group.uses("a", incarnation=2)
     group.fetches("a", 2, incarnation=2)

@@ -19,12 +19,15 @@ from apportion.member.group_claims import fetch_offsets
 from apportion.member.group_protocols import describe_by_protocol
 from apportion.member.membership import View, from_id_parts
 from apportion.member.queries import ExistingTopics
+from apportion.readable import readable
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.consumer_group_describe import Member as ConsumerGroupMember
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 from apportion.wire.messages.describe_groups import DescribedGroupMember as ClassicGroupMember
+
+LONGEST_CLIENT_ID = 50  # in texts, in characters
 
 
 class TopicReader(NamedTuple):
@@ -98,7 +101,7 @@ class BatchGroup:
         readers: list[TopicReader] = []
         if isinstance(group, ClassicGroup):
             readers = [
-                TopicReader(member.member_id, has_assignment(member), _client(member))
+                TopicReader(member.member_id, has_assignment(member), _client_text(member))
                 for member in group.members
                 if may_be_assigned(member.member_metadata, self.topics)
             ]
@@ -110,7 +113,7 @@ class BatchGroup:
                         member.assignment.topic_partitions
                         or member.target_assignment.topic_partitions
                     ),
-                    _client(member),
+                    _client_text(member),
                 )
                 for member in group.members
                 if member.subscribed_topic_regex
@@ -119,7 +122,14 @@ class BatchGroup:
         return tuple(sorted(readers))
 
 
-def _client(member: ConsumerGroupMember | ClassicGroupMember) -> str:
-    """Return who a described member is, such as "rdkafka at 10.1.2.3"."""
+def _client_text(member: ConsumerGroupMember | ClassicGroupMember) -> str:
+    """Return who a described member is, such as "rdkafka at 10.1.2.3".
+
+    Another client chose its id, of any characters and up to 32,767 bytes, and Spark prints the text
+    as it is.
+    """
+    client_id = member.client_id
+    if len(client_id) > LONGEST_CLIENT_ID:
+        client_id = f"{client_id[:LONGEST_CLIENT_ID]}..."
     # Kafka writes a host as Java writes an address, with a slash.
-    return f"{member.client_id} at {member.client_host.lstrip('/')}"
+    return readable(f"{client_id} at {member.client_host.lstrip('/')}")

@@ -9,9 +9,12 @@ from typing import Any, ClassVar
 from apportion.errors import Refused, Unanswerable
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.records.queries import CallListener
-from apportion.member.records.record_consumer import RecordConsumer
 from apportion.member.records.record_ownership import RecordConsumerSettings
-from apportion.sim.actors.record_application import ANSWERS, RecordApplication
+from apportion.sim.actors.record_application import (
+    ANSWERS,
+    ObservedConsumer,
+    RecordApplication,
+)
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.wire.messages.list_offsets import EARLIEST
@@ -40,7 +43,7 @@ class Reader(RecordApplication):
         scenario = self.simulation.scenario
         self.metadata = MetadataCache()
         self.commits_automatically = self.rng.random() < 0.5
-        self.rule = RecordConsumer(
+        self.rule = ObservedConsumer(
             RecordConsumerSettings(
                 group_id=self.group,
                 reset=EARLIEST,
@@ -49,7 +52,8 @@ class Reader(RecordApplication):
                 ),
                 max_poll_interval_ms=scenario.rebalance_ms,
                 request_timeout_ms=REQUEST_TIMEOUT_MS,
-            )
+            ),
+            self.report_failed_commit,
         )
         self.rule.topics, self.rule.expression = self.topics, self.expression
         while True:

@@ -14,6 +14,7 @@ from apportion.member.membership import Adopted, Polled
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.records import queries as record_queries
 from apportion.member.records.record_consumer import RecordConsumer
+from apportion.member.records.record_ownership import RecordConsumerSettings, RecordOwnership
 from apportion.rules import Rule, rule_script
 from apportion.sim.actors import member_answers
 from apportion.sim.actors.application import Application
@@ -21,16 +22,41 @@ from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.requests import AwaitMember, request_offsets, run_requests, sending
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
+from apportion.topics import TopicIdPartition
 
 LATE_STEPS = 0.2  # of the rule's events, those that the member does not see at once
 LATEST_STEP_MS = 1_000
-# A commit looks up its topics, and a sink's claim to the group, before it is sent.
-COMMIT_QUERIES = (
-    queries.KnownTopics,
-    queries.ExistingTopics,
-    queries.FetchCommitted,
-    queries.CommitOffsets,
-)
+
+
+class ObservedCommits(RecordOwnership):
+    """A rule of a simulated application, which reports the commits that have failed.
+
+    report_failure: called with the offsets. A commit fails, too, where its topics cannot be looked
+    up, or a sink's claim to the group; the queries alone do not tell that from the same look
+    outside of a commit.
+    """
+
+    def __init__(
+        self,
+        settings: RecordConsumerSettings,
+        report_failure: Callable[[Mapping[TopicIdPartition, int]], None],
+    ) -> None:
+        super().__init__(settings)
+        self._report_failure = report_failure
+
+    def commit(
+        self, offsets: Mapping[TopicIdPartition, int], timeout_ms: int | None = None
+    ) -> Rule[None]:
+        """Commit as the real rule does, and report a failure."""
+        try:
+            yield from super().commit(offsets, timeout_ms)
+        except (Refused, Unanswerable):
+            self._report_failure(offsets)
+            raise
+
+
+class ObservedConsumer(ObservedCommits, RecordConsumer):
+    """The rule of a plain consumer, observed."""
 
 
 class RecordApplication(Application):
@@ -82,12 +108,11 @@ class RecordApplication(Application):
     def _answer(self, query: Any) -> Script:
         # Before the query leaves: what it says, such as an acknowledgement, must be true by then.
         self.note_use()
-        try:
-            return (yield from self.answers[type(query)](self, query))
-        except (Refused, Unanswerable):
-            if isinstance(query, COMMIT_QUERIES):
-                self.observer.deliveries.commit_failed(self)
-            raise
+        return (yield from self.answers[type(query)](self, query))
+
+    def report_failed_commit(self, offsets: Mapping[TopicIdPartition, int]) -> None:
+        """Report that a commit of these offsets was refused, or had no answer."""
+        self.observer.deliveries.commit_failed(self, offsets)
 
     def note_use(self) -> None:
         """Report the partitions in use: those that have a position."""

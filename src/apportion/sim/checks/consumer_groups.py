@@ -186,13 +186,15 @@ class ConsumerGroupChecker:
                 self._upgraded.remove(name)
         self._upgraded.add(group, [name for name in after if name not in before], topics)
         for name, now in after.items():
-            if name not in before and not saved.members[name].is_classic:
-                self._removed.pop(name, None)
-            # Not at the upgrade itself, where `before` is empty: its members have not joined anew.
-            elif name not in before and before:
-                # It may have been removed while the group was a classic one, and hears only with
-                # the answer to this JoinGroup that others have its partitions.
-                self._removed[name] = None
+            if name not in before:
+                if not saved.members[name].is_classic:
+                    self._removed.pop(name, None)
+                elif before:
+                    # Not at the upgrade itself, where `before` is empty: its members have not
+                    # joined anew. This one may have been removed while the group was a classic one,
+                    # and hears only with the answer to its JoinGroup that others have its
+                    # partitions.
+                    self._removed[name] = None
             member = saved.members[name]
             if before.get(name) is not now:
                 check_subscribed(group, member, topics, self._upgraded.assigned(name))

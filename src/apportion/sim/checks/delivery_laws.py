@@ -34,7 +34,7 @@ class PartitionUse(NamedTuple):
 
     start: the committed offset that the consumer fetched for it after it had adopted it; None if it
     fetched none. committed: the offset whose commit was acknowledged when it asked; 0: none.
-    position: the next offset to deliver; None before the first record. unsaved: the position at the
+    position: the next offset to deliver; None before the first record. unsaved: the offset of the
     last commit that failed.
     """
 
@@ -189,11 +189,12 @@ class DeliveryChecker:
             if (request := self._requests.get(key)) is not None:
                 self._requests[key] = request._replace(offset=offset or 0)
 
-    def commit_failed(self, owner: PartitionOwner) -> None:
+    def commit_failed(self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]) -> None:
         """Note that a commit was refused or unanswered: its offsets may be stored or not."""
-        for key, use in self._uses.items():
-            if key[0] == owner.name:
-                self._uses[key] = use._replace(unsaved=use.position)
+        for partition, offset in offsets.items():
+            key = owner.name, partition
+            if (use := self._uses.get(key)) is not None:
+                self._uses[key] = use._replace(unsaved=offset)
 
     def poll_failed(self, owner: PartitionOwner, error: Exception) -> None:
         """Refuse the error: nothing in the simulated world is final for a plain consumer."""

@@ -76,8 +76,8 @@ class DeliveryObserver(Protocol):
         """Note the committed offsets that the coordinator has shown to the owner."""
         ...
 
-    def commit_failed(self, owner: PartitionOwner) -> None:
-        """Note that a commit of the owner was refused, or had no answer."""
+    def commit_failed(self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]) -> None:
+        """Note that the owner's commit of these offsets was refused, or had no answer."""
         ...
 
     def poll_failed(self, owner: PartitionOwner, error: Exception) -> None:

@@ -32,7 +32,11 @@ from apportion.member.streams.machine import StreamsMember, TaskOffsetSums
 from apportion.rules import rule_script
 from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import classic_settings, has_new_target
-from apportion.sim.actors.record_application import ANSWERS, RecordApplication
+from apportion.sim.actors.record_application import (
+    ANSWERS,
+    ObservedCommits,
+    RecordApplication,
+)
 from apportion.sim.actors.requests import AwaitMember, answer_request, list_offsets, sending
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
@@ -65,6 +69,10 @@ COMMIT_INTERVAL_MS = 30_000  # commit.interval.ms
 MAX_POLL_RECORDS = 1_000
 POLL_REQUEST_TIMEOUT_MS = 5_000
 RETRY_MS = 200
+
+
+class ObservedStreamsConsumer(ObservedCommits, StreamsRecordConsumer):
+    """The rule of a stream thread, observed."""
 
 
 class StreamThread(RecordApplication):
@@ -268,14 +276,15 @@ class StreamThread(RecordApplication):
     def script(self) -> Script:
         """Poll as a stream thread, until the process ends."""
         self.metadata = MetadataCache()
-        self.rule = StreamsRecordConsumer(
+        self.rule = ObservedStreamsConsumer(
             RecordConsumerSettings(
                 group_id=self.group,
                 reset=EARLIEST,
                 auto_commit_ms=COMMIT_INTERVAL_MS,
                 max_poll_interval_ms=self.simulation.scenario.rebalance_ms,
                 request_timeout_ms=POLL_REQUEST_TIMEOUT_MS,
-            )
+            ),
+            self.report_failed_commit,
         )
         self.rule.topics = self.topics
         while True:
