@@ -13,6 +13,7 @@ from apportion.coord.consumer.state import (
     ConsumerGroupSavedState,
 )
 from apportion.coord.consumer.units import UnitNumbering
+from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.machine import Arrived, Caller, Instant, Note, Reply, Tick, Ticket
@@ -82,7 +83,9 @@ class ShardDriver:
         self.log: list[CoordinatorRecord] = []
         self.notes: list[str] = []
         self.actions: list[Append | Note | Reply] = []
-        self.shard = Shard(self.settings, topics(foo=3) if known is None else known)
+        self.heartbeats = HeartbeatBudget(self.settings.apportion_heartbeat_budget_per_second)
+        known = topics(foo=3) if known is None else known
+        self.shard = Shard(self.settings, known, self.heartbeats)
         self.perform(self.shard.loaded(self.now))
 
     @property

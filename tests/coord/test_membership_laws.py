@@ -97,14 +97,14 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     the shard crashes.
     """
 
-    @initialize(unsettled_ms=st.sampled_from([500, 5_000]))
-    def begin(self, unsettled_ms: int) -> None:
+    @initialize(budget=st.sampled_from([0, 2, 200]))
+    def begin(self, budget: int) -> None:
         self.lives = dict.fromkeys(NAMES, 0)
         self.sizes = {"foo": 4, "bar": 3}
         self.clients: dict[str, Client] = {}
         self.made = 0
         setting = GroupSettings(
-            apportion_consumer_unsettled_heartbeat_interval_ms=unsettled_ms,
+            apportion_heartbeat_budget_per_second=budget,
             group_consumer_max_size=4,
         )
         self.driver = ShardDriver(setting, Topics(self.topics()))

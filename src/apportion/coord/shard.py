@@ -27,6 +27,7 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import classic_api, heartbeat_api, timers
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
+from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
@@ -139,14 +140,32 @@ class Shard:
     COORDINATOR_LOAD_IN_PROGRESS. waiting: a driver takes a request out when it sends the reply.
     """
 
-    __slots__ = ("_deadlines", "_is_loaded", "ledger", "settings", "topics", "waiting")
+    __slots__ = (
+        "_deadlines",
+        "_heartbeats",
+        "_is_loaded",
+        "ledger",
+        "settings",
+        "topics",
+        "waiting",
+    )
 
-    def __init__(self, settings: GroupSettings, topics: Topics) -> None:
-        """Create the coordinator of one `__consumer_offsets` partition, before its log is read."""
+    def __init__(
+        self, settings: GroupSettings, topics: Topics, heartbeats: HeartbeatBudget | None = None
+    ) -> None:
+        """Create the coordinator of one `__consumer_offsets` partition, before its log is read.
+
+        heartbeats: the budget that it shares with the other shards; None: it has one of its own.
+        """
         self.settings = settings
         self.topics = topics
         self.ledger = Ledger()
         self._deadlines = Deadlines()
+        self._heartbeats = (
+            HeartbeatBudget(settings.apportion_heartbeat_budget_per_second)
+            if heartbeats is None
+            else heartbeats
+        )
         self.waiting = WaitingRequests()
         self._is_loaded = False
 
@@ -244,6 +263,7 @@ class Shard:
         return Turn(
             ledger=self.ledger,
             deadlines=self._deadlines,
+            heartbeats=self._heartbeats,
             settings=self.settings,
             topics=self.topics,
             now=now,

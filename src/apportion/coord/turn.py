@@ -8,6 +8,7 @@ from typing import Any
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.coord.waiting import WaitingRequests
@@ -32,6 +33,7 @@ class Turn:
         "_on_members_leaving",
         "_unappended",
         "deadlines",
+        "heartbeats",
         "ledger",
         "now",
         "settings",
@@ -44,6 +46,7 @@ class Turn:
         *,
         ledger: Ledger,
         deadlines: Deadlines,
+        heartbeats: HeartbeatBudget,
         settings: GroupSettings,
         topics: Topics,
         now: Instant,
@@ -53,12 +56,14 @@ class Turn:
     ) -> None:
         """Begin one step of a shard, for a request or due deadlines.
 
-        waiting: the requests without a response. apply: the function that applies a record to the
+        heartbeats: the heartbeats to come of all groups of the broker. waiting: the requests
+        without a response. apply: the function that applies a record to the
         saved state, by the class of its key. on_members_leaving: the function that removes members
         from a group, by the group's class.
         """
         self.ledger = ledger
         self.deadlines = deadlines
+        self.heartbeats = heartbeats
         self.settings = settings
         self.topics = topics
         self.now = now

@@ -175,6 +175,8 @@ class BrokerSettings:
         values = {
             each.name: getattr(self, each.name) for each in fields(self) if each.name != "group"
         } | {each.name: getattr(self.group, each.name) for each in fields(self.group)}
+        # Its default depends on the session timeout: as one number, which is what Kafka describes.
+        values["group_consumer_heartbeat_interval_ms"] = self.group.heartbeat_interval_ms
         return {dotted(name): _written(value) for name, value in sorted(values.items())}
 
     @property

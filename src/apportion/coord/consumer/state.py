@@ -127,11 +127,13 @@ class ConsumerGroupSavedState:
 class ConsumerGroupLiveState:
     """State of a consumer group that need not survive a crash."""
 
-    __slots__ = ("seen_topics",)
+    __slots__ = ("heartbeat_due_ms", "seen_topics")
 
     def __init__(self) -> None:
         # the snapshot that the saved hash was last compared with
         self.seen_topics: Topics | None = None
+        # member id -> when its next heartbeat is due (monotonic), as booked in the heartbeat budget
+        self.heartbeat_due_ms: dict[str, int] = {}
 
 
 class ConsumerGroup:
