@@ -8,15 +8,15 @@ tell. So the time of a rebalance is that of a few heartbeat intervals.
 The method. Clients obey the interval of every response (librdkafka, Java, franz-go,
 @platformatic/kafka, and our own), so each response may carry another one. It is as short as the
 budget of the broker allows (`heartbeat_budget.py`): never below 100 ms, never above
-`group.consumer.heartbeat.interval.ms`. Where the budget is short, heartbeats of members on which a
-rebalance depends go first:
+`group.consumer.heartbeat.interval.ms`. A part of the budget is kept for the members on which a
+rebalance depends:
 
-- a member that has to revoke: the others wait for its confirmation;
-- a member that waits for partitions of others: it receives them with its next heartbeat;
-- a member of a group whose target assignment is behind its epoch: it will get a new target.
+- one that has to revoke: others wait for its confirmation;
+- one that waits for partitions of others: it receives them with its next heartbeat;
+- any member of a group whose target assignment is behind its epoch: it may get a new target.
 
-Any other member has reached its target. Its next heartbeat changes nothing unless somebody joins or
-leaves meanwhile, so it takes part in what is left.
+Every other member is at rest: it has reached its target, and its next heartbeat changes nothing
+unless somebody joins or leaves meanwhile.
 
 Why it holds. The interval decides only when a member asks, never what it is told, so no rule of
 `reconcile.py` depends on it. A session is the configured timeout from each accepted heartbeat, and
@@ -43,20 +43,20 @@ def next_interval_ms(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMemb
     # The member is here, so the heartbeat that was booked for it is not to come any more. Without
     # this, one that heartbeats too often would fill the calendar.
     cancel_heartbeat(turn, group, member)
-    due_ms = turn.heartbeats.book(
+    booking = turn.heartbeats.book(
         now_ms,
         now_ms + turn.settings.heartbeat_interval_ms,
         is_awaited=is_heartbeat_awaited(group, member),
     )
-    group.live.heartbeat_due_ms[member.member_id] = due_ms
-    return due_ms - now_ms
+    group.live.next_heartbeats[member.member_id] = booking
+    return booking.due_ms - now_ms
 
 
 def cancel_heartbeat(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """Give back what was booked for the member's next heartbeat."""
-    due_ms = group.live.heartbeat_due_ms.pop(member.member_id, None)
-    if due_ms is not None:
-        turn.heartbeats.cancel(due_ms)
+    booking = group.live.next_heartbeats.pop(member.member_id, None)
+    if booking is not None:
+        turn.heartbeats.cancel(booking)
 
 
 def is_heartbeat_awaited(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:

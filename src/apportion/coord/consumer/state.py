@@ -18,6 +18,7 @@ from apportion.coord.consumer.units import (
     by_topic_with_epochs,
 )
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim
+from apportion.coord.heartbeat_budget import Booking
 from apportion.coord.records import CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
@@ -127,13 +128,13 @@ class ConsumerGroupSavedState:
 class ConsumerGroupLiveState:
     """State of a consumer group that need not survive a crash."""
 
-    __slots__ = ("heartbeat_due_ms", "seen_topics")
+    __slots__ = ("next_heartbeats", "seen_topics")
 
     def __init__(self) -> None:
         # the snapshot that the saved hash was last compared with
         self.seen_topics: Topics | None = None
-        # member id -> when its next heartbeat is due (monotonic), as booked in the heartbeat budget
-        self.heartbeat_due_ms: dict[str, int] = {}
+        # member id -> its next heartbeat, as booked in the budget
+        self.next_heartbeats: dict[str, Booking] = {}
 
 
 class ConsumerGroup:
