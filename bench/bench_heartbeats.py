@@ -30,7 +30,7 @@ from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 
 DELAY_MS = 1  # of a message, one way
 SETTLING_MS = 12_000  # before anything is counted: everybody has sent a few heartbeats
-COUNTED_MS = 10_000  # heartbeats of members at rest are counted for so long
+COUNTED_MS = 5_000  # heartbeats of members at rest are counted for so long
 BETWEEN_MS = 6_113  # at least, between two joins: each meets the heartbeats in another place
 TOPIC_ID = bytes(16)
 CALLER = Caller("bench", "/127.0.0.1")
@@ -67,7 +67,7 @@ CASES = (
     Case(members=10, partitions=900, joins=20),
     Case(members=100, partitions=900, joins=20),
     Case(members=1_000, partitions=10_000, joins=20),
-    Case(members=1_000, partitions=10_000, joins=3, others=99_000),
+    Case(members=1_000, partitions=10_000, joins=2, others=99_000),
 )
 
 
@@ -94,7 +94,7 @@ class Simulation:
         # when a heartbeat arrives, its number, its member and whether it says what that owns; or
         # the booking of a member of other groups
         self._arrivals: list[tuple[int, int, Member | Booking, bool]] = []
-        self._sent = 0
+        self._sent = self._changes = 0
         for number in range(case.members):
             member = Member(f"m{number:05}")
             self._shard.replay(records.member_metadata("g", member.member_id, METADATA))
@@ -131,7 +131,9 @@ class Simulation:
             self._step()
         behind = [member for member in saved.members.values() if not has_target(member)]
         while behind:
-            self._step()
+            before = self._changes
+            while self._changes == before:  # until then nobody has gained or lost anything
+                self._step()
             behind = [member for member in behind if not has_target(member)]
         return (self.now_ms + DELAY_MS - begin_ms) / 1_000
 
@@ -154,6 +156,7 @@ class Simulation:
             body = self._ask(member, reports)
             assert body.error_code == 0, body
             member.epoch = body.member_epoch
+            self._changes += reports or body.assignment is not None
             if body.assignment is not None:
                 member.owned = body.assignment.topic_partitions
                 self.send(member, self.now_ms + DELAY_MS, reports=True)
@@ -215,10 +218,10 @@ def measure(case: Case, settings: GroupSettings) -> Figures:
         simulation.send(newcomer, begin_ms, reports=True)
         simulation.run(begin_ms + DELAY_MS + 1)
         joins.append(simulation.run_until_assigned() + (DELAY_MS + 1) / 1_000)
-        simulation.run(simulation.now_ms + BETWEEN_MS)
+        simulation.run(simulation.now_ms + BETWEEN_MS + 371 * number % 1_000)
         simulation.leave(newcomer)
         leaves.append(simulation.run_until_assigned())
-        simulation.run(simulation.now_ms + BETWEEN_MS)
+        simulation.run(simulation.now_ms + BETWEEN_MS + 371 * number % 1_000)
     return Figures(joins, leaves, rate)
 
 

@@ -164,7 +164,7 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_tol
     assert broken is not None, broken
     assert (broken.law, broken.why) == (
         "durable",
-        "reader0.1 was told epoch 3, and now it is at 2.",
+        "worker1.1 was told epoch 4, and now it is at 2.",
     ), broken
 
 

@@ -18,7 +18,6 @@ from apportion.coord.consumer.units import (
     by_topic_with_epochs,
 )
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim
-from apportion.coord.heartbeat_budget import Booking
 from apportion.coord.records import CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
@@ -29,6 +28,7 @@ from apportion.wire.records.groups import (
 )
 
 if TYPE_CHECKING:
+    from apportion.coord.heartbeat_budget import Booking
     from apportion.topics import Topics
 
 # Kafka 4.3: a new group is at epoch 1 before its first member's subscription counts.
