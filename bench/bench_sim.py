@@ -20,7 +20,7 @@ WORLD = Draw(
         "partitions": 60,
         "duration_ms": 600_000,
         "heartbeat_ms": 5_000,
-        "unsettled_heartbeat_ms": 5_000,
+        "heartbeat_budget": 0,
         "session_ms": 15_000,
         "rebalance_ms": 60_000,
         "batch_ms": 20_000,

@@ -13,6 +13,7 @@ from apportion.coord.consumer.state import (
     ConsumerGroupSavedState,
 )
 from apportion.coord.consumer.units import UnitNumbering
+from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.coord.turn import ShardAction
@@ -100,7 +101,9 @@ class ShardDriver:
         self.notes: list[str] = []
         self.actions: list[ShardAction] = []
         self.computations: list[Computation] = []  # begun, and not ended yet
-        self.shard = Shard(self.settings, topics(foo=3) if known is None else known)
+        self.heartbeats = HeartbeatBudget(self.settings.apportion_heartbeat_budget_per_second)
+        known = topics(foo=3) if known is None else known
+        self.shard = Shard(self.settings, known, heartbeats=self.heartbeats)
         self.perform(self.shard.loaded(self.now))
 
     @property

@@ -34,7 +34,7 @@ BOUNDS = st.tuples(st.integers(1, 3), st.integers(4, 8), st.integers(9, 12)).map
 
 
 def test_a_group_has_the_settings_that_are_declared_for_groups() -> None:
-    assert list(OWN_SETTINGS) == [SESSION, INTERVAL]
+    assert list(OWN_SETTINGS) == [SESSION, INTERVAL, "consumer.assignment.interval.ms"]
 
 
 @given(OWN)
@@ -47,9 +47,9 @@ def test_accepted_settings_hold_as_they_are(own: dict[str, str]) -> None:
     assert checked == own
     holding = settings_of_group(own, BROKER)
     session_ms = holding.group_consumer_session_timeout_ms
-    interval_ms = holding.group_consumer_heartbeat_interval_ms
+    interval_ms = holding.heartbeat_interval_ms
     assert session_ms == int(own.get(SESSION, BROKER.group_consumer_session_timeout_ms))
-    assert interval_ms == int(own.get(INTERVAL, BROKER.group_consumer_heartbeat_interval_ms))
+    assert interval_ms == int(own.get(INTERVAL, BROKER.heartbeat_interval_for(session_ms)))
     assert interval_ms < session_ms
 
 

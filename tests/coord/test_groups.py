@@ -42,7 +42,7 @@ def test_a_steady_heartbeat_writes_nothing() -> None:
     driver.join("a")
     written = len(driver.log)
     steady = ConsumerGroupHeartbeatResponse(
-        member_id="a", member_epoch=2, heartbeat_interval_ms=1_000
+        member_id="a", member_epoch=2, heartbeat_interval_ms=100
     )
     assert (driver.beat("a", 2), driver.beat("a", 2, owned={"foo": [0, 1, 2]})) == (steady, steady)
     assert len(driver.log) == written
@@ -151,7 +151,7 @@ def test_a_change_of_the_topics_bumps_the_epoch_at_the_next_heartbeat() -> None:
     assert driver.beat("a", 2) == ConsumerGroupHeartbeatResponse(
         member_id="a",
         member_epoch=3,
-        heartbeat_interval_ms=1_000,
+        heartbeat_interval_ms=100,
         assignment=Assignment(topic_partitions=parts({"foo": [0, 1, 2, 3]})),
     )
 
@@ -210,23 +210,6 @@ def test_the_assignor_that_members_ask_for_decides() -> None:
         assert saved is not None
         targets[assignor] = {name: len(member.target) for name, member in saved.members.items()}
     assert targets == {"range": {"a": 4, "b": 2}, "uniform": {"a": 3, "b": 3}}
-
-
-def test_members_of_an_unsettled_group_are_told_to_come_back_sooner() -> None:
-    driver = ShardDriver()
-    intervals = [
-        driver.join("a"),
-        driver.join("b"),
-        driver.beat("a", 2),
-        driver.beat("a", 2, owned={"foo": [0, 1]}),
-    ]
-    assert [answer.heartbeat_interval_ms for answer in intervals] == [1_000, 500, 500, 500]
-    assert [driver.beat(member_id, 3).heartbeat_interval_ms for member_id in "baa"] == [1_000] * 3
-
-
-def test_the_shorter_interval_is_never_longer_than_the_usual_one() -> None:
-    driver = ShardDriver(settings_with(group_consumer_heartbeat_interval_ms=200))
-    assert [driver.join(member_id).heartbeat_interval_ms for member_id in "ab"] == [200, 200]
 
 
 def test_a_silent_member_is_gone_after_its_session() -> None:

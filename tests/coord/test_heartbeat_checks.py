@@ -196,7 +196,7 @@ def test_the_records_of_a_first_heartbeat_stand_in_kafkas_order() -> None:
     assert answer == ConsumerGroupHeartbeatResponse(
         member_id="a",
         member_epoch=2,
-        heartbeat_interval_ms=1_000,
+        heartbeat_interval_ms=100,
         assignment=Assignment(topic_partitions=parts({"foo": [0, 1, 2]})),
     )
 

@@ -108,16 +108,14 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     the shard crashes.
     """
 
-    @initialize(
-        unsettled_ms=st.sampled_from([500, 5_000]), interval_ms=st.sampled_from([0, 0, 1_000])
-    )
-    def begin(self, unsettled_ms: int, interval_ms: int) -> None:
+    @initialize(budget=st.sampled_from([0, 2, 200]), interval_ms=st.sampled_from([0, 0, 1_000]))
+    def begin(self, budget: int, interval_ms: int) -> None:
         self.lives = dict.fromkeys(NAMES, 0)
         self.sizes = {"foo": 4, "bar": 3}
         self.clients: dict[str, Client] = {}
         self.made = 0
         setting = settings_with(
-            apportion_consumer_unsettled_heartbeat_interval_ms=unsettled_ms,
+            apportion_heartbeat_budget_per_second=budget,
             group_consumer_assignment_interval_ms=interval_ms,
             group_consumer_max_size=4,
         )

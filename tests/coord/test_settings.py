@@ -15,7 +15,7 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
         "group_consumer_session_timeout_ms": 45_000,
         "group_consumer_min_session_timeout_ms": 1_000,  # Kafka: 45 s
         "group_consumer_max_session_timeout_ms": 60_000,
-        "group_consumer_heartbeat_interval_ms": 1_000,  # Kafka: 5 s
+        "group_consumer_heartbeat_interval_ms": None,  # 5 s, as in Kafka
         "group_consumer_min_heartbeat_interval_ms": 100,  # Kafka: 5 s
         "group_consumer_max_heartbeat_interval_ms": 15_000,
         "group_consumer_max_size": 2**31 - 1,
@@ -33,7 +33,7 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
         "offsets_retention_minutes": 10_080,
         "offsets_retention_check_interval_ms": 600_000,
         "offset_metadata_max_bytes": 4_096,
-        "apportion_consumer_unsettled_heartbeat_interval_ms": 500,  # ours
+        "apportion_heartbeat_budget_per_second": 200,  # ours
     }
 
 
@@ -58,7 +58,7 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
         ("offsets_retention_minutes", 1),
         ("offsets_retention_check_interval_ms", 1),
         ("offset_metadata_max_bytes", 0),
-        ("apportion_consumer_unsettled_heartbeat_interval_ms", 1),
+        ("apportion_heartbeat_budget_per_second", 0),
     ],
 )
 def test_below_its_smallest_value_a_setting_is_refused(name: str, least: int) -> None:
@@ -82,10 +82,28 @@ def test_the_smallest_values_go_together() -> None:
         "group_min_session_timeout_ms": 1,
         "group_max_session_timeout_ms": 1,
         "offset_metadata_max_bytes": 0,
-        "apportion_consumer_unsettled_heartbeat_interval_ms": 1,
+        "apportion_heartbeat_budget_per_second": 0,
     }
     settings = asdict(GroupSettings(**values))
     assert {name: settings[name] for name in values} == values
+
+
+@pytest.mark.parametrize(
+    ("values", "interval_ms"),
+    [
+        ({}, 5_000),
+        ({"session_timeout_ms": 15_000}, 5_000),
+        ({"session_timeout_ms": 3_000}, 1_000),
+        ({"session_timeout_ms": 3_000, "heartbeat_interval_ms": 2_999}, 2_999),
+        ({"session_timeout_ms": 3_000, "min_heartbeat_interval_ms": 2_000}, 2_000),
+        ({"max_heartbeat_interval_ms": 4_000}, 4_000),
+    ],
+)
+def test_the_heartbeat_interval_is_kafkas_or_fits_a_shorter_session(
+    values: dict[str, Any], interval_ms: int
+) -> None:
+    settings = GroupSettings(**{f"group_consumer_{name}": each for name, each in values.items()})
+    assert settings.heartbeat_interval_ms == interval_ms
 
 
 def test_an_assignor_may_be_named_as_kafka_names_its_class() -> None:
@@ -118,7 +136,10 @@ def test_an_assignor_may_be_named_as_kafka_names_its_class() -> None:
             "group.consumer.min.heartbeat.interval.ms (100).",
         ),
         (
-            {"group_consumer_session_timeout_ms": 1000},
+            {
+                "group_consumer_heartbeat_interval_ms": 1000,
+                "group_consumer_session_timeout_ms": 1000,
+            },
             "group.consumer.heartbeat.interval.ms (1000) must be below "
             "group.consumer.session.timeout.ms (1000).",
         ),

@@ -61,7 +61,9 @@ def is_shorter_interval(seen: Difference) -> bool:
     return (
         isinstance(seen.step, Beat)
         and seen.path == ("interval",)
-        and (seen.ours, seen.theirs) == (500, 1_000)
+        and seen.theirs == 1_000
+        and isinstance(seen.ours, int)
+        and 100 <= seen.ours < seen.theirs
     )
 
 
@@ -96,9 +98,9 @@ MOVES = Intended(
 INTENDED = [
     MOVES,
     Intended(
-        "a shorter heartbeat interval while a group has not converged",
-        "The steps of a rebalance are heartbeats: a member that is told to come back "
-        "sooner ends the rebalance sooner.",
+        "heartbeat intervals that follow from need and load",
+        "The steps of a rebalance are heartbeats: members that are told to come back "
+        "sooner end it sooner.",
         is_shorter_interval,
     ),
     Intended(

@@ -371,8 +371,9 @@ class SimulatedGroup:
             assert self.mono_ms < until_ms, [
                 (actor.name, actor.view, actor.flight) for actor in self.alive()
             ]
-            self.deliver_all(quick=self.alive())
+            # Waited first: heartbeats are always under way, so only what is delivered is at rest.
             self.wait(250)
+            self.deliver_all(quick=self.alive())
 
     def is_settled(self) -> bool:
         views = [actor.view for actor in self.alive()]

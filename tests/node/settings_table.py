@@ -134,7 +134,7 @@ BROKER = {
     "advertised.listeners": f"{SERVER}test_clients_are_told_the_address_that_is_advertised",
     "apportion.connection.max.inflight.bytes": UNDER_WAY,
     "apportion.connection.max.inflight.requests": UNDER_WAY,
-    "apportion.consumer.unsettled.heartbeat.interval.ms": INTERVALS,
+    "apportion.heartbeat.budget.per.second": INTERVALS,
     "auto.create.topics.enable": (
         "node/test_topics.py::test_metadata_creates_a_topic_only_where_it_is_allowed"
     ),

@@ -125,10 +125,12 @@ def test_the_session_of_a_classic_member_is_within_its_bounds(
     assert driver.answers[join(driver, session_ms)].error_code == code
 
 
-def beat(driver: "NodeDriver", member_id: str, epoch: int = 0) -> ConsumerGroupHeartbeatResponse:
+def beat(
+    driver: "NodeDriver", member_id: str, epoch: int = 0, group_id: str = "g"
+) -> ConsumerGroupHeartbeatResponse:
     """The answer to a member of a consumer group."""
     request = ConsumerGroupHeartbeatRequest(
-        group_id="g",
+        group_id=group_id,
         member_id=member_id,
         member_epoch=epoch,
         rebalance_timeout_ms=60_000,
@@ -139,17 +141,18 @@ def beat(driver: "NodeDriver", member_id: str, epoch: int = 0) -> ConsumerGroupH
     return result
 
 
+@pytest.mark.parametrize(("budget", "is_told"), [(0, [300] * 3), (20, [100, 150, 200])])
 def test_members_of_a_consumer_group_are_told_the_interval_of_their_heartbeats(
-    kit: "type[Kit]",
+    kit: "type[Kit]", budget: int, is_told: list[int]
 ) -> None:
     defaults: dict[str, Any] = {
         "group.consumer.heartbeat.interval.ms": 300,
-        "apportion.consumer.unsettled.heartbeat.interval.ms": 200,
+        "apportion.heartbeat.budget.per.second": budget,
     }
     driver = kit.NodeDriver(**defaults)
     driver.create("t", 4)
-    assert beat(driver, "a").heartbeat_interval_ms == 300
-    assert beat(driver, "b").heartbeat_interval_ms == 200, "it waits for what a has to give up"
+    told = [beat(driver, "a", group_id=group_id).heartbeat_interval_ms for group_id in "fgh"]
+    assert told == is_told, "the groups of three shards share one budget"
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,9 @@ def test_names_may_have_dots_or_underscores() -> None:
 
 def test_every_setting_can_be_said_back() -> None:
     settings = BrokerSettings.of({"num.partitions": 5, "group.consumer.assignors": "range"})
-    assert (
-        BrokerSettings.of_pairs(f"{name}={value}" for name, value in settings.named().items())
-        == settings
-    )
+    named = settings.named()
+    said_back = BrokerSettings.of_pairs(f"{name}={value}" for name, value in named.items())
+    assert said_back.named() == named
 
 
 def test_a_setting_that_nothing_bears_is_named_with_a_near_one() -> None:

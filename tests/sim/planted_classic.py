@@ -66,7 +66,6 @@ MISSED_REBALANCES = ALL_CLASSIC | {
     "session_ms": 20_000,
     "rebalance_ms": 3_000,
     "heartbeat_ms": 500,
-    "unsettled_heartbeat_ms": 500,
     "delay_us": 100_000,
     "duration_ms": 300_000,
 }

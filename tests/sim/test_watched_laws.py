@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import fencing, heartbeat_api, timers
 from apportion.coord.consumer.heartbeat import HeartbeatResult
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
@@ -58,8 +57,8 @@ def writes_beside_the_log(turn: Turn, group: ConsumerGroup, member: ConsumerGrou
     member.previous_epoch = -1
 
 
-def tells_the_epoch_before(verdict: HeartbeatResult, settings: GroupSettings) -> Any:
-    result: Any = answer(verdict, settings)
+def tells_the_epoch_before(turn: Turn, verdict: HeartbeatResult) -> Any:
+    result: Any = answer(turn, verdict)
     before = verdict.member.previous_epoch
     result.member_epoch = (
         before if before > 0 and verdict.group.has_converged() else result.member_epoch
@@ -165,7 +164,7 @@ def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_tol
     assert broken is not None, broken
     assert (broken.law, broken.why) == (
         "durable",
-        "reader0.1 was told epoch 3, and now it is at 2.",
+        "worker1.1 was told epoch 4, and now it is at 2.",
     ), broken
 
 

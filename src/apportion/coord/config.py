@@ -1,11 +1,11 @@
 """The settings of groups, under Kafka's names with dots as underscores, and Kafka's rules for them.
 
-A fault is one clear sentence. Defaults are Kafka's, except where groups settle faster here: the
-heartbeat interval and both consumer minima.
+A fault is one clear sentence. Defaults are Kafka's, except for both consumer minima, which let
+groups notice a lost member sooner.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from apportion.settings import MAX_INT32, Setting, bounds_fault_or_none, declared
 
@@ -35,6 +35,8 @@ BOUNDED = (  # (value, how it must not be to the bound, bound)
     ("group_min_session_timeout_ms", "above", "group_max_session_timeout_ms"),
 )
 
+HEARTBEAT_INTERVAL_MS = 5_000
+"""Kafka's default of group.consumer.heartbeat.interval.ms."""
 MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 """Which way a group may change its protocol while it has members."""
 
@@ -78,16 +80,17 @@ class GroupSettings:
     group_consumer_max_session_timeout_ms: Annotated[
         int, Setting("The most that group.consumer.session.timeout.ms may be.", at_least=1)
     ] = 60_000
-    # Kafka has 5,000 for the interval and for its minimum. A rebalance takes a few heartbeats, and
-    # a small broker can afford more of them.
     group_consumer_heartbeat_interval_ms: Annotated[
-        int,
+        int | None,
         Setting(
-            "The heartbeat interval of the members of a consumer group.",
+            "The longest heartbeat interval of the members of a consumer group, where the budget "
+            "allows no shorter one.",
             at_least=1,
             is_per_group=True,
+            default_words="5000, or a third of a shorter group.consumer.session.timeout.ms",
         ),
-    ] = 1_000
+    ] = None
+    # Kafka's minimum is 5,000. Here it can be set below that where the budget is off.
     group_consumer_min_heartbeat_interval_ms: Annotated[
         int, Setting("The least that group.consumer.heartbeat.interval.ms may be.", at_least=1)
     ] = 100
@@ -146,11 +149,15 @@ class GroupSettings:
     offset_metadata_max_bytes: Annotated[
         int, Setting("The longest metadata text of a committed offset.", at_least=0)
     ] = 4_096
-    # Not much shorter: librdkafka gives a heartbeat one interval to be answered, and then
-    # disconnects.
-    apportion_consumer_unsettled_heartbeat_interval_ms: Annotated[
-        int, Setting("The heartbeat interval while a group has not converged.", at_least=1)
-    ] = 500
+    apportion_heartbeat_budget_per_second: Annotated[
+        int,
+        Setting(
+            "The heartbeats per second for which this broker asks the members of all consumer "
+            "groups together: their intervals are as short as this allows, from 100 ms to "
+            "group.consumer.heartbeat.interval.ms. 0: always that interval.",
+            at_least=0,
+        ),
+    ] = 200
 
     def __post_init__(self) -> None:
         """Check the broker's group settings against their bounds and each other.
@@ -160,13 +167,15 @@ class GroupSettings:
         check_bounds(GroupSettings, self)
         for name, wrong_side, bound_name in BOUNDED:
             value, bound = getattr(self, name), getattr(self, bound_name)
+            if value is None:  # the default keeps to every bound
+                continue
             if value < bound if wrong_side == "below" else value > bound:
                 raise ValueError(
                     f"{dotted(name)} ({value}) must not be {wrong_side} {dotted(bound_name)} "
                     f"({bound})."
                 )
         session_ms = self.group_consumer_session_timeout_ms
-        interval_ms = self.group_consumer_heartbeat_interval_ms
+        interval_ms = self.heartbeat_interval_ms
         # A member could not heartbeat in time, and would be removed for ever.
         if interval_ms >= session_ms:
             raise ValueError(
@@ -185,17 +194,27 @@ class GroupSettings:
             self, "group_consumer_assignors", _assignor_names(self.group_consumer_assignors)
         )
 
-    def heartbeat_interval_ms(self, *, converged: bool) -> int:
-        """Return how long a member waits until its next ConsumerGroupHeartbeat.
+    @property
+    def heartbeat_interval_ms(self) -> int:
+        """The configured heartbeat interval of members of consumer groups, or its default."""
+        return self.heartbeat_interval_for(self.group_consumer_session_timeout_ms)
 
-        The interval is shorter while the member's group has not converged.
-        """
-        interval_ms = self.group_consumer_heartbeat_interval_ms
+    def value_of(self, name: str) -> Any:
+        """Return what holds for a setting, also where its default depends on other settings."""
         return (
-            interval_ms
-            if converged
-            else min(interval_ms, self.apportion_consumer_unsettled_heartbeat_interval_ms)
+            self.heartbeat_interval_ms
+            if name == "group_consumer_heartbeat_interval_ms"
+            else getattr(self, name)
         )
+
+    def heartbeat_interval_for(self, session_timeout_ms: int) -> int:
+        """Return the configured heartbeat interval, or its default for that session timeout."""
+        if self.group_consumer_heartbeat_interval_ms is not None:
+            return self.group_consumer_heartbeat_interval_ms
+        # A third of the session: two heartbeats may be lost, as with Kafka's classic defaults.
+        interval_ms = min(HEARTBEAT_INTERVAL_MS, session_timeout_ms // 3)
+        least_ms = self.group_consumer_min_heartbeat_interval_ms
+        return min(max(interval_ms, least_ms), self.group_consumer_max_heartbeat_interval_ms)
 
 
 def dotted(name: str) -> str:

@@ -64,7 +64,7 @@ def check_group_settings(own: Mapping[str, str], broker: GroupSettings) -> dict[
                 f"{dotted(bound_name)}, not {value}",
             )
     session_ms = values.get(SESSION, broker.group_consumer_session_timeout_ms)
-    interval_ms = values.get(INTERVAL, broker.group_consumer_heartbeat_interval_ms)
+    interval_ms = values.get(INTERVAL, broker.heartbeat_interval_for(session_ms))
     if interval_ms >= session_ms:
         raise Refused(
             Code.INVALID_CONFIG,
@@ -89,7 +89,7 @@ def settings_of_group(own: Mapping[str, str], broker: GroupSettings) -> GroupSet
             nearer = max if wrong_side == "below" else min
             values[field] = nearer(values[field], getattr(broker, bound_name))
     session_ms = values.get(SESSION, broker.group_consumer_session_timeout_ms)
-    interval_ms = values.get(INTERVAL, broker.group_consumer_heartbeat_interval_ms)
+    interval_ms = values.get(INTERVAL, broker.heartbeat_interval_for(session_ms))
     return broker if interval_ms >= session_ms else replace(broker, **values)
 
 

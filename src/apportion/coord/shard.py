@@ -28,6 +28,7 @@ from apportion.coord.consumer import classic_api, expressions, heartbeat_api, ti
 from apportion.coord.consumer.expressions import ResolveExpressions
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
+from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
@@ -171,6 +172,7 @@ class Shard:
     __slots__ = (
         "_computing",
         "_deadlines",
+        "_heartbeats",
         "_is_loaded",
         "ledger",
         "own_settings",
@@ -184,16 +186,23 @@ class Shard:
         settings: GroupSettings,
         topics: Topics,
         own_settings: Mapping[str, GroupSettings] = NO_OWN_SETTINGS,
+        heartbeats: HeartbeatBudget | None = None,
     ) -> None:
         """Create the coordinator of one `__consumer_offsets` partition, before its log is read.
 
-        own_settings: what holds in each group that has settings of its own.
+        own_settings: what holds in each group that has settings of its own. heartbeats: the budget
+        that it shares with the other shards; None: it has one of its own.
         """
         self.settings = settings
         self.own_settings = own_settings
         self.topics = topics
         self.ledger = Ledger()
         self._deadlines = Deadlines()
+        self._heartbeats = (
+            HeartbeatBudget(settings.apportion_heartbeat_budget_per_second)
+            if heartbeats is None
+            else heartbeats
+        )
         self.waiting = WaitingRequests()
         self._computing: dict[str, Computation] = {}
         self._is_loaded = False
@@ -310,6 +319,7 @@ class Shard:
         return Turn(
             ledger=self.ledger,
             deadlines=self._deadlines,
+            heartbeats=self._heartbeats,
             settings=self.settings,
             own_settings=self.own_settings,
             topics=self.topics,

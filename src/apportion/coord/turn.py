@@ -8,6 +8,7 @@ from typing import Any
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.coord.waiting import WaitingRequests
@@ -34,6 +35,7 @@ class Turn:
         "_unappended",
         "computing",
         "deadlines",
+        "heartbeats",
         "ledger",
         "now",
         "settings",
@@ -46,6 +48,7 @@ class Turn:
         *,
         ledger: Ledger,
         deadlines: Deadlines,
+        heartbeats: HeartbeatBudget,
         settings: GroupSettings,
         own_settings: Mapping[str, GroupSettings],
         topics: Topics,
@@ -57,14 +60,16 @@ class Turn:
     ) -> None:
         """Begin one step of a shard, for a request or due deadlines.
 
-        settings: the broker's, for all groups. own_settings: what holds in groups that have
-        settings of their own. waiting: the requests without a response. computing: the computation
-        that is under way for a group, by its id. apply: the function that applies a record to the
+        heartbeats: the heartbeats to come of all groups of the broker. settings: the broker's, for
+        all groups. own_settings: what holds in groups that have settings of their own. waiting: the
+        requests without a response. computing: the computation that is under way for a group, by
+        its id. apply: the function that applies a record to the
         saved state, by the class of its key. on_members_leaving: the function that removes members
         from a group, by the group's class.
         """
         self.ledger = ledger
         self.deadlines = deadlines
+        self.heartbeats = heartbeats
         self.settings = settings
         self._own_settings = own_settings
         self.topics = topics

@@ -151,7 +151,7 @@ def group_entries(
             synonyms = (ConfigSynonym(name, value, DYNAMIC_GROUP), *synonyms)
         yield ConfigEntry(
             name,
-            str(getattr(holding, field)),
+            str(holding.value_of(field)),
             synonyms[0].source,
             broker_config_type(broker_settings[dotted(field)]),
             is_read_only=False,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
+from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.placement import shard_of
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import SettingsChanged, Shard, TopicsChanged
@@ -68,7 +69,15 @@ class HostedShard:
 class Coordinators:
     """The loaded shards, and the way of each group request to its shard and back."""
 
-    __slots__ = ("_broker", "_hosted", "_send_reply", "_split_requests", "_stepped", "_undelayed")
+    __slots__ = (
+        "_broker",
+        "_heartbeats",
+        "_hosted",
+        "_send_reply",
+        "_split_requests",
+        "_stepped",
+        "_undelayed",
+    )
 
     def __init__(
         self, broker: BrokerContext, split_requests: SplitRequests, send_reply: SendReply
@@ -76,6 +85,11 @@ class Coordinators:
         self._broker = broker
         self._split_requests = split_requests
         self._send_reply = send_reply
+        # One for all shards. What a step booked that is undone later stays booked until its time:
+        # a booking too many costs a heartbeat, and no group depends on one.
+        self._heartbeats = HeartbeatBudget(
+            broker.settings.group.apportion_heartbeat_budget_per_second
+        )
         self._hosted: dict[int, HostedShard] = {}
         self._stepped: list[HostedShard] = []  # since the last `confirm`
         # since the last `take_undelayed`: what no flush has to precede
@@ -236,7 +250,7 @@ class Coordinators:
         """Load a coordinator shard: replay its log, and arm its members' deadlines."""
         topic_service = self._broker.topic_service
         live = topic_service.live
-        shard = Shard(live.broker.group, topic_service.topics, live.groups)
+        shard = Shard(live.broker.group, topic_service.topics, live.groups, self._heartbeats)
         for record in stored_records(partition):
             shard.replay(record)
         hosted = self._hosted[index] = HostedShard(shard, partition)

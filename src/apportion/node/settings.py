@@ -229,7 +229,7 @@ class BrokerSettings:
         """
         values = {
             each.name: getattr(self, each.name) for each in fields(self) if each.name != "group"
-        } | {each.name: getattr(self.group, each.name) for each in fields(self.group)}
+        } | {each.name: self.group.value_of(each.name) for each in fields(self.group)}
         return {dotted(name): _written(value) for name, value in sorted(values.items())}
 
     @property

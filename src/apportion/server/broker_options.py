@@ -42,7 +42,7 @@ class BrokerOptions(TypedDict, total=False):
     group_consumer_session_timeout_ms: int
     group_consumer_min_session_timeout_ms: int
     group_consumer_max_session_timeout_ms: int
-    group_consumer_heartbeat_interval_ms: int
+    group_consumer_heartbeat_interval_ms: int | None
     group_consumer_min_heartbeat_interval_ms: int
     group_consumer_max_heartbeat_interval_ms: int
     group_consumer_max_size: int
@@ -55,4 +55,4 @@ class BrokerOptions(TypedDict, total=False):
     offsets_retention_minutes: int
     offsets_retention_check_interval_ms: int
     offset_metadata_max_bytes: int
-    apportion_consumer_unsettled_heartbeat_interval_ms: int
+    apportion_heartbeat_budget_per_second: int

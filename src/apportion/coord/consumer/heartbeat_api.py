@@ -6,8 +6,8 @@ Versions: 0; 1 brings SubscribedTopicRegex and ids that the members make themsel
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat
-from apportion.coord.consumer.expressions import has_unresolved
 from apportion.coord.consumer.heartbeat import HeartbeatResult, heartbeat, leave
+from apportion.coord.consumer.intervals import next_interval_ms
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
@@ -55,8 +55,7 @@ def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
             ),
         )
     else:
-        settings = turn.settings_of(request.group_id)
-        turn.reply(arrived.ticket, heartbeat_response(heartbeat(turn, beat), settings))
+        turn.reply(arrived.ticket, heartbeat_response(turn, heartbeat(turn, beat)))
 
 
 def check_request(
@@ -123,9 +122,7 @@ def is_blank(text: str) -> bool:
     return not text.strip(BLANK)
 
 
-def heartbeat_response(
-    result: HeartbeatResult, settings: GroupSettings
-) -> ConsumerGroupHeartbeatResponse:
+def heartbeat_response(turn: Turn, result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
     """Return the ConsumerGroupHeartbeat response, without an assignment that the member has."""
     group, member, includes_assignment = result
     units = (
@@ -139,11 +136,6 @@ def heartbeat_response(
     return ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.epoch,
-        # Each step of a rebalance needs a heartbeat. Clients obey the interval of every response
-        # (librdkafka, Java, franz-go, @platformatic/kafka), so a shorter one ends the rebalance
-        # sooner.
-        heartbeat_interval_ms=settings.heartbeat_interval_ms(
-            converged=group.has_converged() and not has_unresolved(group)
-        ),
+        heartbeat_interval_ms=next_interval_ms(turn, group, member),
         assignment=Assignment(topic_partitions=parts) if includes_assignment else None,
     )

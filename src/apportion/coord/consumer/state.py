@@ -28,6 +28,7 @@ from apportion.wire.records.groups import (
 )
 
 if TYPE_CHECKING:
+    from apportion.coord.heartbeat_budget import Booking
     from apportion.topics import Topics
 
 # Kafka 4.3: a new group is at epoch 1 before its first member's subscription counts.
@@ -143,7 +144,13 @@ class ConsumerGroupSavedState:
 class ConsumerGroupLiveState:
     """State of a consumer group that need not survive a crash."""
 
-    __slots__ = ("resolved_ms", "resolved_topics", "seen_topics", "target_computed_ms")
+    __slots__ = (
+        "next_heartbeats",
+        "resolved_ms",
+        "resolved_topics",
+        "seen_topics",
+        "target_computed_ms",
+    )
 
     def __init__(self) -> None:
         # the snapshot that the saved hash was last compared with
@@ -153,6 +160,8 @@ class ConsumerGroupLiveState:
         # the snapshot for which the group's expressions were last resolved, and when (mono ms)
         self.resolved_topics: Topics | None = None
         self.resolved_ms: int | None = None
+        # member id -> its next heartbeat, as booked in the budget
+        self.next_heartbeats: dict[str, Booking] = {}
 
 
 class ConsumerGroup:

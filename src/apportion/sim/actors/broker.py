@@ -293,6 +293,6 @@ def broker_settings(simulation: Simulation) -> BrokerSettings:
             group_consumer_regex_refresh_interval_ms=20_000,
             # longer than any history: no law expects offsets to expire
             offsets_retention_check_interval_ms=8 * 86_400_000,
-            apportion_consumer_unsettled_heartbeat_interval_ms=scenario.unsettled_heartbeat_ms,
+            apportion_heartbeat_budget_per_second=scenario.heartbeat_budget,
         ),
     )

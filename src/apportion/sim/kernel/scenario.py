@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from apportion.assign.assignors import ASSIGNORS
 from apportion.settings import Setting, declared, fault_or_none, takes_number
-from apportion.sim.kernel.settings import CONSUMER, MIXED, PROTOCOLS, WorldSettings
+from apportion.sim.kernel.settings import CONSUMER, LIMITS, MIXED, PROTOCOLS, WorldSettings
 
 FAULTS = {
     "broker-crash": "the broker crashes, and restarts with what was on its disk",
@@ -92,8 +92,8 @@ class Scenario:
     partitions: int = 6
     duration_ms: int = 120_000
     heartbeat_ms: int = 3_000
-    unsettled_heartbeat_ms: int = 500  # while a group has not converged
     assignment_interval_ms: int = 0  # not drawn: the histories of known seeds stay what they are
+    heartbeat_budget: int = LIMITS.apportion_heartbeat_budget_per_second
     session_ms: int = 10_000
     rebalance_ms: int = 12_000
     assignor: str = "uniform"
@@ -231,7 +231,8 @@ def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any
         "partitions": rng.randint(1, 8),
         "duration_ms": rng.randint(40, 120) * 1_000,
         "heartbeat_ms": heartbeat_ms,
-        "unsettled_heartbeat_ms": rng.choice((500, 500, heartbeat_ms)),
+        # off, short of what these groups would like, and more than they need
+        "heartbeat_budget": rng.choice((0, 5, LIMITS.apportion_heartbeat_budget_per_second)),
         "session_ms": session_ms,
         "rebalance_ms": rng.choice((5_000, 10_000, 20_000)),
         "assignor": rng.choice(("uniform", "uniform", "range")),

@@ -43,7 +43,7 @@ class WorldSettings(TypedDict, total=False):
     heartbeat_ms: Annotated[
         int | None,
         Setting(
-            "The heartbeat interval.",
+            "The longest heartbeat interval; classic members have no other.",
             at_least=LIMITS.group_consumer_min_heartbeat_interval_ms,
             at_most=LIMITS.group_consumer_max_heartbeat_interval_ms,
         ),
@@ -64,12 +64,13 @@ class WorldSettings(TypedDict, total=False):
             "The mean time of a message on its way, in microseconds.", at_least=0, at_most=100_000
         ),
     ]
-    unsettled_heartbeat_ms: Annotated[
+    heartbeat_budget: Annotated[
         int | None,
         Setting(
-            "The heartbeat interval while a group has not converged.",
-            at_least=LIMITS.group_consumer_min_heartbeat_interval_ms,
-            at_most=LIMITS.group_consumer_max_heartbeat_interval_ms,
+            "Heartbeats per second of all consumer groups, whose intervals are then as short as "
+            "this allows; 0: always the heartbeat interval.",
+            at_least=0,
+            at_most=100_000,
         ),
     ]
     assignment_interval_ms: Annotated[

@@ -1,0 +1,132 @@
+"""The calendar of the heartbeats to come: when the next one of a member is due.
+
+The problem. A member learns what the group wants of it in the response to a heartbeat, so short
+intervals make short rebalances. But each heartbeat costs the broker and the member something, and
+a broker may have ten members or a hundred thousand. A fixed interval is too long for the ten or too
+short for the others.
+
+The method is a rate limit laid out in time, a calendar. Time is cut into slots of 50 ms, and each
+slot has room for its part of the budget. Each response books the next heartbeat of its member in
+the earliest slot with room that begins 100 ms from now or later. If there is none up to the
+configured interval, the heartbeat is booked at the configured interval all the same. A member that
+heartbeats before its time, or leaves, gives its booking back.
+
+A quarter of the budget is kept for heartbeats that are awaited: those of members on which a
+rebalance depends. So members at rest, however many, do not slow down a group that rebalances.
+
+Why it holds. Members at rest are asked for three quarters of the budget; for more only where the
+configured interval alone demands it, and then for no more than that. Members that are awaited are
+asked for what is left of the budget, or for its quarter if nothing is left, again unless the
+configured interval demands more. Nobody waits longer than that interval, whatever others do: a
+member has one booking, however often it heartbeats. The calendar depends on nothing but the order
+and the times of its calls. It is not saved: after a restart it begins empty, and fills with the
+first heartbeats.
+
+The cost. The slots are two rings of counters that reach one configured interval ahead, so their
+size depends neither on members nor on groups. Two positions remember before which slot there is no
+room, for awaited heartbeats and for the others. They move back only to a slot of which a booking
+was given back, so a heartbeat at its time costs a constant number of operations on average; one
+before its time costs a pass over the ring at worst.
+
+Example: a budget of 40 a second is 2 a slot, one of them kept in every other slot. Three members at
+rest heartbeat at 0 ms. Two are told 100, which is the slot from 100 to 150 ms; the slot at 150 has
+one place left for them, which the third gets. A fourth would be told 200. If the fourth is awaited
+instead, it gets the kept place at 150.
+"""
+
+from typing import NamedTuple
+
+SLOT_MS = 50
+SLOTS_PER_SECOND = 1_000 // SLOT_MS
+SHORTEST_MS = 100
+"""The shortest interval. A client may wait no longer than about an interval for a response."""
+KEPT_PART = 4
+"""One in so many heartbeats of the budget is kept for those that are awaited."""
+
+
+class Booking(NamedTuple):
+    """A heartbeat to come. due_ms: monotonic. is_awaited: a rebalance depends on it."""
+
+    due_ms: int
+    is_awaited: bool
+
+
+class HeartbeatBudget:
+    """The heartbeats to come of all consumer groups of a broker, booked in slots."""
+
+    __slots__ = ("_booked", "_current", "_open_slot", "_per_second")
+
+    def __init__(self, per_second: int) -> None:
+        """Begin with an empty calendar. per_second: heartbeats; 0 for none below the interval."""
+        self._per_second = per_second
+        self._current = 0  # the slot of the last call; those before it are over
+        # is_awaited -> a ring: the heartbeats booked in slot s are at s modulo its length
+        self._booked = {False: [0], True: [0]}
+        # is_awaited -> the slot before which there is no room for such heartbeats
+        self._open_slot = {False: 0, True: 0}
+
+    def __len__(self) -> int:
+        """Return how many slots the calendar has."""
+        return len(self._booked[True])
+
+    def book(self, now_ms: int, latest_ms: int, *, is_awaited: bool) -> Booking:
+        """Book a member's next heartbeat in 100 ms at the earliest, at `latest_ms` at the latest.
+
+        Both times are monotonic.
+        """
+        last = latest_ms // SLOT_MS
+        self._move_to(now_ms // SLOT_MS, last)
+        # Rounded up: a slot that has begun by then would be too soon.
+        first = -((now_ms + SHORTEST_MS) // -SLOT_MS)
+        slot = max(first, self._open_slot[is_awaited])
+        while slot <= last and not self._has_room(slot, is_awaited=is_awaited):
+            slot += 1
+        # Slots before `first` are too soon for every later call, too.
+        self._open_slot[is_awaited] = slot
+        # The latest time is always allowed, with room or without.
+        due_ms = min(slot * SLOT_MS, latest_ms)
+        ring = self._booked[is_awaited]
+        ring[due_ms // SLOT_MS % len(ring)] += 1
+        return Booking(due_ms, is_awaited)
+
+    def cancel(self, booking: Booking) -> None:
+        """Give back the booking of a heartbeat that is not to come, or has come already."""
+        slot = booking.due_ms // SLOT_MS
+        if slot < self._current:
+            return  # the slot is over
+        ring = self._booked[booking.is_awaited]
+        ring[slot % len(ring)] -= 1
+        for is_awaited, open_slot in self._open_slot.items():
+            self._open_slot[is_awaited] = min(open_slot, slot)
+
+    def _has_room(self, slot: int, *, is_awaited: bool) -> bool:
+        """Return whether one more heartbeat fits into the slot's part of the budget."""
+        index = slot % len(self)
+        at_rest, awaited = self._booked[False][index], self._booked[True][index]
+        is_within_budget = at_rest + awaited < self._part(slot, 1)
+        kept = self._part(slot, KEPT_PART)
+        if is_awaited:
+            # Members at rest may have taken all: those whose configured interval ends here.
+            return is_within_budget or awaited < kept
+        return is_within_budget and at_rest < self._part(slot, 1) - kept
+
+    def _part(self, slot: int, parts: int) -> int:
+        """Return the slot's part of the budget divided by `parts`."""
+        # Whole numbers whose sum over time is right, whatever the budget is.
+        slots = SLOTS_PER_SECOND * parts
+        return (slot + 1) * self._per_second // slots - slot * self._per_second // slots
+
+    def _move_to(self, current: int, last: int) -> None:
+        """Forget the slots before `current`; make room for slots up to `last`."""
+        size = len(self)
+        for slot in range(self._current, min(current, self._current + size)):
+            for ring in self._booked.values():
+                ring[slot % size] = 0
+        self._current = max(self._current, current)
+        needed = last - self._current + 1
+        if needed > size:
+            for is_awaited, ring in self._booked.items():
+                longer = [0] * needed
+                for slot in range(self._current, self._current + size):
+                    longer[slot % needed] = ring[slot % size]
+                self._booked[is_awaited] = longer
