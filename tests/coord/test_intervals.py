@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apportion.coord.config import GroupSettings
-from tests.coord.shard_driver import ShardDriver, topics
+from tests.coord.shard_driver import ShardDriver, settings_with, topics
 
 
 def with_budget(per_second: int, **others: Any) -> ShardDriver:
     """A shard of that budget, and a topic of 12 partitions."""
-    configured = GroupSettings(apportion_heartbeat_budget_per_second=per_second, **others)
+    configured = settings_with(apportion_heartbeat_budget_per_second=per_second, **others)
     return ShardDriver(configured, topics(foo=12))
 
 
@@ -166,7 +165,7 @@ def test_members_that_obey_keep_their_sessions_when_budgets_change(
     for budget in budgets:
         # A broker restarts with another budget: its calendar is empty, and its members come back
         # when the one before has told them to.
-        driver.shard.settings = GroupSettings(
+        driver.shard.settings = settings_with(
             apportion_heartbeat_budget_per_second=budget,
             group_consumer_session_timeout_ms=session_ms,
         )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 BROKER_SESSION = ("group.consumer.session.timeout.ms", "45000", 5)
-BROKER_INTERVAL = ("group.consumer.heartbeat.interval.ms", "1000", 5)
+BROKER_INTERVAL = ("group.consumer.heartbeat.interval.ms", "5000", 5)
 ASSIGNMENT = "consumer.assignment.interval.ms"
 BROKER_ASSIGNMENT = (f"group.{ASSIGNMENT}", "1000", 5)
 
@@ -35,13 +35,13 @@ BROKER_ASSIGNMENT = (f"group.{ASSIGNMENT}", "1000", 5)
 def test_a_group_without_members_may_have_settings(driver: "NodeDriver") -> None:
     assert told(driver.call(describe("group", "g"))) == {
         SESSION: ("45000", 5, BROKER_SESSION),
-        INTERVAL: ("1000", 5, BROKER_INTERVAL),
+        INTERVAL: ("5000", 5, BROKER_INTERVAL),
         ASSIGNMENT: ("1000", 5, BROKER_ASSIGNMENT),
     }
     assert alter(driver, "group", "g", consumer_session_timeout_ms="20000") == (Code.NONE, None)
     assert told(driver.call(describe("group", "g"))) == {
         SESSION: ("20000", 8, (SESSION, "20000", 8), BROKER_SESSION),
-        INTERVAL: ("1000", 5, BROKER_INTERVAL),
+        INTERVAL: ("5000", 5, BROKER_INTERVAL),
         ASSIGNMENT: ("1000", 5, BROKER_ASSIGNMENT),
     }
     assert listed(driver.call(LIST_ALL)) == [(GROUP, "g"), (BROKER, "1")]
@@ -134,9 +134,10 @@ def test_an_alteration_that_the_disk_refuses_is_taken_back(driver: "NodeDriver")
             "consumer.heartbeat.interval.ms (5000) must be below consumer.session.timeout.ms",
         ),
         (
-            {"consumer_session_timeout_ms": "1000"},  # with the broker's interval
+            # with the broker's session timeout
+            {"consumer_heartbeat_interval_ms": "15000", "consumer_session_timeout_ms": "15000"},
             Code.INVALID_CONFIG,
-            "consumer.heartbeat.interval.ms (1000) must be below",
+            "consumer.heartbeat.interval.ms (15000) must be below",
         ),
     ],
 )
