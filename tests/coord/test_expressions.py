@@ -6,6 +6,7 @@ import pytest
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.expressions import MOST_AT_ONCE, ResolveExpressions, matching
+from apportion.coord.consumer.intervals import is_heartbeat_awaited
 from apportion.errors import Code
 from apportion.machine import Computed, ComputeFailed
 from apportion.topics import Topic, Topics
@@ -115,11 +116,17 @@ def test_a_members_expression_is_described_and_its_names_are_what_it_named() -> 
     assert (member.subscribed_topic_names, member.subscribed_topic_regex) == (("foo",), "fo.")
 
 
-def test_while_a_resolution_is_due_members_heartbeat_at_the_shorter_interval() -> None:
+def test_heartbeats_are_awaited_until_an_expression_is_resolved() -> None:
+    def is_awaited() -> bool:
+        group: Any = driver.shard.ledger.groups["g"]
+        return is_heartbeat_awaited(group, group.saved.members["a"])
+
     driver = ShardDriver()
-    assert match(driver, "a", "fo.").heartbeat_interval_ms == 500
+    match(driver, "a", "fo.")
+    assert is_awaited()
     driver.end_computations()
-    assert driver.beat("a", 1, owned={}).heartbeat_interval_ms == 1_000
+    driver.beat("a", 1, owned={})
+    assert not is_awaited()
 
 
 @pytest.mark.parametrize("expression", ["ba.", ""])

@@ -14,7 +14,7 @@ from apportion.coord.group_settings import (
 )
 from apportion.coord.shard import SettingsChanged
 from apportion.errors import Code, Refused
-from tests.coord.shard_driver import ShardDriver
+from tests.coord.shard_driver import ShardDriver, settings_with
 
 SESSION, INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 BROKER = GroupSettings()

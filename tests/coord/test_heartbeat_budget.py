@@ -58,7 +58,7 @@ def test_a_quarter_of_the_budget_is_kept_for_awaited_heartbeats() -> None:
     assert Counter(booked(budget, 8)) == {100: 2, 150: 3, 200: 2, 250: 1}
 
 
-def test_what_is_kept_is_there_even_where_the_budget_is_used_up() -> None:
+def test_the_kept_part_is_there_even_where_the_budget_is_used_up() -> None:
     budget = HeartbeatBudget(200)
     booked(budget, 5_000, is_awaited=False)  # at the configured interval, all of the last ones
     for number in range(9):  # others, whose time is another

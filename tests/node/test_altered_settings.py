@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
     from tests.node.conftest import Kit, NodeDriver
 
 GROUP, BROKER, TOPIC = 32, 4, 2
+
+
+@pytest.fixture
+def driver(kit: "type[Kit]") -> "NodeDriver":
+    """A node that tells every member the configured interval."""
+    no_budget: dict[str, Any] = {"apportion.heartbeat.budget.per.second": 0}
+    return kit.NodeDriver(**no_budget)
 
 
 def alter(driver: "NodeDriver", kind: str, name: str, **values: str | None) -> None:
@@ -54,11 +63,11 @@ def test_a_heartbeat_tells_the_interval_of_its_group(driver: "NodeDriver") -> No
     alter(driver, "group", "g", consumer_heartbeat_interval_ms="3000")
     epoch, interval_ms = beat(driver, 0)
     assert interval_ms == 3000
-    assert beat(driver, 0, "other")[1] == 1000
+    assert beat(driver, 0, "other")[1] == 5000
     alter(driver, "group", "g", consumer_heartbeat_interval_ms="700")
     assert beat(driver, epoch) == (epoch, 700)
     alter(driver, "group", "g", consumer_heartbeat_interval_ms=None)
-    assert beat(driver, epoch) == (epoch, 1000)
+    assert beat(driver, epoch) == (epoch, 5000)
 
 
 def test_a_session_lasts_as_long_as_its_group_says(driver: "NodeDriver") -> None:
@@ -93,7 +102,7 @@ def test_a_session_under_way_ends_as_its_member_was_told(driver: "NodeDriver") -
         consumer_session_timeout_ms="2000",
     )
     driver.sleep(9_000)  # the interval that the member knows, far longer than the new session
-    assert beat(driver, epoch) == (epoch, 1000)
+    assert beat(driver, epoch) == (epoch, 5000)
     driver.sleep(1_999)
     assert state(driver) == (0, 1)
     driver.sleep(1)
@@ -146,7 +155,7 @@ def test_no_answer_shows_a_setting_before_it_is_durable(driver: "NodeDriver") ->
     driver.fail_flush()
     driver.flush()
     assert codes(driver.answers[ticket]) == [Code.KAFKA_STORAGE_ERROR]
-    assert beat(driver, epoch) == (epoch, 1000)
+    assert beat(driver, epoch) == (epoch, 5000)
 
 
 def test_a_topic_obeys_its_altered_settings(driver: "NodeDriver", kit: "type[Kit]") -> None:
