@@ -141,7 +141,7 @@ def beat(
     return result
 
 
-@pytest.mark.parametrize(("budget", "is_told"), [(0, [300] * 3), (20, [100, 150, 200])])
+@pytest.mark.parametrize(("budget", "is_told"), [(0, [300] * 3), (20, [100, 200, 250])])
 def test_members_of_a_consumer_group_are_told_the_interval_of_their_heartbeats(
     kit: "type[Kit]", budget: int, is_told: list[int]
 ) -> None:
