@@ -19,6 +19,7 @@ from tests.kafka.differential.compare import Difference, Intended, differences
 from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
 from tests.kafka.differential.steps import MakeTopic
+from tests.kafka.differential.twice_config_requests import CONFIGS_INTENDED
 from tests.kafka.differential.twice_requests import REQUESTS
 from tests.kafka.differential.twice_topic_requests import TWICE
 from tests.kafka.differential.wrong import GOOD, NOW_MS, Case, batch, produce
@@ -35,16 +36,8 @@ from tests.node.settings_table import TOPIC
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 
 OWN = (
-    "throttle_time_ms",
-    "cluster_id",
-    "controller_id",
-    "brokers",
-    "node_id",
-    "host",
-    "port",
-    "configs",
-    "producer_id",
-    "supported_features",
+    *("throttle_time_ms", "cluster_id", "controller_id", "brokers", "node_id", "host", "port"),
+    *("configs", "producer_id", "supported_features"),
 )
 """Fields that say who answers, or what this broker happens to have."""
 
@@ -205,6 +198,7 @@ INTENDED = [
         "Kafka makes one up.",
         at("topic_id", "-", "?"),
     ),
+    *CONFIGS_INTENDED,
 ]
 
 

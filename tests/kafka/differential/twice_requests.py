@@ -25,6 +25,11 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequestGroup
 from apportion.wire.messages.offset_for_leader_epoch import OffsetForLeaderPartition
 from apportion.wire.messages.produce import PartitionProduceData
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
+from tests.kafka.differential.twice_config_requests import (
+    altered_configs,
+    config_resources,
+    replaced_configs,
+)
 from tests.kafka.differential.twice_group_requests import (
     beat,
     commit,
@@ -136,6 +141,9 @@ REQUESTS = (
     Whole("grow", (0, 3), grow),
     Whole("trim", (0, 2), trim),
     Whole("configs", (1, 4), configs),
+    Whole("altered configs", (1,), altered_configs),
+    Whole("replaced configs", (2,), replaced_configs),
+    Whole("config resources", (1,), config_resources),
     # last: the logs are not alike after it
     Whole("produce", (9, 12, 13), produce, after=((10, ends),)),
 )
