@@ -289,7 +289,7 @@ class Shard:
     def _take_computation(self, computation: Computation) -> bool:
         """Forget a computation that has ended; return False if the shard has not begun it.
 
-        Then it was begun before the shard was read from its log again, and has no one to go to.
+        Then it was begun before the shard was read from its log again, and nobody waits for it.
         """
         if self._computing.get(computation.group_id) is not computation:
             return False

@@ -22,7 +22,7 @@ from apportion.sim.checks.member_snapshot import (
     removes_member,
     snapshot_of,
 )
-from apportion.sim.checks.subscriptions import check_subscribed
+from apportion.sim.checks.subscriptions import check_subscribed, kept_by_expression
 from apportion.sim.checks.upgraded_members import UpgradedMembers
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
@@ -197,7 +197,8 @@ class ConsumerGroupChecker:
                     self._removed[name] = None
             member = saved.members[name]
             if before.get(name) is not now:
-                check_subscribed(group, member, topics, self._upgraded.assigned(name))
+                kept = kept_by_expression(group, before.get(name), member)
+                check_subscribed(group, member, topics, {**self._upgraded.assigned(name), **kept})
         self._members[group_id] = after
         epochs = saved.epoch - self._epochs.get(group_id, 0)
         self._epochs[group_id] = saved.epoch

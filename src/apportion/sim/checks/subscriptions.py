@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.errors import DecodeError
+from apportion.sim.checks.member_snapshot import MemberSnapshot
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import IdPartition, Topics
 from apportion.wire.records.consumer_protocol import (
@@ -47,7 +48,8 @@ def check_subscribed(
 ) -> None:
     """Check that the member is assigned no partition of a topic to which it does not subscribe.
 
-    taken_over: the partitions that it has had since before the group was upgraded.
+    taken_over: the partitions that it may have without that: those that it has had since before
+    the group was upgraded, and those of `kept_by_expression`.
     """
     subscribed = group.saved.subscription(member.metadata)
     for partition in assigned_id_partitions(group, member):
@@ -57,6 +59,26 @@ def check_subscribed(
                 "subscribed-only",
                 f"{member.member_id} wants {', '.join(subscribed)} and has {topic.name}.",
             )
+
+
+def kept_by_expression(
+    group: ConsumerGroup, before: MemberSnapshot | None, member: ConsumerGroupMember
+) -> dict[IdPartition, None]:
+    """Return the partitions that a member may keep although its expression matches them no more.
+
+    What an expression matches changes between two heartbeats of the member, which gives up then
+    what it had before. A member that changes its own subscription keeps nothing.
+    """
+    metadata = member.metadata
+    if (
+        before is None
+        or not metadata.subscribed_topic_regex
+        or before.metadata.subscribed_topic_regex != metadata.subscribed_topic_regex
+        or before.metadata.subscribed_topic_names != metadata.subscribed_topic_names
+    ):
+        return {}
+    units = before.assigned.units.tolist()
+    return dict.fromkeys(map(group.saved.units.id_partition, units))
 
 
 def assigned_id_partitions(
