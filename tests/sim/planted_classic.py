@@ -271,7 +271,7 @@ CLASSIC = (
         "taken-back",
         "Who is taken in under its id was a member all the time.",
         ((CoordinatorLink, "may_have_been_removed", never_forgotten),),
-        BOTH | {"session_ms": 4_000, "statics": 0, "workers": 4},
+        BOTH | {"session_ms": 4_000, "statics": 0, "workers": 4, "heartbeat_budget": 0},
         ("half-open-up", "cut", "half-open-down", "switch", "restart", "lost-reply"),
     ),
     Planted(

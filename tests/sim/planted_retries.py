@@ -44,6 +44,6 @@ RETRIES = (
         "failures-add-up",
         "The limit is on the time since the first failure.",
         ((BatchRetries, "_forget_failures", keep_failures),),
-        sizes={"duration_ms": 300_000},
+        sizes={"duration_ms": 300_000, "heartbeat_budget": 0},
     ),
 )
