@@ -22,6 +22,7 @@ from apportion.sim.checks.member_snapshot import (
     removes_member,
     snapshot_of,
 )
+from apportion.sim.checks.sessions import Sessions
 from apportion.sim.checks.subscriptions import check_subscribed, kept_by_expression
 from apportion.sim.checks.upgraded_members import UpgradedMembers
 from apportion.sim.kernel.observer import PartitionOwner
@@ -59,10 +60,7 @@ class ConsumerGroupChecker:
         # by group and assignment epoch: the topics from which that target assignment was computed
         self._target_topics: dict[tuple[str, int], Topics] = {}
         # by member
-        self._last_heartbeat_ms: dict[str, int] = {}  # of those that were accepted
-        # the session timeout by its last accepted heartbeat, and the least by any since
-        self._session_ms: dict[str, int] = {}
-        self._later_session_ms: dict[str, int] = {}
+        self._sessions = Sessions()
         # processed since the member last received an answer
         self._heartbeats_since_answer: dict[str, int] = {}
         self._answers: dict[str, deque[ReceivedAnswer]] = {}  # the last ones it received
@@ -82,19 +80,14 @@ class ConsumerGroupChecker:
 
     def heartbeat_processed(self, member_id: str, session_ms: int) -> None:
         """Count a heartbeat that was processed while the group had that session timeout."""
-        least_ms = self._later_session_ms.get(member_id, session_ms)
-        self._later_session_ms[member_id] = min(least_ms, session_ms)
+        self._sessions.heartbeat_processed(member_id, session_ms)
         self._heartbeats_since_answer[member_id] = (
             self._heartbeats_since_answer.get(member_id, 0) + 1
         )
 
     def session_restarted(self, member_id: str, since_ms: int) -> None:
         """Note that the member's session began anew, at the latest when its request came."""
-        self._last_heartbeat_ms[member_id] = max(
-            self._last_heartbeat_ms.get(member_id, 0), since_ms
-        )
-        if member_id in self._later_session_ms:
-            self._session_ms[member_id] = self._later_session_ms.pop(member_id)
+        self._sessions.restarted(member_id, since_ms)
 
     def epoch_described(self, group_id: str, epoch: int, received_ms: int) -> None:
         """Note a group epoch in the description that a request of `received_ms` asked for."""
@@ -248,12 +241,10 @@ class ConsumerGroupChecker:
         }
         self._removed.update(dict.fromkeys(name for name in before if name not in saved.members))
         for name in saved.members:
-            self._session_ms[name] = session_ms
-            self._later_session_ms.pop(name, None)
             self._removed.pop(name, None)  # its removal was not flushed before the crash
         self._epochs[group.group_id] = saved.epoch
         self._assignment_epochs[group.group_id] = saved.assignment_epoch
-        self._last_heartbeat_ms.update(dict.fromkeys(saved.members, now_ms))
+        self._sessions.recovered(saved.members, now_ms, session_ms)
         self._check_epochs(group, {}, {})
 
     def check_lost_groups(self, is_lost: Callable[[str], bool]) -> None:
@@ -338,13 +329,12 @@ class ConsumerGroupChecker:
         # It left, or its instance id was taken by another process.
         if type(event) is Arrived and removes_member(event.request, member_id, last):
             return
-        silent_ms = now_ms - self._last_heartbeat_ms.get(member_id, 0)
-        # At the deadline itself the coordinator may remove it; not a millisecond before.
+        silent_ms = self._sessions.silent_ms(member_id, now_ms)
         is_classic = last.metadata.classic_member_metadata is not None
-        # A classic member has brought its own timeout.
-        own_ms = self._scenario.session_ms
-        session_ms = own_ms if is_classic else self._session_ms.get(member_id, own_ms)
-        if silent_ms >= min(session_ms, self._later_session_ms.get(member_id, session_ms)):
+        # At the deadline itself the coordinator may remove it; not a millisecond before.
+        if silent_ms >= self._sessions.timeout_ms(
+            member_id, self._scenario.session_ms, is_classic=is_classic
+        ):
             return
         is_late = now_ms - last.since_ms >= self._scenario.rebalance_ms
         if is_classic and is_late:
