@@ -74,7 +74,14 @@ def join_as_silent_consumer(cluster: Cluster, group: str, topic: str) -> None:
         subscribed_topic_names=(topic,),
         topic_partitions=(),
     )
-    assert cluster.call(beat, coordinator=group).assignment.topic_partitions
+    answer = cluster.call(beat, coordinator=group)
+    # The group's next target may be due only after its assignment interval.
+    while answer.assignment is None or not answer.assignment.topic_partitions:
+        steady = ConsumerGroupHeartbeatRequest(
+            group_id=group, member_id="ghost", member_epoch=answer.member_epoch
+        )
+        answer = cluster.call(steady, coordinator=group)
+        assert answer.error_code == 0
 
 
 def test_a_topic_made_again_is_read_from_its_beginning_even_with_latest(
