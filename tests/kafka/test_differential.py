@@ -302,8 +302,13 @@ def test_a_member_silent_for_6_s_or_slow_for_1_s_is_removed_on_both_brokers(
     }
 
 
-PATIENT: dict[str, Any] = ALIKE | {"group.consumer.session.timeout.ms": 45_000}
-"""A start takes a foreign broker some seconds, in which no session shall run out."""
+PATIENT: dict[str, Any] = ALIKE | {
+    "group.consumer.session.timeout.ms": 45_000,
+    "group.consumer.assignment.interval.ms": 0,
+}
+"""A start takes a foreign broker some seconds, in which no session shall run out. A heartbeat that
+needs a new target computes it.
+"""
 
 
 def test_groups_are_the_same_after_both_brokers_have_started_again(

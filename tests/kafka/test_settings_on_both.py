@@ -282,7 +282,11 @@ class Side:
 @pytest.fixture(scope="module")
 def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
     """Our broker, with the settings of the real one, and that."""
-    with EmbeddedBroker(group_consumer_session_timeout_ms=6_000, log_retention_ms=-1) as broker:
+    with EmbeddedBroker(
+        group_consumer_session_timeout_ms=6_000,
+        group_consumer_heartbeat_interval_ms=1_000,
+        log_retention_ms=-1,
+    ) as broker:
         both = Side(broker.bootstrap), Side(kafka.bootstrap)
         topic = CreatableTopic(name=TOPIC_NAME, num_partitions=1, replication_factor=1)
         for side in both:

@@ -288,8 +288,10 @@ def prepare(side: Side) -> None:
 
 @pytest.fixture(scope="module")
 def sides(kafka: RealKafka) -> Iterator[tuple[Side, Side]]:
-    """Our broker and the real one."""
-    with EmbeddedBroker() as broker:
+    """Our broker, which tells members the interval of the real one, and that."""
+    with EmbeddedBroker(
+        group_consumer_heartbeat_interval_ms=1_000, apportion_heartbeat_budget_per_second=0
+    ) as broker:
         both = Side("apportion", broker.bootstrap), Side("Kafka", kafka.bootstrap)
         for side in both:
             prepare(side)
