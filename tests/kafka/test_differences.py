@@ -19,7 +19,7 @@ BY_NAME = {
         "test_a_repeated_join_answers_the_first_one_here_and_not_on_kafka",
     ),
     "a member of a generation whose assignment was not saved when the broker died": (
-        "test_classic_on_both.py",
+        "test_classic_restart_on_both.py",
         "test_groups_are_the_same_after_both_brokers_have_started_again",
     ),
     "a wrong request about a group before any FindCoordinator": (
