@@ -99,6 +99,15 @@ class HeartbeatBudget:
         for is_awaited, open_slot in self._open_slot.items():
             self._open_slot[is_awaited] = min(open_slot, slot)
 
+    def booked_within_second(self, now_ms: int) -> int:
+        """Return how many heartbeats are booked in the second that begins with the present slot."""
+        # The slots that the calendar has. Others have no booking.
+        first = max(now_ms // SLOT_MS, self._current)
+        end = min(now_ms // SLOT_MS + SLOTS_PER_SECOND, self._current + len(self))
+        return sum(
+            ring[slot % len(ring)] for slot in range(first, end) for ring in self._booked.values()
+        )
+
     def _has_room(self, slot: int, *, is_awaited: bool) -> bool:
         """Return whether one more heartbeat fits into the slot's part of the budget."""
         index = slot % len(self)

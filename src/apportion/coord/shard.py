@@ -9,12 +9,12 @@ ON_MEMBERS_LEAVING if a module above it decides what a removal means. The shard 
 disk: it emits `Append` before the replies that depend on it, and whoever drives it keeps the order.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType, NoneType
 from typing import Any
 
-from apportion.coord import admin, offsets, replay, retention
+from apportion.coord import admin, metrics, offsets, replay, retention
 from apportion.coord.classic import admin as classic_admin
 from apportion.coord.classic import rebalance
 from apportion.coord.classic import timers as classic_timers
@@ -223,7 +223,8 @@ class Shard:
         for group in list(self.ledger.groups.values()):
             ON_LOADED[group.__class__](turn, group)
         retention.arm(turn)
-        return turn.close()
+        metrics.observe_states(self.ledger, self.ledger.groups, now)
+        return self._close(turn)
 
     def wake_at(self) -> int | None:
         """Return when the earliest deadline is due (monotonic ms); None if none is armed."""
@@ -259,7 +260,21 @@ class Shard:
                 # The groups are not told: a member whose connection closed stays until its session
                 # ends, as in Kafka.
                 self.waiting.drop(tickets)
-        return turn.close()
+        return self._close(turn)
+
+    def metrics(self, now: Instant) -> Iterator[metrics.GroupMetrics]:
+        """Yield the metrics of each group, computed when it is asked for.
+
+        The shard may take steps in between: a group that is deleted meanwhile may be among them.
+        """
+        for group in list(self.ledger.groups.values()):
+            yield metrics.group_metrics(group, self.topics, now)
+
+    def _close(self, turn: Turn) -> list[ShardAction]:
+        """Return the actions of the step, and count what it has done to groups."""
+        actions = turn.close()
+        metrics.observe(self.ledger, actions, turn.now)
+        return actions
 
     def _answer(self, turn: Turn, arrived: Arrived) -> None:
         """Call the handler of a group request; answer a refusal with its error.
