@@ -14,6 +14,7 @@ from apportion.coord.consumer.state import (
 )
 from apportion.coord.consumer.units import UnitNumbering
 from apportion.coord.heartbeat_budget import HeartbeatBudget
+from apportion.coord.metrics import GroupMetrics
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.coord.turn import ShardAction
@@ -250,9 +251,17 @@ class ShardDriver:
         """The cluster has these topics now."""
         self.perform(self.shard.step(TopicsChanged(Topics(changed)), self.now))
 
+    def metrics(self) -> list[GroupMetrics]:
+        """The metrics of every group."""
+        found = [
+            self.shard.metrics_or_none(group_id, self.now)
+            for group_id in [*self.shard.ledger.groups, "no such group"]
+        ]
+        return [each for each in found if each is not None]
+
     def check_metrics(self) -> None:
         """Each group's times add up to how long it is there, and are counted for its state."""
-        for group in self.shard.metrics(self.now):
+        for group in self.metrics():
             counts, since_ms = self.appeared[group.group_id]
             assert sum(counts.state_ms(self.mono_ms).values()) == self.mono_ms - since_ms
             assert counts.state == group.state

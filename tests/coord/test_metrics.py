@@ -34,7 +34,7 @@ NOBODY = {
 
 
 def metrics(driver: ShardDriver, group_id: str = "g") -> GroupMetrics:
-    (found,) = [each for each in driver.shard.metrics(driver.now) if each.group_id == group_id]
+    (found,) = [each for each in driver.metrics() if each.group_id == group_id]
     return found
 
 
@@ -313,7 +313,7 @@ def test_a_group_that_is_deleted_has_no_metrics() -> None:
     driver.join("a")
     driver.beat("a", -1)
     driver.send(DeleteGroupsRequest(groups_names=("g",)), 2)
-    assert list(driver.shard.metrics(driver.now)) == []
+    assert driver.metrics() == []
 
 
 def test_a_steady_heartbeat_writes_nothing_and_adds_one() -> None:
@@ -333,7 +333,7 @@ def test_groups_are_counted_by_protocol_and_state() -> None:
     whole = BrokerMetrics(
         heartbeat_budget_per_second=200,
         booked_heartbeats=driver.heartbeats.booked_within_second(driver.mono_ms),
-        groups=tuple(driver.shard.metrics(driver.now)),
+        groups=tuple(driver.metrics()),
     )
     assert whole.booked_heartbeats == 1
     assert whole.group_counts() == {

@@ -9,7 +9,7 @@ ON_MEMBERS_LEAVING if a module above it decides what a removal means. The shard 
 disk: it emits `Append` before the replies that depend on it, and whoever drives it keeps the order.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType, NoneType
 from typing import Any
@@ -262,13 +262,10 @@ class Shard:
                 self.waiting.drop(tickets)
         return self._close(turn)
 
-    def metrics(self, now: Instant) -> Iterator[metrics.GroupMetrics]:
-        """Yield the metrics of each group, computed when it is asked for.
-
-        The shard may take steps in between: a group that is deleted meanwhile may be among them.
-        """
-        for group in list(self.ledger.groups.values()):
-            yield metrics.group_metrics(group, self.topics, now)
+    def metrics_or_none(self, group_id: str, now: Instant) -> metrics.GroupMetrics | None:
+        """Return the metrics of a group, computed on demand; None if there is no such group."""
+        group = self.ledger.groups.get(group_id)
+        return None if group is None else metrics.group_metrics(group, self.topics, now)
 
     def _close(self, turn: Turn) -> list[ShardAction]:
         """Return the actions of the step, and count what it has done to groups."""
