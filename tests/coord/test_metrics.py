@@ -22,6 +22,7 @@ from tests.coord.classic_shard_driver import (
     join_and_sync,
     subscription,
 )
+from tests.coord.mixed_clients import classic, consumer, make_driver, settle
 from tests.coord.shard_driver import ShardDriver, settings_with, topics
 
 NOBODY = {
@@ -286,6 +287,43 @@ def test_a_classic_member_of_a_consumer_group_is_counted_there() -> None:
         rebalances=before.rebalances + 1,
         unowned_partitions=metrics(driver).unowned_partitions,
         removed_members=NOBODY | {"left": 1},
+    )
+
+
+def test_a_group_that_changes_its_protocol_begins_anew() -> None:
+    driver = make_driver()
+    a, b = classic(driver, "a"), classic(driver, "b")
+    settle(a, b)
+    assert (metrics(driver).protocol, metrics(driver).rebalances) == ("classic", 1)
+    driver.advance(1_000)
+    c = consumer(driver, "c")
+    c.act()
+    driver.advance(500)
+    upgraded = metrics(driver)
+    assert upgraded == consumer_metrics(
+        state="Reconciling",
+        members=3,
+        epoch=2,
+        assignment_epoch=2,
+        unowned_partitions=upgraded.unowned_partitions,
+        rebalances=1,
+        targets_computed=1,
+        heartbeats=1,
+        state_seconds={"Reconciling": 0.5},
+    )
+    settle(a, b, c)
+    driver.advance(1_000)
+    c.leave()
+    driver.advance(250)
+    downgraded = metrics(driver)
+    assert downgraded == classic_metrics(
+        state="PreparingRebalance",
+        members=2,
+        epoch=downgraded.epoch,
+        unowned_partitions=downgraded.unowned_partitions,
+        rebalances=0,
+        heartbeats=0,
+        state_seconds={"PreparingRebalance": 0.25},
     )
 
 

@@ -56,6 +56,14 @@ class GroupCounts:
             times[self.state] = times.get(self.state, 0) + now_ms - self._since_ms
         return times
 
+    def count_rebalance(self) -> None:
+        """Count a new group epoch, or a new generation."""
+        self.rebalances += 1
+
+    def count_target(self) -> None:
+        """Count a target assignment that was saved."""
+        self.targets += 1
+
     def count_removed(self, reason: Removal, members: int = 1) -> None:
         """Count members that were removed from the group."""
         self.removed[reason] = self.removed.get(reason, 0) + members

@@ -5,13 +5,13 @@ heartbeat, costs it nothing. What can be seen in the state of a group is not cou
 when somebody reads the metrics. Nothing here changes what the coordinator decides.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.consumer.state import ConsumerGroup
-from apportion.coord.group_counts import Removal
+from apportion.coord.group_counts import GroupCounts, Removal
 from apportion.coord.records import Append
 from apportion.coord.replay import Ledger
 from apportion.machine import Instant
@@ -23,6 +23,11 @@ STATES = {
     "classic": ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable"),
 }
 """The states of a group of each type, as Kafka's tools name them."""
+
+COUNTED: dict[type[Any], Callable[[GroupCounts], None]] = {  # key of a record -> what counts it
+    groups.ConsumerGroupMetadataKey: GroupCounts.count_rebalance,
+    groups.ConsumerGroupTargetAssignmentMetadataKey: GroupCounts.count_target,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,28 +73,29 @@ class BrokerMetrics:
 
 def observe(ledger: Ledger, actions: Iterable[Any], now: Instant) -> None:
     """Count what a step has written about groups, and note the states that they have now."""
+    written = [
+        record
+        for action in actions
+        if type(action) is Append
+        for record in action.records
+        if type(record.key) is not groups.OffsetCommitKey
+    ]
     changed: dict[str, None] = {}
-    for action in actions:
-        if type(action) is not Append:
-            continue
-        for key, value in action.records:
-            match key:
-                case groups.OffsetCommitKey():
-                    continue
-                case groups.GroupMetadataKey(group=group_id):
-                    pass
-                case _:
-                    group_id = key.group_id
-            changed[group_id] = None
+    # What a group brings along that becomes a consumer group is written anew, and no rebalance.
+    brought: dict[tuple[str, type[Any]], None] = {}
+    for key, value in written:
+        kind = type(key)
+        group_id = key.group if kind is groups.GroupMetadataKey else key.group_id
+        changed[group_id] = None
+        if kind is groups.GroupMetadataKey and value is None:
+            brought |= {(group_id, counted): None for counted in COUNTED}
+        elif kind in COUNTED and value is not None:
+            is_brought = (group_id, kind) in brought
+            brought.pop((group_id, kind), None)
             # A later record of the step may have replaced the group by one of the other type.
             group = ledger.consumer_group_or_none(group_id)
-            if group is None or value is None:
-                continue
-            match key:
-                case groups.ConsumerGroupMetadataKey():
-                    group.live.counts.rebalances += 1
-                case groups.ConsumerGroupTargetAssignmentMetadataKey():
-                    group.live.counts.targets += 1
+            if group is not None and not is_brought:
+                COUNTED[kind](group.live.counts)
     observe_states(ledger, changed, now)
 
 

@@ -104,11 +104,11 @@ class Server:
         """
         groups: list[GroupMetrics] = []
         for _, shard in list(self._node.shards()):
-            for group_id in list(shard.ledger.groups):
+            for number, group_id in enumerate(list(shard.ledger.groups), 1):
                 group = shard.metrics_or_none(group_id, now())
                 if group is not None:
                     groups.append(group)
-                if len(groups) % GROUPS_AT_ONCE == 0:
+                if number % GROUPS_AT_ONCE == 0:
                     await asyncio.sleep(0)
         heartbeats = self._node.heartbeats
         return BrokerMetrics(
@@ -246,7 +246,7 @@ class Server:
 
     async def _start_metrics(self, listener: socket.socket) -> None:
         """Let metrics be read over HTTP."""
-        # Imported here: prometheus_client takes 30 ms, and most brokers do without.
+        # Imported here: prometheus_client takes 10 ms, and most brokers do without.
         from apportion.server.metrics_listener import MetricsListener
 
         self._metrics_listener = MetricsListener(self.metrics)

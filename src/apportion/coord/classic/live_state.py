@@ -200,7 +200,7 @@ class ClassicGroupLiveState:
         self.leader = leader
         self.protocol = None if leader is None else self.select_protocol()
         self.generation += 1
-        self.counts.rebalances += 1
+        self.counts.count_rebalance()
         self.is_restored = False
         self.capture_metadata()
         self.pending_syncs = dict.fromkeys(self.members)
