@@ -94,7 +94,6 @@ def test_metrics_are_read_at_their_own_address_as_text(broker: EmbeddedBroker) -
         ("apportion_group_state_seconds_total", ("g", "consumer", "Stable"))
     )
     assert 0 <= stable_seconds < 60
-    assert values.pop(("apportion_booked_heartbeats", ())) in (0, 1)
     whole = "g", "consumer"
     assert values == {
         ("apportion_group_count", ("consumer", "Empty")): 0,
@@ -106,6 +105,7 @@ def test_metrics_are_read_at_their_own_address_as_text(broker: EmbeddedBroker) -
         ("apportion_group_count", ("classic", "CompletingRebalance")): 0,
         ("apportion_group_count", ("classic", "Stable")): 0,
         ("apportion_heartbeat_budget_per_second", ()): 200,
+        ("apportion_booked_heartbeats_total", ()): 1,
         ("apportion_group_members", whole): 1,
         ("apportion_group_epoch", whole): 2,
         ("apportion_group_assignment_epoch", whole): 2,
@@ -142,7 +142,6 @@ def test_the_same_metrics_are_read_as_json_and_as_values(broker: EmbeddedBroker)
     }
     assert counts == {("consumer", "Empty"): 1, ("consumer", "Stable"): 1}
     for metrics in (read_as_json, as_values):  # what goes on while it is read
-        metrics.pop("booked_heartbeats")
         for group in metrics["groups"]:
             group.pop("state_seconds")
     assert read_as_json == as_values | {"groups": list(as_values["groups"])}

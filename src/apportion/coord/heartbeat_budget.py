@@ -54,11 +54,12 @@ class Booking(NamedTuple):
 class HeartbeatBudget:
     """The heartbeats to come of all consumer groups of a broker, booked in slots."""
 
-    __slots__ = ("_booked", "_current", "_open_slot", "per_second")
+    __slots__ = ("_booked", "_current", "_open_slot", "bookings", "per_second")
 
     def __init__(self, per_second: int) -> None:
         """Begin with an empty calendar. per_second: heartbeats; 0 for none below the interval."""
         self.per_second = per_second
+        self.bookings = 0  # so far
         self._current = 0  # the slot of the last call; those before it are over
         # is_awaited -> a ring: the heartbeats booked in slot s are at s modulo its length
         self._booked = {False: [0], True: [0]}
@@ -87,6 +88,7 @@ class HeartbeatBudget:
         due_ms = min(slot * SLOT_MS, latest_ms)
         ring = self._booked[is_awaited]
         ring[due_ms // SLOT_MS % len(ring)] += 1
+        self.bookings += 1
         return Booking(due_ms, is_awaited)
 
     def cancel(self, booking: Booking) -> None:
@@ -98,15 +100,6 @@ class HeartbeatBudget:
         ring[slot % len(ring)] -= 1
         for is_awaited, open_slot in self._open_slot.items():
             self._open_slot[is_awaited] = min(open_slot, slot)
-
-    def booked_within_second(self, now_ms: int) -> int:
-        """Return how many heartbeats are booked in the second that begins with the present slot."""
-        # The slots that the calendar has. Others have no booking.
-        first = max(now_ms // SLOT_MS, self._current)
-        end = min(now_ms // SLOT_MS + SLOTS_PER_SECOND, self._current + len(self))
-        return sum(
-            ring[slot % len(ring)] for slot in range(first, end) for ring in self._booked.values()
-        )
 
     def _has_room(self, slot: int, *, is_awaited: bool) -> bool:
         """Return whether one more heartbeat fits into the slot's part of the budget."""

@@ -56,7 +56,7 @@ class GroupMetrics:
 class BrokerMetrics:
     """The metrics of a broker and of its groups at one moment.
 
-    booked_heartbeats: those that members of consumer groups were asked for in the second to come.
+    booked_heartbeats: those that members of consumer groups were asked for, one in each response.
     """
 
     heartbeat_budget_per_second: int

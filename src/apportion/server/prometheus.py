@@ -80,9 +80,10 @@ FAMILIES = (
     ),
     Family(
         "apportion_booked_heartbeats",
-        False,
+        True,
         (),
-        "The heartbeats that members were asked for in the second to come.",
+        "Heartbeats that members of consumer groups were asked for, one in each response. Its rate "
+        "is to be compared with the budget.",
         lambda broker: [((), broker.booked_heartbeats)],
     ),
     Family(
@@ -134,7 +135,7 @@ FAMILIES = (
         "apportion_group_heartbeats",
         True,
         GROUP_LABELS,
-        "Heartbeats that were accepted.",
+        "Heartbeats that were accepted, with those by which members of the consumer protocol join.",
         _of_groups(lambda group: group.heartbeats),
     ),
     Family(

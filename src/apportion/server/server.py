@@ -113,7 +113,7 @@ class Server:
         heartbeats = self._node.heartbeats
         return BrokerMetrics(
             heartbeat_budget_per_second=heartbeats.per_second,
-            booked_heartbeats=heartbeats.booked_within_second(now().mono_ms),
+            booked_heartbeats=heartbeats.bookings,
             groups=tuple(sorted(groups, key=lambda group: group.group_id)),
         )
 
