@@ -13,7 +13,7 @@ from tools.settings_page import settings_page, with_tables
 ROOT = Path(__file__).resolve().parents[1]
 PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
     "docs/broker.md": lambda: with_tables(
-        (ROOT / "docs/broker.md").read_text(), "settings of a topic"
+        (ROOT / "docs/broker.md").read_text(), "metrics of a broker", "settings of a topic"
     ),
     "docs/consumer.md": lambda: with_tables(
         (ROOT / "docs/consumer.md").read_text(),

@@ -1,4 +1,4 @@
-"""docs/settings.md, and the tables of options in other pages: settings as the code declares them.
+"""docs/settings.md, and the tables of options and metrics in other pages, as the code has them.
 
 A page has a table between `<!-- printed: NAME -->` and `<!-- end of table -->`.
 """
@@ -13,6 +13,7 @@ from apportion.coord.group_settings import FIELDS, OWN_SETTINGS
 from apportion.node.config_entries import FROM_BROKER
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED
+from apportion.server.prometheus import FAMILIES, series_name
 from apportion.settings import MAX_INT64, Setting, declared
 from apportion.spark.options import SparkOptions
 
@@ -148,11 +149,22 @@ def _topic_table() -> str:
     return _table((*supported, *unsupported))
 
 
+def _metrics_table() -> str:
+    """Return the metrics of a broker as Prometheus reads them."""
+    rows = ["| metric | labels | meaning | Kafka's name |", "|---|---|---|---|"]
+    for family in FAMILIES:
+        labels = ", ".join(f"`{label}`" for label in family.labels)
+        kafka = ", ".join(f"`{name}`" for name in family.kafka.split(", ") if name)
+        rows.append(f"| `{series_name(family)}` | {labels} | {family.meaning} | {kafka} |")
+    return "\n".join(rows) + "\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that prints the table
     "options of a consumer": lambda: _consumer_table(is_classic=False),
     "options of a classic consumer": lambda: _consumer_table(is_classic=True),
     "options of a StreamsConsumer": _streams_table,
     "options of the Spark source": _spark_table,
+    "metrics of a broker": _metrics_table,
     "settings of a topic": _topic_table,
 }
 

@@ -3,7 +3,7 @@ outside.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.config import GroupSettings
@@ -14,6 +14,7 @@ from apportion.coord.consumer.state import (
 )
 from apportion.coord.consumer.units import UnitNumbering
 from apportion.coord.heartbeat_budget import HeartbeatBudget
+from apportion.coord.metrics import GroupMetrics
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard, TopicsChanged
 from apportion.coord.turn import ShardAction
@@ -48,6 +49,9 @@ from apportion.wire.messages.offset_fetch import (
 )
 from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
 from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
+
+if TYPE_CHECKING:
+    from apportion.coord.group_counts import GroupCounts
 
 HERE = Caller("client", "/127.0.0.1")
 MOST_AT_ONCE = 10  # ticks at one moment
@@ -101,6 +105,8 @@ class ShardDriver:
         self.notes: list[str] = []
         self.actions: list[ShardAction] = []
         self.computations: list[Computation] = []  # begun, and not ended yet
+        # group id -> its counts, and since when they are there
+        self.appeared: dict[str, tuple[GroupCounts, int]] = {}
         self.heartbeats = HeartbeatBudget(self.settings.apportion_heartbeat_budget_per_second)
         known = topics(foo=3) if known is None else known
         self.shard = Shard(self.settings, known, heartbeats=self.heartbeats)
@@ -113,6 +119,9 @@ class ShardDriver:
     def perform(self, actions: list[ShardAction]) -> list[Any]:
         """Carry out what a step asked for: the log grows; gives the replies' bodies."""
         self.actions = actions
+        for group_id, group in self.shard.ledger.groups.items():
+            if self.appeared.get(group_id, (None, 0))[0] is not group.live.counts:
+                self.appeared[group_id] = (group.live.counts, self.mono_ms)
         self.log += [
             record for action in actions if isinstance(action, Append) for record in action.records
         ]
@@ -241,6 +250,21 @@ class ShardDriver:
     def change_topics(self, changed: Topics | list[Topic] | Iterable[Any]) -> None:
         """The cluster has these topics now."""
         self.perform(self.shard.step(TopicsChanged(Topics(changed)), self.now))
+
+    def metrics(self) -> list[GroupMetrics]:
+        """The metrics of every group."""
+        found = [
+            self.shard.metrics_or_none(group_id, self.now)
+            for group_id in [*self.shard.ledger.groups, "no such group"]
+        ]
+        return [each for each in found if each is not None]
+
+    def check_metrics(self) -> None:
+        """Each group's times add up to how long it is there, and are counted for its state."""
+        for group in self.metrics():
+            counts, since_ms = self.appeared[group.group_id]
+            assert sum(counts.state_ms(self.mono_ms).values()) == self.mono_ms - since_ms
+            assert counts.state == group.state
 
     def crash(self) -> None:
         """The shard is rebuilt from its log."""

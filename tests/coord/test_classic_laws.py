@@ -218,6 +218,10 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             assert group.to_record().value == group.saved
 
     @invariant()
+    def the_times_in_states_add_up(self) -> None:
+        self.driver.check_metrics()
+
+    @invariant()
     def the_counters_are_true(self) -> None:
         group = self.driver.group
         if group is None:

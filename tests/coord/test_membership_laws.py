@@ -279,6 +279,10 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
                 )
 
     @invariant()
+    def the_times_in_states_add_up(self) -> None:
+        self.driver.check_metrics()
+
+    @invariant()
     def a_reply_stands_behind_its_records(self) -> None:
         kinds = [
             type(action) for action in self.driver.actions if isinstance(action, Append | Reply)

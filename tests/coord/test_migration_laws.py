@@ -234,6 +234,10 @@ class MixedGroupMachine(RuleBasedStateMachine):
         self.driver.log = compact(log, len(log) * eighths // 8, drops_tombstones)
 
     @invariant()
+    def the_times_in_states_add_up(self) -> None:
+        self.driver.check_metrics()
+
+    @invariant()
     def one_step_writes_once(self) -> None:
         """A migration and what caused it are in the log together or not at all."""
         assert [type(action) for action in self.driver.actions].count(Append) <= 1

@@ -135,6 +135,9 @@ BROKER = {
     "apportion.connection.max.inflight.bytes": UNDER_WAY,
     "apportion.connection.max.inflight.requests": UNDER_WAY,
     "apportion.heartbeat.budget.per.second": INTERVALS,
+    "apportion.metrics.listen": (
+        "server/test_metrics.py::test_metrics_are_read_at_their_own_address_as_text"
+    ),
     "auto.create.topics.enable": (
         "node/test_topics.py::test_metadata_creates_a_topic_only_where_it_is_allowed"
     ),

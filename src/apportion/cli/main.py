@@ -45,6 +45,11 @@ SET_HELP = (
     "May be given more than once."
 )
 
+METRICS_HELP = (
+    "The address of metrics over HTTP: /metrics for Prometheus and /metrics.json. Without it there "
+    "is none."
+)
+
 
 def _show_version(is_given: bool) -> None:
     if is_given:
@@ -70,6 +75,9 @@ def serve(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP, autocompletion=setting_names),
     ] = None,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help=METRICS_HELP, show_default=False)
+    ] = None,
 ) -> None:
     """Run one broker until SIGTERM or Ctrl-C.
 
@@ -80,7 +88,7 @@ def serve(
     """
     from apportion.cli.serving import run
 
-    raise typer.Exit(run(listen, data_dir, settings or []))
+    raise typer.Exit(run(listen, data_dir, settings or [], metrics))
 
 
 groups.add_typer(changes)

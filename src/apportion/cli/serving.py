@@ -20,11 +20,11 @@ from apportion.store.disk import Damaged
 OPEN_FILES = 1 << 16  # connections and logs together; a shell's usual limit is 1,024
 
 
-def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
+def run(listen: str, data_dir: Path, pairs: list[str], metrics: str | None = None) -> int:
     """Run a broker until a signal ends it; return the exit code.
 
     0 after a signal; 2, with one sentence on stderr, if it could not start. pairs: the values of
-    `--set`, each NAME=VALUE.
+    `--set`, each NAME=VALUE. metrics: the address of metrics; None for none.
     """
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
@@ -39,6 +39,9 @@ def run(listen: str, data_dir: Path, pairs: list[str]) -> int:
         for pair in pairs:
             if pair.partition("=")[0].strip() == "listeners":
                 raise SettingRefused("listeners is given as --listen.")
+        if metrics is not None:
+            host_and_port(metrics, "--metrics")
+            pairs = [*pairs, f"apportion.metrics.listen={metrics}"]
         settings = BrokerSettings.of_pairs([f"listeners={listen}", *pairs])
         refuse_foreign_directory(data_dir)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:

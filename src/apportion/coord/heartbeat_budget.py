@@ -54,11 +54,12 @@ class Booking(NamedTuple):
 class HeartbeatBudget:
     """The heartbeats to come of all consumer groups of a broker, booked in slots."""
 
-    __slots__ = ("_booked", "_current", "_open_slot", "_per_second")
+    __slots__ = ("_booked", "_current", "_open_slot", "bookings", "per_second")
 
     def __init__(self, per_second: int) -> None:
         """Begin with an empty calendar. per_second: heartbeats; 0 for none below the interval."""
-        self._per_second = per_second
+        self.per_second = per_second
+        self.bookings = 0  # so far
         self._current = 0  # the slot of the last call; those before it are over
         # is_awaited -> a ring: the heartbeats booked in slot s are at s modulo its length
         self._booked = {False: [0], True: [0]}
@@ -87,6 +88,7 @@ class HeartbeatBudget:
         due_ms = min(slot * SLOT_MS, latest_ms)
         ring = self._booked[is_awaited]
         ring[due_ms // SLOT_MS % len(ring)] += 1
+        self.bookings += 1
         return Booking(due_ms, is_awaited)
 
     def cancel(self, booking: Booking) -> None:
@@ -114,7 +116,7 @@ class HeartbeatBudget:
         """Return the slot's part of the budget divided by `parts`."""
         # Whole numbers whose sum over time is right, whatever the budget is.
         slots = SLOTS_PER_SECOND * parts
-        return (slot + 1) * self._per_second // slots - slot * self._per_second // slots
+        return (slot + 1) * self.per_second // slots - slot * self.per_second // slots
 
     def _move_to(self, current: int, last: int) -> None:
         """Forget the slots before `current`; make room for slots up to `last`."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType, NoneType
 from typing import Any
 
-from apportion.coord import admin, offsets, replay, retention
+from apportion.coord import admin, metrics, offsets, replay, retention
 from apportion.coord.classic import admin as classic_admin
 from apportion.coord.classic import rebalance
 from apportion.coord.classic import timers as classic_timers
@@ -223,7 +223,8 @@ class Shard:
         for group in list(self.ledger.groups.values()):
             ON_LOADED[group.__class__](turn, group)
         retention.arm(turn)
-        return turn.close()
+        metrics.observe_states(self.ledger, self.ledger.groups, now)
+        return self._close(turn)
 
     def wake_at(self) -> int | None:
         """Return when the earliest deadline is due (monotonic ms); None if none is armed."""
@@ -259,7 +260,18 @@ class Shard:
                 # The groups are not told: a member whose connection closed stays until its session
                 # ends, as in Kafka.
                 self.waiting.drop(tickets)
-        return turn.close()
+        return self._close(turn)
+
+    def metrics_or_none(self, group_id: str, now: Instant) -> metrics.GroupMetrics | None:
+        """Return the metrics of a group, computed on demand; None if there is no such group."""
+        group = self.ledger.groups.get(group_id)
+        return None if group is None else metrics.group_metrics(group, self.topics, now)
+
+    def _close(self, turn: Turn) -> list[ShardAction]:
+        """Return the actions of the step, and count what it has done to groups."""
+        actions = turn.close()
+        metrics.observe(self.ledger, actions, turn.now)
+        return actions
 
     def _answer(self, turn: Turn, arrived: Arrived) -> None:
         """Call the handler of a group request; answer a refusal with its error.

@@ -71,12 +71,12 @@ class Coordinators:
 
     __slots__ = (
         "_broker",
-        "_heartbeats",
         "_hosted",
         "_send_reply",
         "_split_requests",
         "_stepped",
         "_undelayed",
+        "heartbeats",
     )
 
     def __init__(
@@ -87,7 +87,7 @@ class Coordinators:
         self._send_reply = send_reply
         # One for all shards. What a step booked that is undone later stays booked until its time:
         # a booking too many costs a heartbeat, and no group depends on one.
-        self._heartbeats = HeartbeatBudget(
+        self.heartbeats = HeartbeatBudget(
             broker.settings.group.apportion_heartbeat_budget_per_second
         )
         self._hosted: dict[int, HostedShard] = {}
@@ -250,7 +250,7 @@ class Coordinators:
         """Load a coordinator shard: replay its log, and arm its members' deadlines."""
         topic_service = self._broker.topic_service
         live = topic_service.live
-        shard = Shard(live.broker.group, topic_service.topics, live.groups, self._heartbeats)
+        shard = Shard(live.broker.group, topic_service.topics, live.groups, self.heartbeats)
         for record in stored_records(partition):
             shard.replay(record)
         hosted = self._hosted[index] = HostedShard(shard, partition)

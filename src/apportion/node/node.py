@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.shard import Shard
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code
@@ -163,6 +164,11 @@ class Node:
     def shards(self) -> Iterator[tuple[Partition, Shard]]:
         """Return each loaded shard with the partition of its log, for inspection only."""
         return self._coordinators.shards()
+
+    @property
+    def heartbeats(self) -> HeartbeatBudget:
+        """The heartbeats to come of all consumer groups, for inspection only."""
+        return self._coordinators.heartbeats
 
     def give_up(self, _event: Any, error: Exception, now: Instant) -> list[Any]:
         """Undo the unit of work in which `step(event)` raised `error`, and fail its request.

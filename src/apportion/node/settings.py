@@ -153,6 +153,10 @@ class BrokerSettings:
             at_least=1,
         ),
     ] = 33_554_432
+    apportion_metrics_listen: Annotated[
+        str,
+        Setting("The address at which metrics are read over HTTP, HOST:PORT.", default_words="off"),
+    ] = ""
     group: GroupSettings = field(default_factory=GroupSettings)
 
     @classmethod
@@ -269,6 +273,8 @@ class BrokerSettings:
         host_and_port(self.listeners)
         if self.advertised_listeners:
             host_and_port(self.advertised_listeners, "advertised.listeners")
+        if self.apportion_metrics_listen:
+            host_and_port(self.apportion_metrics_listen, "apportion.metrics.listen")
 
 
 def broker_settings_by_name() -> dict[str, Setting]:

@@ -35,6 +35,7 @@ class BrokerOptions(TypedDict, total=False):
     max_connections: int
     apportion_connection_max_inflight_requests: int
     apportion_connection_max_inflight_bytes: int
+    apportion_metrics_listen: str
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int
     group_initial_rebalance_delay_ms: int

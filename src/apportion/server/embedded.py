@@ -8,11 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self, Unpack
 
+from apportion.coord.metrics import BrokerMetrics
 from apportion.node.settings import BrokerSettings, SettingRefused
 from apportion.server.broker_options import BrokerOptions
 from apportion.server.server import Server, loop_factory
 
 START_TIMEOUT_S = 60
+METRICS_TIMEOUT_S = 60
 ADDRESS_REMEDY = (
     "give the address as listeners='127.0.0.1:19092'; without it a free port is picked, and "
     "`bootstrap` has the address"
@@ -23,6 +25,10 @@ REMEDIES = {  # what people try as a setting -> what to do instead
         ("port", "host", "listen", "listener", "bootstrap", "bootstrap_servers"), ADDRESS_REMEDY
     ),
     **dict.fromkeys(("log_dir", "log_dirs"), DIRECTORY_REMEDY),
+    "metrics": (
+        "give the address of metrics as apportion_metrics_listen='127.0.0.1:0'; the method "
+        "metrics() needs none"
+    ),
     "topics": (
         "topics are made by any Kafka admin client once the broker runs, or when a producer first "
         "names them, with num_partitions partitions each"
@@ -34,6 +40,8 @@ class EmbeddedBroker:
     """A broker in this process; it runs from its creation until `close` or the end of a `with`.
 
     bootstrap: the address for clients, as host:port.
+    metrics_address: the address at which metrics are read over HTTP, as host:port; "" if there is
+    none, which is the default (`apportion_metrics_listen`).
     data_dir: the directory of topics and groups; None for one that is deleted at the end.
     settings: Kafka's, with underscores for dots: `EmbeddedBroker(num_partitions=3,
     group_consumer_session_timeout_ms=6000)`; docs/settings.md lists them.
@@ -67,6 +75,7 @@ class EmbeddedBroker:
         self._started = threading.Event()
         self._failure: BaseException | None = None
         self.bootstrap = ""
+        self.metrics_address = ""
         self._thread = threading.Thread(target=self._run, name="apportion-broker", daemon=True)
         self._thread.start()
         if not self._started.wait(START_TIMEOUT_S):
@@ -103,6 +112,16 @@ class EmbeddedBroker:
         self._thread.join()
         self._delete_temporary_directory()
 
+    def metrics(self) -> BrokerMetrics:
+        """Return the metrics of the broker and of its groups, as they are now.
+
+        Raises RuntimeError if the broker has ended.
+        """
+        if self._loop is None or self._server is None or not self._thread.is_alive():
+            raise RuntimeError("this broker has ended: it has no metrics any more")
+        reading = asyncio.run_coroutine_threadsafe(self._server.metrics(), self._loop)
+        return reading.result(METRICS_TIMEOUT_S)
+
     def _run(self) -> None:
         """Run the embedded broker's event loop, on the broker's own thread."""
         try:
@@ -121,6 +140,8 @@ class EmbeddedBroker:
         self._server = server = Server(self._settings, self._data_dir)
         host, port = await server.start()
         self.bootstrap = f"{host}:{port}"
+        if server.metrics_address is not None:
+            self.metrics_address = "{}:{}".format(*server.metrics_address)
         # After the address is set: __init__ reads it as soon as this event is.
         self._started.set()
         await server.run_until_ended()

@@ -11,8 +11,9 @@ import socket
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from apportion.coord.metrics import BrokerMetrics, GroupMetrics
 from apportion.drive.aio import LoopDriver
 from apportion.drive.clocks import now
 from apportion.machine import Arrived, Caller, Flush, Flushed, Gone, Note, Reply, Ticket
@@ -24,6 +25,9 @@ from apportion.server.closed_connections import SUMMARY_INTERVAL_S, ClosedConnec
 from apportion.server.connection import ResponseSlot, ServerConnection
 from apportion.store.files import RealDisk
 
+if TYPE_CHECKING:
+    from apportion.server.metrics_listener import MetricsListener
+
 log = logging.getLogger("apportion.server")
 LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 FRESH_ID_BYTES = 16
@@ -32,6 +36,7 @@ ACCEPT_BACKLOG = 1024  # connections that may wait to be accepted, as for listen
 DRAIN_SECONDS = 2
 # Passes of the event loop from an accepted socket to `connection_made`.
 ACCEPTING_PASSES = 2
+GROUPS_AT_ONCE = 50  # whose metrics are read before the event loop may do other things
 
 
 class Server:
@@ -59,6 +64,8 @@ class Server:
         self._closed_log = ClosedConnectionLog()
         self._has_logged_last_counts = False
         self._summary_timer: asyncio.TimerHandle | None = None
+        self._metrics_listener: MetricsListener | None = None
+        self.metrics_address: Address | None = None  # where they are read, if they are
         self._node: Node
         self._driver: LoopDriver
 
@@ -75,6 +82,7 @@ class Server:
             host, port = host_and_port(self.settings.listeners)
             listener = bind_socket(host, port)
             undo.callback(listener.close)
+            metrics_listener = self._bind_metrics(undo)
             self._disk = RealDisk(self._data_dir)
             undo.callback(self._disk.close)
             self._disk.lock()
@@ -83,8 +91,31 @@ class Server:
             self._listener = await loop.create_server(
                 lambda: ServerConnection(self), sock=listener, backlog=ACCEPT_BACKLOG
             )
+            if metrics_listener is not None:
+                await self._start_metrics(metrics_listener)
             undo.pop_all()
         return address
+
+    async def metrics(self) -> BrokerMetrics:
+        """Return the metrics of the broker and of its groups, these in the order of their ids.
+
+        Requests are answered in between: the values of one group are of one moment, those of two
+        groups may be of two.
+        """
+        groups: list[GroupMetrics] = []
+        for _, shard in list(self._node.shards()):
+            for number, group_id in enumerate(list(shard.ledger.groups), 1):
+                group = shard.metrics_or_none(group_id, now())
+                if group is not None:
+                    groups.append(group)
+                if number % GROUPS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+        heartbeats = self._node.heartbeats
+        return BrokerMetrics(
+            heartbeat_budget_per_second=heartbeats.per_second,
+            booked_heartbeats=heartbeats.bookings,
+            groups=tuple(sorted(groups, key=lambda group: group.group_id)),
+        )
 
     def end(self) -> None:
         """Let `run_until_ended` return. Must be called on the loop's thread."""
@@ -107,6 +138,8 @@ class Server:
         Requests in flight are answered first; no further ones are read. A peer that does not read
         its responses within DRAIN_SECONDS loses them.
         """
+        if self._metrics_listener is not None:
+            await self._metrics_listener.stop()
         if self._listener is not None:
             self._listener.close()
         self._is_closing = True
@@ -200,6 +233,26 @@ class Server:
         for connection in list(self._connections):
             connection.abort()
         await self._all_closed.wait()
+
+    def _bind_metrics(self, undo: ExitStack) -> socket.socket | None:
+        """Return a socket bound to `apportion.metrics.listen`; None if that is off."""
+        if not self.settings.apportion_metrics_listen:
+            return None
+        host, port = host_and_port(self.settings.apportion_metrics_listen)
+        listener = bind_socket(host, port)
+        undo.callback(listener.close)
+        self.metrics_address = Address(host, listener.getsockname()[1])
+        return listener
+
+    async def _start_metrics(self, listener: socket.socket) -> None:
+        """Let metrics be read over HTTP."""
+        # Imported here: prometheus_client takes 10 ms, and most brokers do without.
+        from apportion.server.metrics_listener import MetricsListener
+
+        self._metrics_listener = MetricsListener(self.metrics)
+        await self._metrics_listener.start(listener)
+        host, port = listener.getsockname()[:2]
+        log.info("metrics are at http://%s:%d/metrics", f"[{host}]" if ":" in host else host, port)
 
     def _recover(self, address: Address, loop: asyncio.AbstractEventLoop) -> None:
         """Create the node from the data directory, and make all that it has read durable."""

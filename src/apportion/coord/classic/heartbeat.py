@@ -22,6 +22,7 @@ def heartbeat(turn: Turn, arrived: Arrived) -> None:
     # Also while a rebalance waits for the member: the rebalance timeout, not its session, says how
     # late it may join.
     arm_session(turn, group, member)
+    group.live.counts.heartbeats += 1
     code = (
         Code.REBALANCE_IN_PROGRESS
         # In CompletingRebalance the answer is NONE, as in Kafka: the member has joined, and syncs

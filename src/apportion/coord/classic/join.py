@@ -22,6 +22,7 @@ from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import Joiner, checked_joiner, join_error
 from apportion.coord.group import checked_member
+from apportion.coord.group_counts import Removal
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived
@@ -139,6 +140,7 @@ def reject_joiner(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
     member = group.live.members.get(joiner.member_id)
     if member is not None:
         remove_member(turn, group, member)
+        group.live.counts.count_removed(Removal.GROUP_FULL)
     remove_pending_member(turn, group, joiner.member_id)
     # Kafka lets the others wait until the rebalance timeout, though no member is missing any more.
     rebalance.complete_join_if_all_joined(turn, group)

@@ -13,6 +13,7 @@ from apportion.coord.classic_protocol import (
     leaving_member_or_none,
     leaving_members,
 )
+from apportion.coord.group_counts import Removal
 from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Arrived
@@ -55,4 +56,5 @@ def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity)
     member, code = leaving_member_or_none(identity, live.members, live.instances)
     if member is not None:
         remove_member(turn, group, member)
+        live.counts.count_removed(Removal.LEFT)
     return code

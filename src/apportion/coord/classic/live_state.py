@@ -12,8 +12,9 @@ from functools import cached_property
 
 from apportion.coord.classic.states import NEXT, ClassicGroupState
 from apportion.coord.group import Protocols
+from apportion.coord.group_counts import GroupCounts
 from apportion.errors import DecodeError
-from apportion.machine import Caller, Ticket
+from apportion.machine import Caller, Instant, Ticket
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.records.consumer_serde import decode
 
@@ -81,6 +82,7 @@ class ClassicGroupLiveState:
     """Live state of a classic group; the methods keep its counters right."""
 
     __slots__ = (
+        "counts",
         "generation",
         "generation_subscriptions",
         "has_newcomers",
@@ -105,6 +107,7 @@ class ClassicGroupLiveState:
     def __init__(self) -> None:
         """Create the state of an empty classic group that need not survive a crash."""
         self.state = ClassicGroupState.EMPTY
+        self.counts = GroupCounts()
         # Dead at birth, as in Kafka: EMPTY would mean that the initial delay owns the rebalance.
         self.previous_state = ClassicGroupState.DEAD
         self.state_since_ms = -1  # the wall time of the last change of state
@@ -128,10 +131,11 @@ class ClassicGroupLiveState:
         # None before the first generation
         self.generation_subscriptions: GenerationSubscriptions | None = None
 
-    def transition_to(self, state: ClassicGroupState, wall_ms: int) -> None:
-        """Move the group to `state`, which NEXT must allow, at wall clock `wall_ms`."""
+    def transition_to(self, state: ClassicGroupState, now: Instant) -> None:
+        """Move the group to `state`, which NEXT must allow."""
         assert state in NEXT[self.state], f"a classic group cannot go from {self.state} to {state}"
-        self.previous_state, self.state, self.state_since_ms = self.state, state, wall_ms
+        self.previous_state, self.state, self.state_since_ms = self.state, state, now.wall_ms
+        self.counts.enter(state.value, now.mono_ms)
 
     def is_waiting(self, member_id: str) -> bool:
         """Return whether a request of the member is parked: it cannot heartbeat then."""
@@ -188,7 +192,7 @@ class ClassicGroupLiveState:
         member.protocols = protocols
         self._count(member, 1)
 
-    def start_generation(self, leader: str | None, wall_ms: int) -> None:
+    def start_generation(self, leader: str | None, now: Instant) -> None:
         """Begin the group's next generation with its members; without a leader it is empty.
 
         The members choose the protocol, and have yet to send SyncGroup.
@@ -196,12 +200,13 @@ class ClassicGroupLiveState:
         self.leader = leader
         self.protocol = None if leader is None else self.select_protocol()
         self.generation += 1
+        self.counts.count_rebalance()
         self.is_restored = False
         self.capture_metadata()
         self.pending_syncs = dict.fromkeys(self.members)
         self.transition_to(
             ClassicGroupState.EMPTY if leader is None else ClassicGroupState.COMPLETING_REBALANCE,
-            wall_ms,
+            now,
         )
 
     def capture_metadata(self) -> None:

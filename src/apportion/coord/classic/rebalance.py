@@ -17,6 +17,7 @@ from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import check_group_id, join_error
 from apportion.coord.group import checked_member
+from apportion.coord.group_counts import Removal
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
@@ -113,7 +114,7 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
     # whole rebalance timeout again.
     live.pending_syncs.clear()
     turn.deadlines.disarm((SYNC, group.group_id))
-    live.transition_to(ClassicGroupState.PREPARING_REBALANCE, turn.now.wall_ms)
+    live.transition_to(ClassicGroupState.PREPARING_REBALANCE, turn.now)
     if live.previous_state is ClassicGroupState.EMPTY:
         # The members of an application start one after the other. Without the delay each of them
         # would cost a rebalance.
@@ -175,7 +176,7 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
             _arm_deadline(turn, JOIN, group, max(live.rebalance_timeout_ms(), MIN_REJOIN_WAIT_MS))
             return
     # After the late members are gone: the protocols that they lack no longer matter.
-    live.start_generation(leader, turn.now.wall_ms)
+    live.start_generation(leader, turn.now)
     if leader is None:
         # No SyncGroup will save this generation. The record also holds the time from which the
         # retention of the offsets counts (KIP-211).
@@ -291,6 +292,7 @@ def _remove_late_members(
             f"group {group.group_id}: {len(late)} of {len(group.live.members)} members "
             f"did not {request} in time and are gone",
         )
+        group.live.counts.count_removed(Removal.REBALANCE_TIMEOUT, len(late))
     for member in late:
         remove_member(turn, group, member)
 
@@ -336,6 +338,7 @@ def replace_member(
     # Now, because no later event would answer them: the old id is in no generation any more.
     release_member(turn, group, old, Code.FENCED_INSTANCE_ID)
     group.live.replace(old, new)
+    group.live.counts.count_removed(Removal.FENCED)
     arm_session(turn, group, new)
 
 

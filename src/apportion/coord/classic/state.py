@@ -13,12 +13,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from apportion.coord import records
 from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim, checked_member
-from apportion.errors import Code, Refused
+from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Caller
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolTopicPartition,
+)
+from apportion.wire.records.consumer_serde import decode
 from apportion.wire.records.groups import GroupMetadataValue, MemberMetadata
 
 if TYPE_CHECKING:
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
 
     from apportion.coord.records import CoordinatorRecord
     from apportion.deadlines import Key
+    from apportion.topics import Topics
 
 SESSION = "classic session"
 """Deadline of a session timeout: that of a member, or of a member id that was given out and not
@@ -53,6 +61,21 @@ class ClassicGroup:
         """The protocol type: consumer, connect...; "" before the first member."""
         return self.live.protocol_type
 
+    @property
+    def member_count(self) -> int:
+        """The number of members."""
+        return len(self.live.members)
+
+    @property
+    def epoch(self) -> int:
+        """The generation."""
+        return self.live.generation
+
+    @property
+    def assignment_epoch_or_none(self) -> int | None:
+        """None: the members of a classic group assign for themselves."""
+        return None
+
     def is_empty(self) -> bool:
         """Return whether the group has no members."""
         return self.live.state is ClassicGroupState.EMPTY
@@ -73,6 +96,31 @@ class ClassicGroup:
         subscriptions = self.live.generation_subscriptions
         topics = None if subscriptions is None else subscriptions.topics_or_none
         return topics is None or topic in topics
+
+    def unowned_partitions_or_none(self, topics: Topics) -> int | None:
+        """Return how many partitions of the subscribed topics no member was assigned.
+
+        None if the topics cannot be known. What counts is the assignment that each member got last;
+        one that cannot be decoded assigns nothing.
+        """
+        if self.live.protocol_type not in ("", CONSUMER_PROTOCOL_TYPE):
+            return None
+        subscriptions = self.live.generation_subscriptions
+        names = {} if subscriptions is None else subscriptions.topics_or_none
+        if names is None:
+            return None
+        is_owned = {
+            topic.name: np.zeros(topic.partitions, np.bool_)
+            for name in names
+            if (topic := topics.named(name)) is not None
+        }
+        for member in self.live.members.values():
+            for assigned in assigned_partitions(member.assignment):
+                owned = is_owned.get(assigned.topic)
+                if owned is not None:
+                    indexes = np.array(assigned.partitions, np.int64)
+                    owned[indexes[(indexes >= 0) & (indexes < len(owned))]] = True
+        return sum(len(owned) - int(np.count_nonzero(owned)) for owned in is_owned.values())
 
     def expirable_since_ms_or_none(self, topic: str, committed_ms: int) -> int | None:
         """Return since when an offset of `topic` may expire (wall ms); None while it may not.
@@ -233,3 +281,13 @@ class ClassicGroup:
         # without members.
         live.state = ClassicGroupState.STABLE if live.members else ClassicGroupState.EMPTY
         live.capture_metadata()
+
+
+def assigned_partitions(assignment: bytes) -> tuple[ConsumerProtocolTopicPartition, ...]:
+    """Return what a classic consumer was assigned; nothing if that cannot be decoded."""
+    if not assignment:
+        return ()
+    try:
+        return decode(ConsumerProtocolAssignment, assignment)[1].assigned_partitions
+    except DecodeError:
+        return ()

@@ -97,7 +97,7 @@ def store_assignment(
         member.assignment = bytes(assignments.get(member.member_id, b""))
     # Saved before the first response: a member that knows its assignment must find it again after
     # a crash of the broker.
-    live.transition_to(ClassicGroupState.STABLE, turn.now.wall_ms)
+    live.transition_to(ClassicGroupState.STABLE, turn.now)
     turn.emit(group.to_record())
     for member in live.members.values():
         # A member that has not sent SyncGroup was free to heartbeat: its session goes on.

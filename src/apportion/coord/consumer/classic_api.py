@@ -26,6 +26,7 @@ from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.targets import has_newer_target
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, checked_member
+from apportion.coord.group_counts import Removal
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import Turn
 from apportion.errors import Code, DecodeError, Refused
@@ -248,6 +249,7 @@ def classic_heartbeat(turn: Turn, arrived: Arrived) -> None:
     # Also with REBALANCE_IN_PROGRESS, as in Kafka: the deadline REJOIN limits a member that does
     # not join.
     timers.arm_session(turn, group, member)
+    group.live.counts.heartbeats += 1
     code = Code.NONE
     if must_rejoin(turn, group, member):
         timers.arm_rejoin(turn, group, member)
@@ -292,6 +294,7 @@ def leave(turn: Turn, arrived: Arrived) -> None:
         codes.append(code)
     # One new epoch for the whole request, as in Kafka.
     if leaving:
+        group.live.counts.count_removed(Removal.LEFT, len(leaving))
         turn.remove_members(group, *leaving.values())
     turn.reply(arrived.ticket, leave_response(arrived.version, identities, codes))
 

@@ -23,6 +23,7 @@ from apportion.coord.consumer.state import (
     to_current_assignment_value,
 )
 from apportion.coord.consumer.units import SHIFT
+from apportion.coord.group_counts import Removal
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
 from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
@@ -137,6 +138,8 @@ def replace_static_member(
     )
     # The old id is fenced from now on; its deadlines must not remove anybody.
     timers.disarm(turn, group, predecessor)
+    if predecessor.epoch != AWAY:  # it had not left by itself
+        group.live.counts.count_removed(Removal.FENCED)
     # The tombstones free the units, the records behind them claim them: one append, so no other
     # member finds them free in between.
     turn.emit_all(records.member_tombstones(group.group_id, predecessor.member_id))
@@ -245,6 +248,7 @@ def leave(turn: Turn, beat: Beat) -> None:
         raise fencing.fenced_instance_error(beat)
     # Not compared with the member's epoch, as in Kafka: a member that wants to go may always go.
     if beat.epoch == LEAVING:
+        group.live.counts.count_removed(Removal.LEFT)
         turn.remove_members(group, member)
         return
     current = member.current

@@ -125,6 +125,7 @@ def is_blank(text: str) -> bool:
 def heartbeat_response(turn: Turn, result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
     """Return the ConsumerGroupHeartbeat response, without an assignment that the member has."""
     group, member, includes_assignment = result
+    group.live.counts.heartbeats += 1
     units = (
         # Only `assigned`: a client revokes by not finding a partition here, so those pending
         # revocation are left out.

@@ -18,9 +18,11 @@ from apportion.coord.consumer.units import (
     by_topic_with_epochs,
 )
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim
+from apportion.coord.group_counts import GroupCounts
 from apportion.coord.records import CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
+from apportion.topics import Topics
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -29,7 +31,6 @@ from apportion.wire.records.groups import (
 
 if TYPE_CHECKING:
     from apportion.coord.heartbeat_budget import Booking
-    from apportion.topics import Topics
 
 # Kafka 4.3: a new group is at epoch 1 before its first member's subscription counts.
 FIRST_EPOCH = 1
@@ -145,6 +146,7 @@ class ConsumerGroupLiveState:
     """State of a consumer group that need not survive a crash."""
 
     __slots__ = (
+        "counts",
         "next_heartbeats",
         "resolved_ms",
         "resolved_topics",
@@ -162,6 +164,7 @@ class ConsumerGroupLiveState:
         self.resolved_ms: int | None = None
         # member id -> its next heartbeat, as booked in the budget
         self.next_heartbeats: dict[str, Booking] = {}
+        self.counts = GroupCounts()
 
 
 class ConsumerGroup:
@@ -180,6 +183,31 @@ class ConsumerGroup:
     def is_empty(self) -> bool:
         """Return whether the group has no members."""
         return not self.saved.members
+
+    @property
+    def member_count(self) -> int:
+        """The number of members."""
+        return len(self.saved.members)
+
+    @property
+    def epoch(self) -> int:
+        """The group epoch."""
+        return self.saved.epoch
+
+    @property
+    def assignment_epoch_or_none(self) -> int | None:
+        """The group epoch for which the target assignment was computed."""
+        return self.saved.assignment_epoch
+
+    def unowned_partitions_or_none(self, topics: Topics) -> int | None:
+        """Return how many partitions of the subscribed topics no member has."""
+        saved = self.saved
+        known = [topic for name in saved.subscriber_counts if (topic := topics.named(name))]
+        return sum(
+            topic.partitions
+            - saved.owners.owned_count(saved.units.number_or_none(topic.id), topic.partitions)
+            for topic in known
+        )
 
     def has_converged(self) -> bool:
         """Return whether every member has its target assignment of the group's epoch."""

@@ -8,6 +8,7 @@ from apportion.coord.consumer.beat import AWAY
 from apportion.coord.consumer.intervals import cancel_heartbeat
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.group_counts import Removal
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 
@@ -123,7 +124,11 @@ def expire_classic_member(turn: Turn, key: Key) -> None:
 
 def _remove_late_member(turn: Turn, key: Key, why: str) -> None:
     """Remove the member of a consumer group's deadline. why: for the broker's log."""
-    _, group_id, member_id = key
+    kind, group_id, member_id = key
     group = turn.ledger.consumer_group(group_id)
     turn.note("info", f"group {group_id}: member {member_id} {why} and is gone")
+    # Before the removal, which may replace the group by a classic one.
+    group.live.counts.count_removed(
+        Removal.SESSION_TIMEOUT if kind == SESSION else Removal.REBALANCE_TIMEOUT
+    )
     turn.remove_members(group, group.saved.members[member_id])

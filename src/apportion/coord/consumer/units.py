@@ -180,6 +180,16 @@ class UnitOwners:
             return None
         return self._by_topic[number][partition]
 
+    def owned_count(self, number: int | None, partitions: int) -> int:
+        """Return how many of the first partitions of a topic have an owner.
+
+        number: of the topic in this group; None if no record of the group has named it.
+        """
+        if number is None or number >= len(self._by_topic):
+            return 0
+        owners = self._by_topic[number][:partitions]
+        return len(owners) - owners.count(None)
+
     def claim(self, member_id: str, units: list[int]) -> None:
         """Make the member the owner of partitions, whoever had them before."""
         by_topic = self._by_topic
