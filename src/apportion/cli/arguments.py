@@ -107,3 +107,15 @@ def topic_setting_names(prefix: str) -> list[str]:
 def topic_assignments(prefix: str) -> list[str]:
     """Return the completions of a topic's `--config`, which go on with a value."""
     return [f"{name}=" for name in topic_setting_names(prefix)]
+
+
+def group_setting_names(context: typer.Context, prefix: str) -> list[str]:
+    """Return the completions of a group's `--delete-config`: names that the cluster knows."""
+    from apportion.cli.groups.names import group_setting_names as names
+
+    return names(typed_bootstrap(context), prefix)
+
+
+def group_assignments(context: typer.Context, prefix: str) -> list[str]:
+    """Return the completions of a group's `--config`, which go on with a value."""
+    return [f"{name}=" for name in group_setting_names(context, prefix)]

@@ -130,6 +130,9 @@ def describe_command(
         bool, typer.Option("--offsets", help="Show each partition; this is the default.")
     ] = False,
     state: Annotated[bool, typer.Option("--state", help="Show one line for each group.")] = False,
+    configs: Annotated[
+        bool, typer.Option("--configs", help="Show the settings, and where each value is from.")
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show the partitions, and then the members.")
     ] = False,
@@ -141,12 +144,13 @@ def describe_command(
     """Show the partitions of a group with offset, lag and owner, and the group's total lag.
 
     With --json one group is an object, and several are a list; it has all of
-    the group, whatever would be shown as text.
+    the group, whatever would be shown as text, and with --configs the settings.
 
     \b
     apportion groups describe flights-etl --bootstrap-server broker:9092
     apportion groups describe --all-groups --state
     apportion groups describe flights-etl --sort lag
+    apportion groups describe flights-etl --configs
     apportion groups describe flights-etl --json | jq .lag
     """
     from apportion.cli.groups.describing import GroupChoice, describe
@@ -158,11 +162,14 @@ def describe_command(
             GroupView.MEMBERS: members,
             GroupView.OFFSETS: offsets,
             GroupView.STATE: state,
+            GroupView.CONFIGS: configs,
             GroupView.ALL: verbose,
         }
         given = [view for view, is_given in views.items() if is_given]
         if len(given) > 1:
-            raise WrongArguments("give one of --members, --offsets, --state and --verbose")
+            raise WrongArguments(
+                "give one of --members, --offsets, --state, --configs and --verbose"
+            )
         choice = GroupChoice((*(names or ()), *(group or ())), all_groups)
         view = given[0] if given else GroupView.OFFSETS
         return describe(asked, choice, view, parse_sort(sort))

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from apportion.cli.cluster_reports import Asked, Report, print_report
+from apportion.cli.cluster_settings import print_settings
 from apportion.cli.failures import WrongArguments
+from apportion.cli.groups.altering import read_group_settings
 from apportion.cli.groups.partitions import PartitionChoice, chosen_rows
 from apportion.cli.groups.report import read_group, read_members, total_lag, unread
 from apportion.cli.groups.views import GroupView, Sort
@@ -67,6 +69,9 @@ def describe(asked: Asked, groups: GroupChoice, view: GroupView, sort: Sort) -> 
     """Print the groups' members, offsets and lag; return the exit code."""
 
     def read(cluster: Cluster) -> list[Report]:
+        if view is GroupView.CONFIGS:
+            ids = groups.ids(cluster)
+            return [read_group_settings(cluster, each, asked.bootstrap) for each in ids]
         found = [read_group(cluster, each, asked.bootstrap) for each in groups.ids(cluster)]
         for group in found:
             group["offsets"].sort(key=SORTS[sort])
@@ -122,6 +127,9 @@ def _show(groups: list[Report], view: GroupView) -> None:
         if number:
             console.print()
         print_sentence(console, readable(title(group)))
+        if view is GroupView.CONFIGS:
+            print_settings(group["configs"])
+            continue
         if view is not GroupView.MEMBERS:
             are_whole &= _print_offsets(group)
         if view is not GroupView.OFFSETS:
@@ -137,15 +145,17 @@ def _advise(is_whole: bool) -> None:
 
 def title(group: Report) -> str:
     """Return a sentence on a group: name, type, state, epoch, assignor, sinks, members and lag."""
+    if group["state"] is None:
+        return f"{group['group']}: there is no such group yet, but it has settings"
     count = len(group["members"])
     parts = [
         f"a {group['type']} group",
         group["state"],
         *([f"epoch {group['epoch']}"] if "epoch" in group else []),
         *([f"assignor {group['assignor']}"] if "assignor" in group else []),
-        *([f"of the sink {' and '.join(group['sinks'])}"] if group["sinks"] else []),
+        *([f"of the sink {' and '.join(group['sinks'])}"] if group.get("sinks") else []),
         f"{count} member{'' if count == 1 else 's'}",
-        *lag_words(group["offsets"]),
+        *lag_words(group.get("offsets", ())),
     ]
     return f"{group['group']}: {', '.join(parts)}"
 

@@ -11,6 +11,7 @@ class GroupView(Enum):
     OFFSETS = "offsets"
     MEMBERS = "members"
     STATE = "state"
+    CONFIGS = "configs"
     ALL = "all"
 
 
