@@ -17,7 +17,7 @@ from apportion.cli.arguments import (
 from apportion.cli.cluster_reports import Asked, checked
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.filters import STATES, TYPES
-from apportion.cli.groups.views import GroupView, Sort, parse_sort
+from apportion.cli.groups.views import GroupForm, GroupView, Sort, parse_sort
 
 COMMAND = "groups"
 
@@ -134,7 +134,12 @@ def describe_command(
         bool, typer.Option("--configs", help="Show the settings, and where each value is from.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show the partitions, and then the members.")
+        bool,
+        typer.Option(
+            "--verbose",
+            help="Show the partitions, and then the members; of the group and of each member also "
+            "what is seldom needed.",
+        ),
     ] = False,
     sort: SortOption = SORTS[0],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -163,16 +168,14 @@ def describe_command(
             GroupView.OFFSETS: offsets,
             GroupView.STATE: state,
             GroupView.CONFIGS: configs,
-            GroupView.ALL: verbose,
         }
         given = [view for view, is_given in views.items() if is_given]
         if len(given) > 1:
-            raise WrongArguments(
-                "give one of --members, --offsets, --state, --configs and --verbose"
-            )
+            raise WrongArguments("give one of --members, --offsets, --state and --configs")
         choice = GroupChoice((*(names or ()), *(group or ())), all_groups)
-        view = given[0] if given else GroupView.OFFSETS
-        return describe(asked, choice, view, parse_sort(sort))
+        usual = GroupView.ALL if verbose else GroupView.OFFSETS
+        form = GroupForm(given[0] if given else usual, parse_sort(sort), verbose)
+        return describe(asked, choice, form)
 
     raise typer.Exit(checked(asked, run))
 
@@ -181,6 +184,14 @@ def describe_command(
 def members_command(
     name: GroupArgument = None,
     group: GroupOption = None,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            help="Also what each is to own, the topics and the regular expression to which it is "
+            "subscribed, and its rack.",
+        ),
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
@@ -188,13 +199,13 @@ def members_command(
     """Show the members of a group, with client, host, epoch and what each owns.
 
     \b
-    apportion groups members flights-etl
+    apportion groups members flights-etl --verbose
     apportion groups members flights-etl --json | jq -r .members[].member
     """
     from apportion.cli.groups.describing import show_members
 
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
-    raise typer.Exit(checked(asked, lambda: show_members(asked, one_group(name, group))))
+    raise typer.Exit(checked(asked, lambda: show_members(asked, one_group(name, group), verbose)))
 
 
 @groups.command("offsets")
