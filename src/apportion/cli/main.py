@@ -11,7 +11,7 @@ import typer
 
 from apportion import __version__
 from apportion.cli.arguments import DEFAULT_BOOTSTRAP, setting_names
-from apportion.cli.foreign_options import Commands
+from apportion.cli.command_group import Commands
 from apportion.cli.groups.change_commands import changes
 from apportion.cli.groups.commands import groups
 from apportion.cli.setting_options import help_text

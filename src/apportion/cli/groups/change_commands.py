@@ -234,12 +234,15 @@ def remove_members_command(
     group: GroupOption = None,
     members: Annotated[
         list[str] | None,
-        typer.Option("--member", help="A member id; may be given more than once."),
+        typer.Option(
+            "--member", metavar="MEMBER", help="A member id; may be given more than once."
+        ),
     ] = None,
     instances: Annotated[
         list[str] | None,
         typer.Option(
             "--instance",
+            metavar="INSTANCE",
             help="The group.instance.id of a static member; may be given more than once.",
         ),
     ] = None,

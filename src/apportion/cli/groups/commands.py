@@ -15,6 +15,7 @@ from apportion.cli.arguments import (
     topic_names,
 )
 from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.command_group import Commands
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.filters import STATES, TYPES
 from apportion.cli.groups.views import GroupForm, GroupView, Sort, parse_sort
@@ -22,6 +23,7 @@ from apportion.cli.groups.views import GroupForm, GroupView, Sort, parse_sort
 COMMAND = "groups"
 
 groups = typer.Typer(
+    cls=Commands,
     help="Show and change the consumer groups of a cluster, ours or Apache Kafka's.",
     no_args_is_help=True,
 )
@@ -35,7 +37,10 @@ GroupArgument = Annotated[
 GroupOption = Annotated[
     str | None,
     typer.Option(
-        "--group", help="The group's id, as Kafka's tools take it.", autocompletion=group_names
+        "--group",
+        metavar="GROUP",
+        help="The group's id, as Kafka's tools take it.",
+        autocompletion=group_names,
     ),
 ]
 GroupArguments = Annotated[
@@ -48,6 +53,7 @@ GroupOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--group",
+        metavar="GROUP",
         help="The id of a group, as Kafka's tools take it; may be given more than once.",
         autocompletion=group_names,
     ),

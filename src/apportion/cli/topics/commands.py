@@ -19,18 +19,21 @@ from apportion.cli.arguments import (
     whole_number_or_none,
 )
 from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.command_group import Commands
 from apportion.cli.failures import WrongArguments
 
 COMMAND = "topics"
 topics = typer.Typer(
-    help="Show and change the topics of a cluster, ours or Apache Kafka's.", no_args_is_help=True
+    cls=Commands,
+    help="Show and change the topics of a cluster, ours or Apache Kafka's.",
+    no_args_is_help=True,
 )
 
 TOPIC_HELP = "The topic, as Kafka's tools take it."
 NewTopicArgument = Annotated[
     str | None, typer.Argument(metavar="TOPIC", help="The topic's name.", show_default=False)
 ]
-NewTopicOption = Annotated[str | None, typer.Option("--topic", help=TOPIC_HELP)]
+NewTopicOption = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help=TOPIC_HELP)]
 TopicArgument = Annotated[
     str | None,
     typer.Argument(
@@ -38,7 +41,8 @@ TopicArgument = Annotated[
     ),
 ]
 TopicOption = Annotated[
-    str | None, typer.Option("--topic", help=TOPIC_HELP, autocompletion=topic_names)
+    str | None,
+    typer.Option("--topic", metavar="TOPIC", help=TOPIC_HELP, autocompletion=topic_names),
 ]
 TopicArguments = Annotated[
     list[str] | None,
@@ -50,6 +54,7 @@ TopicOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--topic",
+        metavar="TOPIC",
         help=f"{TOPIC_HELP} May be given more than once.",
         autocompletion=topic_names,
     ),

@@ -1,6 +1,6 @@
-"""Options of Kafka's own tools that mean something which is not there: each has a sentence."""
+"""The commands as a whole: foreign options that they refuse, and how their help shows flags."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import typer
@@ -21,6 +21,17 @@ SENTENCES = {
 class Commands(TyperGroup):
     """The commands, which refuse the options of Kafka's tools that they cannot obey."""
 
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options of `apportion` itself, or of a group of commands."""
+        return _with_plain_flags(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name; None if there is none."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _with_plain_flags(command.get_params(ctx))
+        return command
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that was typed; end with a sentence if it has such an option."""
         sentence = _sentence_or_none(args)
@@ -29,6 +40,15 @@ class Commands(TyperGroup):
             print_failure(args[0], WrongArguments(sentence), "--json" in args)
             raise typer.Exit(UNUSABLE)
         return super().resolve_command(ctx, args)
+
+
+def _with_plain_flags(params: Iterable[Any]) -> list[Any]:
+    """Return the options, of which flags have no type in the help: they take no value."""
+    options = [*params]
+    for option in options:
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    return options
 
 
 def _sentence_or_none(words: Sequence[str]) -> str | None:
