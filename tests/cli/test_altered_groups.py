@@ -111,6 +111,12 @@ def test_a_group_may_have_settings_before_it_has_members(bootstrap: str) -> None
     [
         (["alter", "g"], 2, "say what to alter: --config or --delete-config"),
         (
+            ["alter", "", "--config", f"{SESSION}=20000"],
+            1,
+            "INVALID_REQUEST: name a group: the settings of all groups are the broker's, "
+            "group.consumer...",
+        ),
+        (
             ["alter", "--config", f"{SESSION}=1"],
             2,
             "name one group, as an argument or as --group",

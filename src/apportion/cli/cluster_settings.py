@@ -64,8 +64,8 @@ def read_settings(cluster: Cluster, kind: int, name: str) -> dict[str, Described
     try:
         settings = cluster.run(send_until_accepted(DescribeConfigsQuery(kind, name)))
     except Refused as refused:
-        # An older broker does not know the kind.
-        if kind == GROUP and refused.code is Code.INVALID_REQUEST:
+        # An older broker does not know the kind; every broker refuses an empty name.
+        if kind == GROUP and name and refused.code is Code.INVALID_REQUEST:
             raise Advised(refused.code, OLD_BROKERS) from None
         raise
     if kind == GROUP and not settings:
