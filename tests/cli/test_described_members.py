@@ -40,7 +40,11 @@ def bootstrap() -> Iterator[str]:
 
 
 def classic(cluster: Cluster, group_id: str, protocol_type: str, assignment: bytes) -> str:
-    """A member of a classic group that has that assignment; it is gone when its session is over."""
+    """A member of a classic group that has that assignment; it is gone when its session is over.
+
+    With an assignment it has a subscription to `t` and `u`.
+    """
+    subscription = encode(ConsumerProtocolSubscription(topics=("t", "u"))) if assignment else b""
 
     def ask(
         request: JoinGroupRequest | SyncGroupRequest, version: int
@@ -55,7 +59,7 @@ def classic(cluster: Cluster, group_id: str, protocol_type: str, assignment: byt
         "session_timeout_ms": 60_000,
         "rebalance_timeout_ms": 60_000,
         "protocol_type": protocol_type,
-        "protocols": (JoinGroupRequestProtocol(name="range", metadata=b""),),
+        "protocols": (JoinGroupRequestProtocol(name="range", metadata=subscription),),
     }
     joined = ask(JoinGroupRequest(**request), 3)
     assert isinstance(joined, JoinGroupResponse)
@@ -117,6 +121,7 @@ def test_a_classic_group_is_described_with_what_can_be_read_of_it(
                 "client": "reader",
                 "protocol": "classic",
                 "owns": {} if owns is None else {"t": owns},
+                "topics": ["t", "u"] if group_id == "j" else [],
             }
         ],
         "sinks": [],
@@ -139,8 +144,8 @@ def test_a_classic_group_is_described_with_what_can_be_read_of_it(
     assert lines[0] == f"{title}{',' if unknown else ''}".split() + unknown
     address = host.removeprefix("/")
     assert lines[-2:] == [
-        ["MEMBER", "CLIENT", "HOST", "OWNS"],
-        [member_id, "reader", address, *(["-"] if owns is None else ["t", "0,7"])],
+        ["MEMBER", "CLIENT", "HOST", "OWNS", "TOPICS"],
+        [member_id, "reader", address, *(["-", "-"] if owns is None else ["t", "0,7", "t", "u"])],
     ]
     partition = ["-"] * 5 if owns is None else ["t", "0", "-", "2", "-"]
     assert [*partition, member_id, "reader", address] in lines

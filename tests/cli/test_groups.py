@@ -76,6 +76,11 @@ MEMBERS = """\
 MEMBER    CLIENT  HOST       EPOCH  OWNS
 member-1  reader  127.0.0.1      2  t 0
 """
+VERBOSE_MEMBERS = """\
+MEMBER    CLIENT  HOST       EPOCH  OWNS  TOPICS
+member-1  reader  127.0.0.1      2  t 0   t
+"""
+VERBOSE_EPOCH = "epoch 2, assignment epoch 2,"
 TITLE, OFFSETS = DESCRIBED.split("\n", 1)
 
 
@@ -85,7 +90,21 @@ TITLE, OFFSETS = DESCRIBED.split("\n", 1)
         (["describe", "g"], DESCRIBED),
         (["describe", "--group", "g", "--offsets"], DESCRIBED),
         (["describe", "g", "--members"], f"{TITLE}\n{MEMBERS}"),
-        (["describe", "g", "--verbose"], DESCRIBED + MEMBERS),
+        (
+            ["describe", "g", "--verbose"],
+            DESCRIBED.replace("epoch 2,", VERBOSE_EPOCH) + VERBOSE_MEMBERS,
+        ),
+        (
+            ["describe", "g", "--members", "--verbose"],
+            f"{TITLE}\n{VERBOSE_MEMBERS}".replace("epoch 2,", VERBOSE_EPOCH),
+        ),
+        (["members", "g", "--verbose"], VERBOSE_MEMBERS),
+        (
+            ["describe", "g", "h", "--state", "--verbose"],
+            "GROUP  TYPE      STATE   EPOCH  ASSIGNMENT-EPOCH  ASSIGNOR  MEMBERS  LAG\n"
+            "g      consumer  Stable      2                 2  uniform         1    1\n"
+            "h      classic   Empty       -                 -  -               0    0\n",
+        ),
         (
             ["describe", "--all-groups", "--state"],
             "GROUP  TYPE      STATE   EPOCH  ASSIGNOR  MEMBERS  LAG\n"
@@ -123,6 +142,7 @@ def test_json_holds_the_same_as_the_tables(bootstrap: str) -> None:
         "type": "consumer",
         "state": "Stable",
         "epoch": 2,
+        "assignment_epoch": 2,
         "assignor": "uniform",
         "members": [
             {
@@ -131,8 +151,12 @@ def test_json_holds_the_same_as_the_tables(bootstrap: str) -> None:
                 "client": "reader",
                 "host": "/127.0.0.1",
                 "protocol": "consumer",
+                "rack": None,
                 "epoch": 2,
                 "owns": {"t": [0]},
+                "target": {"t": [0]},
+                "topics": ["t"],
+                "regex": None,
             }
         ],
     }

@@ -108,3 +108,21 @@ def test_serving_imports_neither_numba_nor_pyarrow() -> None:
         [sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [],
+        ["serve"],
+        ["groups"],
+        ["groups", "describe"],
+        ["groups", "remove-members"],
+        ["topics", "create"],
+        ["topics", "delete"],
+    ],
+)
+def test_the_help_shows_a_flag_without_a_type(command: list[str]) -> None:
+    shown = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "100"}).output
+    assert "--help" in shown
+    assert "<bool>" not in shown

@@ -58,6 +58,7 @@ def test_a_group_that_migrates_meanwhile_is_asked_for_again(
         "type": "consumer",
         "state": "Stable",
         "epoch": 7,
+        "assignment_epoch": 0,
         "assignor": "uniform",
         "members": [
             {
@@ -66,8 +67,12 @@ def test_a_group_that_migrates_meanwhile_is_asked_for_again(
                 "client": "c",
                 "host": "/h",
                 "protocol": "consumer",
+                "rack": None,
                 "epoch": 7,
                 "owns": {},
+                "target": {},
+                "topics": [],
+                "regex": None,
             }
         ],
         "sinks": [],

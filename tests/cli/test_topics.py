@@ -132,6 +132,61 @@ def test_a_topic_is_given_more_partitions(cluster: Cluster) -> None:
     assert gone == (0, "nosuch does not exist.\n", "")
 
 
+ALTERED = """\
+SETTING        BEFORE      NEW
+segment.bytes  1073741824  2097152
+retention.ms   5000        -1
+"""
+
+
+def own_settings(cluster: Cluster) -> Any:
+    return json.loads(run(cluster, "describe", "t", "--json")[1])["config"]
+
+
+def test_settings_of_a_topic_are_altered_and_returned_to_their_defaults(cluster: Cluster) -> None:
+    command = ["alter", "t", "--config", "segment.bytes=2097152", "--delete-config", "retention.ms"]
+    dry = "Nothing was changed: leave --dry-run out to alter it.\n"
+    assert run(cluster, *command, "--dry-run") == (0, ALTERED + dry, "")
+    assert own_settings(cluster) == {"retention.ms": "5000"}
+    assert run(cluster, *command) == (0, f"{ALTERED}t is altered.\n", "")
+    assert own_settings(cluster) == {"segment.bytes": "2097152"}
+
+
+def test_partitions_and_settings_are_altered_together_or_not_at_all(cluster: Cluster) -> None:
+    command = ["alter", "t", "--partitions", "4", "--config"]
+    assert run(cluster, *command, "retention.ms=x")[0] == 1
+    code, stdout, _ = run(cluster, *command, "retention.ms=7000", "--dry-run", "--json")
+    expected = {
+        "topic": "t",
+        "altered": False,
+        "configs": [{"name": "retention.ms", "before": "5000", "new": "7000"}],
+        "partitions": 4,
+    }
+    assert (code, json.loads(stdout)) == (0, expected)
+    text = run(cluster, *command, "retention.ms=7000", "--dry-run")[1]
+    assert text.splitlines()[-1] == (
+        "t would have 4 partitions. Nothing was changed: leave --dry-run out to alter it."
+    )
+    described = json.loads(run(cluster, "describe", "t", "--json")[1])
+    assert (len(described["partitions"]), described["config"]) == (2, {"retention.ms": "5000"})
+    code, stdout, _ = run(cluster, *command, "retention.ms=7000", "--json")
+    assert (code, json.loads(stdout)) == (0, expected | {"altered": True})
+    described = json.loads(run(cluster, "describe", "t", "--json")[1])
+    assert (len(described["partitions"]), described["config"]) == (4, {"retention.ms": "7000"})
+
+
+def test_every_setting_of_a_topic_is_shown_with_its_source(cluster: Cluster) -> None:
+    code, stdout, _ = run(cluster, "describe", "t", "--configs")
+    rows = [line.split() for line in stdout.splitlines()]
+    assert (code, rows[0][0], rows[1]) == (0, "t:", ["SETTING", "VALUE", "FROM"])
+    assert ["retention.ms", "5000", "topic"] in rows
+    assert ["segment.bytes", "1073741824", "default"] in rows
+    report = json.loads(run(cluster, "describe", "t", "--configs", "--json")[1])
+    row = {"name": "retention.ms", "value": "5000", "source": "topic"}
+    assert row in report["configs"]
+    assert len(report["partitions"]) == 2
+
+
 def test_topics_are_deleted(cluster: Cluster) -> None:
     run(cluster, "create", "u")
     assert run(cluster, "delete", "t", "--topic", "u", "--topic", "v", "--if-exists") == (
@@ -171,7 +226,38 @@ def test_one_topic_that_does_not_exist_keeps_no_other(cluster: Cluster) -> None:
             "there is no topic 'nosuch': `apportion topics list --bootstrap {at}` shows what there "
             "is",
         ),
-        (["alter", "t"], 2, "say what to alter: --partitions, the new number of partitions"),
+        (
+            ["alter", "t"],
+            2,
+            "say what to alter: --partitions, --config or --delete-config",
+        ),
+        (
+            ["alter", "nosuch", "--delete-config", "retention.ms"],
+            1,
+            "there is no topic 'nosuch': `apportion topics list --bootstrap {at}` shows what there "
+            "is",
+        ),
+        (
+            ["alter", "t", "--config", "retention.m=1"],
+            1,
+            "a topic has no setting 'retention.m': did you mean retention.ms?",
+        ),
+        (
+            ["alter", "t", "--delete-config", "zzz"],
+            1,
+            "a topic has no setting 'zzz': `apportion topics describe t --configs --bootstrap "
+            "{at}` shows all",
+        ),
+        (
+            ["alter", "t", "--delete-config", "retention.ms=1"],
+            2,
+            "--delete-config must be the NAME of a setting, not 'retention.ms=1'",
+        ),
+        (
+            ["alter", "t", "--config", "retention.ms=1", "--delete-config", "retention.ms"],
+            2,
+            "retention.ms cannot be set and deleted: give one of the two",
+        ),
         (["alter", "--partitions", "3"], 2, "name one topic, as an argument or as --topic"),
         (["create"], 2, "name one topic, as an argument or as --topic"),
         (["create", "t", "--topic", "u"], 2, "name one topic, as an argument or as --topic"),
@@ -206,6 +292,9 @@ def test_a_wrong_command_is_refused_with_the_next_step(
         (["create", "a/b"], "INVALID_TOPIC_EXCEPTION"),
         (["create", "u", "--config", "retention=5"], "INVALID_CONFIG"),
         (["alter", "t", "--partitions", "2"], "INVALID_PARTITIONS"),
+        (["alter", "t", "--partitions", "2", "--dry-run"], "INVALID_PARTITIONS"),
+        (["alter", "t", "--config", "retention.ms=x"], "INVALID_CONFIG"),
+        (["alter", "t", "--config", "retention.ms=x", "--dry-run"], "INVALID_CONFIG"),
     ],
 )
 def test_a_refusal_of_the_broker_is_passed_on(
@@ -222,5 +311,11 @@ def test_names_of_topics_and_settings_are_completed(cluster: Cluster) -> None:
         assert completed("apportion", "topics", command, *at, "--topic", "t") == ["t"]
     assert completed("apportion", "topics", "create", "x", "--config", "retention.m") == [
         "retention.ms="
+    ]
+    assert completed("apportion", "topics", "alter", "x", "--config", "retention.m") == [
+        "retention.ms="
+    ]
+    assert completed("apportion", "topics", "alter", "x", "--delete-config", "retention.m") == [
+        "retention.ms"
     ]
     assert completed("apportion", "topics", "delete", "--bootstrap-server", "127.0.0.1:1", "") == []

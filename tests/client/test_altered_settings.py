@@ -4,7 +4,11 @@ import socket
 from contextlib import closing
 
 from apportion.client.cluster import Cluster
-from apportion.member.cluster_queries.configs import AlterConfigsQuery, DescribeConfigsQuery
+from apportion.member.cluster_queries.configs import (
+    AlterConfigsQuery,
+    DescribeConfigsQuery,
+    DescribedSetting,
+)
 from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.describe_configs import BROKER, GROUP, TOPIC
@@ -26,7 +30,7 @@ def test_a_topic_shows_its_altered_settings() -> None:
     with cluster_with_topic() as cluster:
         cluster.run(send_until_accepted(AlterConfigsQuery(TOPIC, "t", {"retention.ms": "5000"})))
         settings = cluster.run(send_until_accepted(DescribeConfigsQuery(TOPIC, "t")))
-        assert settings["retention.ms"] == "5000"
+        assert settings["retention.ms"] == DescribedSetting("5000", 1, "-1")
 
 
 def test_a_broker_takes_no_more_connections_than_its_altered_limit() -> None:

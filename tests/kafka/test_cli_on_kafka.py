@@ -211,6 +211,29 @@ def test_members_are_removed_and_a_group_with_members_is_kept(
     assert removed == [{"member": member["member"], "instance": instance, "removed": True}]
 
 
+def test_settings_of_a_group_are_altered_and_shown(kafka: RealKafka, name: str) -> None:
+    session = "consumer.session.timeout.ms"
+
+    def described() -> Any:
+        code, stdout, _ = run(kafka, "groups", "describe", name, "--configs", "--json")
+        rows = json.loads(stdout)["configs"] if code == 0 else ()
+        return {row["name"]: (row["value"], row["source"]) for row in rows}.get(session)
+
+    command = ["groups", "alter", name, "--new-group", "--config"]
+    code, _, stderr = run(kafka, *command, f"{session}=61000", "--json")
+    assert (code, json.loads(stderr)["error"]) == (1, "INVALID_CONFIG")
+    code, _, stderr = run(kafka, *command, "session.timeout=20000")
+    assert (code, "did you mean" in stderr) == (1, True)
+    changes = [{"name": session, "before": "6000", "new": "20000"}]
+    altered = {"group": name, "type": None, "altered": True, "configs": changes}
+    assert as_json(kafka, *command, f"{session}=20000") == altered
+    until(lambda: described() == ("20000", "group"))
+    back = [{"name": session, "before": "20000", "new": "6000"}]
+    deleted = as_json(kafka, "groups", "alter", name, "--delete-config", session)
+    assert deleted == altered | {"configs": back}
+    until(lambda: described() is None)
+
+
 def test_topics_are_described_grown_and_deleted(kafka: RealKafka, name: str) -> None:
     create = ["topics", "create", name, "--partitions", "1", "--config", "retention.ms=5000"]
     assert run(kafka, *create)[0] == 0
@@ -224,5 +247,18 @@ def test_topics_are_described_grown_and_deleted(kafka: RealKafka, name: str) -> 
     described = as_json(kafka, "topics", "describe", name)
     assert (described["config"], described["replication_factor"]) == ({"retention.ms": "5000"}, 1)
     assert name in [row["topic"] for row in as_json(kafka, "topics", "list")]
+    command = ["topics", "alter", name, "--config", "segment.bytes=2097152"]
+    command += ["--delete-config", "retention.ms"]
+    changes = [
+        {"name": "segment.bytes", "before": "1073741824", "new": "2097152"},
+        {"name": "retention.ms", "before": "5000", "new": "-1"},
+    ]
+    altered = {"topic": name, "altered": False, "configs": changes}
+    assert as_json(kafka, *command, "--dry-run") == altered
+    assert as_json(kafka, "topics", "describe", name)["config"] == {"retention.ms": "5000"}
+    assert as_json(kafka, *command) == altered | {"altered": True}
+    until(
+        lambda: as_json(kafka, "topics", "describe", name)["config"] == {"segment.bytes": "2097152"}
+    )
     assert run(kafka, "topics", "delete", name) == (0, f"{name} is deleted.\n", "")
     until(lambda: run(kafka, "topics", "describe", name)[0] == 1)

@@ -14,7 +14,6 @@ from apportion.member.cluster_queries.topic_descriptions import (
     PartitionReplicas,
     TopicReplicas,
     TopicReplicasQuery,
-    TopicSettingsQuery,
 )
 from apportion.topics import TopicPartition
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -25,11 +24,6 @@ from apportion.wire.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
-)
-from apportion.wire.messages.describe_configs import (
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
 )
 from apportion.wire.messages.leave_group import (
     LeaveGroupRequest,
@@ -159,17 +153,3 @@ def test_topics_are_described_with_their_replicas_in_order() -> None:
     denied = MetadataResponseTopic(error_code=Code.TOPIC_AUTHORIZATION_FAILED, name="t")
     with pytest.raises(Refused, match="topic 't'"):
         query.parse(MetadataResponse(topics=(denied,)))
-
-
-def test_only_settings_of_the_topic_itself_are_read() -> None:
-    configs = (
-        DescribeConfigsResourceResult(name="z", value="1", config_source=1),
-        DescribeConfigsResourceResult(name="a", value="2", config_source=1),
-        DescribeConfigsResourceResult(name="b", value="3", config_source=5),
-    )
-    query = TopicSettingsQuery("t")
-    response = DescribeConfigsResponse(results=(DescribeConfigsResult(configs=configs),))
-    assert query.parse(response) == {"a": "2", "z": "1"}
-    failed = DescribeConfigsResult(error_code=Code.UNKNOWN_TOPIC_OR_PARTITION)
-    with pytest.raises(Refused):
-        query.parse(DescribeConfigsResponse(results=(failed,)))

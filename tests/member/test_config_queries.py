@@ -6,6 +6,7 @@ from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.configs import (
     AlterConfigsQuery,
     DescribeConfigsQuery,
+    DescribedSetting,
     SettingQuery,
 )
 from apportion.wire.messages.describe_configs import (
@@ -17,6 +18,7 @@ from apportion.wire.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
+    DescribeConfigsSynonym,
 )
 from apportion.wire.messages.incremental_alter_configs import (
     DELETE,
@@ -63,14 +65,31 @@ def test_a_setting_that_the_broker_does_not_tell_is_none(
     assert QUERY.parse(DescribeConfigsResponse(results=(result,))) == value
 
 
-def test_all_settings_of_a_topic_are_read() -> None:
+def test_all_settings_of_a_topic_are_read_with_what_they_would_be_otherwise() -> None:
     query = DescribeConfigsQuery(TOPIC, "t")
     resource = DescribeConfigsResource(
         resource_type=TOPIC, resource_name="t", configuration_keys=None
     )
-    assert query.request() == DescribeConfigsRequest(resources=(resource,))
-    response = DescribeConfigsResponse(results=(described(w_ms="1", x_ms=None),))
-    assert query.parse(response) == {"w.ms": "1", "x.ms": None}
+    assert query.request() == DescribeConfigsRequest(resources=(resource,), include_synonyms=True)
+    synonyms = (
+        DescribeConfigsSynonym(name="x.ms", value="1", source=1),
+        DescribeConfigsSynonym(name="log.x.ms", value="2", source=4),
+    )
+    configs = (
+        DescribeConfigsResourceResult(name="y", value="1", config_source=1),
+        DescribeConfigsResourceResult(name="x.ms", value="1", config_source=1, synonyms=synonyms),
+        DescribeConfigsResourceResult(name="w.ms", value="3", config_source=5),
+        DescribeConfigsResourceResult(name="secret", value=None, config_source=4),
+    )
+    response = DescribeConfigsResponse(results=(DescribeConfigsResult(configs=configs),))
+    settings = query.parse(response)
+    assert [*settings.items()] == [
+        ("secret", DescribedSetting(None, 4, None)),
+        ("w.ms", DescribedSetting("3", 5, "3")),
+        ("x.ms", DescribedSetting("1", 1, "2")),
+        ("y", DescribedSetting("1", 1, None)),
+    ]
+    assert [name for name, each in settings.items() if each.is_own] == ["x.ms", "y"]
 
 
 def test_a_setting_is_set_or_returned_to_its_default() -> None:

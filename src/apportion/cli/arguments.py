@@ -57,6 +57,10 @@ Timeout = Annotated[
 ]
 # The command refuses wrong numbers itself, to do it as JSON, too; typer's own form is text.
 NUMBER: dict[str, Any] = {"parser": number_or_text, "metavar": "INTEGER"}
+DELETE_CONFIG_HELP = "A setting to return to its default; may be given more than once."
+OnlyCheck = Annotated[
+    bool, typer.Option("--dry-run", help="Only see whether the broker would accept it.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
 
@@ -94,7 +98,24 @@ def topic_names(context: typer.Context, prefix: str) -> list[str]:
 
 
 def topic_setting_names(prefix: str) -> list[str]:
-    """Return the completions of `--config`: the names of topic settings."""
+    """Return the completions of `--delete-config`: the names of topic settings."""
     from apportion.node.topic_settings import SUPPORTED
 
-    return [f"{name}=" for name in sorted(SUPPORTED) if name.startswith(prefix)]
+    return [name for name in sorted(SUPPORTED) if name.startswith(prefix)]
+
+
+def topic_assignments(prefix: str) -> list[str]:
+    """Return the completions of a topic's `--config`, which go on with a value."""
+    return [f"{name}=" for name in topic_setting_names(prefix)]
+
+
+def group_setting_names(context: typer.Context, prefix: str) -> list[str]:
+    """Return the completions of a group's `--delete-config`: names that the cluster knows."""
+    from apportion.cli.groups.names import group_setting_names as names
+
+    return names(typed_bootstrap(context), prefix)
+
+
+def group_assignments(context: typer.Context, prefix: str) -> list[str]:
+    """Return the completions of a group's `--config`, which go on with a value."""
+    return [f"{name}=" for name in group_setting_names(context, prefix)]

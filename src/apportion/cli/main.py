@@ -11,6 +11,7 @@ import typer
 
 from apportion import __version__
 from apportion.cli.arguments import DEFAULT_BOOTSTRAP, setting_names
+from apportion.cli.command_group import Commands
 from apportion.cli.groups.change_commands import changes
 from apportion.cli.groups.commands import groups
 from apportion.cli.setting_options import help_text
@@ -23,6 +24,7 @@ from apportion.settings import declared
 
 app = typer.Typer(
     name="apportion",
+    cls=Commands,
     help=(
         "Kafka's consumer-group system in Python. Start with: apportion serve --listen "
         "127.0.0.1:9092 --data-dir ./data"

@@ -14,6 +14,7 @@ from apportion.cli.arguments import (
     typed_bootstrap,
 )
 from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.command_group import Commands
 from apportion.cli.groups.commands import one_group
 from apportion.cli.rehearsal_settings import MatrixSettings
 from apportion.cli.setting_options import takes
@@ -21,7 +22,9 @@ from apportion.settings import declared
 from apportion.sim.streams.settings import BounceSettings, UpgradeSettings
 
 streams = typer.Typer(
-    help="Look at Kafka Streams applications, on any Kafka-compatible broker.", no_args_is_help=True
+    cls=Commands,
+    help="Look at Kafka Streams applications, on any Kafka-compatible broker.",
+    no_args_is_help=True,
 )
 
 

@@ -8,10 +8,14 @@ import typer
 from apportion.cli.arguments import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_MS,
+    DELETE_CONFIG_HELP,
     NUMBER,
     AsJson,
     Bootstrap,
+    OnlyCheck,
     Timeout,
+    group_assignments,
+    group_setting_names,
     whole_number_or_none,
 )
 from apportion.cli.cluster_reports import Asked, checked
@@ -121,6 +125,57 @@ def reset_offsets_command(
     raise typer.Exit(checked(asked, run))
 
 
+@changes.command("alter")
+def alter_command(
+    name: GroupArgument = None,
+    group: GroupOption = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config",
+            metavar="NAME=VALUE",
+            help="A setting of the group; may be given more than once.",
+            autocompletion=group_assignments,
+        ),
+    ] = None,
+    delete_config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--delete-config",
+            metavar="NAME",
+            help=DELETE_CONFIG_HELP,
+            autocompletion=group_setting_names,
+        ),
+    ] = None,
+    dry_run: OnlyCheck = False,
+    new_group: Annotated[
+        bool, typer.Option("--new-group", help="The group does not exist yet: it is about to.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
+    as_json: AsJson = False,
+) -> None:
+    """Alter the settings that a group has of its own, while its members work.
+
+    \b
+    apportion groups alter etl --config consumer.session.timeout.ms=50000
+    apportion groups alter etl --delete-config consumer.session.timeout.ms
+    apportion groups describe etl --configs
+    """
+    from apportion.cli.cluster_settings import parse_changes
+    from apportion.cli.groups.altering import GroupAlteration, alter_group
+
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+
+    def run() -> int:
+        changes = parse_changes(config or (), delete_config or ())
+        return alter_group(
+            asked, one_group(name, group), GroupAlteration(changes, dry_run, new_group)
+        )
+
+    raise typer.Exit(checked(asked, run))
+
+
 @changes.command("delete")
 def delete_command(
     names: GroupArguments = None,
@@ -179,12 +234,15 @@ def remove_members_command(
     group: GroupOption = None,
     members: Annotated[
         list[str] | None,
-        typer.Option("--member", help="A member id; may be given more than once."),
+        typer.Option(
+            "--member", metavar="MEMBER", help="A member id; may be given more than once."
+        ),
     ] = None,
     instances: Annotated[
         list[str] | None,
         typer.Option(
             "--instance",
+            metavar="INSTANCE",
             help="The group.instance.id of a static member; may be given more than once.",
         ),
     ] = None,

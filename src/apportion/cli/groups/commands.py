@@ -15,13 +15,15 @@ from apportion.cli.arguments import (
     topic_names,
 )
 from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.command_group import Commands
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.filters import STATES, TYPES
-from apportion.cli.groups.views import GroupView, Sort, parse_sort
+from apportion.cli.groups.views import GroupForm, GroupView, Sort, parse_sort
 
 COMMAND = "groups"
 
 groups = typer.Typer(
+    cls=Commands,
     help="Show and change the consumer groups of a cluster, ours or Apache Kafka's.",
     no_args_is_help=True,
 )
@@ -35,7 +37,10 @@ GroupArgument = Annotated[
 GroupOption = Annotated[
     str | None,
     typer.Option(
-        "--group", help="The group's id, as Kafka's tools take it.", autocompletion=group_names
+        "--group",
+        metavar="GROUP",
+        help="The group's id, as Kafka's tools take it.",
+        autocompletion=group_names,
     ),
 ]
 GroupArguments = Annotated[
@@ -48,6 +53,7 @@ GroupOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--group",
+        metavar="GROUP",
         help="The id of a group, as Kafka's tools take it; may be given more than once.",
         autocompletion=group_names,
     ),
@@ -130,8 +136,16 @@ def describe_command(
         bool, typer.Option("--offsets", help="Show each partition; this is the default.")
     ] = False,
     state: Annotated[bool, typer.Option("--state", help="Show one line for each group.")] = False,
+    configs: Annotated[
+        bool, typer.Option("--configs", help="Show the settings, and where each value is from.")
+    ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show the partitions, and then the members.")
+        bool,
+        typer.Option(
+            "--verbose",
+            help="Show the partitions, and then the members; of the group and of each member also "
+            "what is seldom needed.",
+        ),
     ] = False,
     sort: SortOption = SORTS[0],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -141,12 +155,13 @@ def describe_command(
     """Show the partitions of a group with offset, lag and owner, and the group's total lag.
 
     With --json one group is an object, and several are a list; it has all of
-    the group, whatever would be shown as text.
+    the group, whatever would be shown as text, and with --configs the settings.
 
     \b
     apportion groups describe flights-etl --bootstrap-server broker:9092
     apportion groups describe --all-groups --state
     apportion groups describe flights-etl --sort lag
+    apportion groups describe flights-etl --configs
     apportion groups describe flights-etl --json | jq .lag
     """
     from apportion.cli.groups.describing import GroupChoice, describe
@@ -158,14 +173,15 @@ def describe_command(
             GroupView.MEMBERS: members,
             GroupView.OFFSETS: offsets,
             GroupView.STATE: state,
-            GroupView.ALL: verbose,
+            GroupView.CONFIGS: configs,
         }
         given = [view for view, is_given in views.items() if is_given]
         if len(given) > 1:
-            raise WrongArguments("give one of --members, --offsets, --state and --verbose")
+            raise WrongArguments("give one of --members, --offsets, --state and --configs")
         choice = GroupChoice((*(names or ()), *(group or ())), all_groups)
-        view = given[0] if given else GroupView.OFFSETS
-        return describe(asked, choice, view, parse_sort(sort))
+        usual = GroupView.ALL if verbose else GroupView.OFFSETS
+        form = GroupForm(given[0] if given else usual, parse_sort(sort), verbose)
+        return describe(asked, choice, form)
 
     raise typer.Exit(checked(asked, run))
 
@@ -174,6 +190,14 @@ def describe_command(
 def members_command(
     name: GroupArgument = None,
     group: GroupOption = None,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            help="Also what each is to own, the topics and the regular expression to which it is "
+            "subscribed, and its rack.",
+        ),
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
@@ -181,13 +205,13 @@ def members_command(
     """Show the members of a group, with client, host, epoch and what each owns.
 
     \b
-    apportion groups members flights-etl
+    apportion groups members flights-etl --verbose
     apportion groups members flights-etl --json | jq -r .members[].member
     """
     from apportion.cli.groups.describing import show_members
 
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
-    raise typer.Exit(checked(asked, lambda: show_members(asked, one_group(name, group))))
+    raise typer.Exit(checked(asked, lambda: show_members(asked, one_group(name, group), verbose)))
 
 
 @groups.command("offsets")

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from apportion.cli.cluster_reports import Asked, Report, print_report
+from apportion.cli.cluster_settings import print_settings
 from apportion.cli.failures import WrongArguments
+from apportion.cli.groups.altering import read_group_settings
 from apportion.cli.groups.partitions import PartitionChoice, chosen_rows
 from apportion.cli.groups.report import read_group, read_members, total_lag, unread
-from apportion.cli.groups.views import GroupView, Sort
+from apportion.cli.groups.views import GroupForm, GroupView, Sort
 from apportion.cli.lines import print_sentence, ranges, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
@@ -15,6 +17,9 @@ from apportion.readable import readable
 
 NO_MEMBERS = "It has no members."
 NO_OFFSETS = "No offset is committed, and no member owns a partition: do the topics exist?"
+NO_OFFSETS_YET = "No offset is committed, and no member owns a partition yet: the group is {}."
+MOVING_STATES = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+"""The states of a group whose members are about to get partitions."""
 SHORTENED = (
     "Shortened to fit this terminal: --json and a pipe, as in `... | cat`, show all of each name."
 )
@@ -37,6 +42,7 @@ STATE_COLUMNS = (
     Column("MEMBERS", Kind.NUMBER),
     Column("LAG", Kind.NUMBER),
 )
+ASSIGNMENT_EPOCH = Column("ASSIGNMENT-EPOCH", Kind.NUMBER)
 
 
 class GroupChoice(NamedTuple):
@@ -63,26 +69,29 @@ class GroupChoice(NamedTuple):
         return len({*self.names}) == 1 and not self.all_groups
 
 
-def describe(asked: Asked, groups: GroupChoice, view: GroupView, sort: Sort) -> int:
+def describe(asked: Asked, groups: GroupChoice, form: GroupForm) -> int:
     """Print the groups' members, offsets and lag; return the exit code."""
 
     def read(cluster: Cluster) -> list[Report]:
+        if form.view is GroupView.CONFIGS:
+            ids = groups.ids(cluster)
+            return [read_group_settings(cluster, each, asked.bootstrap) for each in ids]
         found = [read_group(cluster, each, asked.bootstrap) for each in groups.ids(cluster)]
         for group in found:
-            group["offsets"].sort(key=SORTS[sort])
+            group["offsets"].sort(key=SORTS[form.sort])
         return found
 
     if asked.as_json and groups.is_one:
         return print_report(asked, lambda cluster: read(cluster)[0], lambda _: None)
-    return print_report(asked, read, lambda reports: _show(reports, view))
+    return print_report(asked, read, lambda reports: _show(reports, form))
 
 
-def show_members(asked: Asked, group_id: str) -> int:
+def show_members(asked: Asked, group_id: str, is_verbose: bool) -> int:
     """Print the members of a group; return the exit code."""
     return print_report(
         asked,
         lambda cluster: read_members(cluster, group_id, asked.bootstrap),
-        lambda group: _advise(_print_members(group)),
+        lambda group: _advise(_print_members(group, is_verbose)),
     )
 
 
@@ -109,23 +118,26 @@ SORTS: dict[Sort, Callable[[Report], tuple[Any, ...]]] = {
 }
 
 
-def _show(groups: list[Report], view: GroupView) -> None:
-    console = row_console()
+def _show(groups: list[Report], form: GroupForm) -> None:
+    console, view = row_console(), form.view
     if not groups:
         print_sentence(console, "There are no groups.")
         return
     if view is GroupView.STATE:
-        _advise(print_table(STATE_COLUMNS, map(_state_row, groups)))
+        _advise(_print_states(groups, form.is_verbose))
         return
     are_whole = True
     for number, group in enumerate(groups):
         if number:
             console.print()
-        print_sentence(console, readable(title(group)))
+        print_sentence(console, readable(title(group, form.is_verbose)))
+        if view is GroupView.CONFIGS:
+            print_settings(group["configs"])
+            continue
         if view is not GroupView.MEMBERS:
             are_whole &= _print_offsets(group)
         if view is not GroupView.OFFSETS:
-            are_whole &= _print_members(group)
+            are_whole &= _print_members(group, form.is_verbose)
     _advise(are_whole)
 
 
@@ -135,17 +147,25 @@ def _advise(is_whole: bool) -> None:
         print_sentence(row_console(), SHORTENED)
 
 
-def title(group: Report) -> str:
-    """Return a sentence on a group: name, type, state, epoch, assignor, sinks, members and lag."""
+def title(group: Report, is_verbose: bool = False) -> str:
+    """Return a sentence on a group: name, type, state, epoch, assignor, sinks, members and lag.
+
+    The assignment epoch is in it where members wait for a target of the epoch: it is Assigning.
+    """
+    if group["state"] is None:
+        return f"{group['group']}: there is no such group yet, but it has settings"
     count = len(group["members"])
+    epochs = {group.get("epoch"), group.get("assignment_epoch")}
+    is_apart = "assignment_epoch" in group and (is_verbose or (count > 0 and len(epochs) > 1))
     parts = [
         f"a {group['type']} group",
         group["state"],
         *([f"epoch {group['epoch']}"] if "epoch" in group else []),
+        *([f"assignment epoch {group['assignment_epoch']}"] if is_apart else []),
         *([f"assignor {group['assignor']}"] if "assignor" in group else []),
-        *([f"of the sink {' and '.join(group['sinks'])}"] if group["sinks"] else []),
+        *([f"of the sink {' and '.join(group['sinks'])}"] if group.get("sinks") else []),
         f"{count} member{'' if count == 1 else 's'}",
-        *lag_words(group["offsets"]),
+        *lag_words(group.get("offsets", ())),
     ]
     return f"{group['group']}: {', '.join(parts)}"
 
@@ -161,9 +181,15 @@ def lag_words(rows: Iterable[Report]) -> list[str]:
     return words
 
 
-def _state_row(group: Report) -> list[object]:
-    columns = ("group", "type", "state", "epoch", "assignor")
-    return [*(group.get(each) for each in columns), len(group["members"]), group["lag"]]
+def _print_states(groups: list[Report], is_verbose: bool) -> bool:
+    """Print a row for each group; return whether everything was shown."""
+    columns = [*STATE_COLUMNS]
+    names = ["group", "type", "state", "epoch", "assignor", "count", "lag"]
+    if is_verbose:
+        columns.insert(names.index("assignor"), ASSIGNMENT_EPOCH)
+        names.insert(names.index("assignor"), "assignment_epoch")
+    rows = [group | {"count": len(group["members"])} for group in groups]
+    return print_table(columns, [[row.get(name) for name in names] for row in rows])
 
 
 def _print_offsets(group: Report, idle: bool = True) -> bool:
@@ -173,7 +199,9 @@ def _print_offsets(group: Report, idle: bool = True) -> bool:
     """
     rows, members = group["offsets"], group["members"]
     if not rows:
-        print_sentence(row_console(), NO_OFFSETS)
+        is_moving = group["state"] in MOVING_STATES
+        sentence = NO_OFFSETS_YET.format(group["state"]) if is_moving else NO_OFFSETS
+        print_sentence(row_console(), sentence)
         if not (idle and members):
             return True
     by_id = {member["member"]: member for member in members}
@@ -202,10 +230,11 @@ def _host(member: Report) -> str:
     return host.removeprefix("/")
 
 
-def _print_members(group: Report) -> bool:
+def _print_members(group: Report, is_verbose: bool) -> bool:
     """Print a row for each member; return whether everything was shown.
 
-    Columns in which no member has anything to show are left out: instance, protocol, epoch.
+    Columns in which no member has anything to show are left out, and the target if each member has
+    what it is to have.
     """
     members = group["members"]
     if not members:
@@ -215,10 +244,24 @@ def _print_members(group: Report) -> bool:
         "instance": any(member["instance"] is not None for member in members),
         "protocol": any(member["protocol"] not in (None, group["type"]) for member in members),
         "epoch": any("epoch" in member for member in members),
+        "rack": is_verbose and any(member.get("rack") is not None for member in members),
+        "target": is_verbose
+        and any(member.get("target", member["owns"]) != member["owns"] for member in members),
+        "topics": is_verbose,
+        "regex": is_verbose and any(member.get("regex") is not None for member in members),
     }
     columns = [column for name, column in MEMBER_COLUMNS.items() if is_shown.get(name, True)]
     names = [name for name in MEMBER_COLUMNS if is_shown.get(name, True)]
-    rows = [member | {"host": _host(member), "owns": _owned(member["owns"])} for member in members]
+    rows = [
+        member
+        | {
+            "host": _host(member),
+            "owns": _owned(member["owns"]),
+            "target": _owned(member.get("target", {})),
+            "topics": "  ".join(member["topics"]),
+        }
+        for member in members
+    ]
     return print_table(columns, [[row.get(name) for name in names] for row in rows])
 
 
@@ -227,9 +270,13 @@ MEMBER_COLUMNS = {
     "instance": Column("INSTANCE", Kind.NAME),
     "client": Column("CLIENT", Kind.NAME, is_optional=True),
     "host": Column("HOST", is_optional=True),
+    "rack": Column("RACK", Kind.NAME),
     "protocol": Column("PROTOCOL"),
     "epoch": Column("EPOCH", Kind.NUMBER),
     "owns": Column("OWNS", Kind.LIST),
+    "target": Column("TARGET", Kind.LIST),
+    "topics": Column("TOPICS", Kind.LIST),
+    "regex": Column("REGEX", Kind.NAME),
 }
 
 

@@ -16,10 +16,14 @@ from apportion.member.group_protocols import describe_by_protocol
 from apportion.rules import run_rule
 from apportion.topics import TopicPartition
 from apportion.wire.codec import Buffer
+from apportion.wire.messages.consumer_group_describe import Assignment
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 from apportion.wire.messages.list_groups import ListedGroup
-from apportion.wire.records.consumer_protocol import ConsumerProtocolAssignment
+from apportion.wire.records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 from apportion.wire.records.consumer_serde import decode
 
 EMPTY_STATES = ("Empty", "Dead")
@@ -68,6 +72,7 @@ def _consumer_group(group: ConsumerGroup) -> Report:
         "type": "consumer",
         "state": group.group_state,
         "epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
         "assignor": group.assignor_name,
         "members": [
             {
@@ -76,22 +81,28 @@ def _consumer_group(group: ConsumerGroup) -> Report:
                 "client": member.client_id,
                 "host": member.client_host,
                 "protocol": PROTOCOLS.get(member.member_type),
+                "rack": member.rack_id,
                 "epoch": member.member_epoch,
-                "owns": {
-                    each.topic_name: sorted(each.partitions)
-                    for each in member.assignment.topic_partitions
-                },
+                "owns": _assigned(member.assignment),
+                "target": _assigned(member.target_assignment),
+                "topics": [*member.subscribed_topic_names],
+                "regex": member.subscribed_topic_regex or None,
             }
             for member in sorted(group.members, key=lambda member: member.member_id)
         ],
     }
 
 
+def _assigned(assignment: Assignment) -> dict[str, list[int]]:
+    """Return the partitions of an assignment by topic."""
+    return {each.topic_name: sorted(each.partitions) for each in assignment.topic_partitions}
+
+
 def _classic_group(group: ClassicGroup) -> Report:
     """Return the report on a group of the classic protocol.
 
-    In it, members own nothing if they are no consumers, or if their assignment cannot be decoded:
-    only consumers' assignments have a known format.
+    In it, members own nothing and subscribe to nothing if they are no consumers, or if that cannot
+    be decoded: only consumers' assignments and subscriptions have a known format.
     """
     members: list[dict[str, Any]] = [
         {
@@ -103,6 +114,9 @@ def _classic_group(group: ClassicGroup) -> Report:
             "owns": _decode_assignment(member.member_assignment)
             if group.protocol_type == "consumer"
             else {},
+            "topics": _decode_topics(member.member_metadata)
+            if group.protocol_type == "consumer"
+            else [],
         }
         for member in sorted(group.members, key=lambda member: member.member_id)
     ]
@@ -122,6 +136,14 @@ def _decode_assignment(assignment_bytes: Buffer) -> dict[str, list[int]]:
     except DecodeError:
         return {}
     return {each.topic: sorted(each.partitions) for each in assignment.assigned_partitions}
+
+
+def _decode_topics(subscription_bytes: Buffer) -> list[str]:
+    """Return the topics of a classic consumer's subscription; [] if undecodable."""
+    try:
+        return [*decode(ConsumerProtocolSubscription, subscription_bytes)[1].topics]
+    except DecodeError:
+        return []
 
 
 def _offsets(cluster: Cluster, group_id: str, members: list[Report]) -> Report:

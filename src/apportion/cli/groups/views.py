@@ -1,6 +1,7 @@
 """The forms in which `apportion groups` shows a group: its part, and the order of its rows."""
 
 from enum import Enum
+from typing import NamedTuple
 
 from apportion.cli.failures import WrongArguments
 
@@ -11,6 +12,7 @@ class GroupView(Enum):
     OFFSETS = "offsets"
     MEMBERS = "members"
     STATE = "state"
+    CONFIGS = "configs"
     ALL = "all"
 
 
@@ -20,6 +22,14 @@ class Sort(Enum):
     TOPIC = "topic"
     LAG = "lag"
     OWNER = "owner"
+
+
+class GroupForm(NamedTuple):
+    """The form of a description. is_verbose: with what is seldom needed of groups and members."""
+
+    view: GroupView = GroupView.OFFSETS
+    sort: Sort = Sort.TOPIC
+    is_verbose: bool = False
 
 
 def parse_sort(text: str) -> Sort:

@@ -1,8 +1,17 @@
 """`apportion topics create`, `alter` and `delete`."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change, print_report
+from apportion.cli.cluster_settings import (
+    Changes,
+    alter_settings,
+    change_rows,
+    print_changes,
+    read_settings,
+    require_known,
+)
 from apportion.cli.failures import Advised, NoSuchTopic, WrongArguments
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.topics.report import read_topics
@@ -15,20 +24,23 @@ from apportion.member.cluster_queries.topic_changes import (
     NewTopic,
 )
 from apportion.readable import readable
+from apportion.wire.messages.describe_configs import TOPIC
 
 BROKER_DEFAULT = -1
 """The number of partitions or replicas in CreateTopics that leaves it to the broker."""
 
 
-def parse_config(pairs: Iterable[str]) -> dict[str, str]:
-    """Return the settings that were typed as `--config NAME=VALUE`. Raises WrongArguments."""
-    found = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            raise WrongArguments(f"--config must be NAME=VALUE, not {pair!r}")
-        found[name.strip()] = value.strip()
-    return found
+NEEDED = "say what to alter: --partitions, --config or --delete-config"
+DRY = "Nothing was changed: leave --dry-run out to alter it."
+
+
+class TopicAlteration(NamedTuple):
+    """The changes of one topic. partitions: the new number; None leaves it as it is."""
+
+    partitions: int | None
+    changes: Changes
+    dry_run: bool
+    if_exists: bool
 
 
 def create_topic(asked: Asked, topic: NewTopic, if_not_exists: bool) -> int:
@@ -70,29 +82,61 @@ def _show_created(report: Report) -> None:
     )
 
 
-def alter_topic(asked: Asked, name: str, partitions: int | None, if_exists: bool) -> int:
-    """Give the topic more partitions; return the exit code."""
-    if partitions is None:
-        raise WrongArguments("say what to alter: --partitions, the new number of partitions")
+def alter_topic(asked: Asked, name: str, alteration: TopicAlteration) -> int:
+    """Give the topic more partitions and other settings; return the exit code."""
+    if alteration.partitions is None and not alteration.changes:
+        raise WrongArguments(NEEDED)
 
     def change(cluster: Cluster) -> Report:
-        query = CreatePartitionsQuery(name, partitions, asked.timeout_ms)
         try:
-            cluster.run(send_until_accepted(query))
+            return _altered(asked, cluster, name, alteration)
         except Refused as refused:
             if refused.code not in UNKNOWN_TOPIC:
                 raise
-            if not if_exists:
+            if not alteration.if_exists:
                 raise NoSuchTopic(name, asked.bootstrap) from None
             return {"topic": name, "altered": False}
-        return {"topic": name, "altered": True, "partitions": partitions}
 
     def show(report: Report) -> None:
-        is_altered = report["altered"]
-        state = f"has {_partitions(partitions)} now" if is_altered else "does not exist"
-        print_sentence(row_console(), f"{readable(name)} {state}.")
+        _show_altered(report, alteration)
 
     return print_report(asked, change, show)
+
+
+def _altered(asked: Asked, cluster: Cluster, name: str, alteration: TopicAlteration) -> Report:
+    """Alter the topic, unless it is a dry run; return the report."""
+    partitions, changes, dry_run, _ = alteration
+    report: Report = {"topic": name, "altered": not dry_run}
+    if changes:
+        settings = read_settings(cluster, TOPIC, name)
+        require_known(asked, TOPIC, name, settings, changes)
+        # Checked before there are more partitions, so that a wrong setting changes nothing.
+        alter_settings(cluster, TOPIC, name, changes, validate_only=True)
+        report["configs"] = change_rows(settings, changes)
+    if partitions is not None:
+        query = CreatePartitionsQuery(name, partitions, asked.timeout_ms, dry_run)
+        cluster.run(send_until_accepted(query))
+        report["partitions"] = partitions
+    if changes and not dry_run:
+        alter_settings(cluster, TOPIC, name, changes, validate_only=False)
+    return report
+
+
+def _show_altered(report: Report, alteration: TopicAlteration) -> None:
+    console, name = row_console(), readable(report["topic"])
+    partitions = report.get("partitions")
+    if "configs" not in report and partitions is None:
+        print_sentence(console, f"{name} does not exist.")
+        return
+    if "configs" in report:
+        print_changes(report["configs"])
+    if alteration.dry_run:
+        more = "" if partitions is None else f"{name} would have {_partitions(partitions)}. "
+        print_sentence(console, f"{more}{DRY}")
+    elif partitions is None:
+        print_sentence(console, f"{name} is altered.")
+    else:
+        print_sentence(console, f"{name} has {_partitions(partitions)} now.")
 
 
 def delete_topics(asked: Asked, names: Iterable[str], if_exists: bool) -> int:

@@ -7,27 +7,33 @@ import typer
 from apportion.cli.arguments import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_MS,
+    DELETE_CONFIG_HELP,
     NUMBER,
     AsJson,
     Bootstrap,
+    OnlyCheck,
     Timeout,
+    topic_assignments,
     topic_names,
     topic_setting_names,
     whole_number_or_none,
 )
 from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.command_group import Commands
 from apportion.cli.failures import WrongArguments
 
 COMMAND = "topics"
 topics = typer.Typer(
-    help="Show and change the topics of a cluster, ours or Apache Kafka's.", no_args_is_help=True
+    cls=Commands,
+    help="Show and change the topics of a cluster, ours or Apache Kafka's.",
+    no_args_is_help=True,
 )
 
 TOPIC_HELP = "The topic, as Kafka's tools take it."
 NewTopicArgument = Annotated[
     str | None, typer.Argument(metavar="TOPIC", help="The topic's name.", show_default=False)
 ]
-NewTopicOption = Annotated[str | None, typer.Option("--topic", help=TOPIC_HELP)]
+NewTopicOption = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help=TOPIC_HELP)]
 TopicArgument = Annotated[
     str | None,
     typer.Argument(
@@ -35,7 +41,8 @@ TopicArgument = Annotated[
     ),
 ]
 TopicOption = Annotated[
-    str | None, typer.Option("--topic", help=TOPIC_HELP, autocompletion=topic_names)
+    str | None,
+    typer.Option("--topic", metavar="TOPIC", help=TOPIC_HELP, autocompletion=topic_names),
 ]
 TopicArguments = Annotated[
     list[str] | None,
@@ -47,8 +54,27 @@ TopicOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--topic",
+        metavar="TOPIC",
         help=f"{TOPIC_HELP} May be given more than once.",
         autocompletion=topic_names,
+    ),
+]
+ConfigOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--config",
+        metavar="NAME=VALUE",
+        help="A setting of the topic; may be given more than once.",
+        autocompletion=topic_assignments,
+    ),
+]
+DeletedConfigOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--delete-config",
+        metavar="NAME",
+        help=DELETE_CONFIG_HELP,
+        autocompletion=topic_setting_names,
     ),
 ]
 IfExists = Annotated[
@@ -84,6 +110,9 @@ def list_command(
 def describe_command(
     names: TopicArguments = None,
     topic: TopicOptions = None,
+    configs: Annotated[
+        bool, typer.Option("--configs", help="Show every setting, and where its value is from.")
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
@@ -94,12 +123,13 @@ def describe_command(
 
     \b
     apportion topics describe flights
+    apportion topics describe flights --configs
     apportion topics describe flights --json | jq .config
     """
     from apportion.cli.topics.describing import describe_topics
 
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
-    raise typer.Exit(describe_topics(asked, (*(names or ()), *(topic or ()))))
+    raise typer.Exit(describe_topics(asked, (*(names or ()), *(topic or ())), configs))
 
 
 @topics.command("create")
@@ -113,15 +143,7 @@ def create_command(
         int | None,
         typer.Option("--replication-factor", help="The broker's default if left out.", **NUMBER),
     ] = None,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--config",
-            metavar="NAME=VALUE",
-            help="A setting of the topic; may be given more than once.",
-            autocompletion=topic_setting_names,
-        ),
-    ] = None,
+    config: ConfigOptions = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="A topic that exists already is no error.")
     ] = False,
@@ -134,7 +156,8 @@ def create_command(
     \b
     apportion topics create flights --partitions 12 --config retention.ms=86400000
     """
-    from apportion.cli.topics.changing import BROKER_DEFAULT, create_topic, parse_config
+    from apportion.cli.cluster_settings import parse_config
+    from apportion.cli.topics.changing import BROKER_DEFAULT, create_topic
     from apportion.member.cluster_queries.topic_changes import NewTopic
 
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
@@ -160,32 +183,38 @@ def alter_command(
     partitions: Annotated[
         int | None, typer.Option("--partitions", help="The new number, greater than now.", **NUMBER)
     ] = None,
+    config: ConfigOptions = None,
+    delete_config: DeletedConfigOptions = None,
+    dry_run: OnlyCheck = False,
     if_exists: IfExists = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
-    """Give a topic more partitions.
+    """Alter the settings of a topic, or give it more partitions.
 
-    Keys go to other partitions then. The settings of a topic cannot be altered yet.
+    Keys go to other partitions if there are more.
 
     \b
+    apportion topics alter flights --config retention.ms=86400000
+    apportion topics alter flights --delete-config retention.ms --dry-run
     apportion topics alter flights --partitions 24
     """
-    from apportion.cli.topics.changing import alter_topic
+    from apportion.cli.cluster_settings import parse_changes
+    from apportion.cli.topics.changing import TopicAlteration, alter_topic
 
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
-    raise typer.Exit(
-        checked(
-            asked,
-            lambda: alter_topic(
-                asked,
-                _one_topic(name, topic),
-                whole_number_or_none("--partitions", partitions),
-                if_exists,
-            ),
+
+    def run() -> int:
+        alteration = TopicAlteration(
+            whole_number_or_none("--partitions", partitions),
+            parse_changes(config or (), delete_config or ()),
+            dry_run,
+            if_exists,
         )
-    )
+        return alter_topic(asked, _one_topic(name, topic), alteration)
+
+    raise typer.Exit(checked(asked, run))
 
 
 @topics.command("delete")

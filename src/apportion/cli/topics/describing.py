@@ -3,14 +3,15 @@
 from collections.abc import Iterable
 
 from apportion.cli.cluster_reports import Asked, Report, print_report
+from apportion.cli.cluster_settings import print_settings, read_settings, setting_rows
 from apportion.cli.failures import NoSuchTopic
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.cli.topics.report import read_topics
 from apportion.client.cluster import Cluster
-from apportion.member.cluster_queries.retries import send_until_accepted
-from apportion.member.cluster_queries.topic_descriptions import TopicReplicas, TopicSettingsQuery
+from apportion.member.cluster_queries.topic_descriptions import TopicReplicas
 from apportion.readable import readable
+from apportion.wire.messages.describe_configs import TOPIC
 from apportion.wire.uuids import uuid_text
 
 LIST_COLUMNS = (
@@ -52,8 +53,11 @@ def _show_list(topics: list[Report]) -> None:
     print_table(LIST_COLUMNS, [[*topic.values()][:-1] for topic in topics])
 
 
-def describe_topics(asked: Asked, names: Iterable[str]) -> int:
-    """Print the partitions of the topics, or of every topic; return the exit code."""
+def describe_topics(asked: Asked, names: Iterable[str], with_configs: bool) -> int:
+    """Print the partitions of the topics, or of every topic; return the exit code.
+
+    with_configs: print every setting instead.
+    """
     named = tuple(dict.fromkeys(names))
 
     def read(cluster: Cluster) -> list[Report]:
@@ -62,21 +66,23 @@ def describe_topics(asked: Asked, names: Iterable[str]) -> int:
         for name in named:
             if name not in existing:
                 raise NoSuchTopic(name, asked.bootstrap)
-        return [_report(cluster, topic) for topic in found]
+        return [_report(cluster, topic, with_configs) for topic in found]
 
     if asked.as_json and len(named) == 1:
         return print_report(asked, lambda cluster: read(cluster)[0], lambda _: None)
     return print_report(asked, read, _show)
 
 
-def _report(cluster: Cluster, topic: TopicReplicas) -> Report:
-    """Return the report on one topic, with the settings that were given for it."""
+def _report(cluster: Cluster, topic: TopicReplicas, with_configs: bool) -> Report:
+    """Return the report on one topic, with the settings that were given for it, or all."""
+    settings = read_settings(cluster, TOPIC, topic.name)
     return {
         "topic": topic.name,
         "id": uuid_text(topic.id),
         "internal": topic.is_internal,
         "replication_factor": topic.replication_factor,
-        "config": cluster.run(send_until_accepted(TopicSettingsQuery(topic.name))),
+        "config": {name: each.value for name, each in settings.items() if each.is_own},
+        **({"configs": setting_rows(settings)} if with_configs else {}),
         "partitions": [
             {
                 "partition": each.partition,
@@ -97,7 +103,10 @@ def _show(topics: list[Report]) -> None:
         if number:
             console.print()
         print_sentence(console, readable(_title(topic)))
-        print_table(PARTITION_COLUMNS, map(_partition_row, topic["partitions"]))
+        if "configs" in topic:
+            print_settings(topic["configs"])
+        else:
+            print_table(PARTITION_COLUMNS, map(_partition_row, topic["partitions"]))
 
 
 def _title(topic: Report) -> str:

@@ -6,12 +6,15 @@ nothing.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from types import MappingProxyType
+from typing import ClassVar, NamedTuple
 
+from apportion.errors import Code
 from apportion.member.cluster_queries.query import BrokerQuery, raise_error
 from apportion.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResourceResult,
     DescribeConfigsResponse,
 )
 from apportion.wire.messages.incremental_alter_configs import (
@@ -22,6 +25,29 @@ from apportion.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
+
+OWN_SOURCES: Mapping[int, str] = MappingProxyType({1: "topic", 8: "group"})
+"""Sources of settings that were given for one topic or one group alone, in Kafka's numbers."""
+SOURCES: Mapping[int, str] = MappingProxyType(
+    {**OWN_SOURCES, 2: "broker", 3: "broker", 4: "broker", 5: "default"}
+)
+"""Where a value comes from. A broker has its own from a file (4) or altered (2, or 3 for all)."""
+
+
+class DescribedSetting(NamedTuple):
+    """A setting of a topic or a group. value: None if it is secret or empty.
+
+    inherited: the value without one of its own; None also where the broker does not tell it.
+    """
+
+    value: str | None
+    source: int
+    inherited: str | None
+
+    @property
+    def is_own(self) -> bool:
+        """True if the value was given for this one topic or group."""
+        return self.source in OWN_SOURCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +87,10 @@ class SettingQuery(BrokerQuery[str | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeConfigsQuery(BrokerQuery[dict[str, str | None]]):
+class DescribeConfigsQuery(BrokerQuery[dict[str, DescribedSetting]]):
     """Read all settings of a topic or a group; of what kind it is, says `kind`, in Kafka's numbers.
 
-    The result has None for a value that is secret or empty.
+    Any broker answers.
     """
 
     api: ClassVar[str] = "DescribeConfigs"
@@ -77,13 +103,26 @@ class DescribeConfigsQuery(BrokerQuery[dict[str, str | None]]):
         resource = DescribeConfigsResource(
             resource_type=self.kind, resource_name=self.name, configuration_keys=None
         )
-        return DescribeConfigsRequest(resources=(resource,))
+        return DescribeConfigsRequest(resources=(resource,), include_synonyms=True)
 
-    def parse(self, response: DescribeConfigsResponse) -> dict[str, str | None]:
-        """Return the values by name; raise Refused for an error."""
+    def parse(self, response: DescribeConfigsResponse) -> dict[str, DescribedSetting]:
+        """Return the settings in order of name; raise Refused for an error."""
         for result in response.results:
-            raise_error(result.error_code, result.error_message)
-        return {config.name: config.value for each in response.results for config in each.configs}
+            sentence = Code.of(result.error_code).sentence
+            raise_error(result.error_code, result.error_message or sentence)
+        configs = (config for each in response.results for config in each.configs)
+        return {
+            config.name: _described(config)
+            for config in sorted(configs, key=lambda config: config.name)
+        }
+
+
+def _described(config: DescribeConfigsResourceResult) -> DescribedSetting:
+    """Return one setting of a DescribeConfigs response."""
+    if config.config_source not in OWN_SOURCES:
+        return DescribedSetting(config.value, config.config_source, config.value)
+    inherited = (each.value for each in config.synonyms if each.source not in OWN_SOURCES)
+    return DescribedSetting(config.value, config.config_source, next(inherited, None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,11 +77,14 @@ class CreatePartitionsQuery(BrokerQuery[None]):
     name: str
     partitions: int
     timeout_ms: int
+    validate_only: bool = False
 
     def request(self) -> CreatePartitionsRequest:
         """Return the request for that many partitions."""
         topic = CreatePartitionsTopic(name=self.name, count=self.partitions, assignments=None)
-        return CreatePartitionsRequest(topics=(topic,), timeout_ms=self.timeout_ms)
+        return CreatePartitionsRequest(
+            topics=(topic,), timeout_ms=self.timeout_ms, validate_only=self.validate_only
+        )
 
     def parse(self, response: CreatePartitionsResponse) -> None:
         """Raise Refused if the topic has no more partitions than before."""

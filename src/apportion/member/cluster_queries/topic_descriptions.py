@@ -1,4 +1,4 @@
-"""Queries by which a tool describes topics: Metadata with replicas, and settings of topics."""
+"""The query by which a tool describes topics: Metadata with replicas."""
 
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -6,21 +6,12 @@ from typing import ClassVar, NamedTuple
 from apportion.errors import UNKNOWN_TOPIC, Code, Refused
 from apportion.member.cluster_queries.query import BrokerQuery
 from apportion.topics import TopicId
-from apportion.wire.messages.describe_configs import (
-    TOPIC,
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
 from apportion.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
 )
-
-TOPIC_SETTING = 1
-"""The source, in a DescribeConfigs response, of a setting that was given for this one topic."""
 
 
 class PartitionReplicas(NamedTuple):
@@ -91,31 +82,3 @@ def _replicas(topic: MetadataResponseTopic, name: str) -> TopicReplicas:
         for each in topic.partitions
     )
     return TopicReplicas(name, bytes(topic.topic_id), topic.is_internal, tuple(sorted(partitions)))
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSettingsQuery(BrokerQuery[dict[str, str | None]]):
-    """Read the settings that were given for one topic. Any broker answers."""
-
-    api: ClassVar[str] = "DescribeConfigs"
-
-    topic: str
-
-    def request(self) -> DescribeConfigsRequest:
-        """Return the request for every setting of the topic."""
-        resource = DescribeConfigsResource(
-            resource_type=TOPIC, resource_name=self.topic, configuration_keys=None
-        )
-        return DescribeConfigsRequest(resources=(resource,))
-
-    def parse(self, response: DescribeConfigsResponse) -> dict[str, str | None]:
-        """Return the values by name, without those that the topic has from its broker."""
-        result = response.results[0]
-        if result.error_code != Code.NONE:
-            code = Code.of(result.error_code)
-            raise Refused(code, result.error_message or code.sentence)
-        return {
-            each.name: each.value
-            for each in sorted(result.configs, key=lambda each: each.name)
-            if each.config_source == TOPIC_SETTING
-        }

@@ -1,0 +1,115 @@
+"""`apportion groups` shows epochs, targets and subscriptions of groups that are not settled."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
+from apportion.client.cluster import Cluster
+from apportion.errors import Code
+from apportion.server.embedded import EmbeddedBroker
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+OTHERS_WAIT_MS = 15_000
+OF_T: dict[str, Any] = {"subscribed_topic_names": ("t",)}
+
+
+def join(cluster: Cluster, member_id: str, **fields: Any) -> None:
+    """That member has joined the group `g`."""
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id=member_id,
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        topic_partitions=(),
+        **fields,
+    )
+    assert cluster.call(request, coordinator="g").error_code == Code.NONE
+
+
+@contextmanager
+def group_of_one(interval_ms: int) -> Iterator[Cluster]:
+    """A group of one member that owns `t`. interval_ms: how long its target is kept."""
+    with EmbeddedBroker(group_consumer_assignment_interval_ms=interval_ms) as broker:
+        cluster = Cluster(broker.bootstrap, client_id="reader")
+        cluster.create_topic("t", 2)
+        join(cluster, "one", **OF_T)
+        yield cluster
+        cluster.close()
+
+
+def run(cluster: Cluster, *arguments: str) -> list[str]:
+    """The lines of the command's output."""
+    at = ["--bootstrap-server", cluster.bootstrap_servers]
+    result = CliRunner().invoke(app, ["groups", *arguments, *at])
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout.splitlines()
+
+
+def test_a_group_whose_members_wait_for_a_target_is_assigning() -> None:
+    with group_of_one(OTHERS_WAIT_MS) as cluster:
+        join(cluster, "two", **OF_T)
+        listed = run(cluster, "list", "--state", "assigning")
+        title = run(cluster, "describe", "g")[0]
+        states = run(cluster, "describe", "g", "--state", "--verbose")
+        members = run(cluster, "members", "g", "--verbose")
+    assert listed[1].split() == ["g", "consumer", "Assigning", "2", "-"]
+    assert title.split(", ")[1:5] == [
+        "Assigning",
+        "epoch 3",
+        "assignment epoch 2",
+        "assignor uniform",
+    ]
+    assert states[1].split() == ["g", "consumer", "Assigning", "3", "2", "uniform", "2", "0"]
+    assert [line.split() for line in members] == [
+        ["MEMBER", "CLIENT", "HOST", "EPOCH", "OWNS", "TOPICS"],
+        ["one", "reader", "127.0.0.1", "2", "t", "0-1", "t"],
+        ["two", "reader", "127.0.0.1", "2", "-", "t"],
+    ]
+
+
+def test_a_member_is_shown_with_its_target_its_rack_and_its_expression() -> None:
+    with group_of_one(0) as cluster:
+        join(cluster, "two", rack_id="north", subscribed_topic_regex="t|u", **OF_T)
+        members = run(cluster, "members", "g", "--verbose")
+        plain = run(cluster, "members", "g")
+        report = json.loads("".join(run(cluster, "members", "g", "--json")))
+    assert members[0].split() == [
+        *("MEMBER", "CLIENT", "HOST", "RACK", "EPOCH", "OWNS", "TARGET", "TOPICS", "REGEX")
+    ]
+    targets = [member.pop("target")["t"] for member in report["members"]]
+    assert sorted(targets) == [[0], [1]]
+    one, two = ([f"t {number}"] for [number] in targets)
+    assert [line.replace("t 0-1", "t_0-1").split() for line in members[1:]] == [
+        ["one", "reader", "127.0.0.1", "-", "2", "t_0-1", *one[0].split(), "t", "-"],
+        ["two", "reader", "127.0.0.1", "north", "3", "-", *two[0].split(), "t", "t|u"],
+    ]
+    assert plain[0].split() == ["MEMBER", "CLIENT", "HOST", "EPOCH", "OWNS"]
+    assert report["members"][1] == {
+        "member": "two",
+        "instance": None,
+        "client": "reader",
+        "host": "/127.0.0.1",
+        "protocol": "consumer",
+        "rack": "north",
+        "epoch": 3,
+        "owns": {},
+        "topics": ["t"],
+        "regex": "t|u",
+    }
+
+
+def test_a_group_that_is_about_to_get_partitions_is_not_asked_for_its_topics() -> None:
+    with EmbeddedBroker(group_consumer_assignment_interval_ms=OTHERS_WAIT_MS) as broker:
+        cluster = Cluster(broker.bootstrap)
+        join(cluster, "one", **OF_T)
+        cluster.create_topic("t", 1)
+        join(cluster, "two", **OF_T)
+        lines = run(cluster, "describe", "g")
+        cluster.close()
+    assert lines[1] == (
+        "No offset is committed, and no member owns a partition yet: the group is Assigning."
+    )
