@@ -4,19 +4,10 @@
 names or objects.
 """
 
+from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape, by_topic
 from apportion.member.assignors.builtin import CooperativeSticky, Range, RoundRobin, Sticky
 from apportion.member.assignors.checks import Overlap, validate_subscription
-from apportion.member.assignors.interface import (
-    Assignor,
-    FollowUp,
-    Given,
-    MemberFailure,
-    Rebalance,
-    Subscription,
-    TopicParts,
-    TopicShape,
-    by_topic,
-)
+from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure, Rebalance
 
 __all__ = [
     "Assignor",
