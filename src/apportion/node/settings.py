@@ -163,7 +163,7 @@ class BrokerSettings:
         Errors: SettingRefused for an unknown name or a value of the wrong kind.
         """
         broker_fields = {each.name: each for each in fields(cls) if each.name != "group"}
-        group_fields = {each.name: each for each in fields(GroupSettings)}
+        group_fields = declared(GroupSettings)
         broker_values: dict[str, Any] = {}
         group_values: dict[str, Any] = {}
         for name, value in values.items():
@@ -229,7 +229,7 @@ class BrokerSettings:
         """
         values = {
             each.name: getattr(self, each.name) for each in fields(self) if each.name != "group"
-        } | {each.name: self.group.value_of(each.name) for each in fields(self.group)}
+        } | {each.name: self.group.value_of(each.name) for each in declared(GroupSettings).values()}
         return {dotted(name): _written(value) for name, value in sorted(values.items())}
 
     @property

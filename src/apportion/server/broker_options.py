@@ -56,3 +56,4 @@ class BrokerOptions(TypedDict, total=False):
     offsets_retention_check_interval_ms: int
     offset_metadata_max_bytes: int
     apportion_heartbeat_budget_per_second: int
+    apportion_assignor_timeout_ms: int

@@ -28,6 +28,7 @@ from apportion.wire.records.groups import (
 )
 
 if TYPE_CHECKING:
+    from apportion.coord.consumer.target_computation import ComputeTarget, FailedTarget
     from apportion.coord.heartbeat_budget import Booking
     from apportion.topics import Topics
 
@@ -145,11 +146,13 @@ class ConsumerGroupLiveState:
     """State of a consumer group that need not survive a crash."""
 
     __slots__ = (
+        "failed_target",
         "next_heartbeats",
         "resolved_ms",
         "resolved_topics",
         "seen_topics",
         "target_computed_ms",
+        "target_under_way",
     )
 
     def __init__(self) -> None:
@@ -157,6 +160,9 @@ class ConsumerGroupLiveState:
         self.seen_topics: Topics | None = None
         # when the target assignment was last computed (mono ms); None since the group was loaded
         self.target_computed_ms: int | None = None
+        # what a custom assignor is asked for, and its last failure since its last good answer
+        self.target_under_way: ComputeTarget | None = None
+        self.failed_target: FailedTarget | None = None
         # the snapshot for which the group's expressions were last resolved, and when (mono ms)
         self.resolved_topics: Topics | None = None
         self.resolved_ms: int | None = None
