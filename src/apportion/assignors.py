@@ -1,7 +1,7 @@
-"""Client-side assignors for classic groups: those of the package, and the interface for your own.
+"""Assignors for classic groups, and the interface of your own on either side.
 
 `apportion.Consumer(..., group_protocol="classic", partition_assignment_strategy=...)` takes their
-names or objects.
+names or objects; a broker takes your own in `group.consumer.assignors`.
 """
 
 from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape, by_topic

@@ -23,6 +23,8 @@ from apportion.machine import Abandon
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
+from apportion.wire.messages.heartbeat import HeartbeatRequest
+from tests.coord.mixed_clients import classic, consumer, hands, make_driver, settle
 from tests.coord.shard_driver import (
     end_of,
     state_of,
@@ -36,6 +38,8 @@ from tests.coord.toy_assignor import (
     all_to_first,
     assigned,
     beat_to_target,
+    first_to_all,
+    raises,
     with_toy,
 )
 
@@ -107,14 +111,6 @@ def test_an_answer_for_an_older_epoch_is_saved_and_another_one_follows() -> None
     assert second.epoch == 3
 
 
-def to_both(cluster: ClusterTopics, members: Members) -> dict[str, Given]:
-    return {member: Given(by_topic([("foo", 0)])) for member in members}
-
-
-def raises(cluster: ClusterTopics, members: Members) -> Any:
-    raise ValueError("no")
-
-
 def asks(cluster: ClusterTopics, members: Members) -> Any:
     yield "a query"
 
@@ -131,7 +127,7 @@ def mutates(cluster: Any, members: Any) -> Any:
             mutates,
             "the assignor raised AttributeError(\"'mappingproxy' object has no attribute",
         ),
-        (to_both, "the assignor gives partition 0 of 'foo' to 'b' and to 'a'"),
+        (first_to_all, "the assignor gives partition 0 of 'foo' to 'b' and to 'a'"),
         (
             lambda *_: {"a": Given(by_topic([("foo", 3)]))},
             "the assignor gives partition 3 of 'foo' to 'a', but the topic has 3 partitions",
@@ -364,3 +360,29 @@ def test_partitions_of_a_topic_that_is_gone_leave_the_target() -> None:
 def test_settings_name_an_assignor_only_if_it_is_there() -> None:
     with pytest.raises(ValueError, match="there is no assignor 'toy'"):
         GroupSettings(group_consumer_assignors=("toy",))
+
+
+def test_a_classic_member_rejoins_for_the_answer_and_not_before() -> None:
+    driver = make_driver(group_consumer_assignors=("toy",), custom_assignors={"toy": Toy()})
+    theirs, ours = consumer(driver, "z"), classic(driver, "a")
+    for _ in range(3):
+        settle(theirs, ours)
+        driver.end_computations()
+    settle(theirs, ours)
+    # The first by its member id has everything.
+    assert sorted(hands(theirs, ours).values()) == [[], [0, 1, 2, 3]]
+
+    def heartbeat() -> int:
+        request = HeartbeatRequest(
+            group_id="g", generation_id=ours.generation, member_id=ours.member_id
+        )
+        code: int = driver.send(request, 4).error_code
+        return code
+
+    driver.change_topics(topics(foo=5))
+    assert (heartbeat(), len(driver.computations)) == (Code.NONE, 1)
+    assert heartbeat() == Code.NONE
+    driver.end_computations()
+    assert heartbeat() == Code.REBALANCE_IN_PROGRESS
+    settle(theirs, ours)
+    assert sorted(hands(theirs, ours).values()) == [[], [0, 1, 2, 3, 4]]

@@ -16,6 +16,21 @@ def all_to_first(cluster: ClusterTopics, members: Members) -> dict[str, Given]:
     return {} if first is None else {first: Given(by_topic(pairs))}
 
 
+def first_to_all(_cluster: ClusterTopics, members: Members) -> dict[str, Given]:
+    """The first partition of foo to everybody."""
+    return {member: Given(by_topic([("foo", 0)])) for member in members}
+
+
+def raises(_cluster: ClusterTopics, _members: Members) -> Any:
+    """Nothing, as it raises."""
+    raise ValueError("no")
+
+
+ANSWERS: dict[str, Callable[..., Any]] = {
+    each.__name__: each for each in (all_to_first, first_to_all, raises)
+}
+
+
 class Toy:
     """An assignor that answers as a test says; it keeps what it was asked."""
 
