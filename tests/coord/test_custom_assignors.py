@@ -25,12 +25,7 @@ from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescrib
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from tests.coord.mixed_clients import classic, consumer, hands, make_driver, settle
-from tests.coord.shard_driver import (
-    end_of,
-    state_of,
-    topic_id,
-    topics,
-)
+from tests.coord.shard_driver import end_of, state_of, topic_id, topics
 from tests.coord.toy_assignor import (
     FOO,
     Members,
@@ -209,6 +204,19 @@ def test_an_assignor_that_failed_is_asked_at_once_when_the_group_changes() -> No
     driver.beat("a", 1)
     driver.end_computations()
     assert beat_to_target(driver, "a", 1) == (3, {FOO: (0, 1, 2, 3)})
+
+
+def test_an_assignor_that_failed_is_asked_once_in_an_interval_by_a_changing_group() -> None:
+    driver = with_toy(Toy(raises), group_consumer_assignment_interval_ms=5_000)
+    driver.join("a")
+    driver.end_computations()
+    driver.join("b")
+    driver.advance(4_999)
+    driver.join("c")
+    assert driver.computations == []
+    driver.advance(1)
+    driver.beat("a", 1)
+    assert len(driver.computations) == 1
 
 
 def test_the_interval_between_targets_counts_from_the_answer() -> None:

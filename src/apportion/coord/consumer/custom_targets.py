@@ -14,8 +14,9 @@ makes the others get it. A static member may have been replaced: its successor h
 so it gets its part. A member that came later has no part yet.
 
 If the assignor raises, its answer is no assignment, or it is late, the log says so and the older
-target stays. It is asked again when the group changes; if the group does not, after pauses that
-double from one second to a minute. What is late is abandoned: an answer after all is dropped.
+target stays. It is asked again when the group changes, but not within the assignment interval; if
+the group does not change, after pauses that double from one second to a minute. What is late is
+abandoned: an answer after all is dropped.
 """
 
 from collections.abc import Iterable
@@ -43,7 +44,13 @@ MOST_AT_ONCE = 100
 MAX_NOTED = 500  # characters of what an assignor did wrong, which may quote its answer
 
 
-def begin_if_none_under_way(
+def may_begin(turn: Turn, group: ConsumerGroup) -> bool:
+    """Return whether a computation for the group may begin: none is under way, and not too many."""
+    under_way = turn.computing[ComputeTarget]
+    return group.group_id not in under_way and len(under_way) < MOST_AT_ONCE
+
+
+def begin(
     turn: Turn,
     group: ConsumerGroup,
     assignor: CustomAssignor,
@@ -51,13 +58,10 @@ def begin_if_none_under_way(
     topics: Iterable[Topic],
     members: Iterable[ConsumerGroupMember],
 ) -> None:
-    """Begin to compute a target for the group's epoch, unless a computation is under way.
+    """Begin to compute a target for the group's epoch. None may be under way.
 
     topics: those that exist and have subscribers. members: in the order for assignors.
     """
-    under_way = turn.computing[ComputeTarget]
-    if group.group_id in under_way or len(under_way) >= MOST_AT_ONCE:
-        return
     saved = group.saved
     computation = ComputeTarget(
         group_id=group.group_id,
@@ -154,16 +158,15 @@ def has_failed(group: ConsumerGroup) -> bool:
 def retry_wait_ms(turn: Turn, group: ConsumerGroup) -> int:
     """Return how long an assignor that has failed is not asked again; 0 if it may be asked now.
 
-    Only for the same epoch: a group that has changed is another question.
+    A group that has changed is another question, so it waits for the assignment interval alone.
     """
     failed = group.live.failed_target
-    if (
-        failed is None
-        or not has_failed(group)
-        or failed.assignor != group.assignor(turn.settings.group_consumer_assignors)
-    ):
+    if failed is None or failed.assignor != group.assignor(turn.settings.group_consumer_assignors):
         return 0
-    pause_ms = min(FIRST_PAUSE_MS << min(failed.times - 1, MOST_DOUBLINGS), LONGEST_PAUSE_MS)
+    pause_ms = turn.settings_of(group.group_id).group_consumer_assignment_interval_ms
+    if has_failed(group):
+        longer_ms = min(FIRST_PAUSE_MS << min(failed.times - 1, MOST_DOUBLINGS), LONGEST_PAUSE_MS)
+        pause_ms = max(pause_ms, longer_ms)
     return max(0, failed.at_ms + pause_ms - turn.now.mono_ms)
 
 

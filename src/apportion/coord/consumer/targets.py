@@ -207,8 +207,11 @@ def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
 
 
 def _begin_custom_target(turn: Turn, group: ConsumerGroup, name: str) -> None:
-    """Have a custom assignor compute a target assignment beside the shard."""
-    custom_targets.begin_if_none_under_way(
+    """Have a custom assignor compute a target assignment beside the shard, unless it does so."""
+    # Before anything that costs time in proportion to the group: every heartbeat comes here.
+    if not custom_targets.may_begin(turn, group):
+        return
+    custom_targets.begin(
         turn,
         group,
         turn.settings.custom_assignors[name],
