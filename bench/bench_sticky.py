@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apportion.assign.assignors import uniform
+from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape
 from apportion.assign.claims import OwnershipClaims
 from apportion.assign.sticky import cooperative_sticky, sticky
 from apportion.assign.subscriptions import Subscriptions
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
-from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.serde import (
     decode_subscription,
     encode_assignment,

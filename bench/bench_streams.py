@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from apportion.member.assignors.interface import ClusterTopics, Given, Subscription, TopicShape
+from apportion.assign.by_name import ClusterTopics, Given, Subscription, TopicShape
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings
 from apportion.streams.metadata.codec import decode_assignment, encode_subscription
 from apportion.streams.metadata.model import LATEST, RUNNING, FutureInfo, SubscriptionInfo

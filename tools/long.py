@@ -63,6 +63,7 @@ SEARCHES = (
         5_000,
         50,
     ),
+    Search("sim-assignor", SIM.format("consumer") + " --assignor unreliable", 5_000, 50),
     Search(
         "rehearsals", "{python} -m apportion.cli.main streams rehearse --matrix --seed {seed}", 1, 1
     ),

@@ -82,6 +82,11 @@ class Computation(Protocol):
         """The group that needs the result."""
         ...
 
+    @property
+    def is_foreign(self) -> bool:
+        """True if it calls code that is not apportion's, which may never return."""
+        ...
+
     def run(self) -> Any:
         """Return the result, a value."""
         ...
@@ -109,6 +114,13 @@ ComputationEnd = Computed | ComputeFailed
 @dataclass(slots=True, frozen=True)
 class Compute:
     """Run `computation` where it delays no step, then post its `ComputationEnd`."""
+
+    computation: Computation
+
+
+@dataclass(slots=True, frozen=True)
+class Abandon:
+    """Wait no longer for the end of `computation`; its `ComputationEnd` may still be posted."""
 
     computation: Computation
 

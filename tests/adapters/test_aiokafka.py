@@ -9,8 +9,8 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 
 from apportion.adapters.aiokafka import AIOKafkaConsumer, AiokafkaCooperativeSticky, AiokafkaSticky
+from apportion.assign.by_name import Subscription, TopicParts
 from apportion.client.cluster import Cluster as Admin
-from apportion.member.assignors.interface import Subscription, TopicParts
 from apportion.member.assignors.serde import decode_subscription, encode_subscription
 from apportion.server.embedded import EmbeddedBroker
 from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved

@@ -15,7 +15,7 @@ from kafka.protocol.consumer.metadata import (
 from kafka.structs import TopicPartition
 
 from apportion.adapters.kafka_python import KafkaPythonCooperativeSticky, KafkaPythonSticky
-from apportion.member.assignors.interface import TopicParts
+from apportion.assign.by_name import TopicParts
 from apportion.member.assignors.serde import decode_subscription
 from apportion.wire.records.consumer_serde import decode_sticky
 from tests.adapters.rounds import PARTITIONS, TOPIC, Cluster, Coordinator, moved

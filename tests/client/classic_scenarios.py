@@ -12,12 +12,12 @@ from uuid import uuid4
 import pytest
 
 import apportion
+from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
 from apportion.client.members import new_member
 from apportion.errors import Code, Refused
 from apportion.member.assignors.builtin import Range
-from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.strategy import strategy
 from apportion.member.cluster_queries.offsets import Membership, OffsetCommitQuery
 from apportion.member.membership import MembershipState

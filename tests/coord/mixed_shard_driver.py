@@ -4,17 +4,13 @@ what one uses is in `owned`.
 
 from typing import Any
 
+from apportion.assign.by_name import Subscription, TopicShape
 from apportion.coord.config import GroupSettings
 from apportion.coord.turn import ShardAction
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Gone, Reply, Ticket
 from apportion.member.assignors.builtin import CooperativeSticky
-from apportion.member.assignors.interface import (
-    Subscription,
-    TopicShape,
-    from_named_parts,
-    to_named_parts,
-)
+from apportion.member.assignors.interface import from_named_parts, to_named_parts
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

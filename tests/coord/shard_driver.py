@@ -22,8 +22,10 @@ from apportion.machine import (
     Arrived,
     Caller,
     Computation,
+    ComputationEnd,
     Compute,
     Computed,
+    ComputeFailed,
     Instant,
     Note,
     Reply,
@@ -245,7 +247,7 @@ class ShardDriver:
         """Every computation that was begun ends, and the shard gets its result."""
         computations, self.computations = self.computations, []
         for computation in computations:
-            self.perform(self.shard.step(Computed(computation, computation.run()), self.now))
+            self.perform(self.shard.step(end_of(computation), self.now))
 
     def change_topics(self, changed: Topics | list[Topic] | Iterable[Any]) -> None:
         """The cluster has these topics now."""
@@ -270,6 +272,14 @@ class ShardDriver:
         """The shard is rebuilt from its log."""
         self.shard = recovered(self.log, self.shard)
         self.perform(self.shard.loaded(self.now))
+
+
+def end_of(computation: Computation) -> ComputationEnd:
+    """How a computation ends: with a result, or with an error."""
+    try:
+        return Computed(computation, computation.run())
+    except Exception as error:
+        return ComputeFailed(computation, repr(error))
 
 
 def recovered(log: Any, shard: Shard) -> Shard:

@@ -15,6 +15,7 @@ A line with "#" is a remark. Steps:
 - `time 3000`: milliseconds pass
 - `crash`: the shard is rebuilt from its log
 - `show`: the group: its state, its target, its members
+- `assignor all_to_first`: a custom assignor that answers so, from now on
 - `set SETTING 1000`: a setting of groups (an underscore for each dot)
 """
 
@@ -36,6 +37,7 @@ from apportion.wire.records.groups import (
 )
 from tests.coord.scripted import check
 from tests.coord.shard_driver import ShardDriver, member_metadata, parts, topic_id, topics
+from tests.coord.toy_assignor import ANSWERS, Toy
 
 BAD_EXPRESSION = Code.INVALID_REGULAR_EXPRESSION
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
@@ -68,16 +70,15 @@ class ScriptPlayer:
             case ["crash"]:
                 self.driver.crash()
                 return []
-            case ["set", name, value]:
-                changed: dict[str, Any] = {name: int(value)}
-                self.driver.settings = replace(self.driver.settings, **changed)
-                self.driver.shard.settings = self.driver.settings
+            case ["assignor" | "set", name, *value]:
+                self.change_settings(name, *value)
                 return []
             case ["show"]:
                 return self.show()
             case ["resolve"]:
+                before = len(self.driver.notes)
                 self.driver.end_computations()
-                return []
+                return self.driver.notes[before:]
             case [member, "joins", *rest, "matching", expression]:
                 return self.join(member, rest, subscribed_topic_regex=expression)
             case [member, "subscribes", "to", *rest]:
@@ -101,6 +102,19 @@ class ScriptPlayer:
             case [member, "goes", "for", "a", "while"]:
                 return self.beat(member, -2)
         raise AssertionError(f"no such step: {line}")
+
+    def change_settings(self, name: str, *value: str) -> None:
+        """A setting has another value from now on, or there is an assignor of that name."""
+        changed: dict[str, Any] = (
+            {name: int(value[0])}
+            if value
+            else {
+                "group_consumer_assignors": ("toy",),
+                "custom_assignors": {"toy": Toy(ANSWERS[name])},
+            }
+        )
+        self.driver.settings = replace(self.driver.settings, **changed)
+        self.driver.shard.settings = self.driver.settings
 
     def join(self, member: str, topics: list[str], **facts: Any) -> list[str]:
         """A complete first heartbeat, and the answer as a line."""

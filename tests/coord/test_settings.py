@@ -34,6 +34,8 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
         "offsets_retention_check_interval_ms": 600_000,
         "offset_metadata_max_bytes": 4_096,
         "apportion_heartbeat_budget_per_second": 200,  # ours
+        "apportion_assignor_timeout_ms": 10_000,  # ours
+        "custom_assignors": {},
     }
 
 

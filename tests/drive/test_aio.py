@@ -24,6 +24,7 @@ class Sum(NamedTuple):
 
     group_id: str
     numbers: tuple[Any, ...]
+    is_foreign: bool = False
 
     def run(self) -> Any:
         return sum(self.numbers)
@@ -164,6 +165,7 @@ class Blocked:
     """A computation that ends when it is let go."""
 
     group_id = "g"
+    is_foreign = False
 
     def __init__(self) -> None:
         self.may_end = threading.Event()

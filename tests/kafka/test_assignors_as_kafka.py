@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 import pytest
 
+from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
-from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.serde import decode_subscription, encode_subscription
 from apportion.testing.kafka import KafkaMissing
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition, StickyUserData

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+from apportion.assign.by_name import Subscription
 from apportion.errors import Code, Refused
-from apportion.member.assignors.interface import Subscription
 from apportion.member.assignors.serde import encode_subscription
 from apportion.member.cluster_queries.groups import (
     ConsumerGroupDescribeQuery,

@@ -4,10 +4,10 @@ messages.
 
 from typing import Any
 
+from apportion.assign.by_name import Given, Subscription, TopicParts
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
 from apportion.member.assignors.builtin import CooperativeSticky, Range
-from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings

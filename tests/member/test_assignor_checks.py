@@ -5,14 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape
+from apportion.assign.checks import check_given
 from apportion.assignors import validate_subscription
 from apportion.errors import Refused
-from apportion.member.assignors.checks import (
-    Overlap,
-    check_cooperative,
-    check_given,
-)
-from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
+from apportion.member.assignors.checks import Overlap, check_cooperative
 from apportion.member.assignors.serde import decode_assignment, encode_assignment
 from apportion.topics import TopicPartition
 

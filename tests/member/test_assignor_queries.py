@@ -5,18 +5,10 @@ again.
 from collections.abc import Generator, Mapping
 from typing import Any
 
+from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
-from apportion.member.assignors.interface import (
-    Assignor,
-    FollowUp,
-    Given,
-    MemberFailure,
-    Rebalance,
-    Subscription,
-    TopicShape,
-    by_topic,
-)
+from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure, Rebalance
 from apportion.member.membership import (
     Adopted,
     Answered,

@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape, by_topic
 from apportion.member.assignors.builtin import CLIENT_ASSIGNORS, Range, RoundRobin
-from apportion.member.assignors.interface import (
-    Given,
-    Rebalance,
-    Subscription,
-    TopicParts,
-    TopicShape,
-    by_topic,
-)
+from apportion.member.assignors.interface import Rebalance
 from apportion.member.assignors.numbering import Numbering
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from apportion.assign.by_name import Given, Subscription, TopicShape
 from apportion.errors import Code
 from apportion.member.assignors.builtin import CooperativeSticky, Range
-from apportion.member.assignors.interface import Given, Rebalance, Subscription, TopicShape
+from apportion.member.assignors.interface import Rebalance
 from apportion.member.membership import (
     Answered,
     CoordinatorFound,

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from apportion.assign.by_name import Given, Subscription
 from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import CooperativeSticky
-from apportion.member.assignors.interface import Given, Subscription
 from apportion.member.membership import (
     Adopted,
     Answered,

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from apportion.assign.by_name import TopicParts
 from apportion.errors import Code
 from apportion.machine import Note, Tick
-from apportion.member.assignors.interface import TopicParts
 from apportion.member.classic.requests import ClassicSettings, join_request
 from apportion.member.membership import (
     Adopted,

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from apportion.assign.by_name import Given, Subscription
 from apportion.errors import Code
 from apportion.machine import Tick
 from apportion.member.assignors.builtin import CooperativeSticky
-from apportion.member.assignors.interface import Given, Subscription
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.membership import (
     Adopted,

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from apportion.member.assignors.checks import check_given
-from apportion.member.assignors.interface import Rebalance, Subscription, TopicShape
+from apportion.assign.by_name import Subscription, TopicShape
+from apportion.assign.checks import check_given
+from apportion.member.assignors.interface import Rebalance
 from apportion.member.assignors.serde import decode_subscription, encode_subscription
 from tests.member.worked_example import weighted
 

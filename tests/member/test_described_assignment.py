@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apportion.member.assignors.interface import Given, Subscription, TopicParts
+from apportion.assign.by_name import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import AssignmentIncomplete

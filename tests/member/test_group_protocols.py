@@ -4,8 +4,8 @@ from itertools import cycle
 
 import pytest
 
+from apportion.assign.by_name import Given, Subscription, by_topic
 from apportion.errors import Code, Refused
-from apportion.member.assignors.interface import Given, Subscription, by_topic
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.batch.group import BatchGroup, TopicReader
 from apportion.member.group_protocols import ATTEMPTS, describe_by_protocol

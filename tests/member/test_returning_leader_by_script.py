@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from apportion.assign.by_name import Subscription
 from apportion.machine import Tick
-from apportion.member.assignors.interface import Subscription
 from apportion.member.membership import (
     Adopted,
     Answered,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape
 from apportion.errors import DecodeError
 from apportion.member.assignors.builtin import CLIENT_ASSIGNORS, CooperativeSticky, Range, Sticky
-from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.serde import (
     decode_assignment,
     decode_subscription,

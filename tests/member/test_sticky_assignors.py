@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
 from apportion.member.assignors.checks import check_cooperative
-from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition
 from apportion.wire.records.consumer_serde import encode_cooperative, encode_sticky
 

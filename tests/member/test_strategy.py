@@ -5,15 +5,9 @@ from typing import Any
 
 import pytest
 
+from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
 from apportion.member.assignors.builtin import Range, RoundRobin
-from apportion.member.assignors.interface import (
-    Assignor,
-    Given,
-    Rebalance,
-    Subscription,
-    TopicShape,
-    by_topic,
-)
+from apportion.member.assignors.interface import Assignor, Rebalance
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.requests import ClassicSettings
 

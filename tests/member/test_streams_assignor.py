@@ -5,15 +5,9 @@ from typing import Any
 
 import pytest
 
+from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
 from apportion.errors import Code, Refused
-from apportion.member.assignors.interface import (
-    FollowUp,
-    Given,
-    MemberFailure,
-    Subscription,
-    TopicShape,
-    by_topic,
-)
+from apportion.member.assignors.interface import FollowUp, MemberFailure
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings, TaskShare
 from apportion.rules import Rule, run_rule
 from apportion.streams.metadata.codec import (

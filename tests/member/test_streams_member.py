@@ -5,15 +5,8 @@ from typing import Any
 
 import pytest
 
-from apportion.member.assignors.interface import (
-    Assignor,
-    FollowUp,
-    Given,
-    MemberFailure,
-    Rebalance,
-    Subscription,
-    TopicShape,
-)
+from apportion.assign.by_name import Given, Subscription, TopicShape
+from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure, Rebalance
 from apportion.member.membership import MembershipState
 from apportion.member.streams.machine import ShutDownApplication
 from apportion.streams.metadata.codec import decode_assignment

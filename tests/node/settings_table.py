@@ -132,6 +132,9 @@ OFFSETS_GO = (
 
 BROKER = {
     "advertised.listeners": f"{SERVER}test_clients_are_told_the_address_that_is_advertised",
+    "apportion.assignor.timeout.ms": (
+        "coord/test_custom_assignors.py::test_a_late_answer_is_dropped"
+    ),
     "apportion.connection.max.inflight.bytes": UNDER_WAY,
     "apportion.connection.max.inflight.requests": UNDER_WAY,
     "apportion.heartbeat.budget.per.second": INTERVALS,

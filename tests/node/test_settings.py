@@ -2,7 +2,7 @@
 
 import pytest
 
-from apportion.node.settings import BrokerSettings, SettingRefused
+from apportion.node.settings import BrokerSettings, SettingRefused, values_of_pairs
 
 
 def test_names_may_have_dots_or_underscores() -> None:
@@ -20,7 +20,9 @@ def test_names_may_have_dots_or_underscores() -> None:
 def test_every_setting_can_be_said_back() -> None:
     settings = BrokerSettings.of({"num.partitions": 5, "group.consumer.assignors": "range"})
     named = settings.named()
-    said_back = BrokerSettings.of_pairs(f"{name}={value}" for name, value in named.items())
+    said_back = BrokerSettings.of(
+        values_of_pairs(f"{name}={value}" for name, value in named.items())
+    )
     assert said_back.named() == named
 
 

@@ -5,17 +5,13 @@ bug, and with it.
 from collections.abc import Callable
 from typing import Any
 
+from apportion.assign.by_name import Subscription, TopicParts, TopicShape
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.deadlines import Deadlines
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Caller, Instant, Reply, Ticket
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
-from apportion.member.assignors.interface import (
-    Subscription,
-    TopicParts,
-    TopicShape,
-    to_named_parts,
-)
+from apportion.member.assignors.interface import to_named_parts
 from apportion.member.classic.leader import assign_partitions
 from apportion.member.membership import Answered, FetchMetadata, MetadataFetched, TopicDescription
 from apportion.member.ownership import OwnedPartitions

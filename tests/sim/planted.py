@@ -11,6 +11,8 @@ or anything with its `setattr`.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from apportion.assign import checks
+from apportion.assign.by_name import ClusterTopics, Given, Subscription
 from apportion.coord import replay, shard
 from apportion.coord.consumer import expressions, fencing, heartbeat, state, timers
 from apportion.coord.consumer.reconcile import MemberState
@@ -30,6 +32,7 @@ from apportion.member.group_claims import Sinks
 from apportion.member.membership import MemberAssignment, minus
 from apportion.node import flush_gate
 from apportion.node.coordinators import HostedShard
+from apportion.sim.kernel.settings import UNRELIABLE
 from apportion.topics import TopicIdPartition
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -131,6 +134,12 @@ def anybody_may(mine: Sinks, stored: Mapping[TopicIdPartition, OffsetAndMetadata
 
 def never_changes(before: tuple[str, ...] | None, matched: tuple[str, ...]) -> bool:
     return False
+
+
+def takes_any_answer(
+    cluster: ClusterTopics, members: Mapping[str, Subscription], answer: Mapping[str, Given]
+) -> None:
+    """Check nothing."""
 
 
 # what Kafka had
@@ -261,6 +270,12 @@ PLANTED = {
                 "topic-again",
                 "more-partitions",
             ),
+        ),
+        Planted(
+            "answer-unchecked",
+            "Whoever writes an assignor for the broker knows what an assignment is.",
+            ((checks, "check_given", takes_any_answer),),
+            sizes={"assignor": UNRELIABLE},
         ),
         Planted(
             "session-at-once",

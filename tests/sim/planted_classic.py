@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from apportion.assign import sticky
+from apportion.assign.by_name import Subscription, TopicParts
 from apportion.assign.claims import OwnershipClaims, ResolvedOwners, resolve_claims
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
@@ -31,7 +32,7 @@ from apportion.errors import Code, Refused
 from apportion.machine import Instant
 from apportion.member import ownership
 from apportion.member.assignors import builtin
-from apportion.member.assignors.interface import Subscription, TopicParts, from_named_parts
+from apportion.member.assignors.interface import from_named_parts
 from apportion.member.assignors.numbering import OwnershipClaim
 from apportion.member.classic import leader, machine
 from apportion.member.classic.generation import NO_GENERATION

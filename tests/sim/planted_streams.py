@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from apportion.assign.by_name import Given, Subscription
 from apportion.coord.consumer.state import ConsumerGroupMember
-from apportion.member.assignors.interface import Given, Subscription
 from apportion.member.classic import leader as any_leader
 from apportion.member.records.record_consumer import RecordConsumer
 from apportion.sim.streams import thread

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.state import SESSION, ClassicGroup
@@ -15,7 +16,6 @@ from apportion.coord.migration import downgrade as downgrading
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.turn import Turn
 from apportion.member.assignors import builtin
-from apportion.member.assignors.interface import Given, Subscription, TopicParts, TopicShape
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.classic import incarnation as member_incarnation
 from apportion.member.classic import requests

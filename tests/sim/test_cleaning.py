@@ -31,7 +31,7 @@ def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(
         broker,
         "broker_settings",
-        lambda scenario: replace(settings_of(scenario), offsets_topic_segment_bytes=1500),
+        lambda *facts: replace(settings_of(*facts), offsets_topic_segment_bytes=1500),
     )
     monkeypatch.setattr(Log, "replace_segments", replaced)
     return logs

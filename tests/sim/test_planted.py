@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from apportion.assign.by_name import ClusterTopics, Given, by_topic
 from apportion.coord.shard import SettingsChanged
 from apportion.errors import Code
 from apportion.machine import Instant, Tick
@@ -44,6 +45,7 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetch
 from apportion.wire.records.groups import ConsumerGroupCurrentMemberAssignmentKey
 from tests.coord import shard_driver
 from tests.coord.shard_driver import recovered, state_of, topic_id, topics
+from tests.coord.toy_assignor import Members, Toy, with_toy
 from tests.member.planner_host import P0 as P0_OF_T
 from tests.member.planner_host import PlannerHost, held, make_planner
 from tests.node.conftest import NodeDriver
@@ -255,6 +257,20 @@ def what_a_member_gets_when_its_expression_is_resolved() -> Any:
     return {} if answer.assignment is None else given(answer)
 
 
+def who_gets_what_an_assignor_gives_to_both() -> Any:
+    def to_both(cluster: ClusterTopics, members: Members) -> Any:
+        return {member: Given(by_topic([("foo", 0)])) for member in members}
+
+    driver = with_toy(Toy(to_both))
+    driver.join("A")
+    driver.join("B")
+    driver.end_computations()
+    driver.beat("A", 1)
+    driver.end_computations()
+    members = state_of(driver.shard)["groups"]["g"]["members"]
+    return [name for name in members if (topic_id("foo"), 0) in (members[name]["target"] or ())]
+
+
 def who_is_left_by_the_interval_that_was_told() -> Any:
     driver: Any = shard_driver.ShardDriver()
     driver.join("A")
@@ -291,6 +307,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
         {topic_id("foo"): (0, 1, 2)},
         {},
     ),
+    "answer-unchecked": (who_gets_what_an_assignor_gives_to_both, ["A"], ["A", "B"]),
     "KAFKA-19431": (what_is_left_of_a_topic_that_is_not_subscribed_to, [], [0]),
     "kept-while-the-target-lags": (what_is_left_of_it_while_the_target_lags, [], [0, 1, 2]),
     **CLASSIC_EXAMPLES,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apportion.sim.kernel.scenario import Scenario
-from apportion.sim.kernel.settings import PROTOCOLS
+from apportion.sim.kernel.settings import CONSUMER, MIXED, PROTOCOLS, UNRELIABLE
 from apportion.sim.play import play
 from apportion.sim.seed_pool import Draw
 
@@ -81,4 +81,11 @@ EXPRESSIONS = (
 
 def test_seeds_with_subscriptions_by_expression_hold() -> None:
     outcomes = [play(Draw(EXPRESSIONS, {"readers": 3}).scenario(seed)) for seed in range(10)]
+    assert [outcome.broken for outcome in outcomes] == [None] * 10
+
+
+@pytest.mark.parametrize("protocol", [CONSUMER, MIXED])
+def test_seeds_with_an_unreliable_custom_assignor_hold(protocol: str) -> None:
+    sizes = {"protocol": protocol, "assignor": UNRELIABLE}
+    outcomes = [play(Draw(sizes=sizes).scenario(seed)) for seed in range(10)]
     assert [outcome.broken for outcome in outcomes] == [None] * 10

@@ -8,10 +8,10 @@ import pytest
 
 import apportion.client.group_membership
 import apportion.member.batch.retry_limits
+from apportion.assign.by_name import Given, TopicParts
 from apportion.client.cluster import Cluster
 from apportion.drive.clocks import now
 from apportion.machine import Instant
-from apportion.member.assignors.interface import Given, TopicParts
 from apportion.member.assignors.serde import encode_assignment
 from apportion.member.assignors.strategy import strategy
 from apportion.member.batch.membership import MembershipFailed

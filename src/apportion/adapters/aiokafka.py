@@ -27,9 +27,9 @@ from apportion.adapters.foreign import (
     SingleConsumerAssignor,
     to_cluster,
 )
+from apportion.assign.by_name import Given, Subscription, TopicParts
 from apportion.member.assignors import builtin
 from apportion.member.assignors.checks import partitions_of
-from apportion.member.assignors.interface import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_subscription
 from apportion.member.classic.leader import GroupSubscription, decode_group_subscription
 from apportion.wire.messages.join_group import JoinGroupResponseMember

@@ -6,8 +6,8 @@ The consumer's coordinator knows the generation, and its metadata the topics.
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from apportion.assign.by_name import ClusterTopics, TopicShape
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
-from apportion.member.assignors.interface import ClusterTopics, TopicShape
 
 NO_GENERATION = -1
 

@@ -29,8 +29,9 @@ from apportion.adapters.foreign import (
     SingleConsumerAssignor,
     to_cluster,
 )
+from apportion.assign.by_name import Given, Subscription, TopicParts
 from apportion.member.assignors import builtin
-from apportion.member.assignors.interface import Given, Rebalance, Subscription, TopicParts
+from apportion.member.assignors.interface import Rebalance
 
 __all__ = ["KafkaConsumer", "KafkaPythonCooperativeSticky", "KafkaPythonSticky"]
 

@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from apportion.cli.failures import UNUSABLE
-from apportion.node.settings import BrokerSettings, SettingRefused, host_and_port
+from apportion.node.settings import BrokerSettings, SettingRefused, host_and_port, values_of_pairs
+from apportion.server.assignors import broker_settings
 from apportion.server.data_directory import refuse_foreign_directory
 from apportion.server.server import Server, loop_factory
 from apportion.store.disk import Damaged
@@ -42,7 +43,7 @@ def run(listen: str, data_dir: Path, pairs: list[str], metrics: str | None = Non
         if metrics is not None:
             host_and_port(metrics, "--metrics")
             pairs = [*pairs, f"apportion.metrics.listen={metrics}"]
-        settings = BrokerSettings.of_pairs([f"listeners={listen}", *pairs])
+        settings = broker_settings(values_of_pairs([f"listeners={listen}", *pairs]))
         refuse_foreign_directory(data_dir)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(settings, data_dir))

@@ -102,9 +102,10 @@ class ConsumerOptions(MemberOptions, total=False):
     group_protocol: Annotated[Literal["consumer", "classic"], GROUP_PROTOCOL]
     server_assignor: Annotated[
         str | None,
-        Setting("The broker's assignor, uniform or range.", default_words="the group's").only_with(
-            CONSUMER
-        ),
+        Setting(
+            "The broker's assignor: uniform, range, or one of your own.",
+            default_words="the group's",
+        ).only_with(CONSUMER),
     ]
     partition_assignment_strategy: Annotated[
         str | Assignor | Sequence[str | Assignor],

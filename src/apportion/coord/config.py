@@ -4,9 +4,11 @@ A fault is one clear sentence. Defaults are Kafka's, except for both consumer mi
 groups notice a lost member sooner.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from apportion.assign.custom import CustomAssignor
 from apportion.settings import MAX_INT32, Setting, bounds_fault_or_none, declared
 
 ASSIGNORS = {  # every name that may stand in group.consumer.assignors -> the assignor's short name
@@ -47,6 +49,7 @@ class GroupSettings:
 
     group_initial_rebalance_delay_ms: 0 as in the server.properties that Kafka ships; Kafka without
         a file takes 3,000.
+    custom_assignors: those of `group_consumer_assignors` that are not built in, by name.
     Errors: ValueError says which rule a value would break.
     """
 
@@ -117,7 +120,11 @@ class GroupSettings:
         int, Setting("The most that group.consumer.assignment.interval.ms may be.", at_least=0)
     ] = 15_000
     group_consumer_assignors: Annotated[
-        tuple[str, ...], Setting("The server-side assignors; the first is the default.")
+        tuple[str, ...],
+        Setting(
+            "The server-side assignors, the default first: uniform, range, and assignors of your "
+            "own, each as module:Class or by the name of an entry point."
+        ),
     ] = (
         "uniform",
         "range",
@@ -158,6 +165,15 @@ class GroupSettings:
             at_least=0,
         ),
     ] = 200
+    apportion_assignor_timeout_ms: Annotated[
+        int,
+        Setting(
+            "How long a custom assignor may take for a target assignment before its answer is no "
+            "longer waited for.",
+            at_least=1,
+        ),
+    ] = 10_000
+    custom_assignors: Mapping[str, CustomAssignor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the broker's group settings against their bounds and each other.
@@ -191,7 +207,9 @@ class GroupSettings:
             )
         object.__setattr__(self, "group_consumer_migration_policy", policy)
         object.__setattr__(
-            self, "group_consumer_assignors", _assignor_names(self.group_consumer_assignors)
+            self,
+            "group_consumer_assignors",
+            _assignor_names(self.group_consumer_assignors, self.custom_assignors),
         )
 
     @property
@@ -233,7 +251,9 @@ def check_bounds(owner: type, settings: object) -> None:
             raise ValueError(f"{dotted(name)} must {fault}, not {value}.")
 
 
-def _assignor_names(configured: tuple[str, ...]) -> tuple[str, ...]:
+def _assignor_names(
+    configured: tuple[str, ...], custom: Mapping[str, CustomAssignor]
+) -> tuple[str, ...]:
     """Return the short names of `group.consumer.assignors`, which may have Kafka's class names.
 
     Errors: ValueError if it is empty, or names an unknown assignor or one of them twice.
@@ -241,12 +261,12 @@ def _assignor_names(configured: tuple[str, ...]) -> tuple[str, ...]:
     if not configured:
         raise ValueError("group.consumer.assignors must name at least one assignor.")
     for name in configured:
-        if name not in ASSIGNORS:
+        if name not in ASSIGNORS and name not in custom:
             raise ValueError(
                 f"group.consumer.assignors: there is no assignor {name!r}; there are "
                 "uniform and range."
             )
-    names = tuple(ASSIGNORS[name] for name in configured)
+    names = tuple(ASSIGNORS.get(name, name) for name in configured)
     if len(dict.fromkeys(names)) < len(names):
         raise ValueError("group.consumer.assignors must name each assignor once.")
     return names

@@ -24,15 +24,22 @@ from apportion.coord.classic.leave import leave
 from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.sync import sync
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer import classic_api, expressions, heartbeat_api, timers
+from apportion.coord.consumer import (
+    classic_api,
+    custom_targets,
+    expressions,
+    heartbeat_api,
+    timers,
+)
 from apportion.coord.consumer.expressions import ResolveExpressions
 from apportion.coord.consumer.state import ConsumerGroup
+from apportion.coord.consumer.target_computation import ComputeTarget
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
-from apportion.coord.turn import ShardAction, Turn
+from apportion.coord.turn import Computing, ShardAction, Turn
 from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
@@ -118,15 +125,18 @@ ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {
     SESSION: classic_timers.expire_session,
     rebalance.JOIN: rebalance.expire_join,
     rebalance.SYNC: rebalance.expire_sync,
+    custom_targets.TARGET: custom_targets.expire_target,
     retention.RETENTION: retention.expire_offsets,
 }
 
 # By the class of the computation.
 ON_COMPUTED: dict[type[Any], Callable[[Turn, Any, Any], None]] = {
     ResolveExpressions: expressions.save_resolutions,
+    ComputeTarget: custom_targets.save_target,
 }
 ON_COMPUTE_FAILED: dict[type[Any], Callable[[Turn, Any, str], None]] = {
     ResolveExpressions: expressions.postpone_refresh,
+    ComputeTarget: custom_targets.keep_target,
 }
 
 ON_LOADED: dict[type[Any], Callable[[Turn, Any], None]] = {
@@ -204,7 +214,7 @@ class Shard:
             else heartbeats
         )
         self.waiting = WaitingRequests()
-        self._computing: dict[str, Computation] = {}
+        self._computing: Computing = {kind: {} for kind in ON_COMPUTED}
         self._is_loaded = False
 
     def replay(self, record: CoordinatorRecord) -> None:
@@ -301,11 +311,13 @@ class Shard:
     def _take_computation(self, computation: Computation) -> bool:
         """Forget a computation that has ended; return False if the shard has not begun it.
 
-        Then it was begun before the shard was read from its log again, and nobody waits for it.
+        Then it was begun before the shard was read from its log again, or was abandoned, and nobody
+        waits for it.
         """
-        if self._computing.get(computation.group_id) is not computation:
+        under_way = self._computing[computation.__class__]
+        if under_way.get(computation.group_id) is not computation:
             return False
-        del self._computing[computation.group_id]
+        del under_way[computation.group_id]
         return True
 
     def _change_topics(self, turn: Turn, topics: Topics) -> None:

@@ -13,10 +13,12 @@ from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
 from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines
-from apportion.machine import Computation, Compute, Instant, Note, Reply, Ticket
+from apportion.machine import Abandon, Computation, Compute, Instant, Note, Reply, Ticket
 from apportion.topics import Topics
 
-ShardAction = Append | Compute | Note | Reply
+ShardAction = Abandon | Append | Compute | Note | Reply
+Computing = dict[type[Any], dict[str, Computation]]
+"""The computations under way: class -> group id -> computation."""
 
 
 class Turn:
@@ -55,17 +57,16 @@ class Turn:
         now: Instant,
         apply: Mapping[type[Any], Callable[[Ledger, Any, Any], None]],
         waiting: WaitingRequests,
-        computing: dict[str, Computation],
+        computing: Computing,
         on_members_leaving: Mapping[type[Any], Callable[["Turn", Any, tuple[Any, ...]], None]],
     ) -> None:
         """Begin one step of a shard, for a request or due deadlines.
 
         heartbeats: the heartbeats to come of all groups of the broker. settings: the broker's, for
         all groups. own_settings: what holds in groups that have settings of their own. waiting: the
-        requests without a response. computing: the computation that is under way for a group, by
-        its id. apply: the function that applies a record to the
-        saved state, by the class of its key. on_members_leaving: the function that removes members
-        from a group, by the group's class.
+        requests without a response. apply: the function that applies a record to the saved state,
+        by the class of its key. on_members_leaving: the function that removes members from a group,
+        by the group's class.
         """
         self.ledger = ledger
         self.deadlines = deadlines
@@ -125,12 +126,19 @@ class Turn:
     def compute(self, computation: Computation) -> None:
         """Have a computation run beside the shard; its result comes as an event.
 
-        A group has one computation under way at a time.
+        A group has one computation of a class under way at a time.
         """
-        group_id = computation.group_id
-        assert group_id not in self.computing, f"a computation for group {group_id} is under way"
-        self.computing[group_id] = computation
+        group_id, kind = computation.group_id, computation.__class__
+        assert group_id not in self.computing[kind], (
+            f"a {kind.__name__} for group {group_id} is under way"
+        )
+        self.computing[kind][group_id] = computation
         self._actions.append(Compute(computation))
+
+    def abandon(self, computation: Computation) -> None:
+        """Wait no longer for a computation that is under way; its result is dropped."""
+        assert self.computing[computation.__class__].pop(computation.group_id) is computation
+        self._actions.append(Abandon(computation))
 
     def note(self, level: str, text: str) -> None:
         """Write one line to the log of the process."""

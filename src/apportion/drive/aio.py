@@ -12,8 +12,9 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from apportion.drive.clocks import now
-from apportion.drive.computations import ComputationThread
+from apportion.drive.computations import ComputationThread, ForeignComputations
 from apportion.machine import (
+    Abandon,
     ComputationEnd,
     Compute,
     Flush,
@@ -44,8 +45,8 @@ class LoopDriver:
     """One machine on one loop.
 
     sync: makes files durable; called on a thread of its own. carry_out: gets every action but
-    Flush and Compute, in order, on the loop's thread. broken: called when the machine cannot even
-    give up a step; no event is taken after that.
+    Flush, Compute and Abandon, in order, on the loop's thread. broken: called when the machine
+    cannot even give up a step; no event is taken after that.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class LoopDriver:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="apportion-sync")
         # Not the thread of the flushes, which would be late behind a long computation.
         self._computations = ComputationThread(self._post_computed)
+        self._foreign = ForeignComputations(self._post_computed)
         self._flushing: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
@@ -95,7 +97,11 @@ class LoopDriver:
             if type(action) is Flush:
                 self._flush(action)
             elif type(action) is Compute:
-                self._computations.begin(action.computation)
+                place = self._foreign if action.computation.is_foreign else self._computations
+                place.begin(action.computation)
+            elif type(action) is Abandon:
+                if action.computation.is_foreign:
+                    self._foreign.abandon(action.computation)
             else:
                 self._carry_out(action)
         wake_ms = self._machine.wake_at()
@@ -116,6 +122,7 @@ class LoopDriver:
             self._timer.cancel()
         self._thread.shutdown()
         self._computations.stop()
+        self._foreign.stop()
 
     def _set_timer(self, wake_ms: int) -> None:
         """Set the event loop's one timer to the machine's next deadline, in monotonic ms."""

@@ -1,10 +1,19 @@
-"""A thread that runs the computations of a machine, one after the other."""
+"""The threads that run the computations of a machine.
+
+Our own computations end by themselves, so they run one after the other on one thread. A foreign one
+calls code that may never return, and a thread cannot be ended from outside. So each has a thread of
+its own, of a small number. One that is abandoned keeps its thread until it returns; once all
+threads are lost so, further computations fail at once, until one of them returns.
+"""
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 
 from apportion.machine import Computation, ComputationEnd, Computed, ComputeFailed
+
+FOREIGN_THREADS = 8
 
 
 class ComputationThread:
@@ -37,9 +46,80 @@ class ComputationThread:
             self._ended(_run(computation))
 
 
+class ForeignComputations:
+    """Runs foreign computations, each on a daemon thread of its own.
+
+    ended: as of `ComputationThread`. The other methods are called on one thread.
+    """
+
+    def __init__(self, ended: Callable[[ComputationEnd], None]) -> None:
+        """Keep the callback; no thread is started yet."""
+        self._ended = ended
+        self._lock = threading.Lock()
+        self._waiting: deque[Computation] = deque()
+        self._running: list[Computation] = []
+        self._lost: list[Computation] = []  # abandoned, and not returned yet
+        self._is_stopped = False
+
+    def begin(self, computation: Computation) -> None:
+        """Run the computation now, or as soon as one of the threads is free."""
+        with self._lock:
+            is_refused = len(self._lost) >= FOREIGN_THREADS
+            if not is_refused:
+                self._waiting.append(computation)
+                self._start_threads()
+        if is_refused:
+            why = f"all {FOREIGN_THREADS} threads are kept by calls that have not returned"
+            self._ended(ComputeFailed(computation, why))
+
+    def abandon(self, computation: Computation) -> None:
+        """Forget the computation if it has not begun; otherwise its thread counts as lost."""
+        with self._lock:
+            if computation in self._waiting:
+                self._waiting.remove(computation)
+            elif computation in self._running:
+                self._running.remove(computation)
+                self._lost.append(computation)
+
+    def stop(self) -> None:
+        """Begin no further computation; those that run end by themselves, or never."""
+        with self._lock:
+            self._is_stopped = True
+            self._waiting.clear()
+
+    def _start_threads(self) -> None:
+        """Give each waiting computation a thread while there are any. The lock is held."""
+        while self._waiting and len(self._running) + len(self._lost) < FOREIGN_THREADS:
+            computation = self._waiting.popleft()
+            self._running.append(computation)
+            threading.Thread(
+                target=self._run_one, args=(computation,), name="apportion-foreign", daemon=True
+            ).start()
+
+    def _run_one(self, computation: Computation) -> None:
+        end = _run(computation)
+        with self._lock:
+            is_lost = computation in self._lost
+            (self._lost if is_lost else self._running).remove(computation)
+            if not self._is_stopped:
+                self._start_threads()
+        # Nobody waits for what was abandoned.
+        if not is_lost:
+            self._ended(end)
+
+
 def _run(computation: Computation) -> ComputationEnd:
     """Run the computation; an error of any kind is its end, too, and is the machine's to judge."""
     try:
         return Computed(computation, computation.run())
-    except Exception as error:
-        return ComputeFailed(computation, repr(error))
+    # Any: foreign code may also raise SystemExit, which would end the thread in silence.
+    except BaseException as error:
+        return ComputeFailed(computation, _described(error))
+
+
+def _described(error: BaseException) -> str:
+    """Return the error as Python writes it; of a foreign class, that may fail as well."""
+    try:
+        return repr(error)
+    except Exception:
+        return type(error).__name__

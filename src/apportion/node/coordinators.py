@@ -15,6 +15,7 @@ from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import SettingsChanged, Shard, TopicsChanged
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import (
+    Abandon,
     Arrived,
     ComputationEnd,
     Compute,
@@ -93,7 +94,7 @@ class Coordinators:
         self._hosted: dict[int, HostedShard] = {}
         self._stepped: list[HostedShard] = []  # since the last `confirm`
         # since the last `take_undelayed`: what no flush has to precede
-        self._undelayed: list[Note | Compute] = []
+        self._undelayed: list[Abandon | Compute | Note] = []
 
     def route(self, arrived: Arrived, now: Instant) -> None:
         """Hand a group request to the coordinator shard of its group, or its parts to several."""
@@ -227,7 +228,7 @@ class Coordinators:
         """Return the shards with the partitions of their logs, in the order of loading."""
         return ((hosted.partition, hosted.shard) for hosted in self._hosted.values())
 
-    def take_undelayed(self) -> Iterable[Note | Compute]:
+    def take_undelayed(self) -> Iterable[Abandon | Compute | Note]:
         """Return the shards' log lines and computations since the last call, and forget them."""
         undelayed, self._undelayed = self._undelayed, []
         return undelayed

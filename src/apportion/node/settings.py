@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
 
+from apportion.assign.custom import CustomAssignor
 from apportion.coord.config import GroupSettings, check_bounds, dotted
 from apportion.settings import MAX_INT32, MAX_INT64, Setting, declared, nearest_or_none
 from apportion.store.settings import LogSettings
@@ -160,14 +161,17 @@ class BrokerSettings:
     group: GroupSettings = field(default_factory=GroupSettings)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "BrokerSettings":
+    def of(
+        cls, values: Mapping[str, Any], custom_assignors: Mapping[str, CustomAssignor] | None = None
+    ) -> "BrokerSettings":
         """Return the broker's settings with `values` in place of defaults.
 
         A name may be written with dots or underscores; group settings are among them.
+        custom_assignors: those that `group.consumer.assignors` names, by name.
         Errors: SettingRefused for an unknown name or a value of the wrong kind.
         """
         broker_fields = {each.name: each for each in fields(cls) if each.name != "group"}
-        group_fields = {each.name: each for each in fields(GroupSettings)}
+        group_fields = declared(GroupSettings)
         broker_values: dict[str, Any] = {}
         group_values: dict[str, Any] = {}
         for name, value in values.items():
@@ -179,29 +183,12 @@ class BrokerSettings:
             else:
                 raise SettingRefused(_unknown(name, [*broker_fields, *group_fields]))
         try:
-            settings = cls(group=GroupSettings(**group_values), **broker_values)
+            group = GroupSettings(**group_values, custom_assignors=custom_assignors or {})
+            settings = cls(group=group, **broker_values)
             settings._check()
         except ValueError as error:
             raise SettingRefused(str(error)) from None
         return settings
-
-    @classmethod
-    def of_pairs(cls, pairs: Iterable[str]) -> "BrokerSettings":
-        """Return the broker's settings that `name=value` texts of `apportion serve` give.
-
-        Errors: SettingRefused.
-        """
-        values: dict[str, str] = {}
-        for pair in pairs:
-            name, equals, value = pair.partition("=")
-            if not equals:
-                raise SettingRefused(f"{pair!r} is not a setting: write name=value.")
-            # Both spellings are one setting.
-            key = name.strip()
-            if dotted(key) in map(dotted, values):
-                raise SettingRefused(f"{dotted(key)} is given twice.")
-            values[key] = value.strip()
-        return cls.of(values)
 
     def altered(self, values: Mapping[str, str]) -> "BrokerSettings":
         """Return these settings with other values for some that may be altered at run time.
@@ -233,7 +220,7 @@ class BrokerSettings:
         """
         values = {
             each.name: getattr(self, each.name) for each in fields(self) if each.name != "group"
-        } | {each.name: self.group.value_of(each.name) for each in fields(self.group)}
+        } | {each.name: self.group.value_of(each.name) for each in declared(GroupSettings).values()}
         return {dotted(name): _written(value) for name, value in sorted(values.items())}
 
     @property
@@ -275,6 +262,24 @@ class BrokerSettings:
             host_and_port(self.advertised_listeners, "advertised.listeners")
         if self.apportion_metrics_listen:
             host_and_port(self.apportion_metrics_listen, "apportion.metrics.listen")
+
+
+def values_of_pairs(pairs: Iterable[str]) -> dict[str, str]:
+    """Return the values that `name=value` texts of `apportion serve` give, for `BrokerSettings.of`.
+
+    Errors: SettingRefused.
+    """
+    values: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise SettingRefused(f"{pair!r} is not a setting: write name=value.")
+        # Both spellings are one setting.
+        key = name.strip()
+        if dotted(key) in map(dotted, values):
+            raise SettingRefused(f"{dotted(key)} is given twice.")
+        values[key] = value.strip()
+    return values
 
 
 def broker_settings_by_name() -> dict[str, Setting]:

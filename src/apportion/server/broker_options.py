@@ -3,7 +3,13 @@
 `node.settings` and `coord.config` declare them; a test compares the names and the types.
 """
 
+from collections.abc import Callable, Sequence
 from typing import TypedDict
+
+from apportion.assign.custom import CustomAssignor
+
+BrokerAssignor = str | CustomAssignor | Callable[[], CustomAssignor]
+"""A name, `module:Class`, an object, or its class."""
 
 
 class BrokerOptions(TypedDict, total=False):
@@ -50,10 +56,11 @@ class BrokerOptions(TypedDict, total=False):
     group_consumer_assignment_interval_ms: int
     group_consumer_min_assignment_interval_ms: int
     group_consumer_max_assignment_interval_ms: int
-    group_consumer_assignors: tuple[str, ...] | list[str] | str
+    group_consumer_assignors: Sequence[BrokerAssignor] | str
     group_consumer_migration_policy: str
     group_consumer_regex_refresh_interval_ms: int
     offsets_retention_minutes: int
     offsets_retention_check_interval_ms: int
     offset_metadata_max_bytes: int
     apportion_heartbeat_budget_per_second: int
+    apportion_assignor_timeout_ms: int

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Self, Unpack
 
 from apportion.coord.metrics import BrokerMetrics
-from apportion.node.settings import BrokerSettings, SettingRefused
+from apportion.node.settings import SettingRefused
+from apportion.server.assignors import broker_settings
 from apportion.server.broker_options import BrokerOptions
 from apportion.server.server import Server, loop_factory
 
@@ -63,7 +64,7 @@ class EmbeddedBroker:
                 )
         if data_dir is not None and not isinstance(data_dir, str | os.PathLike):
             raise SettingRefused(f"data_dir must be a path, not {data_dir!r}.")
-        self._settings = BrokerSettings.of({"listeners": "127.0.0.1:0"} | settings)
+        self._settings = broker_settings({"listeners": "127.0.0.1:0"} | settings)
         self._temporary_directory = (
             tempfile.TemporaryDirectory(prefix="apportion-") if data_dir is None else None
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from re import fullmatch
 
 from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.consumer.custom_targets import LONGEST_PAUSE_MS
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.member.membership import MembershipState
 from apportion.sim.actors.reader import Reader
@@ -17,7 +18,7 @@ from apportion.sim.faults import inject
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.outcome import LawBroken, Outcome
 from apportion.sim.kernel.scenario import Scenario
-from apportion.sim.kernel.settings import CONSUMER
+from apportion.sim.kernel.settings import CONSUMER, UNRELIABLE
 from apportion.sim.kernel.trace import Trace
 from apportion.store.disk import ROOT
 from apportion.store.memory_disk import MemoryDisk
@@ -95,6 +96,9 @@ def convergence_bound_ms(scenario: Scenario) -> int:
     if any(fault.kind == "alter-group" for fault in scenario.faults):
         # A session may be 2.6 times as long when the faults end, and so may an interval be.
         bound += 6 * scenario.session_ms
+    if scenario.assignor == UNRELIABLE:
+        # The last answer may be late, and the longest pause begins then.
+        bound += 10_000 + LONGEST_PAUSE_MS
     # Classic groups need several rebalances, each as long as the slowest member may take to rejoin.
     rounds = 0 if scenario.protocol == CONSUMER else 4
     return bound + rounds * (scenario.rebalance_ms + scenario.session_ms)

@@ -140,7 +140,8 @@ SparkOptions = TypedDict(
         "kafka.group.remote.assignor": Annotated[
             str | None,
             Setting(
-                "The broker's assignor, uniform or range.", default_words="the broker's"
+                "The broker's assignor: uniform, range, or one of your own.",
+                default_words="the broker's",
             ).only_with("kafka.group.protocol=consumer"),
         ],
         "kafka.session.timeout.ms": Annotated[

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from apportion.assign.by_name import Given, Subscription, TopicShape
 from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
-from apportion.member.assignors.interface import Assignor, Given, Subscription, TopicShape
+from apportion.member.assignors.interface import Assignor
 from apportion.member.assignors.serde import encode_subscription
 
 RACKS = ("r1", "r2", "r3")

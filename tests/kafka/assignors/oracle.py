@@ -5,7 +5,7 @@ Oracle.java.
 import subprocess
 from pathlib import Path
 
-from apportion.member.assignors.interface import ClusterTopics, Given, Subscription
+from apportion.assign.by_name import ClusterTopics, Given, Subscription
 from apportion.member.assignors.serde import (
     decode_assignment,
     encode_assignment,

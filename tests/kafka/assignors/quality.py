@@ -4,7 +4,7 @@ whom.
 
 from collections.abc import Mapping
 
-from apportion.member.assignors.interface import ClusterTopics, Given, Subscription
+from apportion.assign.by_name import ClusterTopics, Given, Subscription
 
 Owners = dict[tuple[str, int], str]
 

@@ -16,6 +16,7 @@ stop the broker. What is too large for that bound is refused like one that is wr
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import re2
 
@@ -47,6 +48,8 @@ class ResolveExpressions:
 
     topics: those that may be matched; all topics of the cluster, as there is no access control.
     """
+
+    is_foreign: ClassVar[bool] = False
 
     group_id: str
     expressions: tuple[str, ...]
@@ -122,8 +125,8 @@ def refresh_if_due(turn: Turn, group: ConsumerGroup) -> None:
     # A steady heartbeat ends here in most groups.
     if (
         not saved.expression_counts
-        or group.group_id in turn.computing
-        or len(turn.computing) >= MOST_AT_ONCE
+        or group.group_id in turn.computing[ResolveExpressions]
+        or len(turn.computing[ResolveExpressions]) >= MOST_AT_ONCE
     ):
         return
     # After a start of the broker nothing is known of the last time, so the topics are compared.

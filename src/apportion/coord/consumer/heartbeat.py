@@ -63,8 +63,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     group = turn.ledger.consumer_group(beat.group_id)
     expressions.refresh_if_due(turn, group)
     bump_epoch_if_changed(turn, group, has_changed_subscription)
-    if targets.is_target_due(turn, group):
-        targets.retarget(turn, group)
+    targets.renew_target(turn, group)
     member = group.saved.members[beat.member_id]
     has_moved = reconcile_member(
         turn, group, member, owned, has_changed_subscription=has_changed_subscription

@@ -33,6 +33,7 @@ ms. A thousand members at rest would need 7,000 a second for that; they are told
 A classic member of a consumer group sends heartbeats at an interval of its own, and is not counted.
 """
 
+from apportion.coord.consumer.custom_targets import has_failed
 from apportion.coord.consumer.expressions import has_unresolved
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
@@ -65,7 +66,8 @@ def is_heartbeat_awaited(group: ConsumerGroup, member: ConsumerGroupMember) -> b
     """Return whether a rebalance depends on the member's next heartbeat."""
     saved = group.saved
     return (
-        saved.epoch > saved.assignment_epoch
+        # Not where a custom assignor has failed: no heartbeat helps then.
+        (saved.epoch > saved.assignment_epoch and not has_failed(group))
         or member.epoch != saved.assignment_epoch
         or member.state is not MemberState.STABLE
         or has_unresolved(group)

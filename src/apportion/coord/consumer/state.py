@@ -30,6 +30,7 @@ from apportion.wire.records.groups import (
 )
 
 if TYPE_CHECKING:
+    from apportion.coord.consumer.target_computation import ComputeTarget, FailedTarget
     from apportion.coord.heartbeat_budget import Booking
 
 # Kafka 4.3: a new group is at epoch 1 before its first member's subscription counts.
@@ -147,11 +148,13 @@ class ConsumerGroupLiveState:
 
     __slots__ = (
         "counts",
+        "failed_target",
         "next_heartbeats",
         "resolved_ms",
         "resolved_topics",
         "seen_topics",
         "target_computed_ms",
+        "target_under_way",
     )
 
     def __init__(self) -> None:
@@ -159,6 +162,9 @@ class ConsumerGroupLiveState:
         self.seen_topics: Topics | None = None
         # when the target assignment was last computed (mono ms); None since the group was loaded
         self.target_computed_ms: int | None = None
+        # what a custom assignor is asked for, and its last failure since its last good answer
+        self.target_under_way: ComputeTarget | None = None
+        self.failed_target: FailedTarget | None = None
         # the snapshot for which the group's expressions were last resolved, and when (mono ms)
         self.resolved_topics: Topics | None = None
         self.resolved_ms: int | None = None

@@ -5,9 +5,9 @@ changes meanwhile bumps the group epoch and waits, so a thousand members that jo
 cost one computation. The first heartbeat after the interval computes it; heartbeats before that
 follow the older target.
 
-The assignors work on vectors. So members and topics become indexes, and the subscribed topics are
-laid end to end: the owner of each partition is then one vector. A member gets a record only if its
-target changed.
+The assignors of the package work on vectors. So members and topics become indexes, and the
+subscribed topics are laid end to end: the owner of each partition is then one vector. A member gets
+a record only if its target changed. Custom assignors are called in `custom_targets.py`.
 """
 
 from collections.abc import Iterator
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from apportion.assign.assignors import ASSIGNORS
 from apportion.assign.subscriptions import Subscriptions, Vector
 from apportion.coord import records
+from apportion.coord.consumer import custom_targets
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.units import NO_UNITS, PARTITION, SHIFT, UnitNumbering
 from apportion.coord.turn import Turn
@@ -99,27 +100,57 @@ def is_target_due(turn: Turn, group: ConsumerGroup) -> bool:
 def target_wait_ms(turn: Turn, group: ConsumerGroup) -> int:
     """Return how long it takes until the group may compute a target again (KIP-1263).
 
+    The longer of two waits counts: for the interval, and after a failure of a custom assignor.
     A group without a target does not wait, nor one that was loaded since its last target: what
     Kafka compares with the wall clock of the record must not depend on a clock that can be set.
     """
     computed_ms = group.live.target_computed_ms
+    retry_ms = custom_targets.retry_wait_ms(turn, group)
     if computed_ms is None:
-        return 0
+        return retry_ms
     interval_ms = turn.settings_of(group.group_id).group_consumer_assignment_interval_ms
-    return max(0, computed_ms + interval_ms - turn.now.mono_ms)
+    return max(0, computed_ms + interval_ms - turn.now.mono_ms, retry_ms)
 
 
 def has_newer_target(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """Return whether a classic member that joins again gets a newer target than its own.
 
     A group epoch alone is no reason to rejoin: while the target lags behind it, the member would
-    be told so again and again (KAFKA-20272).
+    be told so again and again (KAFKA-20272). Nor is a target that a custom assignor is to compute:
+    the JoinGroup would not get it yet.
     """
-    return member.epoch < group.saved.assignment_epoch or is_target_due(turn, group)
+    if member.epoch < group.saved.assignment_epoch:
+        return True
+    return is_target_due(turn, group) and assignor_of(turn, group) in ASSIGNORS
 
 
-def retarget(turn: Turn, group: ConsumerGroup) -> None:
-    """Compute the target assignment for the group's epoch by its assignor, and save it.
+def assignor_of(turn: Turn, group: ConsumerGroup) -> str:
+    """Return the assignor of the group's next target, by the votes as they are now."""
+    # Every time anew: the member whose vote decided may be gone.
+    return group.assignor(turn.settings.group_consumer_assignors)
+
+
+def renew_target(turn: Turn, group: ConsumerGroup) -> None:
+    """Compute a target assignment if one is due; a custom assignor only begins to."""
+    if not is_target_due(turn, group):
+        return
+    name = assignor_of(turn, group)
+    if name in ASSIGNORS:
+        # What is under way would be older than this one.
+        custom_targets.abandon_if_under_way(turn, group)
+        retarget(turn, group, name)
+    else:
+        _begin_custom_target(turn, group, name)
+
+
+def begin_custom_target_if_due(turn: Turn, group: ConsumerGroup) -> None:
+    """Begin to compute a target assignment if one is due, and a custom assignor computes it."""
+    if is_target_due(turn, group) and (name := assignor_of(turn, group)) not in ASSIGNORS:
+        _begin_custom_target(turn, group, name)
+
+
+def retarget(turn: Turn, group: ConsumerGroup, name: str) -> None:
+    """Compute the target assignment for the group's epoch by a built-in assignor, and save it.
 
     Only members whose target changed get a record; a new member gets one even if it is empty.
     """
@@ -127,9 +158,7 @@ def retarget(turn: Turn, group: ConsumerGroup) -> None:
     layout = TopicLayout.of(group, turn.topics)
     members = in_assignor_order(saved.members)
     owner, changed = _owners(members, layout, saved.units)
-    # Every time with the votes as they are now: the member whose vote decided may be gone.
-    assign = ASSIGNORS[group.assignor(turn.settings.group_consumer_assignors)]
-    new_owner = assign(owner, layout.starts, _subscriptions(group, members, layout))
+    new_owner = ASSIGNORS[name](owner, layout.starts, _subscriptions(group, members, layout))
     # the target of a member changes if it loses a partition, or gets one
     for vector in (owner, new_owner):
         moved = vector[owner != new_owner]
@@ -175,6 +204,20 @@ def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
         digest.update(f"{len(topic.name)}:{topic.name}:{topic.partitions}:".encode() + topic.id)
     # An int64, the type of MetadataHash in record 3.
     return int.from_bytes(digest.digest(), "big", signed=True)
+
+
+def _begin_custom_target(turn: Turn, group: ConsumerGroup, name: str) -> None:
+    """Have a custom assignor compute a target assignment beside the shard, unless it does so."""
+    # Before anything that costs time in proportion to the group: every heartbeat comes here.
+    if not custom_targets.may_begin(turn, group):
+        return
+    custom_targets.begin(
+        turn,
+        group,
+        turn.settings.custom_assignors[name],
+        topics=TopicLayout.of(group, turn.topics).topics,
+        members=in_assignor_order(group.saved.members),
+    )
 
 
 def _owners(

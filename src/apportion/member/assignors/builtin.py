@@ -5,17 +5,14 @@ How to write one: docs/assignors.md.
 
 from collections.abc import Mapping
 
+from apportion.assign.by_name import ClusterTopics, Given, Subscription, TopicParts
 from apportion.assign.racks import range_by_rack
 from apportion.assign.range import range_assignment
 from apportion.assign.roundrobin import roundrobin_assignment
 from apportion.assign.sticky import cooperative_sticky, sticky
 from apportion.member.assignors.interface import (
     Assignor,
-    ClusterTopics,
-    Given,
     Rebalance,
-    Subscription,
-    TopicParts,
     from_named_parts,
     to_named_parts,
 )

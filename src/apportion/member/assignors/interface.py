@@ -1,36 +1,16 @@
-"""The interface of client-side assignors: their input, their output, and their methods.
+"""The interface of client-side assignors: their methods, and what those say beside an assignment.
 
-Topics go by name here, as in the bytes that members exchange; `numbering.py` turns names into
-numbers.
+Topics go by name (`assign/by_name.py`), as in the bytes that members exchange; `numbering.py` turns
+names into numbers.
 """
 
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
+from apportion.assign.by_name import ClusterTopics, Given, Subscription, TopicParts
 from apportion.errors import Code
-from apportion.topics import grouped
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition
-
-
-class TopicParts(NamedTuple):
-    """Some partitions of one topic."""
-
-    topic: str
-    partitions: tuple[int, ...]
-
-
-def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicParts, ...]:
-    """Return the partitions of an assignment by topic, each once, in order of name and number."""
-    # sorted and without repetitions: equal sets of partitions must give equal bytes
-    pairs = sorted(dict.fromkeys(partitions))
-    return tuple(TopicParts(*each) for each in grouped(pairs).items())
-
-
-def each_once(parts: Iterable[TopicParts]) -> tuple[TopicParts, ...]:
-    """Return the same partitions, each once, in order of name and number."""
-    return by_topic((topic, number) for topic, numbers in parts for number in numbers)
 
 
 def to_named_parts(parts: Iterable[TopicParts]) -> tuple[ConsumerProtocolTopicPartition, ...]:
@@ -53,42 +33,6 @@ class Rebalance(IntEnum):
     """A member revokes all its partitions before it rejoins."""
     COOPERATIVE = 1
     """A member keeps its partitions until the assignment revokes them (KIP-429)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """A member's subscription in JoinGroup, as the leader gets it.
-
-    user_data: bytes from its assignor. owned: what it owned in `generation`; -1 if it does not know
-    (KIP-792).
-    instance_id: not in the bytes; the coordinator adds it.
-    """
-
-    topics: tuple[str, ...]
-    user_data: bytes | None = None
-    owned: tuple[TopicParts, ...] = ()
-    generation: int = -1
-    rack_id: str | None = None
-    instance_id: str | None = None
-
-
-class TopicShape(NamedTuple):
-    """The number of partitions of a topic, and the racks of each partition's replicas if known."""
-
-    partitions: int
-    racks: tuple[tuple[str, ...], ...] = ()
-
-
-ClusterTopics = Mapping[str, TopicShape]
-"""The topics that exist, by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A member's assignment: partitions, and bytes from the leader's assignor to its own."""
-
-    partitions: tuple[TopicParts, ...] = ()
-    user_data: bytes | None = None
 
 
 AssignmentQueries = Generator[Any, Any, dict[str, Given]]

@@ -10,10 +10,10 @@ from itertools import chain, pairwise
 
 import numpy as np
 
+from apportion.assign.by_name import ClusterTopics, Given, Subscription, TopicParts
 from apportion.assign.claims import OwnershipClaims
 from apportion.assign.racks import Racks
 from apportion.assign.subscriptions import Subscriptions, Vector, starts_of
-from apportion.member.assignors.interface import ClusterTopics, Given, Subscription, TopicParts
 
 OwnershipClaim = tuple[tuple[TopicParts, ...], int]
 """The partitions that a member claims to have owned, and the generation that assigned them."""

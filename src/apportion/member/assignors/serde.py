@@ -1,12 +1,7 @@
 """The consumer protocol's bytes: subscriptions in JoinGroup, assignments in SyncGroup."""
 
-from apportion.member.assignors.interface import (
-    Given,
-    Subscription,
-    each_once,
-    from_named_parts,
-    to_named_parts,
-)
+from apportion.assign.by_name import Given, Subscription, each_once
+from apportion.member.assignors.interface import from_named_parts, to_named_parts
 from apportion.wire.codec import Buffer
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (

@@ -6,7 +6,7 @@ SyncGroup gives each member its own.
 
 from dataclasses import dataclass
 
-from apportion.member.assignors.interface import Given, TopicShape
+from apportion.assign.by_name import Given, TopicShape
 from apportion.member.classic.leader import GroupSubscription
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 

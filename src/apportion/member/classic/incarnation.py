@@ -10,16 +10,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from apportion.assign.by_name import ClusterTopics, Given
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Note
-from apportion.member.assignors.interface import (
-    Assignor,
-    ClusterTopics,
-    FollowUp,
-    Given,
-    MemberFailure,
-    Rebalance,
-)
+from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure, Rebalance
 from apportion.member.assignors.serde import decode_assignment
 from apportion.member.assignors.strategy import rebalance_of
 from apportion.member.classic.generation import NO_GENERATION, Generation

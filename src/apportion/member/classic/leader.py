@@ -9,14 +9,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from apportion.assign.by_name import ClusterTopics, Given, Subscription
+from apportion.assign.checks import check_given
 from apportion.errors import Code, DecodeError, Refused, Unanswerable
-from apportion.member.assignors.checks import check_cooperative, check_given, partitions_of
-from apportion.member.assignors.interface import (
-    Assignor,
-    ClusterTopics,
-    Given,
-    Subscription,
-)
+from apportion.member.assignors.checks import check_cooperative, partitions_of
+from apportion.member.assignors.interface import Assignor
 from apportion.member.assignors.serde import decode_subscription, encode_assignment
 from apportion.rules import RunningRule
 from apportion.wire.messages.join_group import JoinGroupResponseMember

@@ -8,8 +8,8 @@ topic may be owned still, and JoinGroup has to name them.
 from collections.abc import Iterable
 from typing import Any
 
+from apportion.assign.by_name import TopicParts, TopicShape, by_topic
 from apportion.machine import Instant
-from apportion.member.assignors.interface import TopicParts, TopicShape, by_topic
 from apportion.member.membership import (
     FetchMetadata,
     Lookup,

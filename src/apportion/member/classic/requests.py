@@ -2,12 +2,9 @@
 
 from dataclasses import dataclass, field, replace
 
+from apportion.assign.by_name import Subscription, TopicParts
 from apportion.errors import Code, Refused
-from apportion.member.assignors.interface import (
-    Assignor,
-    Subscription,
-    TopicParts,
-)
+from apportion.member.assignors.interface import Assignor
 from apportion.member.assignors.serde import encode_subscription
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.generation import Generation

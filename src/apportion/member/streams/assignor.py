@@ -11,17 +11,9 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from apportion.assign.by_name import ClusterTopics, Given, Subscription, TopicParts, by_topic
 from apportion.errors import Code, DecodeError, Refused
-from apportion.member.assignors.interface import (
-    ClusterTopics,
-    FollowUp,
-    Given,
-    MemberFailure,
-    Rebalance,
-    Subscription,
-    TopicParts,
-    by_topic,
-)
+from apportion.member.assignors.interface import FollowUp, MemberFailure, Rebalance
 from apportion.streams.consumer_assignments import ConsumerAssignment
 from apportion.streams.leader import GroupAssignment, LeaderSettings, assign_as_leader
 from apportion.streams.metadata.codec import (

@@ -11,8 +11,10 @@ from apportion.coord.config import GroupSettings
 from apportion.machine import (
     Arrived,
     Computation,
+    ComputationEnd,
     Compute,
     Computed,
+    ComputeFailed,
     Flush,
     Flushed,
     FlushFailed,
@@ -25,6 +27,7 @@ from apportion.machine import (
 from apportion.node.broker import Address
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
+from apportion.sim.actors.unreliable_assignor import UnreliableAssignor
 from apportion.sim.kernel.clock import SimulatedProcess, Simulation, Timer
 from apportion.sim.kernel.network import (
     DOWN,
@@ -61,7 +64,8 @@ class BrokerProcess(SimulatedProcess):
         super().__init__(simulation, "broker")
         self.observer = observer
         self.disk = MemoryDisk()
-        self.settings = broker_settings(simulation)
+        self.assignor = UnreliableAssignor(simulation.scenario.seed)
+        self.settings = broker_settings(simulation, self.assignor)
         self.node: Node | None = None
         self.is_listening = False
         self.pending: dict[Ticket, SentRequest] = {}
@@ -203,6 +207,9 @@ class BrokerProcess(SimulatedProcess):
                 self._flush(action)
             elif type(action) is Compute:
                 spent_us = 20 + int(self.rng.expovariate(1.0) * MEAN_COMPUTATION_US)
+                if action.computation.is_foreign:
+                    spent_us += self.assignor.delay_us()
+                # If it is abandoned, too: its end comes, and has to be dropped.
                 self.call_later(spent_us, self._end_computation, action.computation)
             elif type(action) is Note:
                 self.simulation.write_trace(self.name, action.text)
@@ -259,7 +266,16 @@ class BrokerProcess(SimulatedProcess):
 
     def _end_computation(self, computation: Computation) -> None:
         """Step the node over the end of a computation, which a crash would have lost."""
-        self._step(Computed(computation, computation.run()))
+        if not computation.is_foreign:
+            self._step(Computed(computation, computation.run()))
+            return
+        scenario = self.simulation.scenario
+        self.assignor.is_failing = self.simulation.now_us < scenario.duration_ms * 1_000
+        try:
+            end: ComputationEnd = Computed(computation, computation.run())
+        except Exception as error:
+            end = ComputeFailed(computation, repr(error))
+        self._step(end)
 
     def _finish_flush(self, flush: Flush, refused: bool, is_early: bool) -> None:
         """Step the node over the end of a flush; after the first one, listen for requests."""
@@ -275,7 +291,7 @@ class BrokerProcess(SimulatedProcess):
         self._step(Flushed(flush.flush_seq))
 
 
-def broker_settings(simulation: Simulation) -> BrokerSettings:
+def broker_settings(simulation: Simulation, assignor: UnreliableAssignor) -> BrokerSettings:
     """Return the simulated broker's settings for the scenario."""
     scenario = simulation.scenario
     return BrokerSettings(
@@ -289,6 +305,7 @@ def broker_settings(simulation: Simulation) -> BrokerSettings:
             group_consumer_assignment_interval_ms=scenario.assignment_interval_ms,
             group_min_session_timeout_ms=min(scenario.session_ms, 1_000),
             group_consumer_assignors=(scenario.assignor,),
+            custom_assignors={assignor.name: assignor},
             # so short that it passes in every history
             group_consumer_regex_refresh_interval_ms=20_000,
             # longer than any history: no law expects offsets to expire

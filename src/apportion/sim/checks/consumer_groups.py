@@ -16,7 +16,7 @@ from apportion.coord.consumer.state import ConsumerGroup
 from apportion.errors import Code
 from apportion.machine import Arrived
 from apportion.member.membership import SILENT, MembershipState
-from apportion.sim.checks.consumer_laws import GROUP_LAWS
+from apportion.sim.checks.consumer_laws import GROUP_LAWS, topics_of_target
 from apportion.sim.checks.member_snapshot import (
     MemberSnapshot,
     removes_member,
@@ -165,7 +165,7 @@ class ConsumerGroupChecker:
         # Noted at the step that computed the target: topics may change before the next target, and
         # the old one stays right by the old topics.
         if event is not None and is_retargeted:
-            self._target_topics[target] = topics
+            self._target_topics[target] = topics_of_target(event, topics)
         self._assignment_epochs[group_id] = saved.assignment_epoch
         for law, violations in GROUP_LAWS.items():
             for why in violations(group, self._target_topics.get(target, topics)):

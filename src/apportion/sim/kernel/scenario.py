@@ -10,9 +10,15 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any, NamedTuple
 
-from apportion.assign.assignors import ASSIGNORS
 from apportion.settings import Setting, declared, fault_or_none, takes_number
-from apportion.sim.kernel.settings import CONSUMER, LIMITS, MIXED, PROTOCOLS, WorldSettings
+from apportion.sim.kernel.settings import (
+    CONSUMER,
+    LIMITS,
+    MIXED,
+    PROTOCOLS,
+    SERVER_ASSIGNORS,
+    WorldSettings,
+)
 
 FAULTS = {
     "broker-crash": "the broker crashes, and restarts with what was on its disk",
@@ -123,9 +129,9 @@ class Scenario:
                 f"batch_ms ({self.batch_ms}) must be {BETWEEN_BATCHES_MS} below "
                 f"rebalance_ms ({self.rebalance_ms})."
             )
-        if self.assignor not in ASSIGNORS:
+        if self.assignor not in SERVER_ASSIGNORS:
             raise ScenarioRefused(
-                f"there is no assignor {self.assignor!r}; there are {', '.join(ASSIGNORS)}."
+                f"there is no assignor {self.assignor!r}; there are {', '.join(SERVER_ASSIGNORS)}."
             )
         if self.protocol not in PROTOCOLS:
             raise ScenarioRefused(

@@ -10,6 +10,8 @@ from apportion.settings import Setting
 
 CONSUMER, CLASSIC, MIXED = "consumer", "classic", "mixed"
 PROTOCOLS = (CONSUMER, CLASSIC, MIXED)
+UNRELIABLE = "unreliable"
+SERVER_ASSIGNORS = (*dict.fromkeys(ASSIGNORS.values()), UNRELIABLE)
 LIMITS = GroupSettings()
 """The coordinator's own limits, as the simulated broker has them."""
 
@@ -106,8 +108,9 @@ class WorldSettings(TypedDict, total=False):
     assignor: Annotated[
         str | None,
         Setting(
-            "The server-side assignor: uniform or range.",
-            choices=tuple(dict.fromkeys(ASSIGNORS.values())),
+            "The server-side assignor: uniform or range; or unreliable, a custom one that is late, "
+            "raises, or answers what is no assignment, until the faults end.",
+            choices=SERVER_ASSIGNORS,
         ),
     ]
     protocol: Annotated[
