@@ -85,6 +85,7 @@ def test_these_examples_are_not_run() -> None:
         for example in EXAMPLES
         if example.mark not in ("run", "run with spark", "background")
     ] == [
+        ("assignors.md", "the module is the reader's"),
         ("simulator.md", "two minutes"),
         ("simulator.md", "shows a planted bug"),
         ("simulator.md", "hours, on Spark"),
