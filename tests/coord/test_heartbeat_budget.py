@@ -149,3 +149,26 @@ def test_a_ring_books_as_a_calendar_that_searches_every_slot(
         assert due[member] == plain.book(now_ms, now_ms + interval_ms, is_awaited=is_awaited)
         assert 100 <= due[member].due_ms - now_ms <= interval_ms
     assert len(budget) <= 1_000 // 50 + 2
+
+
+class CountedBudget(HeartbeatBudget):
+    """A budget that counts at how many slots it has looked."""
+
+    looks = 0
+
+    def _has_room(self, slot: int, *, is_awaited: bool) -> bool:
+        self.looks += 1
+        return super()._has_room(slot, is_awaited=is_awaited)
+
+
+@pytest.mark.parametrize("per_second", [0, 20, 200])
+def test_a_heartbeat_at_its_time_looks_at_few_slots(per_second: int) -> None:
+    budget = CountedBudget(per_second)
+    bookings = [budget.book(5 * number, 5_000, is_awaited=False) for number in range(1_000)]
+    before = budget.looks
+    for _ in range(5_000):
+        bookings.sort()
+        booking = bookings.pop(0)
+        budget.cancel(booking)
+        bookings.append(budget.book(booking.due_ms, booking.due_ms + 5_000, is_awaited=False))
+    assert budget.looks - before < 5_000 * 3

@@ -9,7 +9,7 @@ The method is a rate limit laid out in time, a calendar. Time is cut into slots 
 slot has room for its part of the budget. Each response books the next heartbeat of its member in
 the earliest slot with room that begins 100 ms from now or later. If there is none up to the
 configured interval, the heartbeat is booked at the configured interval all the same. A member that
-heartbeats before its time, or leaves, gives its booking back.
+heartbeats before its time, or leaves for good, gives its booking back.
 
 A quarter of the budget is kept for heartbeats that are awaited: those of members on which a
 rebalance depends. So members at rest, however many, do not slow down a group that rebalances.
@@ -54,13 +54,14 @@ class Booking(NamedTuple):
 class HeartbeatBudget:
     """The heartbeats to come of all consumer groups of a broker, booked in slots."""
 
-    __slots__ = ("_booked", "_current", "_open_slot", "bookings", "per_second")
+    __slots__ = ("_booked", "_current", "_first", "_open_slot", "bookings", "per_second")
 
     def __init__(self, per_second: int) -> None:
         """Begin with an empty calendar. per_second: heartbeats; 0 for none below the interval."""
         self.per_second = per_second
         self.bookings = 0  # so far
         self._current = 0  # the slot of the last call; those before it are over
+        self._first = 0  # the earliest slot that the last call could book
         # is_awaited -> a ring: the heartbeats booked in slot s are at s modulo its length
         self._booked = {False: [0], True: [0]}
         # is_awaited -> the slot before which there is no room for such heartbeats
@@ -78,11 +79,11 @@ class HeartbeatBudget:
         last = latest_ms // SLOT_MS
         self._move_to(now_ms // SLOT_MS, last)
         # Rounded up: a slot that has begun by then would be too soon.
-        first = -((now_ms + SHORTEST_MS) // -SLOT_MS)
-        slot = max(first, self._open_slot[is_awaited])
+        self._first = -((now_ms + SHORTEST_MS) // -SLOT_MS)
+        slot = max(self._first, self._open_slot[is_awaited])
         while slot <= last and not self._has_room(slot, is_awaited=is_awaited):
             slot += 1
-        # Slots before `first` are too soon for every later call, too.
+        # Slots before the first are too soon for every later call, too.
         self._open_slot[is_awaited] = slot
         # The latest time is always allowed, with room or without.
         due_ms = min(slot * SLOT_MS, latest_ms)
@@ -98,6 +99,9 @@ class HeartbeatBudget:
             return  # the slot is over
         ring = self._booked[booking.is_awaited]
         ring[slot % len(ring)] -= 1
+        # The booking of a heartbeat that comes at its time: nobody can have its slot any more.
+        if slot < self._first:
+            return
         for is_awaited, open_slot in self._open_slot.items():
             self._open_slot[is_awaited] = min(open_slot, slot)
 

@@ -27,7 +27,7 @@ session timeout. So a member that obeys does not lose its session, however the i
 The cost. One integer for each member, and a constant number of operations for each heartbeat.
 
 Example: ten members at rest with the default budget of 200 a second are told 100 to 149 ms, which
-is some 70 heartbeats a second. If one leaves, each of the others learns its new target within 149
+is some 100 heartbeats a second. If one leaves, each of the others learns its new target within 149
 ms. A thousand members at rest would need 7,000 a second for that; they are told 5 s, as by Kafka.
 
 A classic member of a consumer group sends heartbeats at an interval of its own, and is not counted.
