@@ -204,7 +204,7 @@ class Node:
         self._cleaner.rearm(now)
         self._coordinators.rearm(now.mono_ms + self._failures.pause_ms)
         self._arm_periodic(now)
-        if self._broker.topic_service.for_shards != self._announced:
+        if self._broker.topic_service.differs_from(self._announced):
             self._broker.deadlines.arm(
                 TOPICS_CHANGED, now.mono_ms + max(1, self._failures.pause_ms)
             )
@@ -275,7 +275,10 @@ class Node:
         """Announce topics and settings, retry fetches, begin a flush; return the step's actions."""
         broker = self._broker
         latest = broker.topic_service.for_shards
-        if latest != self._announced and TOPICS_CHANGED not in broker.deadlines:
+        if (
+            broker.topic_service.differs_from(self._announced)
+            and TOPICS_CHANGED not in broker.deadlines
+        ):
             self._units += (
                 UnitOfWork(None, self._announce, index)
                 for index in self._coordinators.out_of_date()

@@ -83,6 +83,15 @@ class TopicService:
         """The topics and settings that every coordinator shard has to know."""
         return self.topics, self.live
 
+    def differs_from(self, announced: tuple[Topics, LiveSettings]) -> bool:
+        """Return whether the shards have to be told of other topics or settings than these.
+
+        By identity: after a rollback they may equal those before, and some shards, but not all,
+        have been told of those in between.
+        """
+        topics, live = announced
+        return self.topics is not topics or self.live is not live
+
     @property
     def cluster_id(self) -> str:
         """The cluster id that the data directory got when it was new."""
