@@ -107,7 +107,7 @@ def test_completions_come_from_the_cluster_in_the_environment(
         (["groups", "list", "--state", "s"], ["stable"]),
         (["groups", "describe", "--sort", ""], ["topic", "lag", "owner"]),
         (["sim", "--protocol", "c"], ["consumer", "classic"]),
-        (["sim", "--assignor", ""], ["uniform", "range"]),
+        (["sim", "--assignor", ""], ["uniform", "range", "unreliable"]),
         (["streams", "rehearse", "--leader", ""], ["first", "middle", "last"]),
         (["streams", "rehearse", "--victim", ""], ["instance", "leader", "broker"]),
     ],

@@ -137,7 +137,8 @@ class Turn:
 
     def abandon(self, computation: Computation) -> None:
         """Wait no longer for a computation that is under way; its result is dropped."""
-        assert self.computing[computation.__class__].pop(computation.group_id) is computation
+        abandoned = self.computing[computation.__class__].pop(computation.group_id)
+        assert abandoned is computation, "another computation is under way for its group"
         self._actions.append(Abandon(computation))
 
     def note(self, level: str, text: str) -> None:
