@@ -1,6 +1,7 @@
 """Counts of one group, and the time that it spent in each state: live state, which is not saved.
 
-A restart of the broker begins at zero. `metrics.py` reads them.
+A restart of the broker begins at zero, as does a reload of the group's shard after a step or a
+flush that failed. `metrics.py` reads them.
 """
 
 from enum import Enum

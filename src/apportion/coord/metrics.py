@@ -32,7 +32,7 @@ COUNTED: dict[type[Any], Callable[[GroupCounts], None]] = {  # key of a record -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMetrics:
-    """The metrics of one group at one moment; counts and times are those since the broker's start.
+    """The metrics of one group at one moment; counts and times since its shard was loaded last.
 
     epoch: the group epoch, or the generation. assignment_epoch, targets_computed: None in a classic
     group, whose members assign. unowned_partitions: None where the subscriptions cannot be known.

@@ -22,7 +22,9 @@ unless somebody joins or leaves meanwhile.
 Why it holds. The interval decides only when a member asks, never what it is told, so no rule of
 `reconcile.py` depends on it. A session is the configured timeout from each accepted heartbeat, and
 the interval is below it: it is at most the configured interval, which the settings keep below the
-session timeout. So a member that obeys does not lose its session, however the interval changes.
+session timeout. So a member that obeys does not lose its session, however the interval changes;
+except if its group is loaded again between two heartbeats with a session timeout that was made
+shorter than the interval that the member knows.
 
 The cost. One integer for each member, and a constant number of operations for each heartbeat.
 
