@@ -25,6 +25,30 @@ def whole_number_or_none(option: str, typed: int | str | None) -> int | None:
     return typed
 
 
+def one_named(kind: str, argument: str | None, option: str | None) -> str:
+    """Return the group or topic that was named, as an argument or as an option.
+
+    kind: "group" or "topic", which is the option's name, too. Raises WrongArguments.
+    """
+    named = [each for each in (argument, option) if each is not None]
+    if len(named) != 1:
+        raise WrongArguments(f"name one {kind}, as an argument or as --{kind}")
+    return named[0]
+
+
+def deleted_ones(
+    kind: str, arguments: list[str] | None, options: list[str] | None
+) -> tuple[str, ...]:
+    """Return the groups or topics that were named to be deleted, in either way.
+
+    kind: "group" or "topic". Raises WrongArguments if there are none.
+    """
+    named = (*(arguments or ()), *(options or ()))
+    if not named:
+        raise WrongArguments(f"name the {kind}s to delete")
+    return named
+
+
 def _parse_timeout(text: str) -> int:
     """Return the timeout that was typed. Raises BadParameter for anything else."""
     timeout_ms = number_or_text(text)

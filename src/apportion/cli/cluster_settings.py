@@ -19,6 +19,7 @@ from apportion.wire.messages.describe_configs import GROUP, TOPIC
 
 Changes = Mapping[str, str | None]
 """The new value of each setting; None returns it to its default."""
+DRY = "Nothing was changed: leave --dry-run out to alter it."
 KINDS = {TOPIC: "topic", GROUP: "group"}
 OLD_BROKERS = (
     "this cluster has no settings of single groups, as Apache Kafka has since 4.0: those of its "

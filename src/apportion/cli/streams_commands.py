@@ -11,11 +11,11 @@ from apportion.cli.arguments import (
     PRINTED,
     Bootstrap,
     Timeout,
+    one_named,
     typed_bootstrap,
 )
 from apportion.cli.cluster_reports import Asked, checked
 from apportion.cli.command_group import Commands
-from apportion.cli.groups.commands import one_group
 from apportion.cli.rehearsal_settings import MatrixSettings
 from apportion.cli.setting_options import takes
 from apportion.settings import declared
@@ -97,7 +97,9 @@ def describe(
     from apportion.cli.streams import describe as describe_streams
 
     asked = Asked("streams", bootstrap, timeout_ms, as_json)
-    raise typer.Exit(checked(asked, lambda: describe_streams(asked, one_group(name, group))))
+    raise typer.Exit(
+        checked(asked, lambda: describe_streams(asked, one_named("group", name, group)))
+    )
 
 
 BOUNCES = "The rolling bounces"

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from apportion.cli.cluster_reports import Asked, Report, print_report
 from apportion.cli.cluster_settings import (
+    DRY,
     Changes,
     alter_settings,
     change_rows,
@@ -23,7 +24,6 @@ from apportion.wire.messages.describe_configs import GROUP
 
 NOT_YET: Report = {"type": None, "state": None, "members": []}
 """The report on a group that does not exist, or not yet, but has settings."""
-DRY = "Nothing was changed: leave --dry-run out to alter it."
 CLASSIC = "It is a classic group: the settings hold once its members use the consumer protocol."
 
 

@@ -14,8 +14,10 @@ from apportion.cli.arguments import (
     Bootstrap,
     OnlyCheck,
     Timeout,
+    deleted_ones,
     group_assignments,
     group_setting_names,
+    one_named,
     whole_number_or_none,
 )
 from apportion.cli.cluster_reports import Asked, checked
@@ -27,7 +29,6 @@ from apportion.cli.groups.commands import (
     GroupOption,
     GroupOptions,
     PartitionOptions,
-    one_group,
 )
 
 changes = typer.Typer()
@@ -112,7 +113,7 @@ def reset_offsets_command(
             by_duration,
         )
         plan = parse_plan(
-            one_group(name, group),
+            one_named("group", name, group),
             parse_partitions(topics or ()),
             options,
             from_file,
@@ -170,7 +171,7 @@ def alter_command(
     def run() -> int:
         changes = parse_changes(config or (), delete_config or ())
         return alter_group(
-            asked, one_group(name, group), GroupAlteration(changes, dry_run, new_group)
+            asked, one_named("group", name, group), GroupAlteration(changes, dry_run, new_group)
         )
 
     raise typer.Exit(checked(asked, run))
@@ -194,9 +195,7 @@ def delete_command(
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
 
     def run() -> int:
-        named = (*(names or ()), *(group or ()))
-        if not named:
-            raise WrongArguments("name the groups to delete")
+        named = deleted_ones("group", names, group)
         return delete_groups(asked, named)
 
     raise typer.Exit(checked(asked, run))
@@ -223,7 +222,9 @@ def delete_offsets_command(
     raise typer.Exit(
         checked(
             asked,
-            lambda: delete_offsets(asked, one_group(name, group), parse_partitions(topics or ())),
+            lambda: delete_offsets(
+                asked, one_named("group", name, group), parse_partitions(topics or ())
+            ),
         )
     )
 
@@ -267,7 +268,7 @@ def remove_members_command(
             asked,
             lambda: remove_members(
                 asked,
-                one_group(name, group),
+                one_named("group", name, group),
                 parse_members(members or (), instances or (), all_members),
             ),
         )

@@ -11,6 +11,7 @@ from apportion.cli.arguments import (
     Bootstrap,
     Timeout,
     group_names,
+    one_named,
     one_of,
     topic_names,
 )
@@ -78,14 +79,6 @@ SortOption = Annotated[
         autocompletion=one_of(*SORTS),
     ),
 ]
-
-
-def one_group(argument: str | None, option: str | None) -> str:
-    """Return the group that was named, as an argument or as `--group`; raise WrongArguments."""
-    named = [each for each in (argument, option) if each is not None]
-    if len(named) != 1:
-        raise WrongArguments("name one group, as an argument or as --group")
-    return named[0]
 
 
 @groups.command("list")
@@ -211,7 +204,9 @@ def members_command(
     from apportion.cli.groups.describing import show_members
 
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
-    raise typer.Exit(checked(asked, lambda: show_members(asked, one_group(name, group), verbose)))
+    raise typer.Exit(
+        checked(asked, lambda: show_members(asked, one_named("group", name, group), verbose))
+    )
 
 
 @groups.command("offsets")
@@ -239,7 +234,7 @@ def offsets_command(
             asked,
             lambda: show_offsets(
                 asked,
-                one_group(name, group),
+                one_named("group", name, group),
                 parse_partitions(topics or ()),
                 parse_sort(sort),
             ),

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change, print_report
 from apportion.cli.cluster_settings import (
+    DRY,
     Changes,
     alter_settings,
     change_rows,
@@ -31,7 +32,6 @@ BROKER_DEFAULT = -1
 
 
 NEEDED = "say what to alter: --partitions, --config or --delete-config"
-DRY = "Nothing was changed: leave --dry-run out to alter it."
 
 
 class TopicAlteration(NamedTuple):

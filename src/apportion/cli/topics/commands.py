@@ -13,6 +13,8 @@ from apportion.cli.arguments import (
     Bootstrap,
     OnlyCheck,
     Timeout,
+    deleted_ones,
+    one_named,
     topic_assignments,
     topic_names,
     topic_setting_names,
@@ -20,7 +22,6 @@ from apportion.cli.arguments import (
 )
 from apportion.cli.cluster_reports import Asked, checked
 from apportion.cli.command_group import Commands
-from apportion.cli.failures import WrongArguments
 
 COMMAND = "topics"
 topics = typer.Typer(
@@ -80,13 +81,6 @@ DeletedConfigOptions = Annotated[
 IfExists = Annotated[
     bool, typer.Option("--if-exists", help="A topic that does not exist is no error.")
 ]
-
-
-def _one_topic(argument: str | None, option: str | None) -> str:
-    named = [each for each in (argument, option) if each is not None]
-    if len(named) != 1:
-        raise WrongArguments("name one topic, as an argument or as --topic")
-    return named[0]
 
 
 @topics.command("list")
@@ -166,7 +160,7 @@ def create_command(
         count = whole_number_or_none("--partitions", partitions)
         factor = whole_number_or_none("--replication-factor", replication_factor)
         new = NewTopic(
-            _one_topic(name, topic),
+            one_named("topic", name, topic),
             BROKER_DEFAULT if count is None else count,
             BROKER_DEFAULT if factor is None else factor,
             parse_config(config or ()),
@@ -212,7 +206,7 @@ def alter_command(
             dry_run,
             if_exists,
         )
-        return alter_topic(asked, _one_topic(name, topic), alteration)
+        return alter_topic(asked, one_named("topic", name, topic), alteration)
 
     raise typer.Exit(checked(asked, run))
 
@@ -236,9 +230,7 @@ def delete_command(
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
 
     def run() -> int:
-        named = (*(names or ()), *(topic or ()))
-        if not named:
-            raise WrongArguments("name the topics to delete")
+        named = deleted_ones("topic", names, topic)
         return delete_topics(asked, named, if_exists)
 
     raise typer.Exit(checked(asked, run))

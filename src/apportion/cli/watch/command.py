@@ -11,10 +11,11 @@ from apportion.cli.arguments import (
     AsJson,
     Bootstrap,
     Timeout,
+    one_named,
     whole_number_or_none,
 )
 from apportion.cli.cluster_reports import Asked, checked
-from apportion.cli.groups.commands import GroupArgument, GroupOption, one_group
+from apportion.cli.groups.commands import GroupArgument, GroupOption
 
 
 def watch(
@@ -49,6 +50,6 @@ def watch(
 
     def run() -> int:
         count = whole_number_or_none("--refreshes", refreshes)
-        return watch_group(asked, one_group(name, group), parse_rhythm(interval, count))
+        return watch_group(asked, one_named("group", name, group), parse_rhythm(interval, count))
 
     raise typer.Exit(checked(asked, run))
