@@ -314,10 +314,11 @@ class Shard:
         Then it was begun before the shard was read from its log again, or was abandoned, and nobody
         waits for it.
         """
-        under_way = self._computing[computation.__class__]
-        if under_way.get(computation.group_id) is not computation:
+        computing = self._computing[computation.__class__]
+        under_way = computing.get(computation.group_id)
+        if under_way is None or under_way.computation is not computation:
             return False
-        del under_way[computation.group_id]
+        del computing[computation.group_id]
         return True
 
     def _change_topics(self, turn: Turn, topics: Topics) -> None:

@@ -129,25 +129,33 @@ def refresh_if_due(turn: Turn, group: ConsumerGroup) -> None:
         or len(turn.computing[ResolveExpressions]) >= MOST_AT_ONCE
     ):
         return
-    # After a start of the broker nothing is known of the last time, so the topics are compared.
-    age_ms = None if live.resolved_ms is None else turn.now.mono_ms - live.resolved_ms
-    if age_ms is not None and age_ms <= REFRESH_AT_LEAST_MS:
+    if refresh_wait_ms(turn, group) > 0:
         return
     if (
         has_unresolved(group)
+        # After a start of the broker nothing is known of the last time, so the topics are compared.
         or live.resolved_topics is not turn.topics
-        or age_ms is None
-        or age_ms > turn.settings.group_consumer_regex_refresh_interval_ms
+        or live.resolved_ms is None
+        or turn.now.mono_ms - live.resolved_ms
+        > turn.settings.group_consumer_regex_refresh_interval_ms
     ):
         turn.compute(
             ResolveExpressions(group.group_id, tuple(saved.expression_counts), turn.topics)
         )
 
 
+def refresh_wait_ms(turn: Turn, group: ConsumerGroup) -> int:
+    """Return how long it takes until the group's expressions may be resolved again."""
+    resolved_ms = group.live.resolved_ms
+    if resolved_ms is None:
+        return 0
+    return max(0, resolved_ms + REFRESH_AT_LEAST_MS + 1 - turn.now.mono_ms)
+
+
 def has_unresolved(group: ConsumerGroup) -> bool:
     """Return whether a member of the group has an expression that was not resolved yet."""
     saved = group.saved
-    # By number, because every heartbeat asks: each resolution is of an expression in use.
+    # By number, because that is fast: each resolution is of an expression in use.
     return len(saved.expression_counts) > len(saved.resolutions)
 
 

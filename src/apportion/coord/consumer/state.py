@@ -150,6 +150,7 @@ class ConsumerGroupLiveState:
         "counts",
         "failed_target",
         "next_heartbeats",
+        "renewing_member_id",
         "resolved_ms",
         "resolved_topics",
         "seen_topics",
@@ -170,6 +171,8 @@ class ConsumerGroupLiveState:
         self.resolved_ms: int | None = None
         # member id -> its next heartbeat, as booked in the budget
         self.next_heartbeats: dict[str, Booking] = {}
+        # whose heartbeat was last booked for the time at which the target may be renewed
+        self.renewing_member_id: str | None = None
         self.counts = GroupCounts()
 
 
