@@ -272,6 +272,14 @@ class Shard:
                 self.waiting.drop(tickets)
         return self._close(turn)
 
+    def computations(self) -> list[Computation]:
+        """Return the computations under way, for whoever loads the shard anew."""
+        return [
+            under_way.computation
+            for by_group in self._computing.values()
+            for under_way in by_group.values()
+        ]
+
     def metrics_or_none(self, group_id: str, now: Instant) -> metrics.GroupMetrics | None:
         """Return the metrics of a group, computed on demand; None if there is no such group."""
         group = self.ledger.groups.get(group_id)
