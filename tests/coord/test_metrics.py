@@ -327,6 +327,27 @@ def test_a_group_that_changes_its_protocol_begins_anew() -> None:
     )
 
 
+def test_the_first_rebalance_after_an_empty_classic_group_counts() -> None:
+    driver = make_driver()
+    a = classic(driver, "a")
+    settle(a)
+    a.leave()
+    assert (metrics(driver).protocol, metrics(driver).state) == ("classic", "Empty")
+    consumer(driver, "c").act()
+    driver.advance(500)
+    assert metrics(driver) == consumer_metrics(
+        state="Stable",
+        members=1,
+        epoch=2,
+        assignment_epoch=2,
+        unowned_partitions=0,
+        rebalances=1,
+        targets_computed=1,
+        heartbeats=1,
+        state_seconds={"Stable": 0.5},
+    )
+
+
 def test_a_restart_begins_at_zero() -> None:
     driver = ShardDriver()
     driver.join("a")
