@@ -20,11 +20,13 @@ ALL_BROKERS = ""
 class LiveSettings(NamedTuple):
     """The settings of a broker and of its groups at one time.
 
-    started_with: without any that was altered. of_all, of_one: the altered ones, for all brokers
-    and for this one. broker: what holds. groups: what holds in each group with own settings.
+    started_with: without any that was altered; started_texts: the same by name, as Kafka writes
+    them. of_all, of_one: the altered ones, for all brokers and for this one. broker: what holds.
+    groups: what holds in each group with own settings.
     """
 
     started_with: BrokerSettings
+    started_texts: Mapping[str, str]
     of_all: Mapping[str, str]
     of_one: Mapping[str, str]
     broker: BrokerSettings
@@ -48,11 +50,14 @@ class LiveSettings(NamedTuple):
             group_id: settings_of_group(log.config_of(group_id, GROUP), broker.group)
             for group_id in log.configured(GROUP)
         }
-        return cls(started_with, of_all, of_one, broker, groups)
+        return cls(started_with, started_with.named(), of_all, of_one, broker, groups)
 
-    def with_group(self, group_id: str, own: Mapping[str, str]) -> "LiveSettings":
-        """Return the same settings, but for one group, whose own ones these are now."""
-        groups = {name: value for name, value in self.groups.items() if name != group_id}
-        if own:
-            groups[group_id] = settings_of_group(own, self.broker.group)
+    def with_groups(self, altered: Mapping[str, Mapping[str, str]]) -> "LiveSettings":
+        """Return the same settings, but for some groups, whose own ones these are now."""
+        groups = {name: value for name, value in self.groups.items() if name not in altered}
+        groups |= {
+            group_id: settings_of_group(own, self.broker.group)
+            for group_id, own in altered.items()
+            if own
+        }
         return self._replace(groups=groups)
