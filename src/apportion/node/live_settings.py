@@ -36,16 +36,11 @@ class LiveSettings(NamedTuple):
     def read(cls, log: MetadataLog, started_with: BrokerSettings) -> "LiveSettings":
         """Return what holds by the metadata log.
 
-        A setting that does not fit what the broker was started with this time is left out.
+        A setting that does not fit what the broker was started with this time is left out: that
+        which it stands over holds.
         """
-        of_all = log.config_of(ALL_BROKERS, BROKER)
-        of_one = log.config_of(str(started_with.node_id), BROKER)
-        broker = started_with
-        for name, text in {**of_all, **of_one}.items():
-            try:
-                broker = broker.altered({name: text})
-            except SettingRefused:  # the bounds, or the settings, of another version
-                continue
+        broker, of_all = _fitting(started_with, log.config_of(ALL_BROKERS, BROKER))
+        broker, of_one = _fitting(broker, log.config_of(str(started_with.node_id), BROKER))
         groups = {
             group_id: settings_of_group(log.config_of(group_id, GROUP), broker.group)
             for group_id in log.configured(GROUP)
@@ -61,3 +56,17 @@ class LiveSettings(NamedTuple):
             if own
         }
         return self._replace(groups=groups)
+
+
+def _fitting(
+    settings: BrokerSettings, altered: Mapping[str, str]
+) -> tuple[BrokerSettings, dict[str, str]]:
+    """Return the settings with those of the altered ones that fit, and which those are."""
+    fitting = {}
+    for name, text in altered.items():
+        try:
+            settings = settings.altered({name: text})
+        except SettingRefused:  # the bounds, or the settings, of another version
+            continue
+        fitting[name] = text
+    return settings, fitting
