@@ -126,6 +126,7 @@ ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {
     rebalance.JOIN: rebalance.expire_join,
     rebalance.SYNC: rebalance.expire_sync,
     custom_targets.TARGET: custom_targets.expire_target,
+    expressions.RESOLUTIONS: expressions.continue_saving,
     retention.RETENTION: retention.expire_offsets,
 }
 

@@ -125,6 +125,8 @@ def _resolution_ms_or_none(
     expression = member.metadata.subscribed_topic_regex
     if not expression or expression in group.saved.resolutions:
         return None
+    if group.live.unsaved_resolutions:  # found, and soon saved
+        return turn.now.mono_ms
     return _end_ms_or_none(turn, group, ResolveExpressions, refresh_wait_ms(turn, group))
 
 
