@@ -222,6 +222,17 @@ def test_a_silent_member_is_gone_after_its_session() -> None:
     assert driver.notes == ["group g: member a was silent for too long and is gone"]
 
 
+def test_only_an_accepted_heartbeat_keeps_a_session_alive() -> None:
+    driver = ShardDriver()
+    driver.join("a")
+    driver.advance(44_000)
+    assert driver.commit(2, {("foo", 0): 5}, "a") == [Code.NONE]
+    driver.fetch({"foo": [0]}, member_id="a", epoch=2)
+    assert driver.beat("a", 7).error_code == Code.FENCED_MEMBER_EPOCH
+    driver.advance(1_000)
+    assert driver.notes == ["group g: member a was silent for too long and is gone"]
+
+
 def test_sessions_begin_anew_after_a_crash() -> None:
     driver = ShardDriver()
     driver.join("a")
