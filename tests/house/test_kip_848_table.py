@@ -16,6 +16,7 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.group_settings import FIELDS
 from apportion.errors import Code
 from apportion.settings import declared
+from apportion.streams.metadata import kip848
 from apportion.wire import table as wire
 from apportion.wire.messages import consumer_group_describe as describe
 from apportion.wire.messages import consumer_group_heartbeat as heartbeat
@@ -49,6 +50,8 @@ MESSAGES: dict[str, tuple[Any, ...]] = {  # heading -> the key of a record if it
         groups.ConsumerGroupRegularExpressionKey,
         groups.ConsumerGroupRegularExpressionValue,
     ),
+    "Streams member metadata": (kip848.Kip848MemberMetadata,),
+    "Streams assignment metadata": (kip848.Kip848AssignmentMetadata,),
 }
 
 
@@ -95,13 +98,18 @@ def camel(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
+def own_name(name: str) -> str:
+    """Return the name of a part of a message without what tells it from that of another one."""
+    return name.removeprefix("Record").removeprefix("Kip848")
+
+
 def type_of(field: Any) -> str:
     """Return the type of a field in words, with its tag, its versions and its default."""
     element = field.element
     kind = field.kind
     if element is not None:
         kind = getattr(element, "__name__", None) or element.kind
-        kind = kind.removeprefix("Record")
+        kind = own_name(kind)
     text = f"[]{kind}" if field.kind == "array" else kind
     if field.nullable <= 1:
         text = f"nullable {text}"
@@ -120,7 +128,7 @@ def fields_of(messages: tuple[Any, ...]) -> dict[str, str]:
         for field in message.__fields__:
             found[prefix + camel(field.name)] = type_of(field)
             part = field.element
-            name = getattr(part, "__name__", "").removeprefix("Record")
+            name = own_name(getattr(part, "__name__", ""))
             if name and (f"{name}.", part) not in todo:
                 todo.append((f"{name}.", part))
     return found
