@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from apportion.coord.consumer.state import ConsumerGroup
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.targets import in_assignor_order
 from apportion.errors import Code
 from apportion.machine import Caller
 from apportion.topics import Topic
@@ -210,6 +211,14 @@ def test_the_assignor_that_members_ask_for_decides() -> None:
         assert saved is not None
         targets[assignor] = {name: len(member.target) for name, member in saved.members.items()}
     assert targets == {"range": {"a": 4, "b": 2}, "uniform": {"a": 3, "b": 3}}
+
+
+def test_assignors_are_told_of_static_members_first_by_instance() -> None:
+    members = {}
+    for member_id, instance_id in (("b", None), ("z", "i"), ("a", None), ("c", "h")):
+        members[member_id] = member = ConsumerGroupMember(member_id)
+        member.metadata = member_metadata(instance_id=instance_id)
+    assert [member.member_id for member in in_assignor_order(members)] == ["c", "z", "a", "b"]
 
 
 def test_a_silent_member_is_gone_after_its_session() -> None:
