@@ -285,8 +285,9 @@ def leave(turn: Turn, beat: Beat) -> None:
             to_current_assignment_value(current, group.saved.units),
         )
     )
-    # This disarms: a process that has stopped has nothing to confirm.
+    # This disarms: a process that has stopped has nothing to confirm, and computes nothing.
     timers.arm_rebalance(turn, group, member)
+    client_targets.forget_member(turn, group, member.member_id)
 
 
 def subscribed_units(
