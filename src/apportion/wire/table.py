@@ -21,6 +21,8 @@ from apportion.wire.messages import (
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
+    consumer_group_install_assignment,
+    consumer_group_prepare_assignment,
     create_partitions,
     create_topics,
     delete_groups,
@@ -120,6 +122,8 @@ APIS: dict[int, Api] = {
         _api(consumer_group_heartbeat),
         _api(consumer_group_describe),
         _api(list_config_resources),
+        _api(consumer_group_prepare_assignment),
+        _api(consumer_group_install_assignment),
     )
 }
 """All APIs by their keys."""

@@ -19,8 +19,8 @@ rebalance depends:
 
 The last two wait for something that takes time, and are awaited when that is over: just after the
 group may compute a target again (KIP-1263, or the pause after a failure), or may resolve its
-expressions again. How long a computation beside the shard takes is not known: one that has taken so
-long is looked for after as long again, so a slow one costs few heartbeats.
+expressions again. How long a computation beside the shard or on a member takes is not known: one
+that has taken so long is looked for after as long again, so a slow one costs few heartbeats.
 
 Every other member is at rest: it has reached its target, and its next heartbeat changes nothing
 unless somebody joins or leaves meanwhile. So is one whose time is later than its configured
@@ -109,6 +109,8 @@ def _target_ms_or_none(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMe
         member.target is not None and _is_renewal_booked(group, turn.now.mono_ms)
     ):
         return None
+    if group.live.chosen is not None:
+        return _after_as_long_again(turn.now.mono_ms, group.live.chosen.since_ms)
     return _end_ms_or_none(turn, group, ComputeTarget, target_wait_ms(turn, group))
 
 
@@ -140,5 +142,10 @@ def _end_ms_or_none(turn: Turn, group: ConsumerGroup, kind: type[Any], wait_ms: 
     now_ms = turn.now.mono_ms
     under_way = turn.under_way_or_none(kind, group.group_id)
     if under_way is not None:
-        return 2 * now_ms - under_way.begun_ms
+        return _after_as_long_again(now_ms, under_way.begun_ms)
     return now_ms + wait_ms if wait_ms else None
+
+
+def _after_as_long_again(now_ms: int, begun_ms: int) -> int:
+    """Return when to look again for the end of what was begun at `begun_ms` (all mono ms)."""
+    return 2 * now_ms - begun_ms
