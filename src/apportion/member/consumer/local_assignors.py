@@ -11,6 +11,7 @@ from functools import partial
 from apportion.assign.by_name import Given, by_topic
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure
 from apportion.member.assignors.runs import call_assignor, checked_user_data
+from apportion.member.assignors.strategy import versions_of
 from apportion.member.membership import from_id_parts
 from apportion.topics import TopicId
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -25,7 +26,7 @@ class LocalAssignors:
 
     def __init__(self, assignors: tuple[Assignor, ...]) -> None:
         self.assignors = assignors
-        self._versions = {each.name: _versions_of(each)[1] for each in assignors}
+        self._versions = {each.name: versions_of(each)[1] for each in assignors}
         self._reasons: dict[str, int] = {}  # to be sent, by the name of the assignor
         self._reasons_in_flight: dict[str, int] = {}
         self._sent: tuple[ClientAssignor, ...] = ()
@@ -65,7 +66,7 @@ class LocalAssignors:
         return offered
 
     def _offer(self, assignor: Assignor, topics: tuple[str, ...]) -> ClientAssignor:
-        version, (minimum, maximum) = self._versions[assignor.name], _versions_of(assignor)
+        version, (minimum, maximum) = self._versions[assignor.name], versions_of(assignor)
         encode = getattr(assignor, "versioned_user_data", None)
         data = checked_user_data(
             assignor,
@@ -98,7 +99,7 @@ class LocalAssignors:
         assignor = self.named_or_none(requested.name)
         if assignor is None:
             return False
-        minimum, maximum = _versions_of(assignor)
+        minimum, maximum = versions_of(assignor)
         if not minimum <= requested.version <= maximum:
             return False
         self._versions[assignor.name] = requested.version
@@ -150,8 +151,3 @@ class LocalAssignors:
             for each in self.assignors
         ]
         return next(((name, reply) for name, reply in replies if reply is not None), None)
-
-
-def _versions_of(assignor: Assignor) -> tuple[int, int]:
-    """Return the oldest and the newest version of user data that an assignor understands."""
-    return getattr(assignor, "minimum_version", 0), getattr(assignor, "maximum_version", 0)
