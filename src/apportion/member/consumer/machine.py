@@ -83,7 +83,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
 
     def __init__(self, settings: ConsumerSettings) -> None:
         super().__init__(settings, member_id=settings.member_id)
-        self._local = LocalAssignors(settings.local_assignors)
+        self._local = LocalAssignors(settings.assignors)
         self._heartbeats = HeartbeatBuilder(settings, self._local)
         self._computation = TargetComputation(self._local)
         self._lookups = MetadataRefresh()
@@ -91,8 +91,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._follow_up_ms = 0
         self._fatal: MemberFailure | None = None
         # A broker without client-side assignors would read over them and assign by its own.
-        self._may_offer = not settings.local_assignors
-        if settings.local_assignors:
+        self._may_offer = not settings.assignors
+        if settings.assignors:
             # Also for a look-up, and for the assignor itself.
             self.concurrent_calls = 4
 
@@ -242,8 +242,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         match self._local.tell_assignment():
             case (name, FollowUp() as follow_up):
                 self._follow_up = name, follow_up
-                # The assignor names a wall-clock time; deadlines use the monotonic clock.
-                self._follow_up_ms = step.now.mono_ms + max(0, follow_up.at_ms - step.now.wall_ms)
+                self._follow_up_ms = follow_up.due_ms(step.now)
                 if step.is_due(self._follow_up_ms):
                     self._request_follow_up()
             case (_, MemberFailure() as failure):
