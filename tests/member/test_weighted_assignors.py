@@ -1,5 +1,6 @@
 """The assignors by weight: what they ask, what they measure, and who gets what."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -87,6 +88,17 @@ def test_a_measure_is_of_the_newest_partitions_alone() -> None:
     assignor.record_fetched({PARTITIONS[0]: 990}, 1_000)
     assignor.record_fetched({PARTITIONS[1]: 3_000}, 3_000)
     assert assignor.user_data(("t",)) == b'{"t":{"1":1500}}'
+
+
+def test_a_heartbeat_carries_the_highest_rates() -> None:
+    assignor = BytesWeighted(measure_ms=1_000)
+    fetched = {TopicPartition("t", number): 1_000 + number for number in range(9_000)}
+    assignor.record_fetched(fetched, 0)
+    assignor.record_fetched({}, 1_000)
+    sent = assignor.user_data(("t",)) or b""
+    rates = json.loads(sent)["t"]
+    assert 59_900 < len(sent) <= 60_000
+    assert sorted(map(int, rates)) == list(range(9_000 - len(rates), 9_000))
 
 
 def test_new_partitions_are_measured_before_they_are_assigned_again() -> None:

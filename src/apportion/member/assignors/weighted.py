@@ -31,6 +31,8 @@ LEAST_BYTES_PER_S = 1_000
 LIGHTEST = 20
 """A partition weighs at least this part of the mean, since more may come to any of them."""
 MEASURE_MS = 10_000
+MOST_USER_DATA_BYTES = 60_000
+"""Less than a broker takes of all assignors of a member together."""
 MAX_INT64 = 2**63 - 1
 
 
@@ -108,11 +110,22 @@ class BytesWeighted(Assignor):
             self._bytes, self._begun_ms = {}, at_ms
 
     def user_data(self, topics: tuple[str, ...]) -> bytes | None:
-        """Return the bytes per second of each partition that this member has measured, as JSON."""
+        """Return the bytes per second of each partition that this member has measured, as JSON.
+
+        As many as a heartbeat carries, those with the highest rates.
+        """
         by_topic: dict[str, dict[str, int]] = {}
-        for (topic, number), rate in sorted(self._rates.items()):
+        left_bytes = MOST_USER_DATA_BYTES
+        for (topic, number), rate in sorted(self._rates.items(), key=lambda each: (-each[1], each)):
+            # With quotes and marks; a name of a topic has ASCII characters alone.
+            left_bytes -= len(f'"{number}":{rate},') + (
+                0 if topic in by_topic else len(topic) + len('"":{},')
+            )
+            if left_bytes < 0:
+                break
             by_topic.setdefault(topic, {})[str(number)] = rate
-        return json.dumps(by_topic, separators=(",", ":")).encode() if by_topic else None
+        text = json.dumps(by_topic, separators=(",", ":"), sort_keys=True)
+        return text.encode() if by_topic else None
 
     def on_assignment(self, given: Given, generation: int) -> FollowUp | None:
         """Ask for another assignment once new partitions are measured."""
