@@ -101,17 +101,23 @@ def test_a_heartbeat_carries_the_highest_rates() -> None:
     assert sorted(map(int, rates)) == list(range(9_000 - len(rates), 9_000))
 
 
+def asks(after_ms: int) -> FollowUp:
+    return FollowUp(0, "partitions are measured", after_ms=after_ms)
+
+
 def test_new_partitions_are_measured_before_they_are_assigned_again() -> None:
     assignor = BytesWeighted(measure_ms=1_000)
-    follow_up = FollowUp(0, "partitions are measured", after_ms=2_000)
-    assert assignor.on_assignment(parts(0), 1) == follow_up
-    assignor.record_fetched({PARTITIONS[0]: 10}, 0)
-    assignor.record_fetched({PARTITIONS[0]: 10}, 1_000)
+    assert assignor.on_assignment(parts(0), 1) == asks(2_000)
+    assignor.record_fetched({PARTITIONS[0]: 10}, 70_000)
+    assignor.record_fetched({PARTITIONS[0]: 10}, 71_500)
+    # The group has rebalanced before it was asked: the rest of the time counts on.
+    assert assignor.on_assignment(parts(0), 2) == asks(500)
+    assignor.record_fetched({PARTITIONS[0]: 10}, 72_000)
     # What follows is the answer, and no reason to ask again.
-    assert assignor.on_assignment(parts(0, 1), 2) is None
-    assignor.record_fetched({PARTITIONS[0]: 10}, 3_000)
-    assert assignor.on_assignment(parts(0), 3) is None
-    assert assignor.on_assignment(parts(0, 1), 4) == follow_up
+    assert assignor.on_assignment(parts(0, 1), 3) is None
+    assignor.record_fetched({PARTITIONS[0]: 10}, 74_000)
+    assert assignor.on_assignment(parts(0), 4) is None
+    assert assignor.on_assignment(parts(0, 1), 5) == asks(2_000)
 
 
 def measuring(owned: tuple[int, ...], user_data: bytes | None) -> Subscription:

@@ -88,9 +88,10 @@ class BytesWeighted(Assignor):
     def __init__(self, least: int = LEAST_BYTES_PER_S, measure_ms: int = MEASURE_MS) -> None:
         self.least = least
         self._measure_ms = measure_ms
-        self._now_ms = 0
         self._begun_ms: int | None = None
-        self._asked_ms: int | None = None
+        # Of the last fetch; before the first one the clock is unknown, and counts from here.
+        self._now_ms = 0
+        self._follow_up_ms = -measure_ms
         # Each is replaced as a whole, never changed: another thread may read it.
         self._bytes: Mapping[TopicPartition, int] = {}
         self._rates: Mapping[TopicPartition, int] = {}
@@ -99,6 +100,8 @@ class BytesWeighted(Assignor):
         """Add to the bytes that are measured; begin anew every `measure_ms`."""
         if self._begun_ms is None:
             self._begun_ms = at_ms
+            # As much later as the clock is ahead of what was taken for the time.
+            self._follow_up_ms += at_ms
         self._now_ms = at_ms
         added = {each: self._bytes.get(each, 0) + size for each, size in fetched.items()}
         self._bytes = {**self._bytes, **added}
@@ -130,15 +133,19 @@ class BytesWeighted(Assignor):
     def on_assignment(self, given: Given, generation: int) -> FollowUp | None:
         """Ask for another assignment once new partitions are measured."""
         owned = (TopicPartition(*each) for each in partitions_of(given.partitions))
-        # What follows from the last time is no reason to ask once more, or there would be no end.
-        is_answer = (
-            self._asked_ms is not None and self._now_ms < self._asked_ms + 3 * self._measure_ms
+        now_ms, due_ms = self._now_ms, self._follow_up_ms
+        # A follow-up that is still to come stays, also if what it is for is measured by then: it is
+        # the way by which the others hear of that. What follows it is no reason to ask once more,
+        # or there would be no end.
+        is_settled = now_ms >= due_ms and (
+            now_ms < due_ms + self._measure_ms or all(each in self._rates for each in owned)
         )
-        if is_answer or all(each in self._rates for each in owned):
+        if is_settled:
             return None
-        self._asked_ms = self._now_ms
-        # Twice: what was measured when the partitions came is of other partitions in part.
-        return FollowUp(0, "partitions are measured", after_ms=2 * self._measure_ms)
+        if now_ms >= due_ms:
+            # Twice: what was measured when partitions came is of other partitions in part.
+            self._follow_up_ms = due_ms = now_ms + 2 * self._measure_ms
+        return FollowUp(0, "partitions are measured", after_ms=due_ms - now_ms)
 
     def assign(
         self, cluster: ClusterTopics, members: Mapping[str, Subscription]
