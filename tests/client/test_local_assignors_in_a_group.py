@@ -3,14 +3,14 @@
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
 
 import apportion
 from apportion.assign.by_name import ClusterTopics, Given, Subscription, by_topic
-from apportion.assignors import Assignor, CooperativeSticky, LagWeighted
+from apportion.assignors import Assignor, BytesWeighted, CooperativeSticky, LagWeighted
 from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
 from apportion.server.embedded import EmbeddedBroker
@@ -169,3 +169,68 @@ def test_consumers_share_a_skewed_topic_by_lag(bootstrap: str) -> None:
             for consumer in (one, other):
                 consumer.session.touch()
                 consumer.poll(0)
+
+
+class Versioned(Allotting):
+    """One whose user data say their version; the answer's say which versions it has seen."""
+
+    name = "versioned"
+
+    def __init__(self, share: int, minimum_version: int, maximum_version: int) -> None:
+        super().__init__(share)
+        self.minimum_version, self.maximum_version = minimum_version, maximum_version
+
+    def versioned_user_data(self, topics: tuple[str, ...], version: int) -> bytes | None:
+        return f"{self.share}".encode()
+
+    def assign(self, cluster: ClusterTopics, members: Mapping[str, Subscription]) -> Any:
+        given = super().assign(cluster, members)
+        seen = repr(sorted(member.version for member in members.values())).encode()
+        return {member: Given(each.partitions, seen) for member, each in given.items()}
+
+
+def test_a_group_uses_the_newest_version_that_all_members_understand(bootstrap: str) -> None:
+    newer, older = Versioned(2, 1, 4), Versioned(4, 2, 3)
+    with joining(bootstrap, "versions", newer) as one:
+        until([one], 2)
+        assert newer.told[-1].version == 4
+        with joining(bootstrap, "versions", older) as other:
+            until([one, other], 2, 4)
+            deadline = time.monotonic() + PATIENT_S
+            while (newer.told[-1].user_data, newer.told[-1].version) != (b"[3, 3]", 3):
+                assert time.monotonic() < deadline, newer.told[-1]
+                until([one, other], 2, 4)
+
+
+def test_an_error_of_the_assignor_reaches_every_member(bootstrap: str) -> None:
+    class Failing(Allotting):
+        name = "failing"
+
+        def assign(self, cluster: ClusterTopics, members: Mapping[str, Subscription]) -> Any:
+            given = super().assign(cluster, members)
+            return {member: Given(each.partitions, error=7) for member, each in given.items()}
+
+    assignors = Failing(2), Failing(4)
+    with ExitStack() as stack:
+        consumers = [stack.enter_context(joining(bootstrap, "error", each)) for each in assignors]
+        until(consumers, 2, 4)
+    assert [each.told[-1].error for each in assignors] == [7, 7]
+
+
+def test_consumers_share_a_skewed_topic_by_the_bytes_that_they_measure(bootstrap: str) -> None:
+    options: dict[str, Any] = {"topic": "skewed", "auto_offset_reset": "latest"}
+    assignors = [BytesWeighted(least=1, measure_ms=500) for _ in range(2)]
+    with (
+        closing(Cluster(bootstrap)) as cluster,
+        joining(bootstrap, "bytes", assignors[0], **options) as one,
+        joining(bootstrap, "bytes", assignors[1], **options) as other,
+    ):
+        (topic,) = cluster.topics(["skewed"])
+        deadline = time.monotonic() + PATIENT_S
+        while sorted(len(each.assignment) for each in (one, other)) != [1, 3]:
+            assert time.monotonic() < deadline, (one.assignment, other.assignment)
+            for partition, size in zip(partitions_of(topic), (3_000, 800, 800, 800), strict=True):
+                record = (None, b"." * size, ())
+                cluster.produce(partition, encode_batch([record], timestamp_ms=1))
+            for consumer in (one, other):
+                consumer.poll(20)

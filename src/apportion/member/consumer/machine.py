@@ -223,8 +223,12 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 f"{self._label} has no metadata of version {requested.version} for the assignor "
                 f"{requested.name!r}, which the group uses"
             )
-        if response.should_compute_assignment and self._local.assignors:
-            self._computation.begin()
+        is_chosen = response.should_compute_assignment and bool(self._local.assignors)
+        if is_chosen and not self._computation.begin():
+            step.warn(
+                f"{self._label} cannot compute the group's target: its assignor still runs from "
+                "the last time"
+            )
         if response.assignment is None:
             return
         if response.assignment.error:
