@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.coord.client_side import join, with_one
 from tests.coord.shard_driver import ShardDriver, settings_with, topics
 from tests.coord.toy_assignor import Toy, raises, with_toy
 
@@ -187,6 +188,19 @@ def test_a_custom_assignor_that_is_slow_is_looked_for_less_and_less_often() -> N
         told.append(driver.beat("b", 1))
         intervals.append(told[-1].heartbeat_interval_ms)
     assert intervals == [100, 200, 400, 800, 1_600, 3_200]
+
+
+def test_a_target_that_a_member_computes_is_looked_for_less_and_less_often() -> None:
+    driver = with_one(with_budget(200, group_consumer_assignment_interval_ms=0))
+    fill(driver)
+    told = [join(driver, "b")]
+    assert told[0].should_compute_assignment
+    intervals = [told[0].heartbeat_interval_ms]
+    for _ in range(4):
+        driver.advance(told[-1].heartbeat_interval_ms)
+        told.append(driver.beat("b", 2))
+        intervals.append(told[-1].heartbeat_interval_ms)
+    assert intervals == [100, 100, 200, 400, 800]
 
 
 def test_a_member_with_a_target_does_not_wait_for_a_custom_assignor() -> None:
