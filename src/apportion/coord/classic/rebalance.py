@@ -148,10 +148,10 @@ def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
 def complete_join(turn: Turn, group: ClassicGroup) -> None:
     """Begin the group's new generation, and answer every parked JoinGroup.
 
-    The phase is over when all members have joined, or with the time to join. Dynamic members that
-    have not joined are removed; static ones stay. Without members the group becomes empty, which is
-    saved. If only static members are left and none has joined, nobody could lead: they get another
-    rebalance timeout, of at least a second because their own may be 0.
+    The phase is over when all members have joined, or with the time to join. Members that have not
+    joined are removed, but for those that `may_miss_generation`. Without members the group becomes
+    empty, which is saved. If only static members are left and none has joined, nobody could lead:
+    they get another rebalance timeout, of at least a second because their own may be 0.
     """
     live = group.live
     turn.deadlines.disarm((JOIN, group.group_id))
@@ -161,9 +161,7 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
         [
             member
             for member in live.members.values()
-            # KIP-345: a static member may be restarting, and keeps its place until its session
-            # ends.
-            if member.member_id not in live.join_tickets and member.instance_id is None
+            if member.member_id not in live.join_tickets and not may_miss_generation(live, member)
         ],
         "join",
     )
@@ -197,6 +195,18 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
     # Heartbeats alone would keep a member that never sends SyncGroup, and nobody would read its
     # partitions.
     _arm_deadline(turn, SYNC, group, live.rebalance_timeout_ms())
+
+
+def may_miss_generation(live: ClassicGroupLiveState, member: ClassicGroupMember) -> bool:
+    """Return whether a member stays in the group if it does not join the next generation.
+
+    A static member may be restarting, and keeps its place until its session ends (KIP-345). Not in
+    the first generation after a start of the broker, whose number may be that of a lost one.
+    """
+    # A member that knows the lost generation would pass as one of the new generation, which may
+    # have assigned its partitions to others: its commits would be accepted, and nothing would tell
+    # it to join.
+    return member.instance_id is not None and not live.is_restored
 
 
 def members_for_leader(live: ClassicGroupLiveState) -> JoinedMembers:

@@ -7,6 +7,11 @@ generation gave it, and gets REBALANCE_IN_PROGRESS. Kafka, once it has loaded it
 ILLEGAL_GENERATION, upon which clients give up their partitions without a commit. They seldom get
 that answer there, because a broker that has just started is not their coordinator yet
 (NOT_COORDINATOR), so they rejoin by themselves; this broker coordinates as soon as it listens.
+
+The number of a lost generation comes again, with the next generation. That one may assign the
+partitions of a member that did not join it to others. So a member that does not join it is removed,
+also a static one, which otherwise keeps its place (`rebalance.may_miss_generation`): no member
+knows a lost generation by the time at which its number is in use.
 """
 
 from __future__ import annotations
