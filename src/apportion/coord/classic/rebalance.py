@@ -43,10 +43,10 @@ JoinedMembers = tuple[JoinGroupResponseMember, ...]
 def checked_caller(
     turn: Turn, request: SyncGroupRequest | HeartbeatRequest
 ) -> tuple[ClassicGroup, ClassicGroupMember]:
-    """Return the group and the member of its generation that sent a SyncGroup or Heartbeat.
+    """Return the group and the member that sent a SyncGroup or Heartbeat of any generation.
 
     Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID (also without such a classic group),
-    FENCED_INSTANCE_ID, those of `check_generation`.
+    FENCED_INSTANCE_ID.
     """
     check_group_id(request.group_id)
     group = turn.ledger.classic_group_or_none(request.group_id)
@@ -54,20 +54,16 @@ def checked_caller(
     if group is None:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"There is no classic group {request.group_id}.")
     live = group.live
-    member = checked_member(
+    return group, checked_member(
         live.members, live.instances, request.member_id, request.group_instance_id
     )
-    if group.has_lost_generation(request.generation_id):
-        resume_lost_rebalance(turn, group, member)
-    group.check_generation(request.generation_id)
-    return group, member
 
 
 def resume_lost_rebalance(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
     """Begin the rebalance again that a crash of the broker has lost, for a member that knows of it.
 
-    The member is told to join again. Its session restarts, since it may be nearly over; the
-    rebalance timeout ends the membership of one that goes on with heartbeats and does not join.
+    The caller tells the member to join again. Its session restarts, since it may be nearly over;
+    the rebalance timeout ends the membership of one that goes on with heartbeats and does not join.
     """
     arm_session(turn, group, member)
     if group.live.state is not ClassicGroupState.PREPARING_REBALANCE:

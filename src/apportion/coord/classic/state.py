@@ -155,8 +155,9 @@ class ClassicGroup:
     def check_commit(self, claim: CommitClaim) -> None:
         """Refuse an OffsetCommit that its sender may not make in this classic group.
 
-        Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`,
-        REBALANCE_IN_PROGRESS.
+        Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+        REBALANCE_IN_PROGRESS (also, in place of the last two, for a generation that a crash of the
+        broker has lost).
         """
         live = self.live
         # A consumer without a subscription, or a tool that resets offsets.
@@ -166,6 +167,11 @@ class ClassicGroup:
         # PreparingRebalance: that is when they give up partitions.
         if claim.epoch >= 0 or claim.member_id or claim.instance_id is not None:
             checked_member(live.members, live.instances, claim.member_id, claim.instance_id)
+            if self.has_lost_generation(claim.epoch):
+                raise Refused(
+                    Code.REBALANCE_IN_PROGRESS,
+                    f"Generation {claim.epoch} had no assignment when the broker ended.",
+                )
             self.check_generation(claim.epoch)
         elif live.state is not ClassicGroupState.EMPTY:
             raise Refused(
@@ -209,14 +215,8 @@ class ClassicGroup:
     def check_generation(self, generation: int) -> None:
         """Refuse SyncGroup, Heartbeat or OffsetCommit that names another generation.
 
-        Errors: REBALANCE_IN_PROGRESS for a generation that a crash of the broker has lost, because
-        it had no assignment yet, else ILLEGAL_GENERATION.
+        Errors: ILLEGAL_GENERATION.
         """
-        if self.has_lost_generation(generation):
-            raise Refused(
-                Code.REBALANCE_IN_PROGRESS,
-                f"Generation {generation} had no assignment when the broker ended.",
-            )
         if generation != self.live.generation:
             raise Refused(
                 Code.ILLEGAL_GENERATION,

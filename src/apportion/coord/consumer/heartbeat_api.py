@@ -7,7 +7,7 @@ Versions: 0; 1 brings SubscribedTopicRegex and ids that the members make themsel
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat
 from apportion.coord.consumer.heartbeat import HeartbeatResult, heartbeat, leave
-from apportion.coord.consumer.intervals import next_interval_ms
+from apportion.coord.consumer.intervals import book_next_heartbeat
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
@@ -55,7 +55,10 @@ def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
             ),
         )
     else:
-        turn.reply(arrived.ticket, heartbeat_response(turn, heartbeat(turn, beat)))
+        result = heartbeat(turn, beat)
+        result.group.live.counts.heartbeats += 1
+        interval_ms = book_next_heartbeat(turn, result.group, result.member)
+        turn.reply(arrived.ticket, heartbeat_response(result, interval_ms))
 
 
 def check_request(
@@ -122,10 +125,9 @@ def is_blank(text: str) -> bool:
     return not text.strip(BLANK)
 
 
-def heartbeat_response(turn: Turn, result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
+def heartbeat_response(result: HeartbeatResult, interval_ms: int) -> ConsumerGroupHeartbeatResponse:
     """Return the ConsumerGroupHeartbeat response, without an assignment that the member has."""
     group, member, includes_assignment = result
-    group.live.counts.heartbeats += 1
     units = (
         # Only `assigned`: a client revokes by not finding a partition here, so those pending
         # revocation are left out.
@@ -137,6 +139,6 @@ def heartbeat_response(turn: Turn, result: HeartbeatResult) -> ConsumerGroupHear
     return ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.epoch,
-        heartbeat_interval_ms=next_interval_ms(turn, group, member),
+        heartbeat_interval_ms=interval_ms,
         assignment=Assignment(topic_partitions=parts) if includes_assignment else None,
     )
