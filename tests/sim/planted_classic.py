@@ -23,6 +23,7 @@ from apportion.coord.consumer.beat import Beat
 from apportion.coord.consumer.classic_api import to_beat
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.group import CommitClaim
+from apportion.coord.group_counts import Removal
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.migration.downgrade import RemainingMember, to_saved_member
 from apportion.coord.migration.upgrade import UpgradedMember
@@ -99,7 +100,7 @@ def whoever_is_silent_is_gone(turn: Turn, key: Key) -> None:
         remove_pending_member(turn, group, member_id)
         rebalance.complete_join_if_all_joined(turn, group)
     elif (member := group.live.members.get(member_id)) is not None:
-        remove_member(turn, group, member)
+        remove_member(turn, group, member, Removal.SESSION_TIMEOUT)
         if group.live.state is not ClassicGroupState.EMPTY:
             rebalance.prepare_or_complete_join(turn, group)
 

@@ -298,9 +298,8 @@ def _remove_late_members(
             f"group {group.group_id}: {len(late)} of {len(group.live.members)} members "
             f"did not {request} in time and are gone",
         )
-        group.live.counts.count_removed(Removal.REBALANCE_TIMEOUT, len(late))
     for member in late:
-        remove_member(turn, group, member)
+        remove_member(turn, group, member, Removal.REBALANCE_TIMEOUT)
 
 
 def _arm_deadline(turn: Turn, kind: str, group: ClassicGroup, wait_ms: int) -> None:
@@ -315,10 +314,13 @@ def arm_session(
     turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + wait_ms)
 
 
-def remove_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
+def remove_member(
+    turn: Turn, group: ClassicGroup, member: ClassicGroupMember, reason: Removal
+) -> None:
     """Remove a member; answer its parked JoinGroup or SyncGroup with UNKNOWN_MEMBER_ID."""
     release_member(turn, group, member, Code.UNKNOWN_MEMBER_ID)
     group.live.remove(member)
+    group.live.counts.count_removed(reason)
 
 
 def remove_pending_member(turn: Turn, group: ClassicGroup, member_id: str) -> None:
