@@ -27,7 +27,15 @@ from tests.kafka.differential.compare import make_pool
 from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import MemberView, Side
 from tests.kafka.differential.steps import Fetch
-from tests.kafka.test_classic_on_both import ALIKE, assemble, both, joining, live_on
+from tests.kafka.test_classic_on_both import (
+    ALIKE,
+    BRIEF_MS,
+    answered,
+    assemble,
+    both,
+    joining,
+    live_on,
+)
 
 AFTERWARDS = {"group.initial.rebalance.delay.ms": 1_000, "group.max.size": 3}
 """What is set on both when they start again."""
@@ -35,6 +43,11 @@ CROWDED = "crowded"
 """A group that has one member too many then."""
 DIED = "died"
 """A group whose last generation was joined and has no assignment then."""
+STATIC = "static"
+"""Another one, with a static member that stays away."""
+
+STATIC_JOIN = Join(STATIC, "a", ((RANGE, b""),), version=5, instance="i", rebalance_ms=BRIEF_MS)
+DYNAMIC_JOIN = joining(STATIC, "b", rebalance_ms=BRIEF_MS)
 
 Known = list[tuple[dict[str, str], dict[str, str], dict[tuple[str, str], MemberView]]]
 """What each side knows of members: their ids, their labels and their views."""
@@ -83,6 +96,16 @@ def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         exchange(sides, joining(DIED, "b"))
         exchange(sides, joining(DIED, "a"))
         known[DIED] = [(side.ids, side.labels, side.views) for side in sides]
+        for side in sides:
+            side.begin()
+        answered(sides, STATIC_JOIN)
+        exchange(sides, DYNAMIC_JOIN)
+        answered(sides, STATIC_JOIN)
+        both(sides, Sync(STATIC, "b", 2, version=2))
+        exchange(sides, Sync(STATIC, "a", 2, (("a1", b"one"), ("b1", b"two")), 3, instance="i"))
+        exchange(sides, DYNAMIC_JOIN)
+        answered(sides, STATIC_JOIN)
+        known[STATIC] = [(side.ids, side.labels, side.views) for side in sides]
         kafka.kill()
         broker.close()
         properties = directory / "kafka" / "server.properties"
@@ -104,7 +127,7 @@ def restarted(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def test_groups_are_the_same_after_both_brokers_have_started_again(restarted: Restarted) -> None:
     sides, known = restarted
     for author, remembered in known.items():
-        if author not in (CROWDED, DIED):
+        if author not in (CROWDED, DIED, STATIC):
             remember(sides, remembered)
             go_on(sides, author)
     assert len(known) > 20
@@ -143,6 +166,17 @@ def test_members_of_a_generation_that_died_keep_their_places_only_here(
     assert both(sides, Pulse(DIED, "a", 1, 2))["answer"]["code"] == 22
     answers = tuple(each["answer"] for each in exchange(sides, Pulse(DIED, "a", 2, 2)))
     assert answers == IN_THE_SAVED_ONE
+
+
+def test_a_static_member_of_a_dead_generation_is_one_of_the_next_only_on_kafka(
+    restarted: Restarted,
+) -> None:
+    sides, known = restarted
+    remember(sides, known[STATIC])
+    responses = answered(sides, replace(DYNAMIC_JOIN, member="c"))
+    assert [(each["generation"], each["leader"]) for each in responses] == [(3, "c1")] * 2
+    pulses = exchange(sides, Pulse(STATIC, "a", 3, instance="i"))
+    assert [result["answer"]["code"] for result in pulses] == [25, 0]
 
 
 def test_a_full_group_takes_nobody(restarted: Restarted) -> None:

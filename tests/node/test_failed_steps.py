@@ -99,7 +99,7 @@ PLACES = [
                 "raise_start_offset",
                 "delete_before",
             ),
-            *("new_cleaned_segment", "prepare_replacement", "replace_segments"),
+            *("new_cleaned_segment", "prepare_replacement", "replace_segments", "delete"),
         ),
         Segment: ("append",),
     }.items()
@@ -255,6 +255,11 @@ faults = st.tuples(one_fault) | st.tuples(one_fault, one_fault | another)
 @example(
     [("make", "v"), ("flush",), ("drop", "v"), ("flush",)],
     [((Partitions, "delete_logs"), 1, False, RuntimeError("planted"))],
+    [],
+)
+@example(
+    [("make", "v"), ("flush",), ("produce", "v", (0,)), ("drop", "v"), ("flush",)],
+    [((Log, "delete"), 1, False, RuntimeError("planted"))],
     [],
 )
 @example([("join", "j", False)], [((Coordinators, "tick"), 1, False, RuntimeError("planted"))], [])

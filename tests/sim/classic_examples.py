@@ -25,7 +25,12 @@ from apportion.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from apportion.wire.records.consumer_serde import encode_sticky
-from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient
+from tests.coord.classic_shard_driver import (
+    ClassicShardDriver,
+    ScriptedClient,
+    ask,
+    join_and_sync,
+)
 from tests.member.classic_messages import at, cooperative, hears_of_a_rebalance, in_group, joined
 from tests.member.simulated_group import Actor, SimulatedGroup
 
@@ -122,6 +127,18 @@ def what_a_member_of_a_lost_generation_is_told() -> Any:
         driver.advance(client.session_ms - 1)
         told.append(Code(driver.send(request).error_code))
     return told
+
+
+def what_a_static_member_is_told_after_a_generation_without_it() -> Any:
+    """The generation has the number of one that the member knows, and that a crash has lost."""
+    driver, client, other = ClassicShardDriver(), ScriptedClient("A"), ScriptedClient("B")
+    client.instance_id, client.session_ms = "i", 2 * client.rebalance_ms
+    join_and_sync(driver, client)
+    driver.crash()
+    client.generation += 1
+    ask(driver, other, other.joining(), version=3)
+    driver.advance(client.rebalance_ms)
+    return Code(driver.send(client.beating()).error_code)
 
 
 def commits(group: SimulatedGroup, actor: Actor, generation: int) -> Code:
@@ -342,6 +359,11 @@ CLASSIC_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
         what_a_member_of_a_lost_generation_is_told,
         [Code.REBALANCE_IN_PROGRESS] * 2,
         [Code.REBALANCE_IN_PROGRESS, Code.UNKNOWN_MEMBER_ID],
+    ),
+    "lost-number": (
+        what_a_static_member_is_told_after_a_generation_without_it,
+        Code.UNKNOWN_MEMBER_ID,
+        Code.NONE,
     ),
     "commit-generation": (a_commit_of_the_generation_before, Code.ILLEGAL_GENERATION, Code.NONE),
     "commit-between-generations": (

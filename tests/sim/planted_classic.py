@@ -13,7 +13,7 @@ from apportion.assign.by_name import Subscription, TopicParts
 from apportion.assign.claims import OwnershipClaims, ResolvedOwners, resolve_claims
 from apportion.coord import shard
 from apportion.coord.classic import rebalance
-from apportion.coord.classic.live_state import ClassicGroupMember
+from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
 from apportion.coord.classic.rebalance import remove_member, remove_pending_member
 from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
@@ -23,6 +23,7 @@ from apportion.coord.consumer.beat import Beat
 from apportion.coord.consumer.classic_api import to_beat
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.group import CommitClaim
+from apportion.coord.group_counts import Removal
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.migration.downgrade import RemainingMember, to_saved_member
 from apportion.coord.migration.upgrade import UpgradedMember
@@ -70,6 +71,19 @@ MISSED_REBALANCES = ALL_CLASSIC | {
     "delay_us": 100_000,
     "duration_ms": 300_000,
 }
+LOST_NUMBERS = ALL_CLASSIC | {
+    # A slow disk and network leave time for a crash between a generation's JoinGroup responses and
+    # its record. A cut is then longer than a rebalance, and ends within the session.
+    "workers": 0,
+    "readers": 4,
+    "statics": 2,
+    "session_ms": 20_000,
+    "rebalance_ms": 3_000,
+    "heartbeat_ms": 500,
+    "delay_us": 100_000,
+    "flush_us": 500_000,
+    "duration_ms": 300_000,
+}
 
 check_commit = ClassicGroup.check_commit  # as it is, whatever stands in its place
 
@@ -86,7 +100,7 @@ def whoever_is_silent_is_gone(turn: Turn, key: Key) -> None:
         remove_pending_member(turn, group, member_id)
         rebalance.complete_join_if_all_joined(turn, group)
     elif (member := group.live.members.get(member_id)) is not None:
-        remove_member(turn, group, member)
+        remove_member(turn, group, member, Removal.SESSION_TIMEOUT)
         if group.live.state is not ClassicGroupState.EMPTY:
             rebalance.prepare_or_complete_join(turn, group)
 
@@ -101,6 +115,12 @@ def revive_members_alone(turn: Turn, group: ClassicGroup) -> None:
 
 def tell_it_to_join_again(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
     pass
+
+
+def static_members_keep_their_places(
+    live: ClassicGroupLiveState, member: ClassicGroupMember
+) -> bool:
+    return member.instance_id is not None
 
 
 def members_may_commit_in_any_generation(self: ClassicGroup, claim: CommitClaim) -> None:
@@ -230,6 +250,13 @@ CLASSIC = (
         ((rebalance, "resume_lost_rebalance", tell_it_to_join_again),),
         ALL_CLASSIC | {"workers": 0, "readers": 4, "session_ms": 4_000, "delay_us": 100_000},
         ("broker-crash", "cut"),
+    ),
+    Planted(
+        "lost-number",
+        "A static member keeps its place until its session ends.",
+        ((rebalance, "may_miss_generation", static_members_keep_their_places),),
+        LOST_NUMBERS,
+        ("broker-crash", "half-open-up", "restart", "cut"),
     ),
     Planted(
         "commit-generation",

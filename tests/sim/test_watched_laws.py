@@ -57,8 +57,8 @@ def writes_beside_the_log(turn: Turn, group: ConsumerGroup, member: ConsumerGrou
     member.previous_epoch = -1
 
 
-def tells_the_epoch_before(turn: Turn, verdict: HeartbeatResult) -> Any:
-    result: Any = answer(turn, verdict)
+def tells_the_epoch_before(verdict: HeartbeatResult, interval_ms: int) -> Any:
+    result: Any = answer(verdict, interval_ms)
     before = verdict.member.previous_epoch
     result.member_epoch = (
         before if before > 0 and verdict.group.has_converged() else result.member_epoch

@@ -4,7 +4,7 @@ import os
 import resource
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from errno import EFBIG, ENOENT, ENOSPC
+from errno import EFBIG, ENOENT, ENOSPC, ENOTEMPTY
 from pathlib import Path
 
 import pytest
@@ -76,6 +76,9 @@ def test_names_come_and_go(disk: RealDisk | MemoryDisk) -> None:
         0,
         b"1",
     )
+    with pytest.raises(DiskError) as refused:
+        disk.delete("d")
+    assert refused.value.errno == ENOTEMPTY
     disk.delete("d/b")
     disk.delete("d/b")
     disk.delete("d")

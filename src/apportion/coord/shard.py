@@ -321,7 +321,7 @@ class Shard:
             )
             handler(turn, arrived)
         except Refused as refusal:
-            # A refused request changes nothing. Its client would retry against a state that it
+            # A refused request emits no record. Its client would retry against a state that it
             # helped to make.
             assert not turn.has_written, (
                 f"{request_class.__name__} was refused after it had written: {refusal}"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.group_counts import Removal
 from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.replay import Ledger
@@ -113,8 +114,12 @@ class Turn:
         for record in records:
             self.emit(record)
 
-    def remove_members(self, group: ConsumerGroup, *members: ConsumerGroupMember) -> None:
+    def remove_members(
+        self, group: ConsumerGroup, reason: Removal, *members: ConsumerGroupMember
+    ) -> None:
         """Remove members from a consumer group, which may become a classic group by that."""
+        # Before the removal, since the classic group has counts of its own.
+        group.live.counts.count_removed(reason, len(members))
         # Only `migration` knows how a group changes its kind, and it stands above this module.
         self._on_members_leaving[group.__class__](self, group, members)
 

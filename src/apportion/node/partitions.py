@@ -251,9 +251,10 @@ class Partitions:
     def delete_logs(self, topic: Topic) -> None:
         """Close and delete the logs of a topic, for DeleteTopics.
 
-        Files that the disk refuses to delete go at the next start.
+        Files that the disk refuses to delete go at the next start. After any other failure a
+        second call deletes what is left.
         """
-        deleted = [self._open.pop(key) for key in list(self._open) if key[0] == topic.id]
+        deleted = [partition for partition in self._open.values() if partition.topic.id == topic.id]
         for partition in deleted:
             # A flush would otherwise sync files that are gone.
             self._flush_gate.forget(partition)
@@ -261,6 +262,9 @@ class Partitions:
             for partition in deleted:
                 partition.log.delete()
             self._disk.delete(topic_directory(topic.id.hex()))
+        # Last, so that a second call finds them.
+        for partition in deleted:
+            del self._open[topic.id, partition.index]
 
     def delete_unknown(self, topics: Topics) -> None:
         """Delete the log directories of topics that `topics` does not have, at a broker's start.

@@ -4,7 +4,7 @@ For tests, the simulator and a broker without a directory. "Synced" means what f
 """
 
 from collections.abc import Iterable
-from errno import EINVAL, ENOENT, ENOSPC
+from errno import EINVAL, ENOENT, ENOSPC, ENOTEMPTY
 
 from apportion.store.disk import ROOT, DiskError, parent_of
 from apportion.wire.codec import Buffer
@@ -138,7 +138,9 @@ class MemoryDisk:
         self._names.setdefault(path, None)
 
     def delete(self, path: str) -> None:
-        """Delete a file or an empty directory of the disk in memory."""
+        """Delete a file or an empty directory of the disk in memory, if it exists."""
+        if path in self._names and self._names[path] is None and self.list_dir(path):
+            raise DiskError("delete", path, OSError(ENOTEMPTY, "the directory is not empty"))
         self._names.pop(path, None)
 
     def rename(self, old: str, new: str) -> None:

@@ -3,6 +3,7 @@
 Versions 0-4.
 """
 
+from apportion.coord.classic import rebalance
 from apportion.coord.classic.rebalance import arm_session, checked_caller
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import Turn
@@ -14,11 +15,18 @@ from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatRespons
 def heartbeat(turn: Turn, arrived: Arrived) -> None:
     """Answer a classic group's Heartbeat: restart the member's session, or ask it to rejoin.
 
-    Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of
-    `check_generation`, REBALANCE_IN_PROGRESS (to rejoin; the session restarts in that case, too).
+    Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+    ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (to rejoin; the session restarts in that case, too).
     """
     request: HeartbeatRequest = arrived.request
     group, member = checked_caller(turn, request)
+    if group.has_lost_generation(request.generation_id):
+        # Through the module: the simulator replaces the guard by a faulty one (docs/guards.md).
+        rebalance.resume_lost_rebalance(turn, group, member)
+        told = HeartbeatResponse(error_code=int(Code.REBALANCE_IN_PROGRESS))
+        turn.reply(arrived.ticket, told)
+        return
+    group.check_generation(request.generation_id)
     # Also while a rebalance waits for the member: the rebalance timeout, not its session, says how
     # late it may join.
     arm_session(turn, group, member)

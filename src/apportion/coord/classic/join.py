@@ -139,8 +139,7 @@ def reject_joiner(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
     """
     member = group.live.members.get(joiner.member_id)
     if member is not None:
-        remove_member(turn, group, member)
-        group.live.counts.count_removed(Removal.GROUP_FULL)
+        remove_member(turn, group, member, Removal.GROUP_FULL)
     remove_pending_member(turn, group, joiner.member_id)
     # Kafka lets the others wait until the rebalance timeout, though no member is missing any more.
     rebalance.complete_join_if_all_joined(turn, group)

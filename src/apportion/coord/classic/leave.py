@@ -55,6 +55,5 @@ def remove_identified(turn: Turn, group: ClassicGroup, identity: MemberIdentity)
         return Code.NONE
     member, code = leaving_member_or_none(identity, live.members, live.instances)
     if member is not None:
-        remove_member(turn, group, member)
-        live.counts.count_removed(Removal.LEFT)
+        remove_member(turn, group, member, Removal.LEFT)
     return code

@@ -43,10 +43,10 @@ JoinedMembers = tuple[JoinGroupResponseMember, ...]
 def checked_caller(
     turn: Turn, request: SyncGroupRequest | HeartbeatRequest
 ) -> tuple[ClassicGroup, ClassicGroupMember]:
-    """Return the group and the member of its generation that sent a SyncGroup or Heartbeat.
+    """Return the group and the member that sent a SyncGroup or Heartbeat of any generation.
 
     Errors, in this order: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID (also without such a classic group),
-    FENCED_INSTANCE_ID, those of `check_generation`.
+    FENCED_INSTANCE_ID.
     """
     check_group_id(request.group_id)
     group = turn.ledger.classic_group_or_none(request.group_id)
@@ -54,20 +54,16 @@ def checked_caller(
     if group is None:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"There is no classic group {request.group_id}.")
     live = group.live
-    member = checked_member(
+    return group, checked_member(
         live.members, live.instances, request.member_id, request.group_instance_id
     )
-    if group.has_lost_generation(request.generation_id):
-        resume_lost_rebalance(turn, group, member)
-    group.check_generation(request.generation_id)
-    return group, member
 
 
 def resume_lost_rebalance(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
     """Begin the rebalance again that a crash of the broker has lost, for a member that knows of it.
 
-    The member is told to join again. Its session restarts, since it may be nearly over; the
-    rebalance timeout ends the membership of one that goes on with heartbeats and does not join.
+    The caller tells the member to join again. Its session restarts, since it may be nearly over;
+    the rebalance timeout ends the membership of one that goes on with heartbeats and does not join.
     """
     arm_session(turn, group, member)
     if group.live.state is not ClassicGroupState.PREPARING_REBALANCE:
@@ -148,10 +144,10 @@ def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
 def complete_join(turn: Turn, group: ClassicGroup) -> None:
     """Begin the group's new generation, and answer every parked JoinGroup.
 
-    The phase is over when all members have joined, or with the time to join. Dynamic members that
-    have not joined are removed; static ones stay. Without members the group becomes empty, which is
-    saved. If only static members are left and none has joined, nobody could lead: they get another
-    rebalance timeout, of at least a second because their own may be 0.
+    The phase is over when all members have joined, or with the time to join. Members that have not
+    joined are removed, but for those that `may_miss_generation`. Without members the group becomes
+    empty, which is saved. If only static members are left and none has joined, nobody could lead:
+    they get another rebalance timeout, of at least a second because their own may be 0.
     """
     live = group.live
     turn.deadlines.disarm((JOIN, group.group_id))
@@ -161,9 +157,7 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
         [
             member
             for member in live.members.values()
-            # KIP-345: a static member may be restarting, and keeps its place until its session
-            # ends.
-            if member.member_id not in live.join_tickets and member.instance_id is None
+            if member.member_id not in live.join_tickets and not may_miss_generation(live, member)
         ],
         "join",
     )
@@ -197,6 +191,18 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
     # Heartbeats alone would keep a member that never sends SyncGroup, and nobody would read its
     # partitions.
     _arm_deadline(turn, SYNC, group, live.rebalance_timeout_ms())
+
+
+def may_miss_generation(live: ClassicGroupLiveState, member: ClassicGroupMember) -> bool:
+    """Return whether a member stays in the group if it does not join the next generation.
+
+    A static member may be restarting, and keeps its place until its session ends (KIP-345). Not in
+    the first generation after a start of the broker, whose number may be that of a lost one.
+    """
+    # A member that knows the lost generation would pass as one of the new generation, which may
+    # have assigned its partitions to others: its commits would be accepted, and nothing would tell
+    # it to join.
+    return member.instance_id is not None and not live.is_restored
 
 
 def members_for_leader(live: ClassicGroupLiveState) -> JoinedMembers:
@@ -292,9 +298,8 @@ def _remove_late_members(
             f"group {group.group_id}: {len(late)} of {len(group.live.members)} members "
             f"did not {request} in time and are gone",
         )
-        group.live.counts.count_removed(Removal.REBALANCE_TIMEOUT, len(late))
     for member in late:
-        remove_member(turn, group, member)
+        remove_member(turn, group, member, Removal.REBALANCE_TIMEOUT)
 
 
 def _arm_deadline(turn: Turn, kind: str, group: ClassicGroup, wait_ms: int) -> None:
@@ -309,10 +314,13 @@ def arm_session(
     turn.deadlines.arm((SESSION, group.group_id, member.member_id), turn.now.mono_ms + wait_ms)
 
 
-def remove_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember) -> None:
+def remove_member(
+    turn: Turn, group: ClassicGroup, member: ClassicGroupMember, reason: Removal
+) -> None:
     """Remove a member; answer its parked JoinGroup or SyncGroup with UNKNOWN_MEMBER_ID."""
     release_member(turn, group, member, Code.UNKNOWN_MEMBER_ID)
     group.live.remove(member)
+    group.live.counts.count_removed(reason)
 
 
 def remove_pending_member(turn: Turn, group: ClassicGroup, member_id: str) -> None:

@@ -7,6 +7,11 @@ generation gave it, and gets REBALANCE_IN_PROGRESS. Kafka, once it has loaded it
 ILLEGAL_GENERATION, upon which clients give up their partitions without a commit. They seldom get
 that answer there, because a broker that has just started is not their coordinator yet
 (NOT_COORDINATOR), so they rejoin by themselves; this broker coordinates as soon as it listens.
+
+The number of a lost generation comes again, with the next generation. That one may assign the
+partitions of a member that did not join it to others. So a member that does not join it is removed,
+also a static one, which otherwise keeps its place (`rebalance.may_miss_generation`): no member
+knows a lost generation by the time at which its number is in use.
 """
 
 from __future__ import annotations
@@ -150,8 +155,9 @@ class ClassicGroup:
     def check_commit(self, claim: CommitClaim) -> None:
         """Refuse an OffsetCommit that its sender may not make in this classic group.
 
-        Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`,
-        REBALANCE_IN_PROGRESS.
+        Errors, in this order: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+        REBALANCE_IN_PROGRESS (also, in place of the last two, for a generation that a crash of the
+        broker has lost).
         """
         live = self.live
         # A consumer without a subscription, or a tool that resets offsets.
@@ -161,6 +167,11 @@ class ClassicGroup:
         # PreparingRebalance: that is when they give up partitions.
         if claim.epoch >= 0 or claim.member_id or claim.instance_id is not None:
             checked_member(live.members, live.instances, claim.member_id, claim.instance_id)
+            if self.has_lost_generation(claim.epoch):
+                raise Refused(
+                    Code.REBALANCE_IN_PROGRESS,
+                    f"Generation {claim.epoch} had no assignment when the broker ended.",
+                )
             self.check_generation(claim.epoch)
         elif live.state is not ClassicGroupState.EMPTY:
             raise Refused(
@@ -204,14 +215,8 @@ class ClassicGroup:
     def check_generation(self, generation: int) -> None:
         """Refuse SyncGroup, Heartbeat or OffsetCommit that names another generation.
 
-        Errors: REBALANCE_IN_PROGRESS for a generation that a crash of the broker has lost, because
-        it had no assignment yet, else ILLEGAL_GENERATION.
+        Errors: ILLEGAL_GENERATION.
         """
-        if self.has_lost_generation(generation):
-            raise Refused(
-                Code.REBALANCE_IN_PROGRESS,
-                f"Generation {generation} had no assignment when the broker ended.",
-            )
         if generation != self.live.generation:
             raise Refused(
                 Code.ILLEGAL_GENERATION,

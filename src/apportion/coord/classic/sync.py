@@ -3,6 +3,7 @@
 Versions 0-5 (5: KIP-559).
 """
 
+from apportion.coord.classic import rebalance
 from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
 from apportion.coord.classic.rebalance import (
     SYNC,
@@ -31,14 +32,21 @@ def sync(turn: Turn, arrived: Arrived) -> None:
 
     The leader's assignment is saved before any member gets it.
     Errors, in this order: INCONSISTENT_GROUP_PROTOCOL for version 5 without a protocol,
-    INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, those of `check_generation`,
-    INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+    INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS (also, in place of the last three, for a
+    generation that a crash of the broker has lost).
     """
     request: SyncGroupRequest = arrived.request
     check_sync_request(arrived)
     # Kafka's order: the generation before the protocol, because another generation may have another
     # protocol.
     group, member = checked_caller(turn, request)
+    if group.has_lost_generation(request.generation_id):
+        # Through the module: the simulator replaces the guard by a faulty one (docs/guards.md).
+        rebalance.resume_lost_rebalance(turn, group, member)
+        turn.reply(arrived.ticket, SyncGroupResponse(error_code=int(Code.REBALANCE_IN_PROGRESS)))
+        return
+    group.check_generation(request.generation_id)
     live = group.live
     if not names_protocol(request, live.protocol_type, live.protocol):
         raise Refused(

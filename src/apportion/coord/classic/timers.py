@@ -35,8 +35,7 @@ def expire_session(turn: Turn, key: Key) -> None:
         turn.note(
             "info", f"group {group_id}: member {member_id} was silent for too long and is gone"
         )
-        remove_member(turn, group, member)
-        group.live.counts.count_removed(Removal.SESSION_TIMEOUT)
+        remove_member(turn, group, member, Removal.SESSION_TIMEOUT)
         if group.live.state is not ClassicGroupState.EMPTY:
             rebalance.prepare_or_complete_join(turn, group)
 

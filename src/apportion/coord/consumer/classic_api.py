@@ -296,8 +296,7 @@ def leave(turn: Turn, arrived: Arrived) -> None:
         codes.append(code)
     # One new epoch for the whole request, as in Kafka.
     if leaving:
-        group.live.counts.count_removed(Removal.LEFT, len(leaving))
-        turn.remove_members(group, *leaving.values())
+        turn.remove_members(group, Removal.LEFT, *leaving.values())
     turn.reply(arrived.ticket, leave_response(arrived.version, identities, codes))
 
 

@@ -268,8 +268,7 @@ def leave(turn: Turn, beat: Beat) -> None:
         raise fencing.fenced_instance_error(beat)
     # Not compared with the member's epoch, as in Kafka: a member that wants to go may always go.
     if beat.epoch == LEAVING:
-        group.live.counts.count_removed(Removal.LEFT)
-        turn.remove_members(group, member)
+        turn.remove_members(group, Removal.LEFT, member)
         return
     current = member.current
     current = replace(

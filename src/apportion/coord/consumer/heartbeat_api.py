@@ -14,7 +14,7 @@ from apportion.coord.consumer.client_assignors import (
     to_saved_assignors,
 )
 from apportion.coord.consumer.heartbeat import HeartbeatResult, heartbeat, leave
-from apportion.coord.consumer.intervals import next_interval_ms
+from apportion.coord.consumer.intervals import book_next_heartbeat
 from apportion.coord.consumer.state import ConsumerGroupMember
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import Turn
@@ -67,7 +67,10 @@ def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
             ),
         )
     else:
-        turn.reply(arrived.ticket, heartbeat_response(turn, heartbeat(turn, beat)))
+        result = heartbeat(turn, beat)
+        result.group.live.counts.heartbeats += 1
+        interval_ms = book_next_heartbeat(turn, result.group, result.member)
+        turn.reply(arrived.ticket, heartbeat_response(result, interval_ms))
 
 
 def check_request(
@@ -146,10 +149,9 @@ def is_blank(text: str) -> bool:
     return not text.strip(BLANK)
 
 
-def heartbeat_response(turn: Turn, result: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
+def heartbeat_response(result: HeartbeatResult, interval_ms: int) -> ConsumerGroupHeartbeatResponse:
     """Return the ConsumerGroupHeartbeat response, without an assignment that the member has."""
     group, member, includes_assignment = result
-    group.live.counts.heartbeats += 1
     units = (
         # Only `assigned`: a client revokes by not finding a partition here, so those pending
         # revocation are left out.
@@ -161,7 +163,7 @@ def heartbeat_response(turn: Turn, result: HeartbeatResult) -> ConsumerGroupHear
     response = ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.epoch,
-        heartbeat_interval_ms=next_interval_ms(turn, group, member),
+        heartbeat_interval_ms=interval_ms,
         assignment=Assignment(topic_partitions=parts, **member.target_answer._asdict())
         if includes_assignment
         else None,

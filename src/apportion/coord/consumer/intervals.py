@@ -53,8 +53,8 @@ from apportion.coord.consumer.targets import target_wait_ms
 from apportion.coord.turn import Turn
 
 
-def next_interval_ms(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> int:
-    """Return how long the member has to wait until its next heartbeat, and book that one."""
+def book_next_heartbeat(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> int:
+    """Book the member's next heartbeat; return how long it has to wait until then (ms)."""
     now_ms = turn.now.mono_ms
     # The member is here, so the heartbeat that was booked for it is not to come any more. Without
     # this, one that heartbeats too often would fill the calendar.

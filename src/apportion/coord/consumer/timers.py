@@ -129,8 +129,5 @@ def _remove_late_member(turn: Turn, key: Key, why: str) -> None:
     kind, group_id, member_id = key
     group = turn.ledger.consumer_group(group_id)
     turn.note("info", f"group {group_id}: member {member_id} {why} and is gone")
-    # Before the removal, which may replace the group by a classic one.
-    group.live.counts.count_removed(
-        Removal.SESSION_TIMEOUT if kind == SESSION else Removal.REBALANCE_TIMEOUT
-    )
-    turn.remove_members(group, group.saved.members[member_id])
+    reason = Removal.SESSION_TIMEOUT if kind == SESSION else Removal.REBALANCE_TIMEOUT
+    turn.remove_members(group, reason, group.saved.members[member_id])
