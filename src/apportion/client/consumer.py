@@ -27,7 +27,6 @@ from apportion.client.options import (
 )
 from apportion.client.outage import Outage
 from apportion.errors import Code, Refused
-from apportion.machine import Note
 from apportion.member.group_claims import AnotherSink
 from apportion.member.members import GroupMember
 from apportion.member.metadata_cache import with_topic_ids
@@ -59,6 +58,7 @@ class Consumer(RuleDriver):
     default; docs/settings.md is the table.
     """
 
+    _log = log
     _warns_of_missing_topics = True
 
     def __init__(
@@ -285,9 +285,6 @@ class Consumer(RuleDriver):
                 f"cannot fetch now, and tries again until it can: {query.error}"
             )
 
-    def _log_note(self, note: Note) -> None:
-        log.log(logging.getLevelName(note.level.upper()), note.text)
-
     _answers: ClassVar[Answers] = {
         **ANSWERS,
         PollMembership: lambda consumer, _query: consumer._membership.touch(),
@@ -305,7 +302,6 @@ class Consumer(RuleDriver):
         ),
         ReportFetch: _report_fetch,
         CallListener: _call_listener,
-        Note: _log_note,
     }
 
 

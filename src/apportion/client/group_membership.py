@@ -20,6 +20,7 @@ from apportion.client.members import MembershipChange, MembershipEvent
 from apportion.client.network_client import RetryTimer
 from apportion.client.outage import LOG_INTERVAL_S
 from apportion.drive.clocks import now
+from apportion.drive.notes import log_note
 from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.machine import Note
 from apportion.member import offset_requests
@@ -89,7 +90,8 @@ class GroupMembership(Generic[M_co]):
         self._requests = MemberRequests(
             cluster, self.settings.group_id, self.settings.response_timeout_ms, before_join
         )
-        self._last_logged, self._log_again_s = "", 0.0
+        self._last_logged: Note | None = None
+        self._log_again_s = 0.0
         # Any: a Streams member has events of its own.
         self._driver: ThreadDriver[Any, Action] = ThreadDriver(
             self._member,
@@ -250,15 +252,15 @@ class GroupMembership(Generic[M_co]):
                 self._record("left", self._status.incarnation, (), ())
                 with self._changed:
                     self._left = action
-            case Note(level, text):
-                self._log(level, f"group {self._group}: {text}")
+            case Note():
+                self._log(action)
         return None
 
-    def _log(self, level: str, text: str) -> None:
-        """Log a line unless the last one was the same: an outage must not fill the log."""
-        if text != self._last_logged or time.monotonic() >= self._log_again_s:
-            self._last_logged, self._log_again_s = text, time.monotonic() + LOG_INTERVAL_S
-            log.log(logging.getLevelName(level.upper()), "%s", readable(text))
+    def _log(self, note: Note) -> None:
+        """Log a note unless the last one was the same: an outage must not fill the log."""
+        if note != self._last_logged or time.monotonic() >= self._log_again_s:
+            self._last_logged, self._log_again_s = note, time.monotonic() + LOG_INTERVAL_S
+            log_note(log, note, self._group)
 
     def _record(
         self,
@@ -291,7 +293,7 @@ class GroupMembership(Generic[M_co]):
             self._changed.notify_all()
 
     def _record_crash(self, error: BaseException) -> None:
-        log.error("the session of group %s died", self._group, exc_info=error)
+        log.error("the session of group %s died", readable(self._group), exc_info=error)
         with self._changed:
             self._crash = error
             self._changed.notify_all()
