@@ -75,9 +75,9 @@ class GroupMembership(Generic[M_co]):
     ) -> None:
         """Take a member's state machine (`new_member`); no thread runs before `start`.
 
-        before_join: called once, on a background thread, when the coordinator is known and before
-        it hears of the member; if it raises AnotherSink, the member does not join, and `snapshot`
-        raises that error.
+        before_join: called on a background thread, each time that the coordinator is found and
+        before it hears of the member, until a call has had an answer. If it raises AnotherSink, the
+        member does not join, and `snapshot` raises that error.
         """
         self.cluster = cluster
         self.settings, self._member = member.settings, member
