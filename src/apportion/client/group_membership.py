@@ -52,6 +52,7 @@ from apportion.member.queries import (
     ExistingTopics,
     FetchCommitted,
     MembershipSnapshot,
+    ReadMembership,
 )
 from apportion.readable import readable
 from apportion.rules import run_rule
@@ -207,7 +208,9 @@ class GroupMembership(Generic[M_co]):
                     return self.cluster.topics(names, fresh=True, timeout_ms=left_ms)
                 case PauseBeforeRetry(error):
                     return retry_timer.pause(error)
-            return self.snapshot()
+                case ReadMembership():
+                    return self.snapshot()
+            raise AssertionError(f"no answer is known to {query!r}")
 
         rule = offset_requests.request_offsets(request, self._group, self.settings.instance_id)
         return run_rule(rule, answer)
