@@ -29,6 +29,7 @@ from apportion.client.outage import Outage
 from apportion.errors import Code, Refused
 from apportion.member.group_claims import AnotherSink
 from apportion.member.members import GroupMember
+from apportion.member.membership import CoordinatorFound, Event
 from apportion.member.metadata_cache import with_topic_ids
 from apportion.member.queries import KnownTopics, PollMembership
 from apportion.member.records.fetch_buffer import ConsumerRecord
@@ -264,8 +265,8 @@ class Consumer(RuleDriver):
 
     # answers to the rule's queries
 
-    def _check_before_join(self) -> None:
-        self._run(self._rule.check_before_join())
+    def _check_before_join(self, found: CoordinatorFound) -> Event:
+        return self._run(self._rule.check_before_join(found))
 
     def _call_listener(self, query: CallListener) -> Exception | None:
         listener = self._listeners[query.name]

@@ -29,6 +29,7 @@ from apportion.member.members import GroupMember
 from apportion.member.membership import (
     Action,
     Adopted,
+    CoordinatorFound,
     Event,
     Failed,
     FetchMetadata,
@@ -72,13 +73,13 @@ class GroupMembership(Generic[M_co]):
         member: M_co,
         topics: Iterable[str],
         *,
-        before_join: Callable[[], None] | None = None,
+        before_join: Callable[[CoordinatorFound], Event] | None = None,
     ) -> None:
         """Take a member's state machine (`new_member`); no thread runs before `start`.
 
-        before_join: called on a background thread, each time that the coordinator is found and
-        before it hears of the member, until a call has had an answer. If it raises AnotherSink, the
-        member does not join, and `snapshot` raises that error.
+        before_join: called on a background thread, each time that the coordinator was found and
+        before it hears of the member; returns the event for the member, which joins after
+        `CoordinatorFound` alone.
         """
         self.cluster = cluster
         self.settings, self._member = member.settings, member
@@ -125,12 +126,7 @@ class GroupMembership(Generic[M_co]):
             return self._status
 
     def snapshot(self) -> MembershipSnapshot:
-        """Return the status and the time at which it was read.
-
-        Raises as `status` does, and AnotherSink if `before_join` kept the member out of the group.
-        """
-        if self._requests.refusal is not None:
-            raise self._requests.refusal
+        """Return the status and the time at which it was read. Raises as `status` does."""
         return MembershipSnapshot(self.status(), now().mono_ms, self.cluster.interruptions)
 
     def wait(self, ready: Callable[[View], bool], timeout_ms: int) -> View:
