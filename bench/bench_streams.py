@@ -19,6 +19,7 @@ import numpy as np
 
 from apportion.assign.by_name import ClusterTopics, Given, Subscription, TopicShape
 from apportion.member.streams.assignor import StreamsAssignor, StreamsSettings
+from apportion.rules import run_rule
 from apportion.streams.metadata.codec import decode_assignment, encode_subscription
 from apportion.streams.metadata.model import LATEST, RUNNING, FutureInfo, SubscriptionInfo
 from apportion.streams.queries import CreateInternalTopics
@@ -123,16 +124,13 @@ def lead(
 
     Its queries are answered: every topic has its partitions, every changelog ends at END.
     """
-    queries, answer = assignor.assign(cluster, subscriptions), None
-    try:
-        while True:
-            problem = queries.send(answer)
-            if isinstance(problem, CreateInternalTopics):
-                answer = {topic.name: topic.partitions for topic in problem.topics}
-            else:
-                answer = dict.fromkeys(problem.partitions, END)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+
+    def answer(query: Any) -> dict[Any, int]:
+        if isinstance(query, CreateInternalTopics):
+            return {topic.name: topic.partitions for topic in query.topics}
+        return dict.fromkeys(query.partitions, END)
+
+    return run_rule(assignor.assign(cluster, subscriptions), answer)
 
 
 def subscription_of(number: int, assignments: Given) -> Subscription:

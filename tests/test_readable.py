@@ -2,7 +2,7 @@
 
 import pytest
 
-from apportion.readable import readable
+from apportion.readable import readable, shortened
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,11 @@ from apportion.readable import readable
 )
 def test_only_what_cannot_be_printed_is_escaped(text: str, shown: str) -> None:
     assert readable(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("/lake/one", "/lake/one"), ("/lake/other", "/la...her"), ("\n" * 9, r"\n\...n\n")],
+)
+def test_a_long_text_is_shown_without_its_middle(text: str, shown: str) -> None:
+    assert shortened(text, 9) == shown

@@ -1,4 +1,4 @@
-"""Escapes for text that others chose, such as names of groups, before it is logged or printed."""
+"""Escapes for text that others chose, such as names of groups, before people see it."""
 
 
 def readable(text: str) -> str:
@@ -7,6 +7,16 @@ def readable(text: str) -> str:
     For log lines and the command line: a terminal would obey them.
     """
     return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def shortened(text: str, max_chars: int) -> str:
+    """Return the text as `readable` does, with "..." for its middle if it is longer than that."""
+    text = readable(text)
+    if len(text) <= max_chars:
+        return text
+    # The middle: paths of one place differ in their ends.
+    kept = (max_chars - len("...")) // 2
+    return f"{text[:kept]}...{text[-kept:]}"
 
 
 def _escaped(character: str) -> str:

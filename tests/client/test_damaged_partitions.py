@@ -109,13 +109,13 @@ def test_a_damaged_partition_is_logged_once_and_the_others_are_read(
         assert seen == [(1, offset) for offset in range(5)]
         (began,) = messages()
         assert began == (
-            "cannot fetch t-0 now, and tries again until it can: "
+            "group g: cannot fetch t-0 now, and tries again until it can: "
             f"CORRUPT_MESSAGE: Fetch of t-0: {Code.CORRUPT_MESSAGE.sentence}"
         )
         proxy.codes = {}
         while (0, 0) not in seen:
             seen += [(record.partition, record.offset) for record in consumer.poll(20_000)]
-        assert messages() == [began, "t-0 is fetched again"]
+        assert messages() == [began, "group g: t-0 is fetched again"]
 
 
 def test_a_partition_that_may_not_be_read_is_raised_and_the_others_are_read(

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.group_claims import AnotherSink, metadata_of
-from apportion.member.queries import CommitOffsets
+from apportion.member.membership import CoordinatorFound, Event, Leave, Unanswered
+from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.member.records.queries import CallListener
 from apportion.rules import Rule
 from tests.member.record_consumer_host import P0, P1, P2, RecordConsumerHost, reading_consumer
+
+FOUND = CoordinatorFound(7)
 
 
 @pytest.fixture
@@ -67,3 +71,54 @@ def test_an_error_of_on_lost_comes_out_of_the_close_that_finds_the_claim(
     host.listener_errors = {"on_lost": ValueError("mine")}
     with pytest.raises(ValueError, match="mine"):
         host.run(host.rule.close())
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda host: host.rule.poll(0, 1),
+        lambda host: host.rule.commit({P0: 1}),
+    ],
+    ids=["poll", "commit"],
+)
+def test_a_consumer_leaves_a_claimed_group_before_it_joins_and_says_so_ever_after(
+    part: Callable[[RecordConsumerHost], Rule[Any]],
+) -> None:
+    host = RecordConsumerHost()
+    host.metadata = metadata_of(("a table",))
+    assert host.run(host.rule.check_before_join(FOUND)) == Leave()
+    host.queries.clear()
+    for _ in range(2):
+        with pytest.raises(AnotherSink, match="a table"):
+            host.run(part(host))
+    assert host.queries == []
+
+
+@pytest.mark.parametrize(
+    ("error", "event"),
+    [
+        (None, FOUND),
+        (Unanswerable("away"), Unanswered(FOUND.request_id, "away")),
+        (
+            Refused(Code.NOT_COORDINATOR, "elsewhere"),
+            Unanswered(FOUND.request_id, "NOT_COORDINATOR: elsewhere"),
+        ),
+        # the join will meet it, too, and says so
+        (Refused(Code.GROUP_AUTHORIZATION_FAILED), FOUND),
+    ],
+)
+def test_a_member_joins_once_its_group_was_checked_or_cannot_be(
+    error: Exception | None, event: Event
+) -> None:
+    host = RecordConsumerHost()
+
+    def fail(query: Any) -> None:
+        if isinstance(query, FetchCommitted) and error is not None:
+            raise error
+
+    host.before = fail
+    assert host.run(host.rule.check_before_join(FOUND)) == event
+    host.before = lambda _query: None
+    host.queries.clear()
+    assert host.run(host.rule.check_before_join(FOUND)) == FOUND
+    assert len(host.queries) == (event != FOUND)  # not again after the answer

@@ -10,9 +10,7 @@ import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.cluster_queries.records import PartitionFetch
-from apportion.member.group_claims import AnotherSink, metadata_of
 from apportion.member.membership import Failed, MembershipState
 from apportion.member.queries import (
     AdoptAssignment,
@@ -26,7 +24,6 @@ from apportion.member.records.queries import (
     AwaitMembershipChange,
     CallListener,
 )
-from apportion.rules import run_rule
 from apportion.topics import Topic, TopicIdPartition, Topics
 from tests.member.record_consumer_host import (
     P0,
@@ -292,18 +289,6 @@ def test_records_are_taken_at_once_while_nothing_has_changed(host: RecordConsume
     host.now_ms -= 1_000
     host.view = replace(host.view, epoch=3)
     assert at_once() == []
-
-
-def test_a_group_that_a_sink_has_claimed_is_refused_before_the_join() -> None:
-    host = RecordConsumerHost()
-
-    def claimed(query: Any) -> Any:
-        if isinstance(query, FetchCommitted):
-            return {P0: OffsetAndMetadata(3, metadata_of(("a table",)))}
-        return host.topics
-
-    with pytest.raises(AnotherSink, match="a table"):
-        run_rule(host.rule.check_before_join(), claimed)
 
 
 def test_a_position_that_is_out_of_range_is_reset_by_the_policy(host: RecordConsumerHost) -> None:

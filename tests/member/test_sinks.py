@@ -17,10 +17,12 @@ from apportion.member.batch.span import Span, sorted_span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import (
+    MAX_SHOWN_CHARS,
     UNREAD_METADATA,
     AnotherSink,
     metadata_of,
     refuse_consumer,
+    sink_names,
     sinks_of,
 )
 from apportion.member.queries import (
@@ -315,3 +317,13 @@ def test_a_consumer_is_refused_by_any_claim_and_by_nothing_else() -> None:
         ),
     ):
         refuse_consumer("g", {partition: OffsetAndMetadata(3, CLAIM)})
+
+
+def test_the_sinks_that_an_error_names_are_escaped_and_cut() -> None:
+    names = ("\x1b[2J/lake/a", *("/lake/" + "x" * 100 for _ in range(30)), "/lake/z\n")
+    shown = sink_names(names)
+    assert len(shown) <= MAX_SHOWN_CHARS
+    assert shown.startswith(r"\x1b[2J/lake/a and /lake/xxx")
+    assert shown.endswith(r"xxx and /lake/z\n")
+    with pytest.raises(AnotherSink, match=r"^group a\\nb: it belongs to the sink \\x1b\[2J"):
+        refuse_consumer("a\nb", {P0: OffsetAndMetadata(3, metadata_of(names))})

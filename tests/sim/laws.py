@@ -11,6 +11,7 @@ WATCHED_LAWS: dict[str, str] = {
     "commit-is-fenced": "the coordinator refuses a commit with a fenced or stale epoch",
     "offsets-never-back": "a committed offset never decreases without a reset",
     "one-sink": "no offset is committed beyond records that the group's sink lacks",
+    "refused-before-join": "no plain consumer joins a group whose committed offsets name a sink",
     "ticket-once": (
         "every ticket of a waiting request is used at most once, and exactly once if its "
         "connection stays open"

@@ -3,15 +3,23 @@
 See `planted.py`.
 """
 
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
-from apportion.member.membership import View, assignment
+from apportion.member.membership import (
+    CoordinatorFound,
+    Leave,
+    Unanswered,
+    View,
+    assignment,
+)
 from apportion.member.queries import AdoptAssignment, MembershipSnapshot
 from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
 from apportion.member.records.queries import FetchRecords
 from apportion.member.records.record_consumer import RecordConsumer
 from apportion.member.records.resets import reset_offsets
+from apportion.member.records.sink_claims import JoinCheck
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import decode_batch
@@ -21,6 +29,7 @@ from tests.sim.bug import Planted
 adopt_target = RecordConsumer._adopt_target  # as they are, whatever stands in their places
 start_partitions = RecordConsumer._start_partitions
 take = FetchBuffer.take
+check_before_join = JoinCheck.run
 
 
 def adopt_first(self: RecordConsumer, view: View) -> Rule[None]:
@@ -156,6 +165,24 @@ def fetch_or_raise(self: RecordConsumer, wait_ms: int) -> Rule[bool]:
     return True
 
 
+def join_unchecked(
+    self: JoinCheck, found: CoordinatorFound, names: Iterable[str]
+) -> Rule[CoordinatorFound]:
+    yield from ()
+    return found
+
+
+def join_without_an_answer(
+    self: JoinCheck, found: CoordinatorFound, names: Iterable[str]
+) -> Rule[CoordinatorFound | Unanswered | Leave]:
+    event = yield from check_before_join(self, found, names)
+    return found if isinstance(event, Unanswered) else event
+
+
+STRAY_CONSUMERS = (
+    *("stray-consumer", "crash", "restart", "broker-crash", "broker-pause", "cut"),
+    "more-partitions",
+)
 READERS = {"readers": 3, "workers": 0}
 
 RECORDS = (
@@ -257,5 +284,17 @@ RECORDS = (
         "The record is here, and the next poll will look at the group.",
         ((RecordConsumer, "take_at_once", take_whatever_the_group_says),),
         sizes=READERS,
+    ),
+    Planted(
+        "joins-unchecked",
+        "The first poll checks whether a sink has claimed the group, and that is soon enough.",
+        ((JoinCheck, "run", join_unchecked),),
+        kinds=STRAY_CONSUMERS,
+    ),
+    Planted(
+        "joins-without-an-answer",
+        "A check that nobody answers must not keep the consumer out of its group.",
+        ((JoinCheck, "run", join_without_an_answer),),
+        kinds=STRAY_CONSUMERS,
     ),
 )

@@ -5,7 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from apportion.errors import Unanswerable
-from apportion.member.queries import AdoptAssignment, CommitOffsets, MembershipSnapshot
+from apportion.member.group_claims import metadata_of
+from apportion.member.membership import CoordinatorFound, Leave, Unanswered
+from apportion.member.queries import (
+    AdoptAssignment,
+    CommitOffsets,
+    FetchCommitted,
+    MembershipSnapshot,
+)
 from apportion.member.records.queries import FetchRecords
 from tests.member.record_consumer_host import P0, P1, P2, RecordConsumerHost, reading_consumer
 
@@ -121,6 +128,19 @@ def poll_with_failing(kind: type) -> str:
     return "returns"
 
 
+def event_before_the_join(error: Exception | None) -> type:
+    """What the member gets to know: of a group with a sink, or where its offsets have an error."""
+    host = RecordConsumerHost()
+    host.metadata = metadata_of(("a table",))
+
+    def fail(query: Any) -> None:
+        if isinstance(query, FetchCommitted) and error is not None:
+            raise error
+
+    host.before = fail
+    return type(host.run(host.rule.check_before_join(CoordinatorFound(1))))
+
+
 RECORD_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "commit-after-adopt": (
         queries_of_a_revocation,
@@ -142,4 +162,10 @@ RECORD_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "outage-raised": (lambda: poll_with_failing(FetchRecords), "returns", "raises"),
     "used-though-withdrawn": (uses_a_partition_that_was_withdrawn, False, True),
     "taken-after-a-loss": (records_taken_after_a_loss, 0, 1),
+    "joins-unchecked": (lambda: event_before_the_join(None), Leave, CoordinatorFound),
+    "joins-without-an-answer": (
+        lambda: event_before_the_join(Unanswerable("no broker")),
+        Unanswered,
+        CoordinatorFound,
+    ),
 }

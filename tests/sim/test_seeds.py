@@ -68,6 +68,13 @@ def test_seeds_with_queries_of_another_sink_hold(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_seeds_with_consumers_in_the_group_of_queries_hold(protocol: str) -> None:
+    kinds = ("stray-consumer", *STRAYS)
+    outcomes = [play(Draw(kinds, {"protocol": protocol}).scenario(seed)) for seed in range(5)]
+    assert [outcome.broken for outcome in outcomes] == [None] * 5
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_seeds_with_settings_of_groups_that_change_hold(protocol: str) -> None:
     outcomes = [play(Draw(ALTERED, {"protocol": protocol}).scenario(seed)) for seed in range(5)]
     assert [outcome.broken for outcome in outcomes] == [None] * 5

@@ -1,13 +1,13 @@
 """A Streams leader in a test: the subscriptions it reads, and a cluster that answers it."""
 
-from collections.abc import Generator
 from typing import Any
 
 from apportion.errors import Unanswerable
+from apportion.rules import Rule, run_rule
 from apportion.streams.leader import LeaderSettings, assign_as_leader
 from apportion.streams.metadata.model import SubscriptionInfo, TaskId
 from apportion.streams.metadata.releases import RELEASES
-from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
+from apportion.streams.queries import CreateInternalTopics
 from apportion.streams.task_assignment.client_metadata import ConsumerMetadata
 from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
@@ -41,7 +41,7 @@ def subscription(
 
 
 def run_queries(
-    plan: Generator[Any, Any, Any],
+    plan: Rule[Any],
     *,
     made: Any = None,
     ends: dict[TopicPartition, int] | None = None,
@@ -50,27 +50,17 @@ def run_queries(
     """The plan; `made` is what topics are found to have, `ends` says offsets: None: nobody
     answers.
     """
-    answer: Any = None
-    try:
-        while True:
-            question = (
-                plan.throw(Unanswerable("no broker"))
-                if answer is Unanswerable
-                else plan.send(answer)
-            )
-            if queries is not None:
-                queries.append(question)
-            match question:
-                case CreateInternalTopics(topics):
-                    answer = {topic.name: topic.partitions for topic in topics} | (made or {})
-                case ListEndOffsets(partitions) | FetchCommittedOffsets(partitions):
-                    answer = (
-                        Unanswerable
-                        if ends is None
-                        else {partition: ends.get(partition, 0) for partition in partitions}
-                    )
-    except StopIteration as end:
-        return end.value
+
+    def answer(query: Any) -> dict[Any, int]:
+        if queries is not None:
+            queries.append(query)
+        if isinstance(query, CreateInternalTopics):
+            return {topic.name: topic.partitions for topic in query.topics} | (made or {})
+        if ends is None:
+            raise Unanswerable("no broker")
+        return {partition: ends.get(partition, 0) for partition in query.partitions}
+
+    return run_rule(plan, answer)
 
 
 def lead(

@@ -28,11 +28,11 @@ from apportion.client.options import (
 from apportion.client.outage import Outage
 from apportion.drive.clocks import now
 from apportion.errors import Code, Refused
-from apportion.machine import Note
 from apportion.member.assignors.interface import MeasuringAssignor
 from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.member.group_claims import AnotherSink
 from apportion.member.members import GroupMember
+from apportion.member.membership import CoordinatorFound, Event
 from apportion.member.metadata_cache import with_topic_ids
 from apportion.member.queries import KnownTopics, PollMembership
 from apportion.member.records.fetch_buffer import ConsumerRecord
@@ -62,6 +62,7 @@ class Consumer(RuleDriver):
     default; docs/settings.md is the table.
     """
 
+    _log = log
     _warns_of_missing_topics = True
 
     def __init__(
@@ -272,8 +273,8 @@ class Consumer(RuleDriver):
 
     # answers to the rule's queries
 
-    def _check_before_join(self) -> None:
-        self._run(self._rule.check_before_join())
+    def _check_before_join(self, found: CoordinatorFound) -> Event:
+        return self._run(self._rule.check_before_join(found))
 
     def _call_listener(self, query: CallListener) -> Exception | None:
         listener = self._listeners[query.name]
@@ -307,9 +308,6 @@ class Consumer(RuleDriver):
                 f"cannot fetch now, and tries again until it can: {query.error}"
             )
 
-    def _log_note(self, note: Note) -> None:
-        log.log(logging.getLevelName(note.level.upper()), note.text)
-
     _answers: ClassVar[Answers] = {
         **ANSWERS,
         PollMembership: lambda consumer, _query: consumer._membership.touch(),
@@ -323,7 +321,6 @@ class Consumer(RuleDriver):
         FetchRecords: _fetch,
         ReportFetch: _report_fetch,
         CallListener: _call_listener,
-        Note: _log_note,
     }
 
 

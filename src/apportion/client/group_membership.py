@@ -20,6 +20,7 @@ from apportion.client.members import MembershipChange, MembershipEvent
 from apportion.client.network_client import RetryTimer
 from apportion.client.outage import LOG_INTERVAL_S
 from apportion.drive.clocks import now
+from apportion.drive.notes import log_note
 from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.machine import Note
 from apportion.member import offset_requests
@@ -28,6 +29,7 @@ from apportion.member.members import GroupMember
 from apportion.member.membership import (
     Action,
     Adopted,
+    CoordinatorFound,
     Event,
     Failed,
     FetchMetadata,
@@ -52,6 +54,7 @@ from apportion.member.queries import (
     ExistingTopics,
     FetchCommitted,
     MembershipSnapshot,
+    ReadMembership,
 )
 from apportion.readable import readable
 from apportion.rules import run_rule
@@ -71,13 +74,13 @@ class GroupMembership(Generic[M_co]):
         member: M_co,
         topics: Iterable[str],
         *,
-        before_join: Callable[[], None] | None = None,
+        before_join: Callable[[CoordinatorFound], Event] | None = None,
     ) -> None:
         """Take a member's state machine (`new_member`); no thread runs before `start`.
 
-        before_join: called once, on a background thread, when the coordinator is known and before
-        it hears of the member; if it raises AnotherSink, the member does not join, and `snapshot`
-        raises that error.
+        before_join: called on a background thread, each time that the coordinator was found and
+        before it hears of the member; returns the event for the member, which joins after
+        `CoordinatorFound` alone.
         """
         self.cluster = cluster
         self.settings, self._member = member.settings, member
@@ -90,7 +93,8 @@ class GroupMembership(Generic[M_co]):
         self._requests = MemberRequests(
             cluster, self.settings.group_id, self.settings.response_timeout_ms, before_join
         )
-        self._last_logged, self._log_again_s = "", 0.0
+        self._last_logged: Note | None = None
+        self._log_again_s = 0.0
         # Any: a Streams member has events of its own.
         self._driver: ThreadDriver[Any, Action] = ThreadDriver(
             self._member,
@@ -123,12 +127,7 @@ class GroupMembership(Generic[M_co]):
             return self._status
 
     def snapshot(self) -> MembershipSnapshot:
-        """Return the status and the time at which it was read.
-
-        Raises as `status` does, and AnotherSink if `before_join` kept the member out of the group.
-        """
-        if self._requests.refusal is not None:
-            raise self._requests.refusal
+        """Return the status and the time at which it was read. Raises as `status` does."""
         return MembershipSnapshot(self.status(), now().mono_ms, self.cluster.interruptions)
 
     def wait(self, ready: Callable[[View], bool], timeout_ms: int) -> View:
@@ -206,7 +205,9 @@ class GroupMembership(Generic[M_co]):
                     return self.cluster.topics(names, fresh=True, timeout_ms=left_ms)
                 case PauseBeforeRetry(error):
                     return retry_timer.pause(error)
-            return self.snapshot()
+                case ReadMembership():
+                    return self.snapshot()
+            raise AssertionError(f"no answer is known to {query!r}")
 
         rule = offset_requests.request_offsets(request, self._group, self.settings.instance_id)
         return run_rule(rule, answer)
@@ -257,15 +258,15 @@ class GroupMembership(Generic[M_co]):
                 self._record("left", self._status.incarnation, (), ())
                 with self._changed:
                     self._left = action
-            case Note(level, text):
-                self._log(level, f"group {self._group}: {text}")
+            case Note():
+                self._log(action)
         return None
 
-    def _log(self, level: str, text: str) -> None:
-        """Log a line unless the last one was the same: an outage must not fill the log."""
-        if text != self._last_logged or time.monotonic() >= self._log_again_s:
-            self._last_logged, self._log_again_s = text, time.monotonic() + LOG_INTERVAL_S
-            log.log(logging.getLevelName(level.upper()), "%s", readable(text))
+    def _log(self, note: Note) -> None:
+        """Log a note unless the last one was the same: an outage must not fill the log."""
+        if note != self._last_logged or time.monotonic() >= self._log_again_s:
+            self._last_logged, self._log_again_s = note, time.monotonic() + LOG_INTERVAL_S
+            log_note(log, note, self._group)
 
     def _record(
         self,
@@ -298,7 +299,7 @@ class GroupMembership(Generic[M_co]):
             self._changed.notify_all()
 
     def _record_crash(self, error: BaseException) -> None:
-        log.error("the session of group %s died", self._group, exc_info=error)
+        log.error("the session of group %s died", readable(self._group), exc_info=error)
         with self._changed:
             self._crash = error
             self._changed.notify_all()

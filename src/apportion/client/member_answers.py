@@ -4,10 +4,13 @@ The rules are those of `Consumer` and of a Spark query. The answers here are to 
 each has further queries of its own.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from apportion.client.group_membership import GroupMembership
+from apportion.drive.notes import log_note
+from apportion.machine import Note
 from apportion.member.members import GroupMember
 from apportion.member.queries import (
     AdoptAssignment,
@@ -29,6 +32,7 @@ class RuleDriver:
     """The driver of one member's rules, which has an answer to each of their queries."""
 
     _answers: ClassVar[Answers]
+    _log: ClassVar[logging.Logger]
     _membership: GroupMembership[GroupMember]
     _request_timeout_ms: int
 
@@ -38,6 +42,7 @@ class RuleDriver:
 
 
 ANSWERS: Answers = {
+    Note: lambda driver, note: log_note(driver._log, note, driver._membership.settings.group_id),
     ReadMembership: lambda driver, _query: driver._membership.snapshot(),
     ExistingTopics: lambda driver, query: driver._membership.cluster.topics(
         query.names, fresh=True, timeout_ms=driver._request_timeout_ms

@@ -13,7 +13,6 @@ from apportion.client.connection import Disconnected
 from apportion.client.network_client import RetryTimer
 from apportion.client.outage import Outage
 from apportion.errors import Refused
-from apportion.member.group_claims import AnotherSink
 from apportion.member.leader_queries import answer_query
 from apportion.member.membership import (
     Answered,
@@ -21,7 +20,6 @@ from apportion.member.membership import (
     Event,
     FetchMetadata,
     FindCoordinator,
-    Leave,
     MetadataFetched,
     QueryCluster,
     RunAssignor,
@@ -29,7 +27,6 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.queries import FetchCommitted, ListOffsets
-from apportion.member.reactions import is_permanent
 from apportion.rules import run_rule
 
 log = logging.getLogger("apportion.session")
@@ -37,25 +34,24 @@ Request = FindCoordinator | SendToCoordinator | FetchMetadata | QueryCluster | R
 
 
 class MemberRequests:
-    """The requests of one member. refusal: the error with which `before_join` kept it out."""
+    """The requests of one member."""
 
     def __init__(
         self,
         cluster: Cluster,
         group_id: str,
         response_timeout_ms: int,
-        before_join: Callable[[], None] | None,
+        before_join: Callable[[CoordinatorFound], Event] | None,
     ) -> None:
         """Keep the group and the client's cluster; send nothing yet.
 
-        before_join: called before a request to join is sent; see `GroupMembership`.
+        before_join: called before a request to join may be sent; see `GroupMembership`.
         """
         self._cluster = cluster
         self._group_id = group_id
         self._response_timeout_ms = response_timeout_ms
         self._before_join = before_join
         self._outage = Outage(log, group_id)
-        self.refusal: AnotherSink | None = None
 
     def send(self, request: Request) -> Event:
         """Send a member's request, wait for its response, and return the event for the machine."""
@@ -80,7 +76,7 @@ class MemberRequests:
             return Unanswered(request.request_id, str(error))
 
     def _find_coordinator(self, request: FindCoordinator) -> Event:
-        """Look up the group's coordinator; before a join also check the group's sink."""
+        """Look up the group's coordinator; ask `before_join` what the member gets to know."""
         # The machine asks because the coordinator it knew has moved or does not answer.
         self._cluster.forget_coordinator(request.group_id)
         try:
@@ -88,9 +84,8 @@ class MemberRequests:
         except Disconnected as error:
             return self._report_unreachable(request, error)
         self._outage.record_success("a broker answers again")
-        if self._before_join is not None:
-            return self._check_before_join(self._before_join, request)
-        return CoordinatorFound(request.request_id)
+        found = CoordinatorFound(request.request_id)
+        return found if self._before_join is None else self._before_join(found)
 
     def _report_unreachable(self, request: FindCoordinator, error: Disconnected) -> Event:
         """Return the event that no broker answers; the machine logs its text, with the remedy."""
@@ -104,22 +99,6 @@ class MemberRequests:
             f"{error}; the member tries again until a broker answers or it is closed: see that "
             f"{listens} and can be reached from this host, or give other bootstrap servers",
         )
-
-    def _check_before_join(self, check: Callable[[], None], request: FindCoordinator) -> Event:
-        """Call `before_join` until it has had an answer; the member joins only after that."""
-        try:
-            check()
-        except AnotherSink as refusal:
-            self.refusal = refusal
-            return Leave()
-        except Disconnected as error:
-            return Unanswered(request.request_id, str(error))
-        except Refused as refused:
-            if not is_permanent(refused):
-                return Unanswered(request.request_id, refused.why)
-            # An error that no retry mends does not keep the member out: the join will meet it.
-        self._before_join = None
-        return CoordinatorFound(request.request_id)
 
     def _fetch_metadata(self, request: FetchMetadata) -> Event:
         """Fetch topic metadata; a failure is an event without an error code."""

@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping
 
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import FetchCommitted
+from apportion.readable import readable, shortened
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, Topics, partitions_of
 
 MAX_METADATA_BYTES = 4096  # the default of Kafka's offset.metadata.max.bytes
+MAX_SHOWN_CHARS = 500  # how much of the sinks' names an error shows
 
 Sinks = tuple[str, ...]
 """The names of everything that one Spark query writes to, Delta tables mostly, in order.
@@ -160,7 +162,7 @@ def refuse_consumer(group_id: str, stored: Mapping[TopicIdPartition, OffsetAndMe
     # One claimed partition is enough: the group belongs to its sink as a whole.
     for partition, sinks in claimed_sinks(stored).items():
         raise AnotherSink(
-            f"group {group_id}: it belongs to the sink {sink_names(sinks)}, as the "
+            f"group {readable(group_id)}: it belongs to the sink {sink_names(sinks)}, as the "
             f"committed offset of {partition} says: "
             "what this consumer read and committed would never be there. Give the "
             "consumer a group of its own (group_id)"
@@ -168,9 +170,12 @@ def refuse_consumer(group_id: str, stored: Mapping[TopicIdPartition, OffsetAndMe
 
 
 def sink_names(sinks: Sinks) -> str:
-    """Return the names of a query's sinks for the text of AnotherSink."""
+    """Return the names of a query's sinks for the text of AnotherSink.
+
+    Escaped, and at most MAX_SHOWN_CHARS of them: any client may have committed them as metadata.
+    """
     return (
-        " and ".join(sinks)
+        shortened(" and ".join(sinks), MAX_SHOWN_CHARS)
         or "a sink without a name (no writer of apportion has reported which table it writes to)"
     )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from apportion.coord.metrics import BrokerMetrics, GroupMetrics
 from apportion.drive.aio import LoopDriver
 from apportion.drive.clocks import now
+from apportion.drive.notes import log_note
 from apportion.machine import Arrived, Caller, Flush, Flushed, Gone, Note, Reply, Ticket
 from apportion.node.broker import Address
 from apportion.node.node import Node
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from apportion.server.metrics_listener import MetricsListener
 
 log = logging.getLogger("apportion.server")
-LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 FRESH_ID_BYTES = 16
 ACCEPT_BACKLOG = 1024  # connections that may wait to be accepted, as for listen(2)
 # How long a stopping broker waits, in all, for peers to read their last responses.
@@ -277,7 +277,7 @@ class Server:
                 connection, slot = waiting
                 self._send_response(connection, slot, action.body)
         elif type(action) is Note:
-            log.log(LEVELS[action.level], "%s", readable(action.text))
+            log_note(log, action)
 
     def _fail(self, error: Exception) -> None:
         """End the broker: the driver could not undo a failed step, or the disk has failed."""

@@ -9,7 +9,7 @@ from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.protocols import ProtocolPair, draw_protocols
 from apportion.sim.actors.reader import MAX_POLL_RECORDS, Reader
 from apportion.sim.actors.sink import Sink
-from apportion.sim.actors.stray import Stray
+from apportion.sim.actors.stray import StrayConsumer, StrayQuery
 from apportion.sim.actors.worker import Worker, start_position
 from apportion.sim.checks.checker import InvariantChecker
 from apportion.sim.kernel.clock import Simulation
@@ -37,7 +37,7 @@ class SimulatedCluster:
         self.offset_monitor = OffsetMonitor(simulation, self.broker, (Worker.group, Reader.group))
         self.names = [topic_name(index) for index in range(scenario.topics)]
         self.applications: list[Application] = []
-        self.strays: list[Stray] = []
+        self._strays = 0
         self._protocols = draw_protocols(scenario)
         for index in range(scenario.members):
             self._add_application(index)
@@ -89,17 +89,18 @@ class SimulatedCluster:
                 application.incarnation,
             )
 
-    def start_stray_query(self) -> None:
-        """Start a query with another sink in the workers' group.
+    def start_stray(self, kind: type[StrayQuery | StrayConsumer]) -> None:
+        """Start a query with another sink, or a plain consumer, in the workers' group.
 
         Does nothing unless a fetched offset has shown that the group has a sink.
         """
         worker = next((each for each in self.applications if isinstance(each, Worker)), None)
         if worker is None or not self.checker.offsets.is_shown(Worker.group):
             return
-        stray = self._create(Stray, f"stray{len(self.strays)}", worker.protocols)
-        stray.attach_sink(Sink(), {})
-        self.strays.append(stray)
+        stray = self._create(kind, f"stray{self._strays}", worker.protocols)
+        if isinstance(stray, StrayQuery):
+            stray.attach_sink(Sink(), {})
+        self._strays += 1
         stray.start()
 
     def application(self, number: int) -> Application:

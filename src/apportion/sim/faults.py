@@ -6,6 +6,7 @@ from random import Random
 from apportion.sim.actors.admin import topic_name
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.reader import Reader
+from apportion.sim.actors.stray import StrayConsumer, StrayQuery
 from apportion.sim.actors.worker import Worker
 from apportion.sim.cluster import EVERY_TOPIC, SimulatedCluster
 from apportion.sim.kernel.network import DOWN, UP
@@ -147,14 +148,20 @@ def _regex(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
         reader.deliver(reader.incarnation, reader.subscribe, topics, expression)
 
 
-def _stray(cluster: SimulatedCluster, _fault: Fault, _rng: Random) -> None:
-    """Fault "stray": start a query with another sink in the workers' group.
+def _stray(
+    kind: type[StrayQuery | StrayConsumer],
+) -> Callable[[SimulatedCluster, Fault, Random], None]:
+    """Return the fault "stray" or "stray-consumer": start a stray in the workers' group.
 
     Nothing happens in scenarios that recreate topics: a group whose topics are all new has no
     committed offset, so any sink may claim it.
     """
-    if all(each.kind != "topic-again" for each in cluster.simulation.scenario.faults):
-        cluster.start_stray_query()
+
+    def start(cluster: SimulatedCluster, _fault: Fault, _rng: Random) -> None:
+        if all(each.kind != "topic-again" for each in cluster.simulation.scenario.faults):
+            cluster.start_stray(kind)
+
+    return start
 
 
 def _alter_group(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
@@ -194,7 +201,8 @@ INJECTORS: dict[str, Callable[[SimulatedCluster, Fault, Random], None]] = {
     "subscribe": _subscribe,
     "switch": _switch,
     "switch-all": _switch_all,
-    "stray": _stray,
+    "stray": _stray(StrayQuery),
+    "stray-consumer": _stray(StrayConsumer),
     "alter-group": _alter_group,
     "regex": _regex,
 }

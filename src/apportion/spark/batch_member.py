@@ -17,7 +17,6 @@ from apportion.client.group_membership import GroupMembership
 from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
 from apportion.client.members import new_member
 from apportion.coord.config import GroupSettings
-from apportion.machine import Note
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
@@ -34,7 +33,6 @@ from apportion.member.batch.span import Span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.members import GroupMember
 from apportion.member.queries import AskCoordinator, PollMembership
-from apportion.readable import readable
 from apportion.spark import handover
 from apportion.spark.options import SourceOptions
 from apportion.topics import TopicIdPartition
@@ -53,6 +51,7 @@ class BatchMember(RuleDriver):
     own.
     """
 
+    _log = log
     _request_timeout_ms = CALL_TIMEOUT_MS
 
     def __init__(self, options: SourceOptions) -> None:
@@ -160,14 +159,6 @@ class BatchMember(RuleDriver):
         default_ms = GroupSettings().group_consumer_session_timeout_ms
         return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or default_ms)
 
-    def _log_note(self, note: Note) -> None:
-        log.log(
-            logging.getLevelName(note.level.upper()),
-            "group %s: %s",
-            readable(self.options.group),
-            readable(note.text + note.hint),
-        )
-
     _answers: ClassVar[Answers] = {
         **ANSWERS,
         ReadWriterReport: lambda member, query: member._read_writer_report(query.previous),
@@ -185,5 +176,4 @@ class BatchMember(RuleDriver):
         AskCoordinator: lambda member, query: member.cluster.ask_coordinator(
             query.query, timeout_ms=CALL_TIMEOUT_MS
         ),
-        Note: _log_note,
     }

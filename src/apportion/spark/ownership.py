@@ -15,6 +15,7 @@ from apportion.errors import Refused
 from apportion.member.batch.span import LostOffsets
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import AnotherSink, sink_names, sinks_of
+from apportion.readable import readable
 from apportion.spark.query_introspection import SourceReading
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
@@ -60,7 +61,7 @@ def refuse_foreign_batch(sources: Iterable[SourceReading], sink: str) -> None:
             continue
         if span.sinks:
             raise AnotherSink(
-                f"group {group}: this checkpoint belongs to a query that writes to "
+                f"group {readable(group)}: this checkpoint belongs to a query that writes to "
                 f"{sink_names(span.sinks)}, "
                 f"and now it is to write to {sink}: give the new sink a checkpoint and a "
                 "group of its own; "
@@ -70,7 +71,7 @@ def refuse_foreign_batch(sources: Iterable[SourceReading], sink: str) -> None:
                 "tables calls each writer for every batch"
             )
         raise AnotherSink(
-            f"group {group}: the query's source does not know that it writes to {sink}, "
+            f"group {readable(group)}: the query's source does not know that it writes to {sink}, "
             "so nothing is written. If the query wrote "
             "to another sink before, give this one a checkpoint and a group of its own. "
             "Else call the writer for every batch, "
@@ -126,7 +127,7 @@ def explain_lost_offsets(
             "a consumer, a query that does not belong there, or somebody who set the offsets"
         )
     cause = (
-        f"Something else has committed in group {reading.group}, past what {sink} holds: "
+        f"Something else has committed in group {readable(reading.group)}, past what {sink} holds: "
         f"{committer}; or this writer was not called for a batch that others were given; or the "
         "table was restored to an earlier version"
     )

@@ -14,13 +14,14 @@ Faulty subscriptions and missing topics do not raise: all members get an empty a
 error code. Only incompatible versions make a leader of a release before 2.4 fail.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from apportion.errors import Refused, Unanswerable
+from apportion.rules import Rule
 from apportion.settings import MAX_INT64
 from apportion.streams.consumer_assignments import (
     ConsumerAssignment,
@@ -32,7 +33,6 @@ from apportion.streams.metadata.model import LATEST, AssignmentInfo, AssignorErr
 from apportion.streams.metadata.probing import MetadataVersions, VersionDecision, decide_versions
 from apportion.streams.metadata.releases import Release, VersionNegotiation
 from apportion.streams.queries import (
-    ClusterQuery,
     CreateInternalTopics,
     FetchCommittedOffsets,
     ListEndOffsets,
@@ -90,7 +90,7 @@ def assign_as_leader(
     existing: Mapping[str, int],
     subscriptions: Mapping[str, ConsumerMetadata],
     wall_ms: int,
-) -> Generator[ClusterQuery, Any, GroupAssignment]:
+) -> Rule[GroupAssignment]:
     """Compute the assignments of one Streams rebalance, for the leader's SyncGroup request.
 
     A generator without I/O. `member/streams/assignor.py` drives it after the leader's JoinGroup
@@ -206,7 +206,7 @@ def _assign_nothing(
 
 def _create_topics_and_index_tasks(
     topology: Topology, existing: Mapping[str, int]
-) -> Generator[ClusterQuery, Any, TaskIndex]:
+) -> Rule[TaskIndex]:
     """Create the missing internal topics of the Streams group, and return its tasks by number.
 
     A part of the leader's generator `assign_as_leader`: `member/streams` answers what it yields
@@ -244,7 +244,7 @@ def _create_topics_and_index_tasks(
 
 def _end_offset_sums(
     index: TaskIndex, topology: Topology
-) -> Generator[ClusterQuery, Any, tuple[Longs | None, tuple[str, ...]]]:
+) -> Rule[tuple[Longs | None, tuple[str, ...]]]:
     """Fetch the sum of the end offsets of each Streams task's changelogs, by task number.
 
     A part of the leader's generator `assign_as_leader`, for the lags of the clients;

@@ -5,12 +5,13 @@ If the cluster cannot answer, `errors.Unanswerable` is thrown into the generator
 
 from dataclasses import dataclass
 
+from apportion.rules import RuleQuery
 from apportion.streams.topology import InternalTopic
 from apportion.topics import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class CreateInternalTopics:
+class CreateInternalTopics(RuleQuery):
     """Create those of these topics that are missing.
 
     The answer maps the name of each topic to its number of partitions. An existing topic stays as
@@ -21,20 +22,17 @@ class CreateInternalTopics:
 
 
 @dataclass(frozen=True, slots=True)
-class ListEndOffsets:
+class ListEndOffsets(RuleQuery):
     """List the end offsets of these partitions. The answer maps each of them to its offset."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FetchCommittedOffsets:
+class FetchCommittedOffsets(RuleQuery):
     """Fetch the group's committed offsets of these partitions.
 
     The answer maps each of them to its offset, 0 without a commit.
     """
 
     partitions: tuple[TopicPartition, ...]
-
-
-ClusterQuery = CreateInternalTopics | ListEndOffsets | FetchCommittedOffsets

@@ -316,10 +316,10 @@ class GroupAdmission:
                 f"several sources of the group, give each a group of its own ({refused})"
             ) from None
         self._awaited = AwaitedMembers()
-        previous_sinks = (
-            " and ".join(dict.fromkeys(map(sink_names, claimed_sinks(stored).values())))
-            or "no sink that is known"
+        names = tuple(
+            dict.fromkeys(name for sinks in claimed_sinks(stored).values() for name in sinks)
         )
+        previous_sinks = sink_names(names) if names else "no sink that is known"
         yield Note(
             "warning",
             f"adopt=True: the group belonged to {previous_sinks}, and belongs to "

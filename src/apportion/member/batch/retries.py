@@ -40,6 +40,7 @@ from apportion.member.queries import (
     PollMembership,
     ReadMembership,
 )
+from apportion.readable import readable
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.messages.list_offsets import LATEST
@@ -145,7 +146,7 @@ class BatchRetries:
             except (MembershipFailed, AnotherSink) as failed:
                 # An exception in latestOffset ends the query at once, so its text is all that a
                 # person gets to see.
-                raise type(failed)(f"group {self._settings.group_id}: {failed}") from None
+                raise type(failed)(f"group {readable(self._settings.group_id)}: {failed}") from None
             else:
                 yield from self._record_plan(previous, following)
                 break
@@ -216,8 +217,8 @@ class BatchRetries:
         waited_s = (now_ms - self._failing_since_ms) / 1000
         if limit_s is not None and waited_s > limit_s:
             raise MembershipFailed(
-                f"group {self._settings.group_id} at {self._settings.servers}: nothing to read "
-                f"for {waited_s:.0f} s: {error}{retry_limits.remedy(error)}"
+                f"group {readable(self._settings.group_id)} at {self._settings.servers}: "
+                f"nothing to read for {waited_s:.0f} s: {error}{retry_limits.remedy(error)}"
             ) from error
 
     def _warn_of_long_batch(self, now_ms: int) -> Rule[None]:

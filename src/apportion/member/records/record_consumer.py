@@ -15,7 +15,7 @@ depends on names its incarnation, and a change that comes meanwhile is left to t
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.membership import MembershipState, View
-from apportion.member.queries import MembershipSnapshot, PollMembership, ReadMembership
+from apportion.member.queries import MembershipSnapshot, PollMembership
 from apportion.member.reactions import is_permanent
 from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.member.records.fetch_failures import FetchFailures
@@ -67,7 +67,7 @@ class RecordConsumer(RecordOwnership):
             self._applied_view = yield from self.apply_assignment()
             self._listener.raise_error()
             # Lost while the assignment was applied: it has to be applied anew before a delivery.
-            snapshot: MembershipSnapshot = yield ReadMembership()
+            snapshot = yield from self.read_membership()
             if self.positions and self._has_lost(snapshot.view):
                 continue
             # After the assignment was applied: what was revoked must not be delivered any more.
@@ -122,7 +122,7 @@ class RecordConsumer(RecordOwnership):
 
         Return the present time (monotonic ms).
         """
-        snapshot: MembershipSnapshot = yield ReadMembership()
+        snapshot = yield from self.read_membership()
         view, now_ms = snapshot.view, snapshot.read_at_ms
         # A stale member has left its group; only a poll brings it back.
         if self._is_poll_due(now_ms) or view.state is MembershipState.STALE:

@@ -23,7 +23,15 @@ from apportion.machine import Note
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.deleted_topics import commit_without_deleted, deleted_topic
 from apportion.member.group_claims import AnotherSink, EpochCheck
-from apportion.member.membership import MemberAssignment, MembershipState, View, assignment
+from apportion.member.membership import (
+    CoordinatorFound,
+    Leave,
+    MemberAssignment,
+    MembershipState,
+    Unanswered,
+    View,
+    assignment,
+)
 from apportion.member.offset_requests import not_in_group
 from apportion.member.ownership import report_adoption
 from apportion.member.queries import (
@@ -36,7 +44,7 @@ from apportion.member.reactions import is_lost_membership, is_permanent
 from apportion.member.records.fetch_buffer import FetchBuffer
 from apportion.member.records.listener import RebalanceListener
 from apportion.member.records.resets import reset_offsets
-from apportion.member.records.sink_claims import fetch_offsets_unless_claimed
+from apportion.member.records.sink_claims import JoinCheck, fetch_offsets_unless_claimed
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 
@@ -82,6 +90,7 @@ class RecordOwnership:
         self._epoch_check, self._commit_check = EpochCheck(), EpochCheck()
         self._committed_at_ms = 0
         self._listener = RebalanceListener()
+        self._join_check = JoinCheck(settings.group_id)
 
     @property
     def positions(self) -> Mapping[TopicIdPartition, int]:
@@ -99,7 +108,7 @@ class RecordOwnership:
         """
         if not offsets:
             return
-        snapshot: MembershipSnapshot = yield ReadMembership()
+        snapshot = yield from self.read_membership()
         # 0 would commit without a member id, which an empty group accepts from anybody.
         if self.incarnation == 0:
             raise not_in_group(self.settings.group_id, snapshot.view)
@@ -129,9 +138,14 @@ class RecordOwnership:
         except (Refused, Unanswerable) as error:
             yield Note("warning", f"automatic commit failed: {error}")
 
-    def check_before_join(self) -> Rule[None]:
-        """Check, before the member joins, that no sink has claimed the group."""
-        yield from fetch_offsets_unless_claimed(self.settings.group_id, 0, self.topics)
+    def check_before_join(
+        self, found: CoordinatorFound
+    ) -> Rule[CoordinatorFound | Unanswered | Leave]:
+        """Check that no sink has claimed the group; return the member's next event.
+
+        The member joins only after `found`: see `JoinCheck`.
+        """
+        return (yield from self._join_check.run(found, self.topics))
 
     def close(self) -> Rule[None]:
         """Give up all partitions, with a commit if that is automatic, before the member leaves.
@@ -140,7 +154,7 @@ class RecordOwnership:
         """
         try:
             if self.positions:
-                snapshot: MembershipSnapshot = yield ReadMembership()
+                snapshot = yield from self.read_membership()
                 if self._has_lost(snapshot.view):
                     yield from self.lose_partitions()
                 else:
@@ -239,7 +253,16 @@ class RecordOwnership:
         return view.incarnation != self.incarnation or view.target is None
 
     def refresh_membership(self) -> Rule[MembershipSnapshot]:
-        """Read the member's present state."""
+        """Read the member's present state, for `apply_assignment`."""
+        return (yield from self.read_membership())
+
+    def read_membership(self) -> Rule[MembershipSnapshot]:
+        """Read the member's present state.
+
+        Raises AnotherSink if the check before the join has kept the member out of the group.
+        """
+        if self._join_check.refusal is not None:
+            raise self._join_check.refusal
         snapshot: MembershipSnapshot = yield ReadMembership()
         return snapshot
 

@@ -43,6 +43,7 @@ FAULTS = {
     "switch": "an application leaves, and comes back with the other protocol",
     "switch-all": "every application does so, one after the other",
     "stray": "a query with another table begins in the workers' group",
+    "stray-consumer": "a plain consumer begins in the workers' group",
     "alter-group": "a group gets another session timeout and heartbeat interval",
     "regex": "a plain consumer subscribes by a regular expression",
 }
@@ -52,7 +53,7 @@ ONLY_MIXED = ("switch", "switch-all")
 """Faults of scenarios in which applications use both protocols."""
 ONLY_CONSUMER = ("regex",)
 """Faults of scenarios in which all applications use the consumer protocol."""
-ONLY_ON_REQUEST = ("stray", "alter-group", "regex")
+ONLY_ON_REQUEST = ("stray", "stray-consumer", "alter-group", "regex")
 """Faults that are drawn only on request: so the histories of known seeds stay what they are."""
 
 BETWEEN_BATCHES_MS = 500  # what a query needs between batches: with less, its poll deadline passes

@@ -129,6 +129,7 @@ class WorldSettings(TypedDict, total=False):
             "Only faults of this kind; may be given more than once. `none` for no faults. Kinds: "
             "broker-crash, broker-pause, disk-refuses, crash, restart, replace, roll, pause, slow, "
             "cut, half-open-up, half-open-down, lost-reply, clock-jump, more-partitions, "
-            "topic-again, subscribe, switch, switch-all, stray, alter-group, regex."
+            "topic-again, subscribe, switch, switch-all, stray, stray-consumer, "
+            "alter-group, regex."
         ),
     ]
