@@ -175,6 +175,14 @@ def retarget(turn: Turn, group: ConsumerGroup, name: str) -> None:
     group.live.target_computed_ms = turn.now.mono_ms
 
 
+def save_target_of_nobody(turn: Turn, group: ConsumerGroup) -> None:
+    """Save that a group without members has its target for its epoch (KAFKA-20442)."""
+    # What a custom assignor still computes would take the epoch of the targets back: it is dropped
+    # when it comes. It is not abandoned, so that groups which come and go cannot pile them up.
+    group.live.target_under_way = None
+    turn.emit(records.assignment_epoch(group.group_id, group.saved.epoch, turn.now.wall_ms))
+
+
 def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerGroupMember]:
     """Return static members by instance id, then dynamic members by member id.
 
