@@ -4,6 +4,7 @@
 `APPORTION_DIFFERENTIAL_SEED`, `_SCRIPTS` and `_FIRST` are those of that module.
 """
 
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -153,3 +154,33 @@ def test_a_tie_of_votes_moves_the_epoch_with_each_round_there_alone(
         settled = side.play(Settle(group, votes="tied"))
         epochs.append((settled["is quiet"], max(settled["epochs"].values()) > 40))
     assert epochs == [(True, False), (False, True)]
+
+
+LIMITS = "a request with too many elements in an array, or too many tagged fields"
+MOST_TAGGED_FIELDS = b"\x90\x4e"  # 10,000 as a varint
+ONE_MORE = b"\x91\x4e"
+
+
+def is_answered(bootstrap: str, count: bytes, tags: int) -> bool:
+    """Whether ApiVersions is, with so many tagged fields in its header."""
+    body = b"\2x\2y\0"  # name and version of the software, no tagged fields
+    request = bytes([0, 18, 0, 3, 0, 0, 0, 1, 255, 255]) + count + bytes(2 * tags) + body
+    host, _, port = bootstrap.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as line:
+        line.sendall(len(request).to_bytes(4, "big") + request)
+        try:
+            return bool(line.recv(4))
+        except ConnectionResetError:
+            return False
+
+
+def test_limits_of_the_decoder(sides: tuple[Side, Side], kafka: RealKafka) -> None:
+    ours, newer = sides
+    brokers = {"ours": ours.bootstrap, "newer": newer.bootstrap, "older": kafka.bootstrap}
+    assert {
+        name: (
+            is_answered(bootstrap, MOST_TAGGED_FIELDS, 10_000),
+            is_answered(bootstrap, ONE_MORE, 10_001),
+        )
+        for name, bootstrap in brokers.items()
+    } == {"ours": (True, False), "newer": (True, False), "older": (True, True)}, LIMITS
