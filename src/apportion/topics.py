@@ -63,11 +63,16 @@ class TopicIdPartition(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """One topic at one moment: name, id and number of partitions."""
+    """One topic at one moment.
+
+    racks: of each partition's replicas, in order of name; () where they are not known. The broker
+    of the package knows none, because it has one node, and no rack.
+    """
 
     name: str
     id: TopicId
     partitions: int
+    racks: tuple[tuple[str, ...], ...] = ()
 
 
 def partitions_of(topic: Topic) -> tuple[TopicIdPartition, ...]:

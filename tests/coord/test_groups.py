@@ -70,22 +70,20 @@ def test_a_complete_heartbeat_is_told_its_assignment_again() -> None:
     assert answer.assignment == Assignment(topic_partitions=parts({"foo": [0, 1, 2]}))
 
 
-def test_only_what_a_member_subscribes_to_bumps_the_epoch() -> None:
+def test_only_what_assignors_look_at_bumps_the_epoch() -> None:
     driver = ShardDriver(known=topics(foo=3, bar=1))
     driver.join("a")
     driver.beat(
         "a",
         2,
         rebalance_timeout_ms=7,
-        rack_id="r",
-        server_assignor="range",
+        server_assignor="uniform",
         caller=Caller("new", "/10.0.0.1"),
     )
     key = ConsumerGroupMemberMetadataKey(group_id="g", member_id="a")
     value = member_metadata(
-        rack_id="r",
         rebalance_timeout_ms=7,
-        server_assignor="range",
+        server_assignor="uniform",
         client_id="new",
         client_host="/10.0.0.1",
     )
@@ -116,13 +114,14 @@ def test_each_thing_that_a_member_says_anew_is_remembered(
 ) -> None:
     driver = ShardDriver()
     driver.join("a")
-    driver.beat("a", 2, **anew)
-    assert driver.log[-1] == (
+    written = len(driver.log)
+    epoch = driver.beat("a", 2, **anew).member_epoch
+    assert driver.log[written] == (
         ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"),
         member_metadata(**kept),
     )
     written = len(driver.log)
-    driver.beat("a", 2, **anew)
+    driver.beat("a", epoch, **anew)
     assert len(driver.log) == written
 
 
@@ -174,6 +173,19 @@ def test_a_topic_that_was_made_again_is_another_topic() -> None:
         3,
         Assignment(topic_partitions=parts({"foo": [0]}, life=1)),
     )
+
+
+def test_a_group_whose_last_member_has_left_has_its_target() -> None:
+    driver = ShardDriver()
+    driver.join("a")
+    driver.join("b")
+    driver.beat("a", -1)
+    assert epochs(driver) == (4, 3)
+    driver.beat("b", -1)
+    assert epochs(driver) == (5, 5)
+    driver.crash()
+    assert driver.join("c", topics=()).member_epoch == 5
+    assert driver.join("d").member_epoch == 6
 
 
 def test_a_crash_alone_bumps_no_epoch() -> None:

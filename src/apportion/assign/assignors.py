@@ -1,10 +1,11 @@
 """The server-side assignors by name (`group.consumer.assignors`)."""
 
-from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
 from apportion.assign.heterogeneous import uniform_heterogeneous
+from apportion.assign.racks import Racks, range_by_rack
 from apportion.assign.range import range_assignment
 from apportion.assign.subscriptions import (
     Subscriptions,
@@ -14,15 +15,41 @@ from apportion.assign.subscriptions import (
     subscribers_of,
 )
 from apportion.assign.uniform import uniform_homogeneous
-
-ServerAssignor = Callable[[Vector, Vector, Subscriptions], Vector]
-"""(owners now, starts of the topics, subscriptions) -> new owners; -1 only for topics without
-subscribers.
-"""
+from apportion.assign.uniform_by_rack import moved_near
 
 
-def uniform(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Return min-max fair owners with the fewest moves: the server-side assignor `uniform`.
+class ServerAssignor(Protocol):
+    """A server-side assignor of the package."""
+
+    def __call__(
+        self,
+        owner: Vector,
+        starts: Vector,
+        subscriptions: Subscriptions,
+        racks: Racks | None = None,
+        /,
+    ) -> Vector:
+        """Return the new owner of each partition; -1 only for topics without subscribers.
+
+        owner: who has it now. starts: of the topics. racks: None where no racks are known.
+        """
+        ...
+
+
+def uniform(
+    owner: Vector, starts: Vector, subscriptions: Subscriptions, racks: Racks | None = None
+) -> Vector:
+    """Return min-max fair owners: the server-side assignor `uniform`.
+
+    With the fewest moves, or with the same shares and as many partitions as possible in the racks
+    of their members.
+    """
+    fair = _fair_owners(owner, starts, subscriptions)
+    return fair if racks is None else moved_near(owner, fair, starts, subscriptions, racks)
+
+
+def _fair_owners(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
+    """Return min-max fair owners with the fewest moves.
 
     Where all subscriptions are equal, the faster method of `uniform.py` gives the same shares.
     """
@@ -43,10 +70,17 @@ def uniform(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vect
     return result
 
 
-def range_assignor(owner: Vector, starts: Vector, subscriptions: Subscriptions) -> Vector:
-    """Return Kafka's ranges, the server-side assignor `range`; current owners do not matter."""
+def range_assignor(
+    owner: Vector, starts: Vector, subscriptions: Subscriptions, racks: Racks | None = None
+) -> Vector:
+    """Return Kafka's ranges, the server-side assignor `range`; current owners do not matter.
+
+    With racks the ranges of KIP-881: as large, and near to members where that allows it.
+    """
     check_starts(starts, len(owner), "starts", "partitions")
-    return range_assignment(starts, subscriptions)
+    if racks is None:
+        return range_assignment(starts, subscriptions)
+    return range_by_rack(starts, subscriptions, racks)
 
 
 ASSIGNORS: dict[str, ServerAssignor] = {"uniform": uniform, "range": range_assignor}

@@ -1,4 +1,4 @@
-"""The rack-aware client-side `range` assignor (KIP-881), for classic groups.
+"""Racks of members and replicas, and the rack-aware `range` assignor (KIP-881).
 
 Each member gets as many partitions as by the plain rule of `range.py`. Which ones is chosen so that
 they have a replica in the member's rack, as far as the shares allow. Topics with the same
@@ -9,7 +9,7 @@ Method: greedy, as Kafka's RangeAssignor. A single topic is matched member by me
 topics partition by partition with the racks that all of them share; the rest is filled in order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,28 @@ class Racks(NamedTuple):
 
     members: Vector
     replicas: RackMatches
+
+
+def racks_of(
+    rack_ids: Sequence[str | None], replicas: Iterable[tuple[int, Iterable[str]]], partitions: int
+) -> Racks:
+    """Return the racks of members and replicas by numbers.
+
+    All racks without a replica have one number, which matches no partition.
+    rack_ids: of the members. replicas: partitions, each with the racks that have a replica of it.
+    """
+    number_of: dict[str, int] = {}
+    found = [
+        (partition, number_of.setdefault(rack, len(number_of)))
+        for partition, racks in replicas
+        for rack in racks
+    ]
+    elsewhere = len(number_of)
+    rack_of = [number_of.get(rack, elsewhere) if rack else -1 for rack in rack_ids]
+    matches = np.zeros((partitions, elsewhere + 1), np.bool_)
+    if found:
+        matches[tuple(np.array(found).T)] = True
+    return Racks(np.array(rack_of, np.int32), matches)
 
 
 class TopicShares:

@@ -2,8 +2,9 @@
 
 Each reader is made for the fields of its message, so it needs no loop over them. A reader is called
 with (buffer, position, end of buffer) and returns (value, position after it). It never trusts a
-length: a length is compared with what is left before anything is allocated. It fails with
-IndexError, struct.error, UnicodeDecodeError or Malformed, which `codec` turns into one sentence.
+length: a length is compared with what is left, and with the most that is allowed, before anything
+is allocated. It fails with IndexError, struct.error, UnicodeDecodeError or Malformed, which `codec`
+turns into one sentence.
 """
 
 from contextlib import nullcontext
@@ -27,6 +28,12 @@ from apportion.wire.codec_builder import (
 from apportion.wire.fields import Field
 from apportion.wire.modified import from_modified
 
+MOST_ELEMENTS, MOST_TAGGED_FIELDS = 1_000_000, 10_000
+"""The limits of Kafka 4.4, of one array and of the tagged fields of one structure or header."""
+MOST_ELEMENTS_IN_ALL = 2_000_000
+"""The limit of all arrays of a request together, or of what a member sends to its leader: arrays
+within arrays could multiply, and a structure of two bytes takes sixty in memory.
+"""
 # Most arrays are short. Their structs are made with the reader, not for each message.
 ARRAYS_BY_COUNT = 33
 TEXT_DECODERS = {
@@ -63,6 +70,8 @@ def skip_tags(buffer: Any, position: int, end: int, count: int) -> int:
     """Return the position after `count` unknown tagged fields of a message or header."""
     if count > 0x7F:
         count, position = rest_of_varint(buffer, position, count)
+        if count > MOST_TAGGED_FIELDS:
+            raise limit_error(count, MOST_TAGGED_FIELDS)
     for _ in range(count):
         tag = buffer[position]
         position += 1
@@ -81,6 +90,21 @@ def skip_tags(buffer: Any, position: int, end: int, count: int) -> int:
 def length_error(size: int, left: int) -> Malformed:
     """Return the error for a length that is negative, or larger than what is left."""
     return Malformed(f"it says {size} where {left} bytes are left")
+
+
+def limit_error(count: int, most: int) -> Malformed:
+    """Return the error for more elements or tagged fields of a message than are allowed."""
+    return Malformed(f"it says {count} where {most} are allowed")
+
+
+def count_error(count: int, min_bytes: int, left: int) -> Malformed:
+    """Return the error for an array of a message that its bytes cannot hold, or that is too long.
+
+    min_bytes: the fewest that an element takes. left: how many bytes are left.
+    """
+    if count * min_bytes > left:
+        return length_error(count, left)
+    return limit_error(count, MOST_ELEMENTS)
 
 
 def read_all_null_columns(
@@ -106,6 +130,8 @@ GLOBALS = {
     "more": rest_of_varint,
     "skip_tags": skip_tags,
     "short": length_error,
+    "wrong_count": count_error,
+    "too_many": limit_error,
     "Malformed": Malformed,
     "unpack_from": unpack_from,
     "from_modified": from_modified,
@@ -119,6 +145,10 @@ class _Reader(CodecFunctionBuilder):
     def __init__(self, cls: Any, version: int) -> None:
         super().__init__("read", cls, version, "def read(b, p, end):", GLOBALS)
         self.add("new = object.__new__")
+        # Responses and records come from a broker: of what it sends only each array is limited.
+        self.counts_elements = cls.__type__ in ("request", "struct")
+        if self.counts_elements:
+            self.add("w = 0")
 
     def emit_fixed(self, codes: str, expressions: list[str]) -> None:
         """Generate the code that reads a run of adjacent fixed-size fields with one struct.
@@ -232,11 +262,23 @@ class _Reader(CodecFunctionBuilder):
                 min_bytes = min_struct_bytes(fields_of(field), self.version, self.flexible)
             # Without it, a small request could have a reader allocate any number of elements.
             assert min_bytes > 0, f"an element of {field.name} takes no bytes"
-            self.add(f"if {count} * {min_bytes} > end - p: raise short({count}, end - p)")
+            self.check_count(count, min_bytes)
             if isinstance(element, Field) and element.kind in INTEGERS:
                 self.numbers(STRUCT_CODES[element.kind], min_bytes, count, target)
             else:
                 self.elements(element, count, target)
+
+    def check_count(self, count: str, min_bytes: int) -> None:
+        """Generate the code that refuses an array with too many elements, before it is read."""
+        self.add(
+            f"if {count} * {min_bytes} > end - p or {count} > {MOST_ELEMENTS}: "
+            f"raise wrong_count({count}, {min_bytes}, end - p)"
+        )
+        if self.counts_elements:
+            self.add(
+                f"w += {count}",
+                f"if w > {MOST_ELEMENTS_IN_ALL}: raise too_many(w, {MOST_ELEMENTS_IN_ALL})",
+            )
 
     def numbers(self, code: str, size: int, count: str, target: str) -> None:
         """Generate the code that reads an array of integers into `target`, all at once."""
@@ -270,7 +312,7 @@ class _Reader(CodecFunctionBuilder):
         present = tuple(column for column in fields if column.is_in(self.version))
         min_bytes = min_struct_bytes(present, self.version, False)
         codes, nulls = all_null_layout(present, self.version)
-        self.add(f"if {count} * {min_bytes} > end - p: raise short({count}, end - p)")
+        self.check_count(count, min_bytes)
         if codes:
             packing = Struct(">" + codes)
             all_null = (
@@ -315,7 +357,12 @@ class _Reader(CodecFunctionBuilder):
                 self.add(f"p = skip_tags(b, p, end, {count})")
                 return
             tag, size, stop = self.fresh_name("k"), self.fresh_name("s"), self.fresh_name("q")
-            self.add(f"if {count} > 127: {count}, p = more(b, p, {count})")
+            with self.block(f"if {count} > 127:"):
+                self.add(
+                    f"{count}, p = more(b, p, {count})",
+                    f"if {count} > {MOST_TAGGED_FIELDS}: "
+                    f"raise too_many({count}, {MOST_TAGGED_FIELDS})",
+                )
             with self.block(f"for _ in range({count}):"):
                 self.add(f"{tag} = b[p]; p += 1", f"if {tag} > 127: {tag}, p = more(b, p, {tag})")
                 self.add(

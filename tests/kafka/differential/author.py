@@ -24,6 +24,9 @@ SUBSCRIPTIONS = (
     (("twelve",), ("twelve", "six"), ("six", "four"), ("three",)),  # everybody wants something else
 )
 """What the members of one group of the uniform assignor want, each one of these."""
+UNIFORM_ALONE = (None, "uniform")
+MIXED_VOTES = (None, "uniform", "range", "range")
+"""The votes of members whose shares are as large under either assignor."""
 NAMED_TWICE = 0.1
 """How often a request names something twice that it names at all."""
 CHANGES_TOPICS = 0.3
@@ -40,6 +43,9 @@ class Actor:
     version: int
     instance: str | None = None
     is_in: bool = False
+    topics: tuple[str, ...] | None = None
+    assignor: str | None = None
+    rack: str | None = None
 
 
 class Author:
@@ -59,19 +65,47 @@ class Author:
         self.actors: dict[str, Actor] = {}
         self.letters = self.rng.sample(LETTERS, len(LETTERS))
         self.is_settled = True
+        self.assignors: tuple[str | None, ...] = UNIFORM_ALONE
+        """What members of the uniform assignor vote for."""
+        if len(self.subscriptions) == 1 and seed // 12 % 2:
+            self.assignors = MIXED_VOTES
+        self.winners: set[str | None] = set()
+        """Which assignors would have won since the group was last settled; None for a tie."""
+        self.has_changed_rack = False
+        """Whether a static member has come back in another rack since then."""
+        self.away: Actor | None = None
+        """The static member that has left for a while, in a group of the uniform assignor."""
 
     def note(self, step: Step, answer: Plain) -> None:
         """The author knows what came of the step."""
         self.is_settled = isinstance(step, Settle)
+        if self.is_settled:
+            self.winners, self.has_changed_rack = {self.winner()}, False
         if not isinstance(step, Beat) or step.group != self.group or answer == "closed":
             return
         actor = self.actors.get(step.member)
-        if answer["code"] == 0 and step.epoch == 0:
-            self.actors[step.member] = Actor(step.member, step.version, step.instance, is_in=True)
+        if self.is_loose and answer["code"] == 0 and step.epoch == -2:
+            self.away = actor
+        elif answer["code"] == 0 and step.epoch == 0:
+            away, self.away = self.away, None
+            if away is not None:
+                away.is_in = False
+                self.has_changed_rack = step.rack not in (None, away.rack)
+            self.actors[step.member] = Actor(
+                step.member,
+                step.version,
+                step.instance,
+                is_in=True,
+                topics=step.topics,
+                assignor=step.assignor or (away.assignor if away else None),
+                rack=step.rack or (away.rack if away else None),
+            )
+            self.winners = self.winners | {self.winner()} if away else {self.winner()}
         elif actor is not None and (
             answer["code"] in (25, 69, 110) or (answer["code"] == 0 and step.epoch < 0)
         ):
             actor.is_in = False
+            self.winners = {self.winner()}
 
     def members(self) -> list[Actor]:
         """The actors that take themselves for members."""
@@ -81,6 +115,26 @@ class Author:
         """Any of them."""
         candidates = self.members()
         return self.rng.choice(candidates) if candidates else None
+
+    def winner(self) -> str | None:
+        """The assignor that most members ask for, uniform if nobody asks; None for a tie."""
+        votes = [actor.assignor for actor in self.members() if actor.assignor]
+        counts = sorted(((votes.count(name), name) for name in dict.fromkeys(votes)), reverse=True)
+        if not counts:
+            return "uniform"
+        return None if len(counts) > 1 and counts[0][0] == counts[1][0] else counts[0][1]
+
+    def votes_since(self) -> str:
+        """The votes since the group was last settled, as Settle has them."""
+        if self.assignors is UNIFORM_ALONE:
+            return ""
+        if None in self.winners:
+            return "tied"
+        return "changed" if len(self.winners) > 1 else "mixed"
+
+    def rack(self) -> str:
+        """A rack."""
+        return self.rng.choice(("r1", "r2"))
 
     def view(self, actor: Actor) -> MemberView:
         """The member's view on the real Kafka."""

@@ -93,6 +93,7 @@ class ClassicAuthor:
         self.present: frozenset[str] = frozenset()
         self.state = "Dead"
         self.is_led_by: str | None = None
+        self.is_over = False
         self.is_unwritten = False
         """Whether a simple commit that was refused named the group first."""
         self.seen: set[int | str] = set()

@@ -127,16 +127,18 @@ class ClassicClients:
         )
 
     def shares(self, leader: Client) -> tuple[tuple[str, bytes], ...]:
-        """What a leader gives everybody: by turns, to the members by label."""
-        topics = sorted({topic for client in self.clients.values() for topic in client.topics})
-        partitions = [
-            (topic, index) for topic in topics for index in range(self.side.partitions[topic])
-        ]
-        members = sorted(leader.given)
-        return tuple(
-            (label, assignment(frozenset(partitions[at :: len(members)])))
-            for at, label in enumerate(members)
-        )
+        """What a leader gives everybody: by turns, to the members by label, of the topics that each
+        of them wants.
+        """
+        wants = {client.label: client.topics for client in self.clients.values()}
+        shares: dict[str, set[TopicIndex]] = {label: set() for label in sorted(leader.given)}
+        turn = 0
+        for topic in sorted({topic for topics in wants.values() for topic in topics}):
+            takers = [label for label in shares if topic in wants.get(label, (topic,))]
+            for index in range(self.side.partitions[topic] if takers else 0):
+                shares[takers[turn % len(takers)]].add((topic, index))
+                turn += 1
+        return tuple((label, assignment(frozenset(given))) for label, given in shares.items())
 
     def hear(self, letter: str, answer: Plain) -> None:
         """The client knows what it was answered to a JoinGroup or a SyncGroup."""

@@ -7,6 +7,7 @@ from typing import Any
 from tests.kafka.differential.classic_author import UNWRITTEN
 from tests.kafka.differential.classic_steps import DescribeClassic, Leave
 from tests.kafka.differential.compare import Difference, Intended
+from tests.kafka.differential.intended import EMPTIED
 from tests.kafka.differential.mixed_author import (
     DOWNGRADED,
     FULL,
@@ -178,6 +179,7 @@ CLASSIC = [
     ),
 ]
 MIXED = [
+    EMPTIED,
     Intended(
         "the epoch when a static classic member comes back with the consumer protocol",
         "Kafka trusts that the last leader gave everything away; here a target is "

@@ -25,6 +25,7 @@ class Author(Protocol):
     """Who writes a script while it is played."""
 
     is_led_by: str | None
+    is_over: bool
     seen: set[int | str]
 
     def next_step(self) -> Step:
@@ -56,7 +57,7 @@ def play_waiting(
         side.begin()
         side.play(DeleteGroups(("",)))
     played, started, ends = Played(seed, tests=TESTS), time.monotonic(), False
-    while len(played.script) < length and not ends:
+    while len(played.script) < length and not ends and not author.is_over:
         step = author.next_step()
         played.script.append(step)
         leader = author.is_led_by

@@ -28,6 +28,8 @@ class Difference:
     path: tuple[str, ...]
     ours: Plain
     theirs: Plain
+    after: Step | None = None
+    """The newest step of the script; `step` may have been a look at what it did."""
 
     def line(self) -> str:
         """The difference for a reader."""
@@ -57,6 +59,8 @@ class Played:
     disagreements: list[Difference] = field(default_factory=list)
     answers: tuple[Plain, Plain] | None = None
     seconds: float = 0.0
+    has_parted: bool = False
+    """Whether an intended difference has ended it, after which the brokers go different ways."""
     tests: str = "tests/kafka/test_differential.py"
 
     def report(self) -> str:
@@ -96,6 +100,7 @@ def play(
                 _both(played, Describe((author.group,)), ours, theirs, intended, author.is_loose)[1]
                 or ends
             )
+        played.has_parted = ends
         if played.disagreements or ends:
             break
     played.seconds = time.monotonic() - started
@@ -112,7 +117,7 @@ def _both(
     shown = tuple(_loosely(step, answer) for answer in answers) if is_loose else answers
     ends = False
     for path, our, their in differences(*shown):
-        difference = Difference(step, path, our, their)
+        difference = Difference(step, path, our, their, played.script[-1])
         row = next((row for row in intended if row.matches(difference)), None)
         if row is None:
             played.disagreements.append(difference)

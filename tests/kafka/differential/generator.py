@@ -3,13 +3,13 @@ now and then what is wrong.
 
 The next step depends on the seed and on what the real Kafka answered so far; both brokers agree
 about that, or the script ends. `exact` scripts use the range assignor, which gives everybody the
-same partitions on any broker. `loose` ones use uniform, and let the group settle before anything is
-compared that depends on which partition went where.
+same partitions on any broker. `loose` ones use uniform, and some of them range as well, and let the
+group settle before anything is compared that depends on which partition went where.
 """
 
 from collections.abc import Callable
 
-from tests.kafka.differential import heartbeats, offsets_and_admin
+from tests.kafka.differential import heartbeats, loose, offsets_and_admin
 from tests.kafka.differential.author import Author
 from tests.kafka.differential.steps import Step
 
@@ -61,12 +61,14 @@ EMPTY_GROUP: Table = [
 ]
 """What happens where there are none."""
 
-LOOSE: Table = [(10, heartbeats.loose_join), (5, heartbeats.loose_leave), (20, heartbeats.settle)]
+LOOSE: Table = [(10, loose.join), (5, loose.leave), (6, loose.go_for_a_while), (20, loose.settle)]
 """What happens in a group of the uniform assignor."""
 
 
 def next_step(author: Author) -> Step:
     """The step after those that the author has noted."""
+    if author.away is not None:
+        return loose.come_back(author)
     table = LOOSE if author.is_loose else EXACT if author.members() else EMPTY_GROUP
     weights = [weight for weight, _ in table]
     while True:

@@ -61,6 +61,8 @@ class MixedAuthor:
         """Whether somebody has come and gone at once: the targets of two epochs leave open who has
         what to give up.
         """
+        self.is_over = self.must_end = False
+        """Whether members want different topics: what they come to is the last that is compared."""
         self.is_steady = True
         """Whether how much moved until it was at rest says something: who leads a classic group
         moves what it likes, and a target that is overtaken by another one is reached on many ways.
@@ -77,6 +79,7 @@ class MixedAuthor:
             if isinstance(response, dict) and "code" in response
         }
         if isinstance(step, Rest):
+            self.is_over = self.must_end
             self.is_steady = self.kinds == {"consumer"} and self.changes <= 1
             self.is_at_rest, self.changes, self.kinds, self.must_rest = True, 0, {self.kind}, False
             newest = max(answer["generations"].values(), default=-1)

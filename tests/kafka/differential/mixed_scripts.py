@@ -94,6 +94,25 @@ def take_modern_place(author: MixedAuthor) -> Step | None:
     return arrive(author, instance=author.rng.choice(static), version=9) if static else None
 
 
+def take_last_place_for_others(author: MixedAuthor) -> Step | None:
+    """A classic client takes the place of the last member of the consumer protocol, and wants other
+    topics, so that the classic group has to share out anew (KAFKA-20273). It is the end of the
+    script: from here on not all want the same.
+    """
+    moderns = list(author.moderns().values())
+    if not author.is_at_rest or len(moderns) != 1 or not moderns[0].instance:
+        return None
+    if not author.clients():
+        return None
+    topics = author.rng.choice([each for each in OTHER_WANTS if each != author.topics])
+    step = arrive(author, instance=moderns[0].instance, version=9, topics=topics)
+    author.must_end = step is not None
+    return step
+
+
+OTHER_WANTS = (("twelve",), ("twelve", "three"), ("six",), ("three", "six"))
+
+
 def go_on_as_classic(author: MixedAuthor) -> Step | None:
     """A member of the consumer protocol goes on in the classic one, under its own id."""
     moderns = author.moderns()
@@ -303,6 +322,7 @@ CHANGES: Table = [
     (10, come_modern),
     (4, take_classic_place),
     (4, take_modern_place),
+    (4, take_last_place_for_others),
     (4, go_on_as_classic),
     (6, leave_classic),
     (8, leave_modern),
@@ -327,7 +347,7 @@ class MixedScript(MixedAuthor):
 
     def next_step(self) -> Step:
         """The step after those that the author has noted."""
-        if self.must_rest or (not self.is_at_rest and self.rng.random() < 0.5):
+        if self.must_rest or self.must_end or (not self.is_at_rest and self.rng.random() < 0.5):
             return Rest(self.group)
         table = CHANGES + PROBES
         weights = [weight for weight, _ in table]

@@ -165,7 +165,12 @@ class DropTopic(Step):
 class Settle(Step):
     """Members beat in turn and adopt what they are told, until a whole round changes nothing; what
     counts is where that leads.
+
+    votes: since the last time; "" if all are for one assignor, "mixed" if the same one wins,
+    "changed" if another one does, "tied" if nobody can say which.
     """
 
     group: str
     wants_differ: bool = False
+    votes: str = ""
+    racks_changed: bool = False

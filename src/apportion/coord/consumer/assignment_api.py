@@ -131,16 +131,19 @@ def assignable_member(
 
 
 def assignable_topics(topics: list[Topic]) -> tuple[AssignableTopic, ...]:
-    """Return topics as a client-side assignor is told of them.
-
-    One broker has every replica, so there are no racks to tell.
-    """
-    # Shared by all topics: a group may have a million partitions.
+    """Return topics as a client-side assignor is told of them, with the racks that are known."""
+    # Shared by all topics without racks: a group may have a million partitions.
     most = max((topic.partitions for topic in topics), default=0)
     partitions = tuple(AssignablePartition(partition=number) for number in range(most))
     return tuple(
         AssignableTopic(
-            topic_id=topic.id, topic_name=topic.name, partitions=partitions[: topic.partitions]
+            topic_id=topic.id,
+            topic_name=topic.name,
+            partitions=tuple(
+                AssignablePartition(partition=number, racks=racks)
+                for number, racks in enumerate(topic.racks)
+            )
+            or partitions[: topic.partitions],
         )
         for topic in topics
     )

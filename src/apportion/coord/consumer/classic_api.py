@@ -246,7 +246,7 @@ def classic_heartbeat(turn: Turn, arrived: Arrived) -> None:
     request: HeartbeatRequest = arrived.request
     group, member, _ = _checked_classic_member(turn, request)
     # Kafka notices new partitions at the next join. Until then no member would read them.
-    bump_epoch_if_changed(turn, group, has_changed_subscription=False)
+    bump_epoch_if_changed(turn, group, needs_target=False)
     begin_custom_target_if_due(turn, group)
     # Also with REBALANCE_IN_PROGRESS, as in Kafka: the deadline REJOIN limits a member that does
     # not join.

@@ -41,6 +41,19 @@ class HeartbeatResult(NamedTuple):
     includes_assignment: bool
 
 
+class MemberChange(NamedTuple):
+    """The effect of a member's new metadata on its group.
+
+    needs_target: whether the group needs a new target, and so a new epoch.
+    """
+
+    has_changed_subscription: bool
+    needs_target: bool
+
+
+NO_CHANGE = MemberChange(has_changed_subscription=False, needs_target=False)
+
+
 def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     """Apply one heartbeat to its consumer group, and reconcile the member (KIP-848).
 
@@ -63,13 +76,15 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
         fencing.check_agreement(group, beat, known)
     # The order of the records is Kafka's: 5 (member), 16 (tombstone of its old expression), 3
     # (epoch), 7 and 6 (targets), 8 (assignment). Each step reads what the one before has saved.
-    must_assign = create_or_update_member(turn, beat, admission)
+    change = create_or_update_member(turn, beat, admission)
     group = turn.ledger.consumer_group(beat.group_id)
     expressions.refresh_if_due(turn, group)
-    bump_epoch_if_changed(turn, group, must_assign)
+    bump_epoch_if_changed(turn, group, needs_target=change.needs_target)
     targets.renew_target(turn, group, beat.member_id)
     member = group.saved.members[beat.member_id]
-    has_moved = reconcile_member(turn, group, member, owned, has_changed_subscription=must_assign)
+    has_moved = reconcile_member(
+        turn, group, member, owned, has_changed_subscription=change.has_changed_subscription
+    )
     # Only here, after every check: a fenced member that goes on sending must not keep its place.
     timers.arm_session(turn, group, member)
     # A full heartbeat gets the assignment again even if it is unchanged: the member may have missed
@@ -77,12 +92,12 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     return HeartbeatResult(group, member, has_moved or beat.epoch == JOINING or beat.is_full)
 
 
-def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -> bool:
-    """Save the member's metadata from its heartbeat; return whether the group must assign again.
+def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -> MemberChange:
+    """Save the member's metadata from its heartbeat; return what that changes for the group.
 
-    It must if the subscription has changed, if the member replaces a static one and so gives up
-    a membership of its own, whose units others may have now, or if the member asks for it by its
-    client-side assignors.
+    It needs a new target if the subscription or the member's rack has changed, if the group uses
+    another assignor now, if the member asks for one by its client-side assignors, or if it replaces
+    a static one and so gives up a membership of its own, whose units others may have now.
     """
     member, predecessor = admission
     if member is not None:
@@ -93,12 +108,14 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
         () if known is None else known.metadata.client_assignors, beat.client_assignors
     )
     if member is not None and metadata is member.metadata:
-        return asks  # not in a steady heartbeat
+        return NO_CHANGE._replace(needs_target=True) if asks else NO_CHANGE
+    # All of this before the records, which overwrite it.
     before = _subscription(turn, beat.group_id, None if known is None else known.metadata)
+    assignor = _assignor(turn, beat.group_id)
+    has_changed_rack = known is not None and metadata.rack_id != known.metadata.rack_id
     expression = None if known is None else known.metadata.subscribed_topic_regex
     abandons_membership = False
     if predecessor is not None:
-        # It has to be seen before the replacement, which overwrites the membership.
         abandons_membership = (
             beat.member_id in turn.ledger.consumer_group(beat.group_id).saved.members
         )
@@ -106,7 +123,27 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     else:
         turn.emit(records.member_metadata(beat.group_id, beat.member_id, metadata))
     expressions.forget_if_unused(turn, turn.ledger.consumer_group(beat.group_id), expression)
-    return asks or abandons_membership or _subscription(turn, beat.group_id, metadata) != before
+    has_changed_subscription = (
+        abandons_membership or _subscription(turn, beat.group_id, metadata) != before
+    )
+    return MemberChange(
+        has_changed_subscription,
+        needs_target=has_changed_subscription
+        or asks
+        # An assignor may look at it (KAFKA-20909; not in Kafka 4.4).
+        or has_changed_rack
+        # A static member may come back with its old subscription and another assignor
+        # (KAFKA-20434). A vote that decides nothing is no reason.
+        or _assignor(turn, beat.group_id) != assignor,
+    )
+
+
+def _assignor(turn: Turn, group_id: str) -> str:
+    """Return the assignor of the group's next target; the default for a group not there yet."""
+    group = turn.ledger.consumer_group_or_none(group_id)
+    if group is None:
+        return turn.settings.group_consumer_assignors[0]
+    return targets.assignor_of(turn, group)
 
 
 def _subscription(
@@ -167,8 +204,8 @@ def replace_static_member(
     )
 
 
-def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_subscription: bool) -> None:
-    """Bump the group epoch, at most once, if the subscription or a subscribed topic changed.
+def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, *, needs_target: bool) -> None:
+    """Bump the group epoch, at most once, if it needs a target or a subscribed topic changed.
 
     A topic changes by a new id or a new partition count.
     """
@@ -176,11 +213,11 @@ def bump_epoch_if_changed(turn: Turn, group: ConsumerGroup, has_changed_subscrip
     # The snapshot is one object until the topics change, so a steady heartbeat computes no hash.
     has_seen_topics = live.seen_topics is turn.topics
     live.seen_topics = turn.topics
-    if has_seen_topics and not has_changed_subscription:
+    if has_seen_topics and not needs_target:
         return
     hashed = targets.metadata_hash(group, turn.topics)
     # KIP-1101. The hash is saved with the epoch, so a restart alone bumps no epoch.
-    if has_changed_subscription or hashed != saved.metadata_hash:
+    if needs_target or hashed != saved.metadata_hash:
         turn.emit(records.group_epoch(group.group_id, saved.epoch + 1, hashed))
 
 

@@ -81,7 +81,7 @@ class ComputeTarget:
     def run(self) -> ChangedTargets | WrongAnswer:
         """Call the assignor, and return what its answer changes if it is an assignment."""
         before = {member.member_id: self._older_target(member) for member in self.members}
-        cluster = {topic.name: TopicShape(topic.partitions) for topic in self.topics}
+        cluster = {topic.name: TopicShape(topic.partitions, topic.racks) for topic in self.topics}
         subscriptions = {
             member.member_id: self._subscription(member, before[member.member_id])
             for member in self.members

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apportion.assign.assignors import ASSIGNORS
+from apportion.assign.racks import Racks, racks_of
 from apportion.assign.subscriptions import Subscriptions, Vector
 from apportion.coord import records
 from apportion.coord.consumer import client_targets, custom_targets
@@ -65,6 +66,18 @@ class TopicLayout(NamedTuple):
                 starts[number], counts[number] = self.starts[index], topic.partitions
         number_of, partition = units >> SHIFT, units & PARTITION
         return np.where(partition < counts[number_of], starts[number_of] + partition, -1)
+
+    def racks_or_none(self, members: list[ConsumerGroupMember]) -> Racks | None:
+        """Return the racks of members and replicas; None unless both have some."""
+        rack_ids = [member.metadata.rack_id for member in members]
+        if not (any(topic.racks for topic in self.topics) and any(rack_ids)):
+            return None
+        replicas = (
+            (start + number, racks)
+            for start, topic in zip(self.starts.tolist(), self.topics, strict=False)
+            for number, racks in enumerate(topic.racks)
+        )
+        return racks_of(rack_ids, replicas, int(self.starts[-1]))
 
     def partitions_by_member(
         self, owner: Vector, chosen: NDArray[np.bool_]
@@ -167,7 +180,12 @@ def retarget(turn: Turn, group: ConsumerGroup, name: str) -> None:
     layout = TopicLayout.of(group, turn.topics)
     members = in_assignor_order(saved.members)
     owner, changed = _owners(members, layout, saved.units)
-    new_owner = ASSIGNORS[name](owner, layout.starts, _subscriptions(group, members, layout))
+    new_owner = ASSIGNORS[name](
+        owner,
+        layout.starts,
+        _subscriptions(group, members, layout),
+        layout.racks_or_none(members),
+    )
     # the target of a member changes if it loses a partition, or gets one
     for vector in (owner, new_owner):
         moved = vector[owner != new_owner]
@@ -184,6 +202,14 @@ def retarget(turn: Turn, group: ConsumerGroup, name: str) -> None:
     group.live.target_computed_ms = turn.now.mono_ms
 
 
+def save_target_of_nobody(turn: Turn, group: ConsumerGroup) -> None:
+    """Save that a group without members has its target for its epoch (KAFKA-20442)."""
+    # What a custom assignor still computes would take the epoch of the targets back: it is dropped
+    # when it comes. It is not abandoned, so that groups which come and go cannot pile them up.
+    group.live.target_under_way = None
+    turn.emit(records.assignment_epoch(group.group_id, group.saved.epoch, turn.now.wall_ms))
+
+
 def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerGroupMember]:
     """Return static members by instance id, then dynamic members by member id.
 
@@ -198,7 +224,9 @@ def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerG
 
 
 def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
-    """Return a hash of the ids and sizes of the subscribed topics; 0 if none of them exists.
+    """Return a hash of the subscribed topics (KIP-1101); 0 if none of them exists.
+
+    It covers their ids and sizes, and racks where they are known.
 
     If the hash changes, the group gets a new epoch. Kafka stores a hash of the same facts by
     another function, so a log that moves between the two costs each group one more epoch.
@@ -211,6 +239,9 @@ def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
         # With the length of the name in front: no two lists of topics give the same bytes. The id
         # makes a topic that was created again another topic.
         digest.update(f"{len(topic.name)}:{topic.name}:{topic.partitions}:".encode() + topic.id)
+        # Not where there are none: then the hash is that of earlier versions.
+        if topic.racks:
+            digest.update(repr(topic.racks).encode())
     # An int64, the type of MetadataHash in record 3.
     return int.from_bytes(digest.digest(), "big", signed=True)
 

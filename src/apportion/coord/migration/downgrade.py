@@ -17,9 +17,8 @@ from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.sync import MAX_GROUP_BYTES
 from apportion.coord.classic_protocol import Joiner, checked_joiner
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer import classic_api, expressions, timers
+from apportion.coord.consumer import classic_api, expressions, targets, timers
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.error_responses import RefusedWithoutMemberId
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE
 from apportion.coord.records import CoordinatorRecord
@@ -79,8 +78,8 @@ def remove_consumer_group_members(
     """Remove members from a consumer group; if only classic ones remain, downgrade it instead.
 
     `Turn.remove_members` calls it, whatever the reason: leaving, silence, lateness. A consumer
-    group has one new epoch, and the next heartbeat of the others computes a new target. The members
-    of a classic group rebalance.
+    group has one new epoch, and the next heartbeat of the others computes a new target; with nobody
+    left there is nothing to compute. The members of a classic group rebalance.
     """
     classic_members = remaining_members(group, leaving)
     if (
@@ -99,8 +98,10 @@ def remove_consumer_group_members(
             expressions.forget_if_unused(turn, group, member.metadata.subscribed_topic_regex)
         # After the tombstones: topics to which nobody subscribes any more leave the hash, or the
         # next heartbeat would bump the epoch once more.
-        hashed = metadata_hash(group, turn.topics)
+        hashed = targets.metadata_hash(group, turn.topics)
         turn.emit(records.group_epoch(group.group_id, group.saved.epoch + 1, hashed))
+        if group.is_empty():
+            targets.save_target_of_nobody(turn, group)
 
 
 def remaining_members(
@@ -302,7 +303,7 @@ def is_fully_reconciled(
     return (
         saved.epoch == saved.assignment_epoch
         # The topics may have changed since the last heartbeat of any member.
-        and saved.metadata_hash == metadata_hash(group, topics)
+        and saved.metadata_hash == targets.metadata_hash(group, topics)
         and all(
             member.target is not None
             and (member is replaced or member.epoch == saved.epoch)

@@ -12,7 +12,7 @@ import numpy as np
 
 from apportion.assign.by_name import ClusterTopics, Given, Subscription, TopicParts
 from apportion.assign.claims import OwnershipClaims
-from apportion.assign.racks import Racks
+from apportion.assign.racks import Racks, racks_of
 from apportion.assign.subscriptions import Subscriptions, Vector, starts_of
 
 OwnershipClaim = tuple[tuple[TopicParts, ...], int]
@@ -78,30 +78,18 @@ class Numbering:
         return OwnershipClaims(member_starts, partitions, np.array(generations, np.int32))
 
     def racks_or_none(self, cluster: ClusterTopics) -> Racks | None:
-        """Return the racks of members and replicas (KIP-881); None if no member has one.
-
-        All racks without a replica have one number, which matches no partition.
-        """
-        if not any(member.rack_id for member in self._subscriptions):
+        """Return the racks of members and replicas (KIP-881); None if no member has one."""
+        rack_ids = [member.rack_id for member in self._subscriptions]
+        if not any(rack_ids):
             return None
-        number_of: dict[str, int] = {}
-        replicas = [
-            (start + number, number_of.setdefault(rack, len(number_of)))
+        replicas = (
+            (start + number, racks)
             for start, size, name in zip(
                 self.starts.tolist(), self.sizes.tolist(), self.topics, strict=False
             )
             for number, racks in enumerate(cluster[name].racks[:size])
-            for rack in racks
-        ]
-        elsewhere = len(number_of)
-        rack_of = [
-            number_of.get(member.rack_id, elsewhere) if member.rack_id else -1
-            for member in self._subscriptions
-        ]
-        matches = np.zeros((int(self.starts[-1]), elsewhere + 1), np.bool_)
-        for partition, rack in replicas:
-            matches[partition, rack] = True
-        return Racks(np.array(rack_of, np.int32), matches)
+        )
+        return racks_of(rack_ids, replicas, int(self.starts[-1]))
 
     def to_given(self, owner: Vector) -> dict[str, Given]:
         """Return the assignments of an owner vector: the member's number by partition, or -1.
