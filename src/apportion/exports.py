@@ -1,6 +1,7 @@
-"""Public names that load on first use.
+"""Names that load when they are needed.
 
-So importing a package stays cheap, and needs no library that the program does not use.
+Public names load on first use, so importing a package stays cheap, and needs no library that the
+program does not use. A name in a setting is that of somebody's class.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,3 +42,14 @@ def lazily(
         return sorted([*modules, "__doc__", "__name__"])
 
     return load, names
+
+
+def attribute_of(module: str, path: str) -> Any:
+    """Import a module and return what it has under a name, which may have dots.
+
+    Whatever importing raises comes through.
+    """
+    found: Any = import_module(module)
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found

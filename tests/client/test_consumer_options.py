@@ -23,6 +23,13 @@ class OnlyCooperative(Range):
     rebalances = (Rebalance.COOPERATIVE,)
 
 
+class BackwardVersions(Range):
+    """Its newest version is older than its oldest."""
+
+    name = "backward"
+    minimum_version, maximum_version = 3, 2
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -65,15 +72,38 @@ class OnlyCooperative(Range):
         (
             {"partition_assignment_strategy": "range"},
             "strategy is for group_protocol='classic'; with 'consumer' the broker "
-            "assigns: use server_assignor",
+            "assigns: use group_remote_assignor, or group_local_assignors where the broker is",
         ),
         (
             {"session_timeout_ms": 9_000},
             "with 'consumer' the broker decides: set group.consumer.session.timeout.ms there",
         ),
         (
-            {"group_protocol": "classic", "server_assignor": "uniform"},
+            {"group_protocol": "classic", "group_remote_assignor": "uniform"},
             "with 'classic' the members assign: use partition_assignment_strategy",
+        ),
+        (
+            {"group_protocol": "classic", "group_local_assignors": "sticky"},
+            "with 'classic' the members assign: use partition_assignment_strategy",
+        ),
+        (
+            {"group_remote_assignor": "range", "group_local_assignors": "sticky"},
+            "group_remote_assignor and group_local_assignors exclude each other: the broker "
+            "assigns, or a member does; leave one out",
+        ),
+        (
+            {"group_local_assignors": ("range", "range")},
+            "assignor 'range' is named twice",
+        ),
+        (
+            {"group_local_assignors": "no_such_module:Class"},
+            "the assignor no_such_module:Class cannot be loaded: ModuleNotFoundError: "
+            "No module named 'no_such_module'",
+        ),
+        (
+            {"group_local_assignors": BackwardVersions()},
+            "the versions of the assignor 'backward' must be from 0 to 32767, the oldest first, "
+            "not 3 to 2",
         ),
         (
             {
@@ -90,7 +120,7 @@ class OnlyCooperative(Range):
         (
             {"group_protocol": "classic", "partition_assignment_strategy": "stick"},
             "there is no assignor 'stick': give one of range, roundrobin, sticky, "
-            "cooperative-sticky, or an Assignor object",
+            "cooperative-sticky, your own as module:Class, or an Assignor object",
         ),
         (
             {
@@ -172,7 +202,9 @@ def test_no_option_of_ours_is_refused_as_another_clients() -> None:
 
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
 @pytest.mark.parametrize("value", ["", "  ", 7, b"me"])
-@pytest.mark.parametrize("option", ["client_id", "instance_id", "client_rack", "server_assignor"])
+@pytest.mark.parametrize(
+    "option", ["client_id", "instance_id", "client_rack", "group_remote_assignor"]
+)
 def test_an_id_is_a_text_that_is_not_empty(
     option: str, value: bytes | int | str, protocol: Any
 ) -> None:

@@ -72,7 +72,7 @@ def all_of(topic: str) -> set[TopicPartition]:
 def test_two_members_are_assigned_by_the_brokers_custom_assignor(broker: EmbeddedBroker) -> None:
     with ExitStack() as stack:
         consumers = [
-            stack.enter_context(Consumer(broker.bootstrap, "g", server_assignor="to-one"))
+            stack.enter_context(Consumer(broker.bootstrap, "g", group_remote_assignor="to-one"))
             for _ in range(2)
         ]
         for consumer in consumers:
@@ -87,7 +87,7 @@ def test_a_group_whose_assignor_hangs_or_raises_costs_the_others_nothing(
     with ExitStack() as stack:
         by_topic_name = {
             topic: stack.enter_context(
-                Consumer(broker.bootstrap, f"of {topic}", server_assignor="to-one")
+                Consumer(broker.bootstrap, f"of {topic}", group_remote_assignor="to-one")
             )
             for topic in ("hangs", "raises", "works")
         }

@@ -8,7 +8,7 @@ import pytest
 from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
 from apportion.member.assignors.builtin import Range, RoundRobin
 from apportion.member.assignors.interface import Assignor, Rebalance
-from apportion.member.assignors.strategy import strategy
+from apportion.member.assignors.strategy import local_assignors, strategy
 from apportion.member.classic.requests import ClassicSettings
 
 
@@ -31,6 +31,17 @@ def test_the_assignor_that_the_group_has_chosen_is_found_by_its_name_in_any_orde
     settings = ClassicSettings("g", assignors=strategy(["sticky", "range"]))
     found = [settings.assignor_or_none(name) for name in ("range", "sticky", "roundrobin")]
     assert found == [settings.assignors[1], settings.assignors[0], None]
+
+
+def test_a_name_of_a_module_and_a_class_stands_for_a_new_object_of_it() -> None:
+    assignors = strategy("apportion.member.assignors.builtin:Range")
+    assert [type(each) for each in assignors] == [Range]
+
+
+def test_a_consumer_group_wants_no_rebalance_protocol_in_common() -> None:
+    mine = RoundRobin()
+    assert local_assignors([mine, "cooperative-sticky"])[0] is mine
+    assert local_assignors() == ()
 
 
 @pytest.mark.parametrize(

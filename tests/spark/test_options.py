@@ -1,5 +1,6 @@
 import pytest
 
+from apportion.member.assignors.builtin import RoundRobin, Sticky
 from apportion.member.batch.plan import StartingOffsets
 from apportion.spark.options import OptionError, SourceOptions
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
@@ -15,6 +16,7 @@ def test_the_three_required_options_are_enough() -> None:
         instance_id=None,
         classic=False,
         assignor=None,
+        local_assignors=(),
         session_timeout_ms=45_000,
         heartbeat_interval_ms=3_000,
         metadata_max_age_ms=300_000,
@@ -33,6 +35,17 @@ def test_option_names_are_read_in_any_case() -> None:
         {**GOOD, "MAXOFFSETSPERTRIGGER": "10", "startingoffsets": "EARLIEST"}
     )
     assert (options.max_offsets, options.starting) == (10, StartingOffsets(EARLIEST))
+
+
+def test_local_assignors_are_new_objects_for_each_membership() -> None:
+    mine = "apportion.member.assignors.builtin:RoundRobin"
+    options = SourceOptions.parse({**GOOD, "kafka.group.local.assignors": f"sticky, {mine}"})
+    first, second = (options.membership()["local_assignors"] for _ in range(2))
+    assert [[type(each) for each in made] for made in (first, second)] == [
+        [Sticky, RoundRobin],
+        [Sticky, RoundRobin],
+    ]
+    assert first[0] is not second[0]
 
 
 def test_booleans_are_read_in_any_case() -> None:
@@ -84,6 +97,19 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() 
             {"kafka.group.protocol": "classic", "kafka.group.remote.assignor": "uniform"},
             "is for kafka.group.protocol=consumer: with classic the members assign, by "
             "cooperative-sticky",
+        ),
+        (
+            {"kafka.group.protocol": "classic", "kafka.group.local.assignors": "sticky"},
+            "is for kafka.group.protocol=consumer: with classic the members assign, by "
+            "cooperative-sticky",
+        ),
+        (
+            {"kafka.group.local.assignors": "sticky", "kafka.group.remote.assignor": "range"},
+            "kafka.group.remote.assignor and kafka.group.local.assignors exclude each other",
+        ),
+        (
+            {"kafka.group.local.assignors": "stickey"},
+            "option kafka.group.local.assignors: there is no assignor 'stickey': give one of",
         ),
         (
             {"kafka.group.protocol": "classic", "kafka.heartbeat.interval.ms": "45000"},

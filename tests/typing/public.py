@@ -81,7 +81,9 @@ def stream(topology: Topology) -> None:
             assert_type(task, TaskId)
             assert_type(record, apportion.ConsumerRecord)
     # E: Unexpected keyword
-    apportion.StreamsConsumer("localhost:9092", "a", topology=topology, server_assignor="range")
+    apportion.StreamsConsumer(
+        "localhost:9092", "a", topology=topology, group_remote_assignor="range"
+    )
     # E: Unexpected keyword
     apportion.StreamsConsumer("localhost:9092", "a", topology=topology, num_stanby_replicas=1)
 

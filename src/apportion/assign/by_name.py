@@ -32,11 +32,13 @@ def each_once(parts: Iterable[TopicParts]) -> tuple[TopicParts, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A member's subscription in JoinGroup, as the leader gets it.
+    """A member's subscription, as the leader of a classic group gets it in JoinGroup.
 
     user_data: bytes from its assignor. owned: what it owned in `generation`; -1 if it does not know
     (KIP-792).
     instance_id: not in the bytes; the coordinator adds it.
+    version, reason: in a consumer group (KIP-848), the version of `user_data`, and why the member's
+    assignor asks for a new assignment, 0 for none; `owned` is its older target there.
     """
 
     topics: tuple[str, ...]
@@ -45,6 +47,8 @@ class Subscription:
     generation: int = -1
     rack_id: str | None = None
     instance_id: str | None = None
+    version: int = 0
+    reason: int = 0
 
 
 class TopicShape(NamedTuple):
@@ -60,7 +64,14 @@ ClusterTopics = Mapping[str, TopicShape]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A member's assignment: partitions, and bytes from the leader's assignor to its own."""
+    """A member's assignment: partitions, and bytes from the leader's assignor to its own.
+
+    error: the assignor's own number of an error, 0 for none. Every member of a consumer group
+    (KIP-848) is told that of any of them; a classic group has no place for it.
+    version: of `user_data`, where a member of a consumer group is given it.
+    """
 
     partitions: tuple[TopicParts, ...] = ()
     user_data: bytes | None = None
+    error: int = 0
+    version: int = 0

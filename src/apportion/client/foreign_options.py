@@ -23,7 +23,7 @@ FOREIGN = {  # option -> why it cannot be used
         "a record counts as delivered when poll returns it; drop the option"
     ),
     "group_instance_id": "it is called instance_id here",
-    "group_remote_assignor": "it is called server_assignor here",
+    "server_assignor": "it is called group_remote_assignor here",
     "on_partitions_assigned": "it is called on_assigned here",
     "on_partitions_revoked": "it is called on_revoked here",
     "on_partitions_lost": "it is called on_lost here",

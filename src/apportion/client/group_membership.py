@@ -40,6 +40,7 @@ from apportion.member.membership import (
     Offer,
     Polled,
     QueryCluster,
+    RunAssignor,
     SendToCoordinator,
     Subscribe,
     View,
@@ -235,9 +236,15 @@ class GroupMembership(Generic[M_co]):
     # the threads' side
 
     def _perform(self, action: Action) -> BlockingCall[Event] | None:
-        """Perform an action of the machine, or return the call that has to wait for a broker."""
+        """Perform an action of the machine, or return the call that may take long."""
         match action:
-            case FindCoordinator() | SendToCoordinator() | FetchMetadata() | QueryCluster():
+            case (
+                FindCoordinator()
+                | SendToCoordinator()
+                | FetchMetadata()
+                | QueryCluster()
+                | RunAssignor()
+            ):
                 return lambda: self._requests.send(action)
             case Offer(incarnation, _, revoke, add):
                 self._record("offered", incarnation, revoke, add)

@@ -24,6 +24,7 @@ from apportion.member.membership import (
     Leave,
     MetadataFetched,
     QueryCluster,
+    RunAssignor,
     SendToCoordinator,
     Unanswered,
 )
@@ -32,7 +33,7 @@ from apportion.member.reactions import is_permanent
 from apportion.rules import run_rule
 
 log = logging.getLogger("apportion.session")
-Request = FindCoordinator | SendToCoordinator | FetchMetadata | QueryCluster
+Request = FindCoordinator | SendToCoordinator | FetchMetadata | QueryCluster | RunAssignor
 
 
 class MemberRequests:
@@ -71,6 +72,8 @@ class MemberRequests:
                     return self._fetch_metadata(request)
                 case QueryCluster():
                     return self._query_cluster(request)
+                case RunAssignor():
+                    return request.perform()
         except Refused as refused:
             return Unanswered(request.request_id, refused.why, refused.code)
         except Disconnected as error:
@@ -121,13 +124,15 @@ class MemberRequests:
     def _fetch_metadata(self, request: FetchMetadata) -> Event:
         """Fetch topic metadata; a failure is an event without an error code."""
         try:
-            return MetadataFetched(request.request_id, self._cluster.look_up(request.names))
+            return MetadataFetched(
+                request.request_id, self._cluster.look_up(request.names, request.ids)
+            )
         except (Disconnected, Refused) as error:
             # Without the code: an error of a topic's metadata must not end the membership.
             return Unanswered(request.request_id, str(error))
 
     def _query_cluster(self, action: QueryCluster) -> Event:
-        """Answer a query of a Kafka Streams leader, by the rule of `member.leader_queries`."""
+        """Answer a query of an assignor, by the rule of `member.leader_queries`."""
         retry_timer = RetryTimer(self._cluster.timeout_ms)
 
         def answer(query: Any) -> Any:

@@ -21,7 +21,7 @@ from apportion.member.membership import MemberAssignment, TopicDescription
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
 from apportion.rules import Rule, run_rule
-from apportion.topics import TopicIdPartition, Topics
+from apportion.topics import TopicId, TopicIdPartition, Topics
 from apportion.wire.uuids import uuid_text
 
 CONNECT_TIMEOUT_MS = 5_000
@@ -309,12 +309,15 @@ class NetworkClient:
         self._run_metadata(self.metadata.fetch(()))
         return dict(self.metadata.nodes)
 
-    def look_up(self, names: Iterable[str]) -> tuple[TopicDescription, ...]:
-        """Fetch metadata of the named topics that exist, with their replicas' racks.
+    def look_up(
+        self, names: Iterable[str], ids: Iterable[TopicId] = ()
+    ) -> tuple[TopicDescription, ...]:
+        """Fetch metadata of the topics of these names or ids, with their replicas' racks.
 
-        For classic members, whose leader needs partition counts and racks for its assignor.
+        For members with assignors: partition counts and racks for the leader's, names for one that
+        is told of its assignment.
         """
-        requested = tuple(sorted(dict.fromkeys(names)))
+        requested: tuple[str | TopicId, ...] = (*sorted(set(names)), *sorted(set(ids)))
         return self._run_metadata(self.metadata.fetch(requested)).descriptions
 
     def _run_metadata(self, rule: Rule[V], timeout_ms: int | None = None) -> V:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from apportion.client.foreign_options import why_foreign_or_none
 from apportion.member.assignors.interface import Assignor
-from apportion.member.assignors.strategy import DEFAULT, strategy
+from apportion.member.assignors.strategy import DEFAULT, local_assignors, strategy
 from apportion.member.settings import (
     CLIENT_ID,
     GROUP_PROTOCOL,
@@ -100,19 +100,29 @@ class ConsumerOptions(MemberOptions, total=False):
 
     auto_offset_reset: Annotated[Reset, AUTO_OFFSET_RESET]
     group_protocol: Annotated[Literal["consumer", "classic"], GROUP_PROTOCOL]
-    server_assignor: Annotated[
+    group_remote_assignor: Annotated[
         str | None,
         Setting(
             "The broker's assignor: uniform, range, or one of your own.",
             default_words="the group's",
         ).only_with(CONSUMER),
     ]
+    group_local_assignors: Annotated[
+        str | Assignor | Sequence[str | Assignor],
+        Setting(
+            "Assignors that this consumer can run, in order of preference: those of "
+            "partition_assignment_strategy, or your own; the group uses one that all members "
+            "offer, or else the broker's. No Apache Kafka has them",
+            (),
+            default_words="none",
+        ).only_with(CONSUMER),
+    ]
     partition_assignment_strategy: Annotated[
         str | Assignor | Sequence[str | Assignor],
         Setting(
             "Assignors in order of preference: range, roundrobin, sticky, "
-            "cooperative-sticky, or an Assignor of your own; the group uses one that all members "
-            "support",
+            "cooperative-sticky, lag-weighted, bytes-weighted, or an Assignor of your own; the "
+            "group uses one that all members support",
             DEFAULT,
         ).only_with(CLASSIC),
     ]
@@ -126,9 +136,15 @@ OPTIONS: dict[str, Any] = {
 }
 """Each option with its default."""
 ONE_PROTOCOL_ONLY = {  # protocol -> option that it alone has -> what the other one has instead
-    "consumer": {"server_assignor": "the members assign: use partition_assignment_strategy"},
+    "consumer": {
+        "group_remote_assignor": "the members assign: use partition_assignment_strategy",
+        "group_local_assignors": "the members assign: use partition_assignment_strategy",
+    },
     "classic": {
-        "partition_assignment_strategy": "the broker assigns: use server_assignor",
+        "partition_assignment_strategy": (
+            "the broker assigns: use group_remote_assignor, or group_local_assignors where the "
+            "broker is apportion's"
+        ),
         "session_timeout_ms": "the broker decides: set group.consumer.session.timeout.ms there",
         "heartbeat_interval_ms": (
             "the broker decides: set group.consumer.heartbeat.interval.ms there"
@@ -140,7 +156,7 @@ IDS = {  # option that is an id -> what it identifies, for the error
     "client_id": "the name that brokers log",
     "instance_id": "the name that a static member keeps",
     "client_rack": "the rack that this consumer is in",
-    "server_assignor": "an assignor that the broker has, such as 'uniform' or 'range'",
+    "group_remote_assignor": "an assignor that the broker has, such as 'uniform' or 'range'",
 }
 
 
@@ -212,6 +228,12 @@ def _check_protocol(options: Mapping[str, Any], chosen: Mapping[str, Any]) -> No
                 raise ValueError(
                     f"{name} is for group_protocol={other!r}; with {protocol!r} {instead}"
                 )
+    local, remote = chosen["group_local_assignors"], chosen["group_remote_assignor"]
+    if local != () and remote is not None:
+        raise ValueError(
+            "group_remote_assignor and group_local_assignors exclude each other: the broker "
+            "assigns, or a member does; leave one out"
+        )
     # With KIP-848 the broker decides the heartbeat interval.
     if protocol == "classic":
         names = ("heartbeat_interval_ms", "session_timeout_ms", "max_poll_interval_ms")
@@ -235,7 +257,10 @@ def membership_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
         "poll_limit_ms": chosen["max_poll_interval_ms"],
     }
     if chosen["group_protocol"] == "consumer":
-        return settings | {"server_assignor": chosen["server_assignor"]}
+        return settings | {
+            "server_assignor": chosen["group_remote_assignor"],
+            "local_assignors": local_assignors(chosen["group_local_assignors"]),
+        }
     return settings | {
         "assignors": strategy(chosen["partition_assignment_strategy"]),
         "session_timeout_ms": chosen["session_timeout_ms"],

@@ -95,7 +95,12 @@ STREAMS: dict[str, Any] = {
     if name not in SHARED
 }
 """Each option of Kafka Streams with its default."""
-GROUP_DECIDES = ("group_protocol", "partition_assignment_strategy", "server_assignor")
+GROUP_DECIDES = (
+    "group_protocol",
+    "partition_assignment_strategy",
+    "group_remote_assignor",
+    "group_local_assignors",
+)
 """Options of a Consumer on which the members of a Streams group agree by themselves."""
 
 

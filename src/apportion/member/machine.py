@@ -58,7 +58,7 @@ class MemberMachine(ABC, Generic[S]):
     """the words before the epoch in log lines"""
     admitting_requests: ClassVar[tuple[type[MembershipRequest], ...]]
     """those by which the coordinator may admit a member that is joining"""
-    concurrent_calls: ClassVar[int]
+    concurrent_calls: int
     """how many of its actions may wait for a response at the same time"""
 
     def __init__(self, settings: S, *, member_id: str = "", interval_ms: int = 0) -> None:

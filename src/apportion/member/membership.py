@@ -5,19 +5,29 @@ actions; actions are requests to the cluster and messages to the owner. All are 
 `MemberAssignment` is sorted, so equal sets of partitions are equal assignments.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from apportion.errors import Code
+from apportion.assign.by_name import Given
+from apportion.errors import Code, Refused
 from apportion.machine import Note, Tick
+from apportion.member.assignors.runs import AssignorRun
 from apportion.topics import IdPartition, TopicId, grouped
 from apportion.wire.messages.consumer_group_describe import TopicPartitions as DescribedPartitions
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
+)
+from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+    ConsumerGroupInstallAssignmentResponse,
+)
+from apportion.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+    ConsumerGroupPrepareAssignmentResponse,
 )
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -26,6 +36,8 @@ from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 
 MembershipRequest = (
     ConsumerGroupHeartbeatRequest
+    | ConsumerGroupPrepareAssignmentRequest
+    | ConsumerGroupInstallAssignmentRequest
     | JoinGroupRequest
     | SyncGroupRequest
     | HeartbeatRequest
@@ -33,6 +45,8 @@ MembershipRequest = (
 )
 MembershipResponse = (
     ConsumerGroupHeartbeatResponse
+    | ConsumerGroupPrepareAssignmentResponse
+    | ConsumerGroupInstallAssignmentResponse
     | JoinGroupResponse
     | SyncGroupResponse
     | HeartbeatResponse
@@ -207,6 +221,17 @@ class QueryAnswered:
     answer: Any
 
 
+@dataclass(slots=True, frozen=True)
+class AssignorRan:
+    """The outcome of `RunAssignor`: all targets, or a query that the assignor has first.
+
+    outcome: Refused if the assignor has failed, or its answer is no assignment.
+    """
+
+    request_id: int
+    outcome: Mapping[str, Given] | AssignorRun | Refused
+
+
 Event = (
     Subscribe
     | Adopted
@@ -218,6 +243,7 @@ Event = (
     | Unanswered
     | MetadataFetched
     | QueryAnswered
+    | AssignorRan
     | Tick
 )
 
@@ -243,11 +269,13 @@ class SendToCoordinator:
 class FetchMetadata:
     """Ask the cluster for these topics' metadata, then answer `MetadataFetched` or `Unanswered`.
 
-    A `SendToCoordinator` may be in flight at the same time.
+    ids: of topics whose names are not known. A `SendToCoordinator` may be in flight at the same
+    time.
     """
 
     request_id: int
     names: tuple[str, ...]
+    ids: tuple[TopicId, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -263,6 +291,24 @@ class QueryCluster:
 
 
 Lookup = FetchMetadata | QueryCluster
+
+
+@dataclass(slots=True, frozen=True)
+class RunAssignor:
+    """Run the assignor beside the member, as it may take long, then answer `AssignorRan`.
+
+    A KIP-848 member alone asks for it. Its heartbeats go on meanwhile.
+    """
+
+    request_id: int
+    run: AssignorRun
+
+    def perform(self) -> AssignorRan:
+        """Run it, on the caller's thread; return the event for the machine."""
+        try:
+            return AssignorRan(self.request_id, self.run.proceed())
+        except Refused as refused:
+            return AssignorRan(self.request_id, refused)
 
 
 @dataclass(slots=True, frozen=True)
@@ -339,6 +385,7 @@ Action = (
     | SendToCoordinator
     | FetchMetadata
     | QueryCluster
+    | RunAssignor
     | Offer
     | Lost
     | Failed

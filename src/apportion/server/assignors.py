@@ -5,11 +5,11 @@ start: a group whose assignor is missing would silently be assigned by another.
 """
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 from apportion.assign.custom import CustomAssignor
 from apportion.coord.config import ASSIGNORS
+from apportion.exports import attribute_of
 from apportion.node.settings import BrokerSettings, SettingRefused
 
 SETTING = "group.consumer.assignors"
@@ -57,16 +57,8 @@ def _loaded(configured: Any) -> CustomAssignor:
         return _checked(configured, repr(configured))
     if ":" in configured:
         module, _, path = configured.partition(":")
-        return _checked(_called(configured, lambda: _attribute(module, path)), configured)
+        return _checked(_called(configured, lambda: attribute_of(module, path)), configured)
     return _checked(_called(configured, _entry_point(configured)), configured)
-
-
-def _attribute(module: str, path: str) -> Any:
-    """Return what a module has under a name, which may have dots."""
-    found: Any = import_module(module)
-    for name in path.split("."):
-        found = getattr(found, name)
-    return found
 
 
 def _entry_point(name: str) -> Callable[[], Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NoReturn, TypedDict
 
 from apportion.client.bootstrap import scheme_remedy_or_none
-from apportion.member.assignors.strategy import strategy
+from apportion.member.assignors.strategy import local_assignors, strategy
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.settings import (
     CLIENT_ID,
@@ -24,59 +24,19 @@ from apportion.member.settings import (
     heartbeat_fault_or_none,
 )
 from apportion.settings import Setting, declared, fault_or_none, nearest_or_none, whole_number
+from apportion.spark.foreign_options import (
+    PLAINTEXT_ONLY,
+    REFUSED,
+    REFUSED_SPELLING,
+    SECURITY_PREFIXES,
+)
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 CLIENT_ID_PREFIX = "apportion-spark-"
-PLAINTEXT_ONLY = "only plain connections are supported yet"
-NO_SERIALIZER = "this is a source; drop the option"
-BATCH_READS = "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
-USE_STARTING_OFFSETS = "not supported yet; use startingOffsets"
-USE_TRIGGER = "not supported yet; use the query's trigger interval"
-REFUSED = {  # option -> why it cannot be used with a real group member
-    "assign": "the group decides which partitions this query reads; use subscribe",
-    "subscribePattern": (
-        "subscriptions by pattern are not supported yet; name the topics in subscribe"
-    ),
-    "kafka.enable.auto.commit": (
-        "the source commits a batch when Spark has committed it; drop the option"
-    ),
-    "kafka.auto.offset.reset": (
-        "use startingOffsets, which applies where the group has no committed offset"
-    ),
-    "kafka.key.deserializer": (
-        "keys are bytes; decode them with Spark functions and drop the option"
-    ),
-    "kafka.value.deserializer": (
-        "values are bytes; decode them with Spark functions and drop the option"
-    ),
-    "kafka.key.serializer": NO_SERIALIZER,
-    "kafka.value.serializer": NO_SERIALIZER,
-    "kafka.interceptor.classes": "interceptors do not exist here; drop the option",
-    "groupIdPrefix": "the group is real and has one name; use kafka.group.id",
-    "startingTimestamp": USE_STARTING_OFFSETS,
-    "startingOffsetsByTimestamp": USE_STARTING_OFFSETS,
-    "startingOffsetsByTimestampStrategy": USE_STARTING_OFFSETS,
-    "endingOffsets": BATCH_READS,
-    "endingTimestamp": BATCH_READS,
-    "endingOffsetsByTimestamp": BATCH_READS,
-    "minOffsetsPerTrigger": USE_TRIGGER,
-    "maxTriggerDelay": USE_TRIGGER,
-    "minPartitions": (
-        "not supported yet; a batch is cut into as many tasks as there are cores, more where "
-        "there is much to read"
-    ),
-    "kafka.partition.assignment.strategy": (
-        "the classic protocol is spoken here with cooperative-sticky alone, so that queries "
-        "keep what stays with them; with KIP-848 the broker assigns, as "
-        "kafka.group.remote.assignor says"
-    ),
-    "kafka.security.protocol": PLAINTEXT_ONLY,
-}
-REFUSED_SPELLING = {name.lower(): name for name in REFUSED}
-SECURITY_PREFIXES = ("kafka.ssl.", "kafka.sasl.")  # of options of encrypted connections
 PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other one has instead
     "consumer": {
-        "kafka.group.remote.assignor": "the members assign, by cooperative-sticky; drop the option"
+        "kafka.group.remote.assignor": "the members assign, by cooperative-sticky; drop the option",
+        "kafka.group.local.assignors": "the members assign, by cooperative-sticky; drop the option",
     },
     "classic": {
         "kafka.session.timeout.ms": (
@@ -144,6 +104,17 @@ SparkOptions = TypedDict(
                 default_words="the broker's",
             ).only_with("kafka.group.protocol=consumer"),
         ],
+        "kafka.group.local.assignors": Annotated[
+            str,
+            Setting(
+                "Assignors that the query can run for its group, with commas between, the "
+                "preferred first: those of docs/assignors.md by name, or your own as module:Class; "
+                "the group uses one that all members offer, or else the broker's. No Apache Kafka "
+                "has them.",
+                "",
+                default_words="none",
+            ).only_with("kafka.group.protocol=consumer"),
+        ],
         "kafka.session.timeout.ms": Annotated[
             int, SESSION_TIMEOUT_MS.only_with("kafka.group.protocol=classic")
         ],
@@ -190,6 +161,7 @@ class SourceOptions:
     instance_id: str | None
     classic: bool
     assignor: str | None
+    local_assignors: tuple[str, ...]
     session_timeout_ms: int
     heartbeat_interval_ms: int
     metadata_max_age_ms: int
@@ -247,6 +219,7 @@ class SourceOptions:
             instance_id=values.get("kafka.group.instance.id") or None,
             classic=classic,
             assignor=values.get("kafka.group.remote.assignor") or None,
+            local_assignors=_parse_local_assignors(values),
             session_timeout_ms=_parsed(values, "kafka.session.timeout.ms"),
             heartbeat_interval_ms=_parsed(values, "kafka.heartbeat.interval.ms"),
             metadata_max_age_ms=_parsed(values, "kafka.metadata.max.age.ms"),
@@ -269,7 +242,11 @@ class SourceOptions:
             "poll_limit_ms": self.rebalance_timeout_ms,
         }
         if not self.classic:
-            return settings | {"server_assignor": self.assignor}
+            return settings | {
+                "server_assignor": self.assignor,
+                # New objects for each membership: an assignor may keep state of its member.
+                "local_assignors": local_assignors(self.local_assignors),
+            }
         return settings | {
             "protocol": "classic",
             "assignors": strategy("cooperative-sticky"),
@@ -320,6 +297,25 @@ def _parse_protocol(options: Mapping[str, str]) -> str:
                     f"option {name} is for kafka.group.protocol={other}: with {protocol} {remedy}."
                 )
     return protocol
+
+
+def _parse_local_assignors(options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return kafka.group.local.assignors; raise OptionError for what is no assignor.
+
+    Loads them once, so that a fault is seen before the query starts.
+    """
+    value = options.get("kafka.group.local.assignors", "")
+    names = tuple(name for each in value.split(",") if (name := each.strip()))
+    if names and options.get("kafka.group.remote.assignor"):
+        raise OptionError(
+            "options kafka.group.remote.assignor and kafka.group.local.assignors exclude each "
+            "other: the broker assigns, or a member does; leave one out."
+        )
+    try:
+        local_assignors(names)
+    except ValueError as error:
+        raise OptionError(f"option kafka.group.local.assignors: {error}.") from error
+    return names
 
 
 def _parse_bootstrap(value: str) -> str:

@@ -42,13 +42,16 @@ AssignmentQueries = Generator[Any, Any, dict[str, Given]]
 
 
 class FollowUp(NamedTuple):
-    """A rebalance that the assignor needs later: the member rejoins at `at_ms`.
+    """A rebalance that the assignor needs later: the member asks for it at `at_ms`.
 
     at_ms: wall-clock time in ms; 0: at once. why: the reason, for logs and JoinGroup (KIP-800).
+    reason: the assignor's own number of the reason, from 1 to 127, which a member of a consumer
+    group sends instead (KIP-848).
     """
 
     at_ms: int
     why: str
+    reason: int = 1
 
 
 class MemberFailure(NamedTuple):
@@ -62,10 +65,11 @@ class MemberFailure(NamedTuple):
 
 
 class Assignor(Protocol):
-    """A strategy by which the leader of a classic group assigns partitions.
+    """A strategy by which a member assigns a group's partitions.
 
-    Subclass it, or write the same methods. An assignor that keeps state (see `on_assignment`) must
-    be an object of its own for each member.
+    The leader of a classic group runs it, or the member of a consumer group that the coordinator
+    has chosen (KIP-848). Subclass it, or write the same methods. An assignor that keeps state (see
+    `on_assignment`) must be an object of its own for each member.
     """
 
     name: str
@@ -91,7 +95,8 @@ class Assignor(Protocol):
     ) -> dict[str, Given] | AssignmentQueries:
         """Return the assignments by member id; a member that is left out is assigned nothing.
 
-        Called on the leader of a classic group only, when all members have joined. An assignor that
+        Called on one member only: on the leader of a classic group, when all members have joined,
+        and in a consumer group on a thread beside the member's own. An assignor that
         has to ask the cluster first (for offsets, or to create topics) returns a generator instead,
         which yields its queries, is sent the answers, and returns the assignments.
         """
@@ -100,9 +105,27 @@ class Assignor(Protocol):
     def on_assignment(self, given: Given, generation: int) -> FollowUp | MemberFailure | None:
         """Take this member's assignment in a generation of its group (KIP-341).
 
-        Called on every member, after SyncGroup. Return None, or a `FollowUp`, which makes the
+        Called on every member, after SyncGroup, or when a heartbeat has brought it; generation:
+        the member epoch then. Return None, or a `FollowUp`, which makes the
         member rejoin at that time unless the group rebalances before, or a `MemberFailure`, with
         which it gives up all partitions and ends. Members of apportion obey both; other clients,
         which use the assignor through an adapter, cannot.
         """
         return None
+
+
+class VersionedAssignor(Assignor, Protocol):
+    """An assignor whose user data have versions, of which a consumer group agrees on one (KIP-848).
+
+    The group uses the highest version that all its members understand. An `Assignor` that is none
+    has version 0 alone.
+    """
+
+    minimum_version: int
+    """The oldest version of user data that it understands."""
+    maximum_version: int
+    """The newest version of user data that it understands."""
+
+    def versioned_user_data(self, topics: tuple[str, ...], version: int) -> bytes | None:
+        """Return the user data in this version: in the newest, unless the group needs an older."""
+        ...

@@ -1,7 +1,13 @@
-"""The assignors of a classic member (partition.assignment.strategy), and their common protocol."""
+"""A member's own assignors: those of a classic member, and those of a KIP-848 member.
+
+A classic member has them in partition.assignment.strategy, and its group needs a rebalance protocol
+that they have in common. A KIP-848 member has them in group.local.assignors; its coordinator moves
+partitions in its own way.
+"""
 
 from collections.abc import Iterable
 
+from apportion.exports import attribute_of
 from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
 from apportion.member.assignors.interface import Assignor, Rebalance
 
@@ -11,6 +17,7 @@ name "cooperative-sticky" alone.
 """
 
 METHODS = ("user_data", "assign", "on_assignment")
+MAX_INT16 = 2**15 - 1
 
 
 def strategy(chosen: str | Assignor | Iterable[str | Assignor] = DEFAULT) -> tuple[Assignor, ...]:
@@ -19,12 +26,51 @@ def strategy(chosen: str | Assignor | Iterable[str | Assignor] = DEFAULT) -> tup
     Raises ValueError.
     A name stands for a new object, since an assignor may keep state of its member.
     """
+    assignors = _listed(chosen)
+    rebalance_of(assignors)
+    return assignors
+
+
+def local_assignors(chosen: str | Assignor | Iterable[str | Assignor] = ()) -> tuple[Assignor, ...]:
+    """Return a KIP-848 member's assignors (group.local.assignors), the preferred first.
+
+    None is right, too: the broker assigns. Raises ValueError, and makes objects of names, as
+    `strategy` does.
+    """
+    assignors = _listed(chosen)
+    _check_names(assignors)
+    for assignor in assignors:
+        minimum, maximum = versions_of(assignor)
+        if not 0 <= minimum <= maximum <= MAX_INT16:
+            raise ValueError(
+                f"the versions of the assignor {assignor.name!r} must be from 0 to {MAX_INT16}, "
+                f"the oldest first, not {minimum} to {maximum}"
+            )
+    return assignors
+
+
+def versions_of(assignor: Assignor) -> tuple[int, int]:
+    """Return the oldest and the newest version of user data that an assignor understands."""
+    # 0 alone where it is no VersionedAssignor.
+    return getattr(assignor, "minimum_version", 0), getattr(assignor, "maximum_version", 0)
+
+
+def _listed(chosen: str | Assignor | Iterable[str | Assignor]) -> tuple[Assignor, ...]:
     listed = (
         tuple(chosen) if isinstance(chosen, Iterable) and not isinstance(chosen, str) else (chosen,)
     )
-    assignors = tuple(_assignor(choice) for choice in listed)
-    rebalance_of(assignors)
-    return assignors
+    return tuple(_assignor(choice) for choice in listed)
+
+
+def _check_names(assignors: tuple[Assignor, ...]) -> None:
+    """Raise ValueError for a name that stands twice."""
+    names = [assignor.name for assignor in assignors]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"assignor {name!r} is named twice; a group votes for assignors by name, "
+                "so name each once"
+            )
 
 
 def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
@@ -36,13 +82,7 @@ def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
         raise ValueError(
             f"a classic member needs an assignor: name one or more of {', '.join(CLIENT_ASSIGNORS)}"
         )
-    names = [assignor.name for assignor in assignors]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(
-                f"assignor {name!r} is named twice; a group votes for assignors by name, "
-                "so name each once"
-            )
+    _check_names(assignors)
     common = [
         protocol
         for protocol in Rebalance
@@ -52,19 +92,21 @@ def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
         protocols = "; ".join(
             f"{assignor.name}: {_rebalance_names(assignor)}" for assignor in assignors
         )
+        names = ", ".join(assignor.name for assignor in assignors)
         raise ValueError(
-            f"assignors {', '.join(names)} have no rebalance protocol in common ({protocols}); "
-            "leave one out"
+            f"assignors {names} have no rebalance protocol in common ({protocols}); leave one out"
         )
     # KIP-429: members that are being upgraded offer both until the last one is cooperative
     return max(common)
 
 
 def _assignor(choice: str | Assignor) -> Assignor:
-    """Return the assignor for one entry of the strategy: a built-in name, or an object.
+    """Return the assignor for one entry: a built-in name, `module:Class`, or an object.
 
     Raises ValueError for an unknown name, and for an object without the interface.
     """
+    if isinstance(choice, str) and ":" in choice and "," not in choice:
+        choice = _loaded(choice)
     if isinstance(choice, str):
         if "," in choice:
             # other clients take partition.assignment.strategy as one text with commas
@@ -73,7 +115,7 @@ def _assignor(choice: str | Assignor) -> Assignor:
         if choice not in CLIENT_ASSIGNORS:
             raise ValueError(
                 f"there is no assignor {choice!r}: give one of "
-                f"{', '.join(CLIENT_ASSIGNORS)}, or an Assignor object"
+                f"{', '.join(CLIENT_ASSIGNORS)}, your own as module:Class, or an Assignor object"
             )
         return CLIENT_ASSIGNORS[choice]()
     # a common mistake: the class instead of an object
@@ -89,6 +131,20 @@ def _assignor(choice: str | Assignor) -> Assignor:
         )
     _check_interface(choice)
     return choice
+
+
+def _loaded(name: str) -> Assignor:
+    """Return an object of the class that a module has; raise ValueError for what cannot be one."""
+    module, _, path = name.partition(":")
+    try:
+        found = attribute_of(module, path)
+        made: Assignor = found() if isinstance(found, type) else found
+    # Foreign code; it may also end the process.
+    except (Exception, SystemExit) as error:
+        raise ValueError(
+            f"the assignor {name} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    return made
 
 
 def _check_interface(assignor: object) -> None:

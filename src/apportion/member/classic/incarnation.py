@@ -14,6 +14,7 @@ from apportion.assign.by_name import ClusterTopics, Given
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Note
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure, Rebalance
+from apportion.member.assignors.runs import call_assignor
 from apportion.member.assignors.serde import decode_assignment
 from apportion.member.assignors.strategy import rebalance_of
 from apportion.member.classic.generation import NO_GENERATION, Generation
@@ -22,7 +23,6 @@ from apportion.member.classic.leader import (
     EncodedAssignments,
     PendingAssignment,
     assign_partitions,
-    call_assignor,
     decode_group_subscription,
 )
 from apportion.member.classic.metadata import TopicMetadataCache

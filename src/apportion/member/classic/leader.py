@@ -2,24 +2,28 @@
 
 Pure: subscriptions and topic metadata in, one encoded assignment for every member out. A member
 without partitions is sent an empty assignment, as some clients take missing bytes for an error. An
-assignor that has to ask the cluster first is a generator, and stays pending between its queries.
+assignor that has to ask the cluster first stays pending between its queries (`assignors/runs.py`).
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from apportion.assign.by_name import ClusterTopics, Given, Subscription
 from apportion.assign.checks import check_given
-from apportion.errors import Code, DecodeError, Refused, Unanswerable
-from apportion.member.assignors.checks import check_cooperative, partitions_of
+from apportion.errors import DecodeError
+from apportion.member.assignors.checks import check_cooperative
 from apportion.member.assignors.interface import Assignor
+from apportion.member.assignors.runs import (
+    AssignorOutcome,
+    PausedAssignor,
+    has_pending_revocation,
+    run_assignor,
+)
 from apportion.member.assignors.serde import decode_subscription, encode_assignment
-from apportion.rules import RunningRule
 from apportion.wire.messages.join_group import JoinGroupResponseMember
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
 
-T = TypeVar("T")
 TRUSTED = "cooperative-sticky"
 """The assignor whose assignments are not checked: it knows by generations whose claim is stale, and
 never assigns what another member still owns.
@@ -77,35 +81,25 @@ class EncodedAssignments(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PendingAssignment:
-    """An assignor's generator, paused at a query, which the cluster has to answer."""
+    """An assignor that is paused at a query, with the group whose partitions it assigns."""
 
-    assignor: Assignor
-    running: RunningRule[dict[str, Given]]
+    paused: PausedAssignor
     members: Mapping[str, Subscription]
     checks: bool
 
     @property
     def query(self) -> Any:
         """The query that the assignor waits for."""
-        return self.running.query
+        return self.paused.query
 
     def resume(self, answer: Any, cluster: ClusterTopics) -> "AssignmentOutcome":
-        """Send the cluster's answer to the assignor's query, or throw an error into the assignor.
+        """Resume the assignor, as `PausedAssignor.resume` does; check what it answers then.
 
-        answer: Unanswerable if the query cannot be answered now, Refused if it never can.
         Raises Refused as `assign_partitions` does.
         """
-        is_error = isinstance(answer, Unanswerable | Refused)
-        proceed = self.running.fail if is_error else self.running.resume
-        call_assignor(self.assignor, lambda: proceed(answer))
-        return self.outcome(cluster)
-
-    def outcome(self, cluster: ClusterTopics) -> "AssignmentOutcome":
-        """Return the checked assignments of an assignor that has ended; itself before."""
-        if not self.running.is_finished:
-            return self
-        given = self.running.result
-        return _check_and_encode(self.assignor, cluster, self.members, given, checks=self.checks)
+        outcome = self.paused.resume(answer)
+        assignor = self.paused.assignor
+        return _checked_outcome(assignor, outcome, cluster, self.members, checks=self.checks)
 
 
 AssignmentOutcome = EncodedAssignments | PendingAssignment
@@ -121,18 +115,29 @@ def assign_partitions(
     may be assigned to another member yet (KIP-429).
     Raises Refused, naming partition and member, if the assignor fails or breaks its contract.
     """
-    answer = call_assignor(assignor, lambda: assignor.assign(cluster, members))
-    if isinstance(answer, Generator):
-        running = call_assignor(assignor, lambda: RunningRule(answer))
-        return PendingAssignment(assignor, running, members, checks).outcome(cluster)
-    return _check_and_encode(assignor, cluster, members, answer, checks=checks)
+    outcome = run_assignor(assignor, cluster, members)
+    return _checked_outcome(assignor, outcome, cluster, members, checks=checks)
+
+
+def _checked_outcome(
+    assignor: Assignor,
+    outcome: AssignorOutcome,
+    cluster: ClusterTopics,
+    members: Mapping[str, Subscription],
+    *,
+    checks: bool,
+) -> AssignmentOutcome:
+    """Return what an assignor has answered, checked and encoded, or what is pending."""
+    if isinstance(outcome, PausedAssignor):
+        return PendingAssignment(outcome, members, checks)
+    return _check_and_encode(assignor, cluster, members, outcome, checks=checks)
 
 
 def _check_and_encode(
     assignor: Assignor,
     cluster: ClusterTopics,
     members: Mapping[str, Subscription],
-    given: dict[str, Given],
+    given: Mapping[str, Given],
     *,
     checks: bool,
 ) -> EncodedAssignments:
@@ -151,37 +156,4 @@ def _check_and_encode(
             for member in members
         ),
         has_pending_revocation=checks and has_pending_revocation(members, given),
-    )
-
-
-def has_pending_revocation(members: Mapping[str, Subscription], given: Mapping[str, Given]) -> bool:
-    """Return whether a partition that a member owns is assigned to no member (KIP-429).
-
-    A cooperative assignor leaves it out until its owner has revoked it and rejoined.
-    """
-    assigned = {pair: None for own in given.values() for pair in partitions_of(own.partitions)}
-    return any(
-        pair not in assigned for member in members.values() for pair in partitions_of(member.owned)
-    )
-
-
-def call_assignor(assignor: Assignor, call: Callable[[], T]) -> T:
-    """Call a method of the leader's assignor; raise Refused for any exception.
-
-    The assignor may be the user's code.
-    """
-    try:
-        return call()
-    except Exception as error:
-        raise assignor_failure(assignor, error) from error
-
-
-def assignor_failure(assignor: Assignor, error: Exception) -> Refused:
-    """Return an assignor's exception as Refused, which ends the membership."""
-    if isinstance(error, Refused):
-        return error
-    # Retrying would call the same code with the same input; the application has to hear of it.
-    return Refused(
-        Code.INVALID_REQUEST,
-        f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}",
     )

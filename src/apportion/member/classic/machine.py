@@ -12,9 +12,10 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Tick
 from apportion.member.classic.generation import NO_GENERATION
 from apportion.member.classic.incarnation import Incarnation
-from apportion.member.classic.metadata import MetadataRefresh, TopicMetadataCache
+from apportion.member.classic.metadata import TopicMetadataCache
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.classic.states import IN_A_GENERATION, NEXT, WITH_ASSIGNMENT
+from apportion.member.lookups import MetadataRefresh
 from apportion.member.machine import MemberMachine
 from apportion.member.membership import (
     Event,
@@ -88,9 +89,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         # In this order: a rejoin makes a metadata request pointless, and a request is built last.
         self._rejoin_if_possible(step)
         if step.is_due(self._refresh_at_ms()):
-            incarnation = self._incarnation
-            names, query = incarnation.watched_topics(), incarnation.pending_query
-            step.emit(self._refresh.start(self._link.next_request_id(), names, query))
+            step.emit(self._refresh.start(self._build_lookup()))
 
     # the owner
 
@@ -118,6 +117,14 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         return self.settings.instance_id is not None and not self._leaves_for_good
 
     # topic metadata, and an assignor's queries
+
+    def _build_lookup(self) -> Lookup:
+        """Return the next look-up: the assignor's query, else for the metadata of topics."""
+        request_id, incarnation = self._link.next_request_id(), self._incarnation
+        # The query goes first, since the generation waits for it.
+        if (query := incarnation.pending_query) is not None:
+            return QueryCluster(request_id, query)
+        return FetchMetadata(request_id, incarnation.watched_topics())
 
     def _apply_lookup(
         self, step: Step, event: MetadataFetched | QueryAnswered | Unanswered

@@ -1,4 +1,4 @@
-"""Topic metadata of a classic member, and when to ask for it again.
+"""Topic metadata of a classic member.
 
 The classic protocol names topics; ids tell a recreated topic from its predecessor. The cache asks
 for nothing itself. It keeps the name of every id it has seen, since the partitions of a deleted
@@ -6,18 +6,9 @@ topic may be owned still, and JoinGroup has to name them.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 from apportion.assign.by_name import TopicParts, TopicShape, by_topic
-from apportion.machine import Instant
-from apportion.member.membership import (
-    FetchMetadata,
-    Lookup,
-    MemberAssignment,
-    QueryCluster,
-    TopicDescription,
-    assignment,
-)
+from apportion.member.membership import MemberAssignment, TopicDescription, assignment
 from apportion.topics import IdPartition, TopicId
 
 
@@ -102,40 +93,3 @@ class TopicMetadataCache:
     def _has_partition(self, topic: str, number: int) -> bool:
         description = self._topics.get(topic)
         return description is not None and 0 <= number < description.partitions
-
-
-class MetadataRefresh:
-    """The one metadata request or assignor's query that may be in flight.
-
-    An answer to any other request is stale.
-    """
-
-    def __init__(self) -> None:
-        self._in_flight: Lookup | None = None
-        self._not_before_ms = 0
-
-    def due_at(self) -> int | None:
-        """Return when the next one may be sent (monotonic ms); None while one is in flight."""
-        return self._not_before_ms if self._in_flight is None else None
-
-    def take_answered(self, request_id: int) -> Lookup | None:
-        """Return the request with this id, which is answered then; None if it is not in flight."""
-        lookup = self._in_flight
-        if lookup is None or request_id != lookup.request_id:
-            return None
-        self._in_flight = None
-        return lookup
-
-    def schedule(self, now: Instant, wait_ms: int) -> None:
-        """Ignore the answer to the request in flight, and send none for `wait_ms`."""
-        self._in_flight, self._not_before_ms = None, now.mono_ms + wait_ms
-
-    def start(self, request_id: int, names: tuple[str, ...], query: Any) -> Lookup:
-        """Return the next request: the assignor's query, else for the metadata of topics.
-
-        The query goes first, since the generation waits for it. query: None if there is none.
-        """
-        self._in_flight = lookup = (
-            FetchMetadata(request_id, names) if query is None else QueryCluster(request_id, query)
-        )
-        return lookup

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field, replace
 
 from apportion.assign.by_name import Subscription, TopicParts
-from apportion.errors import Code, Refused
+from apportion.errors import Code
 from apportion.member.assignors.interface import Assignor
+from apportion.member.assignors.runs import checked_user_data
 from apportion.member.assignors.serde import encode_subscription
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.generation import Generation
-from apportion.member.classic.leader import call_assignor
 from apportion.member.settings import (
     HEARTBEAT_INTERVAL_MS,
     METADATA_MAX_AGE_MS,
@@ -70,8 +70,8 @@ def join_request(
     """Return the JoinGroup request: one protocol with a subscription for each assignor.
 
     owned: what the member claims (KIP-429), assigned in `owned_generation`, -1 for none (KIP-792).
-    reason: why it rejoins, for the coordinator's log (KIP-800). Raises Refused as `user_data_of`
-    does.
+    reason: why it rejoins, for the coordinator's log (KIP-800). Raises Refused as
+    `checked_user_data` does.
     """
     # The generation in which the partitions were assigned, not the present one: KIP-792 lets the
     # leader see which of two claims is older.
@@ -89,7 +89,7 @@ def join_request(
             JoinGroupRequestProtocol(
                 name=assignor.name,
                 metadata=encode_subscription(
-                    replace(subscription, user_data=user_data_of(assignor, topics))
+                    replace(subscription, user_data=_user_data(assignor, topics))
                 ),
             )
             for assignor in settings.assignors
@@ -99,18 +99,8 @@ def join_request(
     )
 
 
-def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
-    """Return an assignor's user data for JoinGroup.
-
-    Raises Refused if the assignor fails or returns no bytes.
-    """
-    data = call_assignor(assignor, lambda: assignor.user_data(topics))
-    if data is not None and not isinstance(data, bytes):
-        raise Refused(
-            Code.INVALID_REQUEST,
-            f"the assignor {assignor.name!r} gives {data!r} as user data, which are no bytes",
-        )
-    return data
+def _user_data(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
+    return checked_user_data(assignor, lambda: assignor.user_data(topics))
 
 
 def sync_request(

@@ -7,7 +7,12 @@ Consumer, a Spark source) does the work; the machine tells it what to stop using
 sockets.
 """
 
-from apportion.errors import Code
+from typing import Any
+
+from apportion.errors import Code, Refused, Unanswerable
+from apportion.machine import Note, Tick
+from apportion.member.assignors.interface import FollowUp, MemberFailure
+from apportion.member.consumer.local_assignors import LocalAssignors
 from apportion.member.consumer.requests import (
     JOIN,
     LEAVE_FOR_GOOD,
@@ -18,18 +23,52 @@ from apportion.member.consumer.requests import (
     leave_request,
 )
 from apportion.member.consumer.states import NEXT
+from apportion.member.consumer.target_computation import TargetComputation
+from apportion.member.lookups import MetadataRefresh
 from apportion.member.machine import MemberMachine
 from apportion.member.membership import (
     SILENT,
+    AssignorRan,
+    Event,
+    FetchMetadata,
+    Lookup,
+    MemberAssignment,
+    MembershipRequest,
     MembershipResponse,
     MembershipState,
+    MetadataFetched,
+    QueryAnswered,
+    QueryCluster,
+    Unanswered,
     from_id_parts,
 )
-from apportion.member.reactions import Reaction
+from apportion.member.reactions import Reaction, reaction
 from apportion.member.step import Step
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+)
+from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentResponse,
+)
+from apportion.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+    ConsumerGroupPrepareAssignmentResponse,
+)
+
+IN_GROUP = (
+    MembershipState.RECONCILING,
+    MembershipState.ACKNOWLEDGING,
+    MembershipState.STABLE,
+)
+"""The states of a member that the coordinator has admitted."""
+COMPUTATION_RESPONSES = (
+    ConsumerGroupPrepareAssignmentResponse,
+    ConsumerGroupInstallAssignmentResponse,
+)
+NO_LOCAL_ASSIGNORS = (
+    "this broker has no client-side assignors, as no Apache Kafka has: use group.remote.assignor, "
+    "or partition.assignment.strategy with group.protocol=classic"
 )
 
 
@@ -44,10 +83,51 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
 
     def __init__(self, settings: ConsumerSettings) -> None:
         super().__init__(settings, member_id=settings.member_id)
-        self._heartbeats = HeartbeatBuilder(settings)
+        self._local = LocalAssignors(settings.local_assignors)
+        self._heartbeats = HeartbeatBuilder(settings, self._local)
+        self._computation = TargetComputation(self._local)
+        self._lookups = MetadataRefresh()
+        self._follow_up: tuple[str, FollowUp] | None = None  # and the assignor that asked for it
+        self._follow_up_ms = 0
+        self._fatal: MemberFailure | None = None
+        # A broker without client-side assignors would read over them and assign by its own.
+        self._may_offer = not settings.local_assignors
+        if settings.local_assignors:
+            # Also for a look-up, and for the assignor itself.
+            self.concurrent_calls = 4
+
+    def _due_times(self) -> list[int | None]:
+        return [*super()._due_times(), self._lookup_at_ms(), self._follow_up_at_ms()]
+
+    def _apply_event(self, step: Step, event: Event) -> None:
+        super()._apply_event(step, event)
+        match event:
+            case AssignorRan(request_id, outcome):
+                if (why := self._computation.take_outcome(request_id, outcome)) is not None:
+                    step.emit(
+                        Note(
+                            "error",
+                            f"{self._label} has not computed the group's target: {why}; "
+                            "the older one stays, and the coordinator asks another member",
+                        )
+                    )
+            case MetadataFetched() | QueryAnswered() | Unanswered():
+                self._apply_lookup(step, event)
+            case Tick() if step.is_due(self._follow_up_at_ms()):
+                self._request_follow_up()
+        if step.is_due(self._lookup_at_ms()):
+            step.emit(self._lookups.start(self._build_lookup()))
+
+    # the owner
 
     def _report_adopted(self) -> None:
         self._enter(MembershipState.ACKNOWLEDGING)
+        self._fail_if_told()
+
+    def _fail_if_told(self) -> None:
+        """Raise Refused with an assignor's failure once the owner uses no partition."""
+        if self._fatal is not None and not self._ownership.owned:
+            raise Refused(*self._fatal)
 
     def _must_send_leave(self) -> bool:
         # Once a join was sent the coordinator may have admitted the member, although it does not
@@ -56,6 +136,12 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
 
     # the coordinator
 
+    def _apply_response(self, step: Step, response: MembershipResponse) -> None:
+        if isinstance(response, COMPUTATION_RESPONSES):
+            self._apply_computation_response(step, response)
+        else:
+            super()._apply_response(step, response)
+
     def _accept(self, step: Step, response: MembershipResponse) -> None:
         """Take epoch, interval and target of a ConsumerGroupHeartbeat response without an error."""
         assert isinstance(response, ConsumerGroupHeartbeatResponse)
@@ -63,14 +149,18 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._link.record_accepted(step.now)
         self._link.backoff.record_success()
         self._link.set_interval(response.heartbeat_interval_ms)
+        is_joining = self.state is MembershipState.JOINING
         if response.assignment is not None:
-            target = from_id_parts(response.assignment.topic_partitions)
+            self._set_target(step, from_id_parts(response.assignment.topic_partitions))
         # Admitted with nothing yet: other members have to release partitions first.
-        elif self.state is MembershipState.JOINING:
-            target = ()
-        else:
-            return  # KIP-848: no assignment in a response means that it is unchanged
-        self._ownership.set_target(step, target)
+        elif is_joining:
+            self._set_target(step, ())
+        # else: no assignment in a response means that it is unchanged (KIP-848).
+        self._apply_assignor_fields(step, response)
+
+    def _set_target(self, step: Step, target: MemberAssignment) -> None:
+        # A member that is to end gives up what it has, and takes nothing new.
+        self._ownership.set_target(step, target if self._fatal is None else ())
         # An acknowledgement that is due is sent first: it reports what this target was made for.
         if self.state is not MembershipState.ACKNOWLEDGING:
             self._enter(self._ownership.state)
@@ -82,6 +172,10 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             # when the broker's group.consumer.migration.policy lets it.
             on_error = Reaction.RETRY_FOR_A_TIME
         super()._apply_error(step, response, on_error)
+
+    def _apply_failure(self, step: Step, why: str, code: Code) -> None:
+        self._computation.repeat_request()
+        super()._apply_failure(step, why, code)
 
     def _explain(self, response: MembershipResponse) -> str:
         assert isinstance(response, ConsumerGroupHeartbeatResponse)
@@ -100,26 +194,177 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         super()._start_incarnation(number)
         # KIP-848: a heartbeat with epoch 0 has to carry every field.
         self._heartbeats.require_full()
+        self._computation.abandon()
+        self._local.forget_assignment()
+        self._lookups, self._follow_up = MetadataRefresh(), None
+
+    def _finish_leaving(self, step: Step) -> None:
+        super()._finish_leaving(step)
+        self._fatal = None
 
     def _fail(self, step: Step, code: Code, why: str) -> None:
         if code is Code.UNSUPPORTED_VERSION:
             why = (
                 f"{why.rstrip('.')}; a broker without KIP-848 has classic groups only, so "
                 "choose the classic protocol"
+                if self._may_offer
+                else NO_LOCAL_ASSIGNORS
             )
         super()._fail(step, code, why)
 
-    def _build_request(self) -> ConsumerGroupHeartbeatRequest:
+    # client-side assignors
+
+    def _apply_assignor_fields(self, step: Step, response: ConsumerGroupHeartbeatResponse) -> None:
+        """Take what a heartbeat response says to the member's assignors."""
+        self._local.record_accepted()
+        requested = response.requested_version
+        if requested.name and not self._local.use_version(requested):
+            step.warn(
+                f"{self._label} has no metadata of version {requested.version} for the assignor "
+                f"{requested.name!r}, which the group uses"
+            )
+        if response.should_compute_assignment and self._local.assignors:
+            self._computation.begin()
+        if response.assignment is None:
+            return
+        if response.assignment.error:
+            step.warn(
+                f"{self._label} is told of error {response.assignment.error} by the group's "
+                "assignor"
+            )
+        self._follow_up = None
+        self._local.hold_assignment(response.assignment, self._epoch)
+        if not self._local.unresolved_ids:
+            self._tell_assignment(step)
+
+    def _tell_assignment(self, step: Step) -> None:
+        """Tell the assignors of their member's assignment (KIP-341), and do what one replies."""
+        match self._local.tell_assignment():
+            case (name, FollowUp() as follow_up):
+                self._follow_up = name, follow_up
+                # The assignor names a wall-clock time; deadlines use the monotonic clock.
+                self._follow_up_ms = step.now.mono_ms + max(0, follow_up.at_ms - step.now.wall_ms)
+                if step.is_due(self._follow_up_ms):
+                    self._request_follow_up()
+            case (_, MemberFailure() as failure):
+                self._fatal = failure
+                self._set_target(step, ())
+                self._fail_if_told()
+
+    def _follow_up_at_ms(self) -> int | None:
+        """Return when the rebalance is due for which an assignor asked; None without one."""
+        has_follow_up = self._follow_up is not None and self.state in IN_GROUP
+        return self._follow_up_ms if has_follow_up else None
+
+    def _request_follow_up(self) -> None:
+        """Have the next heartbeat ask for a new assignment: an assignor's time has come."""
+        if self._follow_up is not None:
+            (name, follow_up), self._follow_up = self._follow_up, None
+            self._local.request_rebalance(name, follow_up.reason)
+
+    def _apply_computation_response(self, step: Step, response: MembershipResponse) -> None:
+        """Apply the response to Prepare or Install, and to the check before the join."""
+        code, on_error = Code.of(response.error_code), reaction(self._link.api, response.error_code)
+        if on_error in (Reaction.FIND_COORDINATOR, Reaction.RETRY):
+            self._link.is_known = on_error is Reaction.RETRY
+            self._computation.repeat_request()
+            self._retry(step, free=1)
+        elif self.state is MembershipState.JOINING:
+            # The broker has the API, whatever it says of a member that has not joined.
+            self._may_offer = True
+        elif code is not Code.NONE:
+            self._computation.abandon()
+            self._note_refusal(step, code, response)
+        elif isinstance(response, ConsumerGroupPrepareAssignmentResponse):
+            run = self._computation.run(response, self._link.next_request_id())
+            if run is not None:
+                step.emit(run)
+        else:
+            self._computation.abandon()
+            # The member's own part of the target is in the next response.
+            self._link.heartbeat_at_ms = step.now.mono_ms
+
+    def _note_refusal(self, step: Step, code: Code, response: MembershipResponse) -> None:
+        """Log why the coordinator does not take this member's computation."""
+        assert isinstance(response, COMPUTATION_RESPONSES)
+        text = f"{self._link.api} of {self._label}: {response.error_message or code.sentence}"
+        # The group has changed, or another member was chosen: no fault of this one.
+        is_fault = code is Code.INVALID_REQUEST
+        step.emit(Note("error" if is_fault else "info", text))
+        if code is Code.STALE_MEMBER_EPOCH:
+            # The next response may choose this member again.
+            self._link.retry(step.now, free=1)
+
+    def _apply_lookup(
+        self, step: Step, event: MetadataFetched | QueryAnswered | Unanswered
+    ) -> None:
+        """Apply the answer to the look-up in flight; ignore one to any other request."""
+        lookup = self._lookups.take_answered(event.request_id)
+        if lookup is None:
+            return
+        if isinstance(event, Unanswered):
+            step.warn(f"{self._label} cannot look up what its assignor needs: {event.why}")
+            self._lookups.schedule(step.now, self.settings.backoff_limit_ms)
+        if isinstance(lookup, QueryCluster):
+            # An answer to a query of a computation that was abandoned is of no use.
+            if lookup.query != self._computation.query:
+                return
+            run = self._computation.resume(_answer_of(event), self._link.next_request_id())
+            if run is not None:
+                step.emit(run)
+        elif isinstance(event, MetadataFetched):
+            self._local.add_names({each.id: each.name for each in event.topics})
+            self._tell_assignment(step)
+
+    def _lookup_at_ms(self) -> int | None:
+        """Return when the next look-up is due; None if there is none to send."""
+        has_lookup = self._computation.query is not None or self._local.unresolved_ids
+        return self._lookups.due_at() if self.state in IN_GROUP and has_lookup else None
+
+    def _build_lookup(self) -> Lookup:
+        """Return the next look-up: the assignor's query, else for the names of topics."""
+        request_id = self._link.next_request_id()
+        # The query goes first, since the group waits for it.
+        if (query := self._computation.query) is not None:
+            return QueryCluster(request_id, query)
+        return FetchMetadata(request_id, (), self._local.unresolved_ids)
+
+    # requests
+
+    def _sends_at_once(self) -> bool:
+        has_more = self._computation.is_request_due or self._local.must_send
+        return super()._sends_at_once() or (self.state in IN_GROUP and has_more)
+
+    def _build_request(self) -> MembershipRequest:
         if self.state is MembershipState.LEAVING:
             # Leaves first, whatever was to be acknowledged: the coordinator frees all partitions
             # with it. It refuses epoch -2 without an instance id (KIP-848).
             is_final = self._leaves_for_good or self.settings.instance_id is None
             self._epoch = LEAVE_FOR_GOOD if is_final else LEAVE_FOR_NOW
             return leave_request(self.settings, self._epoch)
+        group_id, member_id = self.settings.group_id, self._member_id
+        if self.state is MembershipState.JOINING and not self._may_offer:
+            return ConsumerGroupPrepareAssignmentRequest(
+                group_id=group_id, member_id=member_id, member_epoch=JOIN
+            )
         if self.state is MembershipState.ACKNOWLEDGING:
             # This heartbeat is the acknowledgement.
             self._enter(self._ownership.state)
+        elif self._computation.is_request_due:
+            return self._computation.build_request(group_id, member_id, self._epoch)
         # Also claims what was offered and not adopted yet, so that a withdrawn offer is seen to be
         # given back.
         subscription = NamesAndExpression(self._topics, self._expression)
         return self._heartbeats.build(self._epoch, subscription, self._ownership.claim())
+
+
+def _answer_of(event: MetadataFetched | QueryAnswered | Unanswered) -> Any:
+    """Return an event as the answer to an assignor's query."""
+    match event:
+        case QueryAnswered(_, answer):
+            return answer
+        case MetadataFetched(_, topics):
+            return {topic.name: topic.partitions for topic in topics}
+        case Unanswered(_, why, code):
+            is_final = code is not Code.NONE and not code.retriable
+            return Refused(code, why) if is_final else Unanswerable(why)

@@ -1,0 +1,170 @@
+"""The run of a client-side assignor: its calls, its queries, and what it may raise.
+
+An assignor is often the user's code, so whatever it raises becomes one sentence (`Refused`). One
+that has to ask the cluster first is a generator, and is paused between its queries.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from apportion.assign.by_name import ClusterTopics, Given, Subscription
+from apportion.assign.checks import check_given
+from apportion.errors import Code, Refused, Unanswerable
+from apportion.member.assignors.checks import partitions_of
+from apportion.member.assignors.interface import Assignor, Rebalance
+from apportion.rules import RunningRule
+
+T = TypeVar("T")
+MOST_ROUNDS = 3
+"""How often a cooperative assignor is asked again; Kafka's needs one round more than the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PausedAssignor:
+    """An assignor's generator, paused at a query, which the cluster has to answer."""
+
+    assignor: Assignor
+    running: RunningRule[dict[str, Given]]
+
+    @property
+    def query(self) -> Any:
+        """The query that the assignor waits for."""
+        return self.running.query
+
+    def resume(self, answer: Any) -> "AssignorOutcome":
+        """Send the cluster's answer to the assignor's query, or throw an error into the assignor.
+
+        answer: Unanswerable if the query cannot be answered now, Refused if it never can.
+        Raises Refused as `call_assignor` does.
+        """
+        is_error = isinstance(answer, Unanswerable | Refused)
+        proceed = self.running.fail if is_error else self.running.resume
+        call_assignor(self.assignor, lambda: proceed(answer))
+        return self.outcome()
+
+    def outcome(self) -> "AssignorOutcome":
+        """Return the answer of an assignor that has ended; itself before."""
+        return self.running.result if self.running.is_finished else self
+
+
+AssignorOutcome = Mapping[str, Given] | PausedAssignor
+"""An assignor's answer, which nobody has checked yet, or the assignor that has a query first."""
+
+
+def run_assignor(
+    assignor: Assignor, cluster: ClusterTopics, members: Mapping[str, Subscription]
+) -> AssignorOutcome:
+    """Run an assignor to its answer, or to its first query. Raises Refused for what it raises."""
+    answer = call_assignor(assignor, lambda: assignor.assign(cluster, members))
+    if isinstance(answer, Generator):
+        running = call_assignor(assignor, lambda: RunningRule(answer))
+        return PausedAssignor(assignor, running).outcome()
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class AssignorRun:
+    """The computation of a KIP-848 group's target by an assignor, on a thread beside its member.
+
+    A cooperative assignor of classic groups leaves out partitions that another member still owns.
+    A coordinator of KIP-848 takes care of that itself and wants the whole target. So such an
+    assignor is asked again, as if the owners had given up what it left out, until it leaves nothing
+    out.
+
+    paused: the assignor at the query whose answer is `answer`; None to begin. rounds: how often it
+    was asked again.
+    """
+
+    assignor: Assignor
+    cluster: ClusterTopics
+    members: Mapping[str, Subscription]
+    paused: PausedAssignor | None = None
+    answer: Any = None
+    rounds: int = 0
+
+    @property
+    def query(self) -> Any:
+        """The query that the assignor waits for; None if it has none."""
+        return None if self.paused is None else self.paused.query
+
+    def proceed(self) -> "Mapping[str, Given] | AssignorRun":
+        """Run the assignor on; return its answer, which is checked, or the run at its next query.
+
+        Raises Refused if the assignor fails, or its answer is no assignment.
+        """
+        if self.paused is None:
+            # Read-only: the answer is checked by the same values.
+            views = MappingProxyType(self.cluster), MappingProxyType(self.members)
+            outcome = run_assignor(self.assignor, *views)
+        else:
+            outcome = self.paused.resume(self.answer)
+        if isinstance(outcome, PausedAssignor):
+            return replace(self, paused=outcome, answer=None)
+        check_given(self.cluster, self.members, outcome)
+        if self._has_to_repeat(outcome):
+            return self._next_round(outcome).proceed()
+        return outcome
+
+    def _has_to_repeat(self, given: Mapping[str, Given]) -> bool:
+        return (
+            Rebalance.COOPERATIVE in self.assignor.rebalances
+            and self.rounds < MOST_ROUNDS
+            and has_pending_revocation(self.members, given)
+        )
+
+    def _next_round(self, given: Mapping[str, Given]) -> "AssignorRun":
+        """Return the same run in a group that has followed `given`."""
+        members = {
+            member_id: replace(member, owned=given.get(member_id, Given()).partitions)
+            for member_id, member in self.members.items()
+        }
+        return AssignorRun(self.assignor, self.cluster, members, rounds=self.rounds + 1)
+
+
+def has_pending_revocation(members: Mapping[str, Subscription], given: Mapping[str, Given]) -> bool:
+    """Return whether a partition that a member owns is assigned to no member (KIP-429).
+
+    A cooperative assignor leaves it out until its owner has revoked it and rejoined.
+    """
+    assigned = {pair: None for own in given.values() for pair in partitions_of(own.partitions)}
+    return any(
+        pair not in assigned for member in members.values() for pair in partitions_of(member.owned)
+    )
+
+
+def checked_user_data(assignor: Assignor, encode: Callable[[], bytes | None]) -> bytes | None:
+    """Return the user data that an assignor encodes for its member.
+
+    Raises Refused if the assignor fails or returns no bytes.
+    """
+    data = call_assignor(assignor, encode)
+    if data is not None and not isinstance(data, bytes):
+        raise Refused(
+            Code.INVALID_REQUEST,
+            f"the assignor {assignor.name!r} gives {data!r} as user data, which are no bytes",
+        )
+    return data
+
+
+def call_assignor(assignor: Assignor, call: Callable[[], T]) -> T:
+    """Call a method of an assignor; raise Refused for any exception.
+
+    The assignor may be the user's code.
+    """
+    try:
+        return call()
+    except Exception as error:
+        raise assignor_failure(assignor, error) from error
+
+
+def assignor_failure(assignor: Assignor, error: Exception) -> Refused:
+    """Return an assignor's exception as Refused."""
+    if isinstance(error, Refused):
+        return error
+    # Retrying would call the same code with the same input; the application has to hear of it.
+    return Refused(
+        Code.INVALID_REQUEST,
+        f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}",
+    )

@@ -1,0 +1,153 @@
+"""The client-side assignors that a KIP-848 member offers, and what they have still to say.
+
+A heartbeat offers them with the member's metadata, their user data. KIP-848: a changed list starts
+a rebalance, and so do metadata with a reason; metadata without one are only kept. So newer metadata
+are sent beside other news, and never alone, or each heartbeat would cost the coordinator a record.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+from apportion.assign.by_name import Given, by_topic
+from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure
+from apportion.member.assignors.runs import call_assignor, checked_user_data
+from apportion.member.assignors.strategy import versions_of
+from apportion.member.membership import from_id_parts
+from apportion.topics import TopicId
+from apportion.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    AssignorVersion,
+    ClientAssignor,
+)
+
+
+class LocalAssignors:
+    """The assignors of one KIP-848 member, in order of preference. None for server-side ones."""
+
+    def __init__(self, assignors: tuple[Assignor, ...]) -> None:
+        self.assignors = assignors
+        self._versions = {each.name: versions_of(each)[1] for each in assignors}
+        self._reasons: dict[str, int] = {}  # to be sent, by the name of the assignor
+        self._reasons_in_flight: dict[str, int] = {}
+        self._sent: tuple[ClientAssignor, ...] = ()
+        self._names: dict[TopicId, str] = {}
+        # An assignment whose topics' names are not known yet, and the member epoch with it.
+        self._unresolved: tuple[Assignment, int] | None = None
+
+    def named_or_none(self, name: str) -> Assignor | None:
+        """Return the assignor of this name."""
+        return next((each for each in self.assignors if each.name == name), None)
+
+    # what heartbeats offer
+
+    @property
+    def must_send(self) -> bool:
+        """Return whether a heartbeat is due for a reason, or for metadata in another version."""
+        sent = {each.name: each.version for each in self._sent}
+        return bool(self._reasons) or any(
+            version != self._versions[name] for name, version in sent.items()
+        )
+
+    def offers(
+        self, topics: tuple[str, ...], *, is_full: bool, has_news: bool
+    ) -> tuple[ClientAssignor, ...] | None:
+        """Return the assignors for the next heartbeat; None if they are not to be sent.
+
+        has_news: it also says something else. Raises Refused if an assignor fails.
+        """
+        self._reasons_in_flight = {}
+        if not self.assignors or not (is_full or has_news or self.must_send):
+            return None
+        offered = tuple(self._offer(each, topics) for each in self.assignors)
+        if offered == self._sent and not is_full:
+            return None
+        self._sent = offered
+        self._reasons_in_flight = {each.name: each.reason for each in offered if each.reason}
+        return offered
+
+    def _offer(self, assignor: Assignor, topics: tuple[str, ...]) -> ClientAssignor:
+        version, (minimum, maximum) = self._versions[assignor.name], versions_of(assignor)
+        encode = getattr(assignor, "versioned_user_data", None)
+        data = checked_user_data(
+            assignor,
+            (lambda: assignor.user_data(topics))
+            if encode is None
+            else lambda: encode(topics, version),
+        )
+        return ClientAssignor(
+            name=assignor.name,
+            minimum_version=minimum,
+            maximum_version=maximum,
+            reason=self._reasons.get(assignor.name, 0),
+            version=version,
+            metadata=data or b"",
+        )
+
+    def record_accepted(self) -> None:
+        """Note that the coordinator has what the last heartbeat offered: a reason is sent once."""
+        for name, reason in self._reasons_in_flight.items():
+            if self._reasons.get(name) == reason:
+                del self._reasons[name]
+        self._reasons_in_flight = {}
+
+    def request_rebalance(self, name: str, reason: int) -> None:
+        """Have the next heartbeat ask for a new assignment."""
+        self._reasons[name] = reason
+
+    def use_version(self, requested: AssignorVersion) -> bool:
+        """Encode metadata in this version from now on; return False if it is not understood."""
+        assignor = self.named_or_none(requested.name)
+        if assignor is None:
+            return False
+        minimum, maximum = versions_of(assignor)
+        if not minimum <= requested.version <= maximum:
+            return False
+        self._versions[assignor.name] = requested.version
+        return True
+
+    # what an assignment says
+
+    @property
+    def unresolved_ids(self) -> tuple[TopicId, ...]:
+        """The ids of the topics whose names are needed to tell of the assignment."""
+        topics = () if self._unresolved is None else self._unresolved[0].topic_partitions
+        ids = dict.fromkeys(bytes(each.topic_id) for each in topics)
+        return tuple(topic_id for topic_id in ids if topic_id not in self._names)
+
+    def hold_assignment(self, assignment: Assignment, epoch: int) -> None:
+        """Keep an assignment for `tell_assignment`; it replaces one that nobody was told of."""
+        self._unresolved = (assignment, epoch) if self.assignors else None
+
+    def forget_assignment(self) -> None:
+        """Tell of no assignment any more: the membership that had it has ended."""
+        self._unresolved = None
+
+    def add_names(self, names: Mapping[TopicId, str]) -> None:
+        """Remember the names of topics."""
+        self._names |= names
+
+    def tell_assignment(self) -> tuple[str, FollowUp | MemberFailure] | None:
+        """Tell each assignor of the assignment that is held; return the first reply, with its name.
+
+        The member does not learn which of its assignors has computed it, if one has; so all are
+        told. Partitions of a topic that is gone have no name any more, and are left out. Raises
+        Refused if an assignor fails.
+        """
+        if self._unresolved is None:
+            return None
+        (assignment, epoch), self._unresolved = self._unresolved, None
+        given = Given(
+            by_topic(
+                (name, partition.partition)
+                for partition in from_id_parts(assignment.topic_partitions)
+                if (name := self._names.get(partition.topic_id))
+            ),
+            bytes(assignment.metadata) or None,
+            assignment.error,
+            assignment.metadata_version,
+        )
+        replies = [
+            (each.name, call_assignor(each, partial(each.on_assignment, given, epoch)))
+            for each in self.assignors
+        ]
+        return next(((name, reply) for name, reply in replies if reply is not None), None)

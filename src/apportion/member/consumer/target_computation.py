@@ -1,0 +1,220 @@
+"""The computation of a KIP-848 group's target assignment by one of its members.
+
+The coordinator chooses a member and says so in its heartbeat responses. The member asks for the
+group's state (ConsumerGroupPrepareAssignment), runs its assignor on it, and sends the targets
+(ConsumerGroupInstallAssignment). The assignor may take long and may ask the cluster; heartbeats go
+on meanwhile. If it fails, nothing is sent: at its deadline the coordinator chooses another member,
+and the older target stays until then.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum, auto
+from typing import Any
+
+from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
+from apportion.errors import Code, Refused
+from apportion.member.assignors.runs import AssignorRun
+from apportion.member.consumer.local_assignors import LocalAssignors
+from apportion.member.membership import RunAssignor
+from apportion.topics import TopicId
+from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+    InstalledMember,
+    InstalledPartitions,
+)
+from apportion.wire.messages.consumer_group_prepare_assignment import (
+    AssignableMember,
+    AssignableTopic,
+    ConsumerGroupPrepareAssignmentRequest,
+    ConsumerGroupPrepareAssignmentResponse,
+)
+
+
+class ComputationStage(Enum):
+    """The progress of a member that computes its group's target."""
+
+    NOT_CHOSEN = auto()
+    CHOSEN = auto()
+    """Prepare is to be sent."""
+    PREPARING = auto()
+    RUNNING = auto()
+    """The assignor runs."""
+    ASKING = auto()
+    """The assignor has a query to the cluster."""
+    COMPUTED = auto()
+    """Install is to be sent."""
+    INSTALLING = auto()
+
+
+DUE = (ComputationStage.CHOSEN, ComputationStage.COMPUTED)
+"""The stages in which a request is to be sent."""
+
+
+class TargetComputation:
+    """The computation of one target, from the coordinator's choice to the response to Install."""
+
+    def __init__(self, assignors: LocalAssignors) -> None:
+        """Begin as a member that is not chosen."""
+        self.stage = ComputationStage.NOT_CHOSEN
+        self._assignors = assignors
+        self._prepared = ConsumerGroupPrepareAssignmentResponse()
+        self._targets: Mapping[str, Given] = {}
+        self._run: AssignorRun | None = None
+        self._run_id: int | None = None  # the request id of the run under way
+
+    @property
+    def is_request_due(self) -> bool:
+        """Return whether Prepare or Install is to be sent."""
+        return self.stage in DUE
+
+    @property
+    def query(self) -> Any:
+        """The assignor's query to the cluster; None if it has none."""
+        asks = self.stage is ComputationStage.ASKING and self._run is not None
+        return self._run.query if asks and self._run is not None else None
+
+    def begin(self) -> None:
+        """Begin anew: the coordinator has chosen the member, or chosen it again."""
+        self.abandon()
+        self.stage = ComputationStage.CHOSEN
+
+    def abandon(self) -> None:
+        """End the computation; whatever is under way for it changes nothing any more."""
+        self.stage, self._run, self._run_id = ComputationStage.NOT_CHOSEN, None, None
+
+    def repeat_request(self) -> None:
+        """Send the last request again: it is not known whether the coordinator has seen it."""
+        if self.stage is ComputationStage.PREPARING:
+            self.stage = ComputationStage.CHOSEN
+        elif self.stage is ComputationStage.INSTALLING:
+            self.stage = ComputationStage.COMPUTED
+
+    def build_request(
+        self, group_id: str, member_id: str, epoch: int
+    ) -> ConsumerGroupPrepareAssignmentRequest | ConsumerGroupInstallAssignmentRequest:
+        """Return the request that is due. epoch: the member's."""
+        if self.stage is ComputationStage.CHOSEN:
+            self.stage = ComputationStage.PREPARING
+            return ConsumerGroupPrepareAssignmentRequest(
+                group_id=group_id, member_id=member_id, member_epoch=epoch
+            )
+        self.stage = ComputationStage.INSTALLING
+        prepared = self._prepared
+        return ConsumerGroupInstallAssignmentRequest(
+            group_id=group_id,
+            member_id=member_id,
+            member_epoch=epoch,
+            group_epoch=prepared.group_epoch,
+            error=_error_of(self._targets),
+            members=_installed_members(prepared, self._targets),
+        )
+
+    def run(
+        self, prepared: ConsumerGroupPrepareAssignmentResponse, request_id: int
+    ) -> RunAssignor | None:
+        """Return the run of the assignor on the group's state.
+
+        None if the member does not have the assignor that the coordinator names.
+        """
+        assignor = self._assignors.named_or_none(prepared.assignor_name)
+        if assignor is None:
+            self.abandon()
+            return None
+        self._prepared = prepared
+        names = {bytes(each.topic_id): each.topic_name for each in prepared.topics}
+        self._assignors.add_names(names)
+        cluster = {each.topic_name: _shape(each) for each in prepared.topics}
+        members = {each.member_id: _subscription(each, names) for each in prepared.members}
+        return self._start(AssignorRun(assignor, cluster, members), request_id)
+
+    def resume(self, answer: Any, request_id: int) -> RunAssignor | None:
+        """Return the run of an assignor whose query was answered; None if it has none any more.
+
+        answer: Unanswerable if the query cannot be answered now, Refused if it never can.
+        """
+        if self.stage is not ComputationStage.ASKING or self._run is None:
+            return None
+        return self._start(replace(self._run, answer=answer), request_id)
+
+    def _start(self, run: AssignorRun, request_id: int) -> RunAssignor:
+        self.stage, self._run, self._run_id = ComputationStage.RUNNING, run, request_id
+        return RunAssignor(request_id, run)
+
+    def take_outcome(
+        self, request_id: int, outcome: Mapping[str, Given] | AssignorRun | Refused
+    ) -> str | None:
+        """Take what a run has come to; return why it has failed, None if it has not.
+
+        The outcome of a run that was abandoned changes nothing.
+        """
+        if request_id != self._run_id:
+            return None
+        self._run_id = None
+        if isinstance(outcome, AssignorRun):
+            self.stage, self._run = ComputationStage.ASKING, outcome
+            return None
+        if not isinstance(outcome, Refused):
+            # Several errors would be one too many for the field that carries it.
+            errors = {given.error for given in outcome.values() if given.error}
+            if len(errors) <= 1:
+                self.stage, self._targets = ComputationStage.COMPUTED, outcome
+                return None
+            what = f"the assignor gives several errors, {sorted(errors)}"
+            outcome = Refused(Code.INVALID_REQUEST, what)
+        self.abandon()
+        return outcome.why
+
+
+def _shape(topic: AssignableTopic) -> TopicShape:
+    """Return a topic as an assignor is told of it."""
+    racks = tuple(each.racks for each in sorted(topic.partitions, key=lambda each: each.partition))
+    return TopicShape(len(racks), racks if any(racks) else ())
+
+
+def _subscription(member: AssignableMember, names: Mapping[TopicId, str]) -> Subscription:
+    """Return a member as an assignor is told of it: it owns what its older target names."""
+    owned = by_topic(
+        (names[bytes(each.topic_id)], number)
+        for each in member.topic_partitions
+        if bytes(each.topic_id) in names
+        for number in each.partitions
+    )
+    topics = (names.get(bytes(each), "") for each in member.subscribed_topic_ids)
+    return Subscription(
+        tuple(sorted(filter(None, topics))),
+        bytes(member.assignor.metadata) or None,
+        owned,
+        member.member_epoch if owned else -1,
+        member.rack_id,
+        member.instance_id,
+        member.assignor.version,
+        member.assignor.reason,
+    )
+
+
+def _installed_members(
+    prepared: ConsumerGroupPrepareAssignmentResponse, targets: Mapping[str, Given]
+) -> tuple[InstalledMember, ...]:
+    """Return every member's target; one that the assignor has left out gets nothing."""
+    ids = {each.topic_name: bytes(each.topic_id) for each in prepared.topics}
+    return tuple(
+        InstalledMember(
+            member_id=member.member_id,
+            topic_partitions=tuple(
+                InstalledPartitions(topic_id=ids[topic], partitions=tuple(map(int, numbers)))
+                for topic, numbers in by_topic(
+                    (topic, number) for topic, numbers in given.partitions for number in numbers
+                )
+            ),
+            metadata_version=prepared.assignor_version,
+            metadata=given.user_data or b"",
+        )
+        for member in prepared.members
+        for given in (targets.get(member.member_id, Given()),)
+    )
+
+
+def _error_of(targets: Mapping[str, Given]) -> int:
+    """Return the one error of an assignor's answer; 0 for none."""
+    return next((given.error for given in targets.values() if given.error), 0)

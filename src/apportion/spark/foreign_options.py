@@ -1,0 +1,49 @@
+"""Options of Spark's own Kafka source and its clients that ours cannot have, with the reason."""
+
+PLAINTEXT_ONLY = "only plain connections are supported yet"
+NO_SERIALIZER = "this is a source; drop the option"
+BATCH_READS = "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
+USE_STARTING_OFFSETS = "not supported yet; use startingOffsets"
+USE_TRIGGER = "not supported yet; use the query's trigger interval"
+REFUSED = {  # option -> why it cannot be used with a real group member
+    "assign": "the group decides which partitions this query reads; use subscribe",
+    "subscribePattern": (
+        "subscriptions by pattern are not supported yet; name the topics in subscribe"
+    ),
+    "kafka.enable.auto.commit": (
+        "the source commits a batch when Spark has committed it; drop the option"
+    ),
+    "kafka.auto.offset.reset": (
+        "use startingOffsets, which applies where the group has no committed offset"
+    ),
+    "kafka.key.deserializer": (
+        "keys are bytes; decode them with Spark functions and drop the option"
+    ),
+    "kafka.value.deserializer": (
+        "values are bytes; decode them with Spark functions and drop the option"
+    ),
+    "kafka.key.serializer": NO_SERIALIZER,
+    "kafka.value.serializer": NO_SERIALIZER,
+    "kafka.interceptor.classes": "interceptors do not exist here; drop the option",
+    "groupIdPrefix": "the group is real and has one name; use kafka.group.id",
+    "startingTimestamp": USE_STARTING_OFFSETS,
+    "startingOffsetsByTimestamp": USE_STARTING_OFFSETS,
+    "startingOffsetsByTimestampStrategy": USE_STARTING_OFFSETS,
+    "endingOffsets": BATCH_READS,
+    "endingTimestamp": BATCH_READS,
+    "endingOffsetsByTimestamp": BATCH_READS,
+    "minOffsetsPerTrigger": USE_TRIGGER,
+    "maxTriggerDelay": USE_TRIGGER,
+    "minPartitions": (
+        "not supported yet; a batch is cut into as many tasks as there are cores, more where "
+        "there is much to read"
+    ),
+    "kafka.partition.assignment.strategy": (
+        "the classic protocol is spoken here with cooperative-sticky alone, so that queries "
+        "keep what stays with them; with KIP-848 the broker assigns, as "
+        "kafka.group.remote.assignor says, or a query, as kafka.group.local.assignors says"
+    ),
+    "kafka.security.protocol": PLAINTEXT_ONLY,
+}
+REFUSED_SPELLING = {name.lower(): name for name in REFUSED}
+SECURITY_PREFIXES = ("kafka.ssl.", "kafka.sasl.")  # of options of encrypted connections

@@ -1,0 +1,286 @@
+"""A KIP-848 member that computes its group's target assignment, event by event."""
+
+from collections.abc import Generator, Mapping
+from typing import Any
+
+from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
+from apportion.errors import Code, Refused, Unanswerable
+from apportion.machine import Note, Tick
+from apportion.member.assignors.builtin import CooperativeSticky
+from apportion.member.assignors.interface import Assignor
+from apportion.member.assignors.runs import AssignorRun
+from apportion.member.membership import (
+    Adopted,
+    Answered,
+    AssignorRan,
+    CoordinatorFound,
+    FindCoordinator,
+    Leave,
+    Offer,
+    QueryAnswered,
+    QueryCluster,
+    RunAssignor,
+    SendToCoordinator,
+    Unanswered,
+    to_id_parts,
+)
+from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentResponse,
+)
+from apportion.wire.messages.consumer_group_prepare_assignment import (
+    AssignableMember,
+    AssignorMetadata,
+)
+from tests.member.computing_messages import (
+    CountingAssignor,
+    chosen,
+    group_member,
+    heard,
+    installs,
+    offer,
+    prepare,
+    prepared,
+    refused_computation,
+    refused_install,
+    runs,
+    stable,
+)
+from tests.member.consumer_messages import P0, P1, T, accepted, at, beat, joined, refused
+
+ALL = Given(by_topic([("t", 0), ("t", 1), ("t", 2)]))
+OWNS_0 = Subscription(("t",), owned=by_topic([("t", 0)]), generation=1)
+
+
+def computes(assignor: Assignor, *members: AssignableMember) -> Any:
+    """A STABLE member that has been chosen and has prepared; and the action that runs its assignor
+    (request 8).
+    """
+    member = stable(assignor, P0)
+    member.step(Tick(), at(1_000))
+    assert member.step(Answered(6, chosen(1)), at(1_000)) == [
+        SendToCoordinator(7, prepare(1), 5_000)
+    ]
+    group = members or (group_member("m", 0),)
+    (run,) = member.step(Answered(7, prepared(*group, epoch=2, name=assignor.name)), at(1_001))
+    return member, run
+
+
+def test_a_chosen_member_prepares_runs_its_assignor_and_installs() -> None:
+    assignor = CountingAssignor({"m": ALL})
+    member, run = computes(assignor)
+    assert run == runs(8, assignor, {"m": OWNS_0})
+    assert run.perform() == AssignorRan(8, {"m": ALL})
+    assert member.step(AssignorRan(8, {"m": ALL}), at(1_002)) == [
+        SendToCoordinator(9, installs(1, 2, ("m", (0, 1, 2))), 5_000)
+    ]
+    assert member.step(Answered(9, ConsumerGroupInstallAssignmentResponse()), at(1_003)) == [
+        SendToCoordinator(10, beat(1), 5_000)
+    ]
+
+
+def test_an_assignor_is_told_all_that_the_coordinator_says_of_a_member() -> None:
+    assignor = CountingAssignor()
+    stranger = AssignableMember(
+        member_id="s",
+        member_epoch=2,
+        instance_id="i",
+        rack_id="r",
+        subscribed_topic_ids=(T, b"U" * 16),
+        assignor=AssignorMetadata(version=3, reason=4, metadata=b"five"),
+    )
+    _, run = computes(assignor, group_member("m", 0), stranger)
+    assert run == runs(
+        8,
+        assignor,
+        {
+            "m": OWNS_0,
+            "s": Subscription(("t",), b"five", rack_id="r", instance_id="i", version=3, reason=4),
+        },
+    )
+
+
+def test_heartbeats_go_on_while_the_assignor_runs() -> None:
+    member, _ = computes(CountingAssignor())
+    assert member.step(Tick(), at(2_000)) == [SendToCoordinator(9, beat(1), 5_000)]
+    member.step(Answered(9, heard(2)), at(2_001))
+    assert member.step(AssignorRan(8, {}), at(2_002)) == [
+        SendToCoordinator(10, installs(2, 2, ("m", ())), 5_000)
+    ]
+
+
+def test_an_acknowledgement_goes_before_what_was_computed() -> None:
+    member, _ = computes(CountingAssignor())
+    member.step(Tick(), at(2_000))
+    member.step(Answered(9, accepted(1, P0, P1)), at(2_001))
+    assert member.step(Adopted(1, (P0, P1)), at(2_002)) == [
+        SendToCoordinator(
+            10,
+            beat(1, topic_partitions=to_id_parts((P0, P1)), client_assignors=offer(b"t 3")),
+            5_000,
+        )
+    ]
+    assert member.step(AssignorRan(8, {}), at(2_003)) == []
+    assert member.step(Answered(10, heard(2)), at(2_004)) == [
+        SendToCoordinator(11, installs(2, 2, ("m", ())), 5_000)
+    ]
+
+
+def test_an_error_of_the_assignor_is_installed_for_all() -> None:
+    member, _ = computes(CountingAssignor(), group_member("m", 0), group_member("s"))
+    assert member.step(AssignorRan(8, {"s": Given(error=5)}), at(1_002)) == [
+        SendToCoordinator(9, installs(1, 2, ("m", ()), ("s", ()), error=5), 5_000)
+    ]
+
+
+def test_several_errors_of_one_assignor_are_installed_for_nobody() -> None:
+    member, _ = computes(CountingAssignor(), group_member("m", 0), group_member("s"))
+    outcome = {"m": Given(error=6), "s": Given(error=5)}
+    assert member.step(AssignorRan(8, outcome), at(1_002)) == [
+        not_computed("the assignor gives several errors, [5, 6]")
+    ]
+
+
+def not_computed(why: str) -> Note:
+    return Note(
+        "error",
+        f"member m has not computed the group's target: {why}; the older one stays, and the "
+        "coordinator asks another member",
+    )
+
+
+def test_nothing_is_installed_of_an_assignor_that_raises() -> None:
+    member, run = computes(CountingAssignor(ValueError("cannot")))
+    outcome = run.perform()
+    assert type(outcome.outcome) is Refused
+    assert member.step(outcome, at(1_002)) == [
+        not_computed("the assignor 'counting' failed: ValueError: cannot")
+    ]
+    assert member.step(Tick(), at(2_000)) == [SendToCoordinator(9, beat(1), 5_000)]
+
+
+def test_nothing_is_installed_of_an_answer_that_is_no_assignment() -> None:
+    member, run = computes(CountingAssignor({"s": ALL}))
+    assert member.step(run.perform(), at(1_002)) == [
+        not_computed(
+            "the assignor gives partition 0 of 't' to 's', which is no member of the group"
+        )
+    ]
+
+
+def test_a_stale_target_is_computed_anew_when_the_coordinator_says_so() -> None:
+    member, _ = computes(CountingAssignor())
+    member.step(AssignorRan(8, {}), at(1_002))
+    response = refused_install(Code.STALE_MEMBER_EPOCH, "the group is at epoch 3")
+    assert member.step(Answered(9, response), at(1_003)) == [
+        Note("info", "ConsumerGroupInstallAssignment of member m: the group is at epoch 3"),
+        SendToCoordinator(10, beat(1), 5_000),
+    ]
+    assert member.step(Answered(10, chosen(1)), at(1_004)) == [
+        SendToCoordinator(11, prepare(1), 5_000)
+    ]
+
+
+def test_a_refused_target_is_an_error_in_the_log() -> None:
+    member, _ = computes(CountingAssignor())
+    member.step(AssignorRan(8, {}), at(1_002))
+    response = refused_install(Code.INVALID_REQUEST, "partition 0 twice")
+    assert member.step(Answered(9, response), at(1_003)) == [
+        Note("error", "ConsumerGroupInstallAssignment of member m: partition 0 twice")
+    ]
+
+
+def test_a_member_that_is_chosen_no_more_keeps_its_membership() -> None:
+    member = stable(CountingAssignor(), P0)
+    member.step(Tick(), at(1_000))
+    member.step(Answered(6, chosen(1)), at(1_000))
+    response = refused_computation(Code.UNKNOWN_MEMBER_ID, "another member computes")
+    assert member.step(Answered(7, response), at(1_001)) == [
+        Note("info", "ConsumerGroupPrepareAssignment of member m: another member computes")
+    ]
+    assert member.step(Leave(), at(1_002)) == [SendToCoordinator(8, beat(-1), 5_000)]
+
+
+def test_a_member_that_is_chosen_again_begins_anew() -> None:
+    member, _ = computes(CountingAssignor())
+    member.step(Tick(), at(2_000))
+    assert member.step(Answered(9, chosen(1)), at(2_001)) == [
+        SendToCoordinator(10, prepare(1), 5_000)
+    ]
+    assert member.step(AssignorRan(8, {}), at(2_002)) == []
+
+
+def test_a_request_without_a_response_is_sent_again() -> None:
+    member, _ = computes(CountingAssignor())
+    member.step(AssignorRan(8, {}), at(1_002))
+    assert member.step(Unanswered(9, "closed"), at(1_003)) == [
+        Note("warning", "no answer for member m: closed")
+    ]
+    assert member.step(Tick(), at(1_103)) == [FindCoordinator(10, "g")]
+    assert member.step(CoordinatorFound(10), at(1_103)) == [
+        SendToCoordinator(11, installs(1, 2, ("m", ())), 5_000)
+    ]
+
+
+def test_a_computation_ends_with_the_membership() -> None:
+    member, _ = computes(CountingAssignor())
+    member.step(Tick(), at(2_000))
+    member.step(Answered(9, refused(Code.FENCED_MEMBER_EPOCH)), at(2_001))
+    assert member.step(AssignorRan(8, {}), at(2_002)) == []
+    assert member.step(Answered(10, heard(2)), at(2_003)) == [Offer(2, (), (), ())]
+
+
+def test_a_choice_means_nothing_to_a_member_without_assignors() -> None:
+    member = joined(P0)
+    member.step(Tick(), at(1_000))
+    assert member.step(Answered(4, chosen(1)), at(1_000)) == []
+
+
+def test_an_assignor_that_the_member_does_not_have_is_not_run() -> None:
+    member = stable(CountingAssignor(), P0)
+    member.step(Tick(), at(1_000))
+    member.step(Answered(6, chosen(1)), at(1_000))
+    assert member.step(Answered(7, prepared(group_member("m", 0), name="other")), at(1_001)) == []
+    assert member.step(Tick(), at(2_000)) == [SendToCoordinator(9, beat(1), 5_000)]
+
+
+class QueryingAssignor(CountingAssignor):
+    """Gives everything to the member that the cluster names; where nobody names one, to m."""
+
+    def assign(
+        self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
+    ) -> Generator[Any, Any, dict[str, Given]]:
+        try:
+            who = yield "who?"
+        except Unanswerable:
+            who = "m"
+        return {who: ALL}
+
+
+def test_an_assignors_query_is_answered_by_the_cluster() -> None:
+    member, run = computes(QueryingAssignor(), group_member("m", 0), group_member("s"))
+    assert member.step(run.perform(), at(1_002)) == [QueryCluster(9, "who?")]
+    (resumed,) = member.step(QueryAnswered(9, "s"), at(1_003))
+    assert isinstance(resumed, RunAssignor)
+    assert member.step(resumed.perform(), at(1_004)) == [
+        SendToCoordinator(11, installs(1, 2, ("m", ()), ("s", (0, 1, 2))), 5_000)
+    ]
+
+
+def test_a_query_without_an_answer_is_thrown_into_the_assignor() -> None:
+    member, run = computes(QueryingAssignor())
+    member.step(run.perform(), at(1_002))
+    warning, resumed = member.step(Unanswered(9, "no broker"), at(1_003))
+    assert warning == Note("warning", "member m cannot look up what its assignor needs: no broker")
+    assert resumed.perform() == AssignorRan(10, {"m": ALL})
+
+
+def test_a_cooperative_assignor_is_asked_again_until_it_leaves_nothing_out() -> None:
+    members = {
+        "a": Subscription(("t",), owned=by_topic([("t", 0), ("t", 1)]), generation=3),
+        "b": Subscription(("t",)),
+    }
+    run = AssignorRun(CooperativeSticky(), {"t": TopicShape(2)}, members)
+    assert run.proceed() == {
+        "a": Given(by_topic([("t", 0)])),
+        "b": Given(by_topic([("t", 1)])),
+    }
