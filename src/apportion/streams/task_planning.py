@@ -10,7 +10,7 @@ group (`client_side.py`) call it in this order:
 The first two are generators: they yield what they must ask the cluster (`queries.py`).
 """
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,18 +104,9 @@ def fetch_end_offset_sums(
     For the lags of the clients; `member/streams` sends ListOffsets and OffsetFetch for what it
     yields. Returns None, and a note for the log, if the cluster does not answer.
     """
-    # A source topic may serve as the changelog (`topology.optimization`). Records beyond the
-    # group's committed offset have not been processed, so there is no state of them to restore.
-    sources = dict.fromkeys(topology.source_topics)
     changelogs = [partition for task in index.tasks for partition in task.changelogs]
-    own = tuple(partition for partition in changelogs if partition.topic not in sources)
-    shared = tuple(partition for partition in changelogs if partition.topic in sources)
-    ends: dict[Any, int] = {}
     try:
-        if own:
-            ends |= yield ListEndOffsets(own)
-        if shared:
-            ends |= yield FetchCommittedOffsets(shared)
+        ends = yield from fetch_changelog_ends(topology, changelogs)
     except (Unanswerable, Refused) as problem:
         return None, (
             f"everybody keeps what it has, as the ends of changelogs are unknown: {problem}",
@@ -127,6 +118,27 @@ def fetch_end_offset_sums(
         for task in index.tasks
     ]
     return np.array(sums, np.int64), ()
+
+
+def fetch_changelog_ends(
+    topology: Topology, changelogs: Iterable[TopicPartition]
+) -> Generator[ClusterQuery, Any, dict[TopicPartition, int]]:
+    """Fetch the offset up to which a Streams task with this changelog has state, by partition.
+
+    Raises Unanswerable or Refused if the cluster does not answer.
+    """
+    # A source topic may serve as the changelog (`topology.optimization`). Records beyond the
+    # group's committed offset have not been processed, so there is no state of them to restore.
+    sources = dict.fromkeys(topology.source_topics)
+    partitions = tuple(changelogs)
+    own = tuple(partition for partition in partitions if partition.topic not in sources)
+    shared = tuple(partition for partition in partitions if partition.topic in sources)
+    ends: dict[TopicPartition, int] = {}
+    if own:
+        ends |= yield ListEndOffsets(own)
+    if shared:
+        ends |= yield FetchCommittedOffsets(shared)
+    return ends
 
 
 class GroupTasks(NamedTuple):
