@@ -59,6 +59,9 @@ SPOKEN = {
     "ConsumerGroupHeartbeat": (68, 0, 1),
     "ConsumerGroupDescribe": (69, 0, 1),
     "ListConfigResources": (74, 0, 1),
+    # of KIP-848, and of no Kafka, which counts its keys from 0
+    "ConsumerGroupPrepareAssignment": (20848, 0, 0),
+    "ConsumerGroupInstallAssignment": (20849, 0, 0),
 }
 EVERY = [
     pytest.param(api, version, id=f"{api.name}-{version}")

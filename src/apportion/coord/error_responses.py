@@ -13,6 +13,8 @@ from apportion.wire.error_slots import ErrorResponse, ErrorSlots
 from apportion.wire.messages import (
     consumer_group_describe,
     consumer_group_heartbeat,
+    consumer_group_install_assignment,
+    consumer_group_prepare_assignment,
     delete_groups,
     describe_groups,
     heartbeat,
@@ -64,6 +66,12 @@ GROUP_ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
         {"groups": "group_ids"},
         item="group_id",
         is_explained=True,
+    ),
+    consumer_group_prepare_assignment.ConsumerGroupPrepareAssignmentRequest: ErrorSlots(
+        consumer_group_prepare_assignment.ConsumerGroupPrepareAssignmentResponse, is_explained=True
+    ),
+    consumer_group_install_assignment.ConsumerGroupInstallAssignmentRequest: ErrorSlots(
+        consumer_group_install_assignment.ConsumerGroupInstallAssignmentResponse, is_explained=True
     ),
     list_groups.ListGroupsRequest: ErrorSlots(list_groups.ListGroupsResponse),
     delete_groups.DeleteGroupsRequest: ErrorSlots(

@@ -20,6 +20,21 @@ class CoordinatorRecord(NamedTuple):
     value: Any
 
 
+class TargetAnswer(NamedTuple):
+    """The answer of a client-side assignor to a member, beside the partitions of its target.
+
+    error: the assignor's own number of an error of the whole assignment; 0 for none.
+    """
+
+    error: int = 0
+    metadata_version: int = 0
+    metadata: bytes = b""
+
+
+NO_ANSWER = TargetAnswer()
+"""That of a target which the broker has computed."""
+
+
 @dataclass(slots=True, frozen=True)
 class Append:
     """Append these records to the shard's log, all or none, before the actions that follow."""
@@ -63,14 +78,19 @@ def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRec
 
 
 def target_assignment(
-    group_id: str, member_id: str, parts: Iterable[tuple[TopicId, tuple[int, ...]]]
+    group_id: str,
+    member_id: str,
+    parts: Iterable[tuple[TopicId, tuple[int, ...]]],
+    answer: TargetAnswer = NO_ANSWER,
 ) -> CoordinatorRecord:
     """Return the ConsumerGroupTargetAssignmentMember record of a consumer group's member."""
     topics = tuple(
         groups.RecordTopicPartitions(topic_id=topic_id, partitions=partitions)
         for topic_id, partitions in parts
     )
-    value = groups.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
+    value = groups.ConsumerGroupTargetAssignmentMemberValue(
+        topic_partitions=topics, **answer._asdict()
+    )
     return CoordinatorRecord(
         groups.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.consumer.client_assignors import agreed_or_none, offer_of
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import (
     FIRST_EPOCH,
@@ -17,6 +18,7 @@ from apportion.coord.consumer.state import (
     ConsumerGroupSavedState,
 )
 from apportion.coord.consumer.units import NO_ASSIGNED_UNITS
+from apportion.coord.records import NO_ANSWER, TargetAnswer
 from apportion.wire.fields import replaced
 from apportion.wire.records import groups
 
@@ -154,6 +156,7 @@ def apply_member_metadata(
         _count_metadata(saved, member, 1)
         if value.instance_id is not None:
             saved.instances[value.instance_id] = member.member_id
+        _renew_agreement(saved)
         return
     group = ledger.consumer_group_or_none(key.group_id)
     if group is None or key.member_id not in group.saved.members:
@@ -166,6 +169,7 @@ def apply_member_metadata(
     # too.
     saved.owners.release(member.member_id, member.units())
     del saved.members[member.member_id]
+    _renew_agreement(saved)
 
 
 def apply_assignment_epoch(
@@ -193,8 +197,11 @@ def apply_target_assignment(
         saved = _find_or_create_group(ledger, key.group_id).saved
         member = _find_or_create_member(saved, key.member_id)
         member.target = saved.units.assign_units(value.topic_partitions)
+        member.target_answer = TargetAnswer(
+            value.error, value.metadata_version, bytes(value.metadata)
+        )
     elif (known := ledger.consumer_member_or_none(key.group_id, key.member_id)) is not None:
-        known.target = None
+        known.target, known.target_answer = None, NO_ANSWER
 
 
 def apply_current_assignment(
@@ -289,12 +296,20 @@ def _count_metadata(saved: ConsumerGroupSavedState, member: ConsumerGroupMember,
         _count(saved.subscriber_counts, topic, step)
     if member.metadata.server_assignor is not None:
         _count(saved.assignor_votes, member.metadata.server_assignor, step)
+    if member.metadata.client_assignors:
+        _count(saved.client_offers, offer_of(member.metadata.client_assignors), step)
     classic = member.metadata.classic_member_metadata
     if classic is not None:
         saved.classic_member_count += step
         names = [protocol.name for protocol in classic.supported_protocols]
         for protocol in dict.fromkeys(names):
             _count(saved.protocol_counts, protocol, step)
+
+
+def _renew_agreement(saved: ConsumerGroupSavedState) -> None:
+    """Note on which client-side assignor the members agree, after one has changed or gone."""
+    if saved.client_offers or saved.client_assignor is not None:
+        saved.client_assignor = agreed_or_none(saved.client_offers, len(saved.members))
 
 
 def _count_stable(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, step: int) -> None:

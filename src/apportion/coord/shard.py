@@ -25,7 +25,9 @@ from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.sync import sync
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import (
+    assignment_api,
     classic_api,
+    client_targets,
     custom_targets,
     expressions,
     heartbeat_api,
@@ -56,6 +58,12 @@ from apportion.machine import (
 from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+)
+from apportion.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+)
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
@@ -75,6 +83,8 @@ HANDLERS: dict[type[Any], ShardHandler] = {
     OffsetFetchRequest: offsets.fetch_offsets,
     OffsetDeleteRequest: offsets.delete_offsets,
     ConsumerGroupDescribeRequest: admin.describe_consumer_groups,
+    ConsumerGroupPrepareAssignmentRequest: assignment_api.prepare_assignment,
+    ConsumerGroupInstallAssignmentRequest: assignment_api.install_assignment,
     ListGroupsRequest: admin.list_groups,
     DescribeGroupsRequest: classic_admin.describe_groups,
     DeleteGroupsRequest: admin.delete_groups,
@@ -126,6 +136,7 @@ ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {
     rebalance.JOIN: rebalance.expire_join,
     rebalance.SYNC: rebalance.expire_sync,
     custom_targets.TARGET: custom_targets.expire_target,
+    client_targets.CLIENT_TARGET: client_targets.expire_client_target,
     retention.RETENTION: retention.expire_offsets,
 }
 

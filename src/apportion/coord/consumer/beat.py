@@ -4,7 +4,11 @@ from dataclasses import dataclass
 
 from apportion.coord.consumer.units import PartitionsOfTopic
 from apportion.machine import Caller
-from apportion.wire.records.groups import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
+from apportion.wire.records.groups import (
+    ClassicMemberMetadata,
+    ConsumerGroupMemberMetadataValue,
+    RecordClientAssignor,
+)
 
 JOINING = 0
 LEAVING = -1
@@ -32,6 +36,7 @@ class Beat:
     topics: tuple[str, ...] | None = None
     regex: str | None = None  # "" for no expression
     assignor: str | None = None
+    client_assignors: tuple[RecordClientAssignor, ...] | None = None
     owned: tuple[PartitionsOfTopic, ...] | None = None
     classic: ClassicMemberMetadata | None = None
 
@@ -53,6 +58,7 @@ def merge_metadata(
         and beat.instance_id in (None, metadata.instance_id)
         and beat.rack_id in (None, metadata.rack_id)
         and beat.assignor in (None, metadata.server_assignor)
+        and beat.client_assignors in (None, metadata.client_assignors)
         and beat.rebalance_timeout_ms in (-1, metadata.rebalance_timeout_ms)
         and beat.caller.client_id == metadata.client_id
         and beat.caller.host == metadata.client_host
@@ -77,5 +83,8 @@ def merge_metadata(
         else beat.rebalance_timeout_ms,
         server_assignor=metadata.server_assignor if beat.assignor is None else beat.assignor,
         classic_member_metadata=beat.classic,
+        client_assignors=metadata.client_assignors
+        if beat.client_assignors is None
+        else beat.client_assignors,
     )
     return metadata if whole == metadata else whole

@@ -147,6 +147,7 @@ def to_beat(
         topics=subscription.topics,
         regex="",  # the classic protocol has none: it drops that of a member that it replaces
         owned=to_topic_partitions(subscription.owned_partitions, turn.topics),
+        client_assignors=(),  # likewise
         classic=classic_metadata(joiner),
     )
 

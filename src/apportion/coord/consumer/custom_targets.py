@@ -25,7 +25,7 @@ from apportion.assign.custom import CustomAssignor
 from apportion.coord import records
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.target_computation import (
-    AssignableMember,
+    AskedMember,
     ChangedTargets,
     ComputeTarget,
     FailedTarget,
@@ -71,12 +71,13 @@ def begin(
         topics=tuple(topics),
         ids=tuple(saved.units.ids),
         members=tuple(
-            AssignableMember(
+            AskedMember(
                 member.member_id,
                 member.metadata.instance_id,
                 member.metadata.rack_id,
                 saved.subscription(member.metadata),
                 member.target,
+                must_save=must_save_target(member),
             )
             for member in members
         ),
@@ -85,6 +86,16 @@ def begin(
     timeout_ms = turn.settings.apportion_assignor_timeout_ms
     turn.deadlines.arm((TARGET, group.group_id), turn.now.mono_ms + timeout_ms)
     turn.compute(computation)
+
+
+def must_save_target(member: ConsumerGroupMember) -> bool:
+    """Return whether a target of the broker has to be saved for a member even if it is its older.
+
+    A member without a target gets a record even for an empty one: after a restart it has to be told
+    from a member that has not been assigned yet. What a client-side assignor said ends with its
+    target.
+    """
+    return member.target is None or member.target_answer != records.NO_ANSWER
 
 
 def abandon_if_under_way(turn: Turn, group: ConsumerGroup) -> None:
@@ -104,7 +115,7 @@ def save_target(
     if group is None:
         return
     if isinstance(result, WrongAnswer):
-        _note_failure(turn, group, computation, f"the assignor {result.why}")
+        _fail(turn, group, computation, f"the assignor {result.why}")
         return
     instances = {member.member_id: member.instance_id for member in computation.members}
     for member_id, target in result.by_member.items():
@@ -132,7 +143,7 @@ def keep_target(turn: Turn, computation: ComputeTarget, why: str) -> None:
     """Keep the older targets of a group after its assignor has raised an error."""
     group = _end(turn, computation)
     if group is not None:
-        _note_failure(turn, group, computation, f"the assignor raised {why}")
+        _fail(turn, group, computation, f"the assignor raised {why}")
 
 
 def expire_target(turn: Turn, key: Key) -> None:
@@ -144,9 +155,7 @@ def expire_target(turn: Turn, key: Key) -> None:
     group = _end(turn, computation)
     if group is not None:
         timeout_ms = turn.settings.apportion_assignor_timeout_ms
-        _note_failure(
-            turn, group, computation, f"the assignor has not answered within {timeout_ms} ms"
-        )
+        _fail(turn, group, computation, f"the assignor has not answered within {timeout_ms} ms")
 
 
 def has_failed(group: ConsumerGroup) -> bool:
@@ -181,14 +190,39 @@ def _end(turn: Turn, computation: ComputeTarget) -> ConsumerGroup | None:
     return group
 
 
-def _note_failure(turn: Turn, group: ConsumerGroup, computation: ComputeTarget, what: str) -> None:
+def _fail(turn: Turn, group: ConsumerGroup, computation: ComputeTarget, what: str) -> None:
     """Log what was wrong with a computation, and remember when it failed."""
-    name, before = computation.assignor.name, group.live.failed_target
-    is_same = before is not None and before[:2] == (name, computation.epoch)
-    times = before.times + 1 if before is not None and is_same else 1
-    group.live.failed_target = FailedTarget(name, computation.epoch, turn.now.mono_ms, times)
+    note_failure(turn, group, computation.assignor.name, computation.epoch, what=what)
+
+
+def note_failure(
+    turn: Turn,
+    group: ConsumerGroup,
+    assignor: str,
+    epoch: int,
+    *,
+    what: str,
+    member_id: str | None = None,
+) -> None:
+    """Log what an assignor has done wrong, and remember when.
+
+    epoch: the group's, for which it was asked. member_id: that of the member that was asked by a
+    client-side assignor.
+    """
+    before = group.live.failed_target
+    if before is not None and before.assignor != assignor:
+        before = None
+    members = {} if before is None else before.members
+    # Members that fail one after another are one failure: the next of them may do better.
+    is_first = member_id is not None and member_id not in members
+    times = 1
+    if before is not None and before.epoch == epoch:
+        times = before.times + (not is_first)
+    if member_id is not None:
+        members = {**(members if is_first else {}), member_id: None}
+    group.live.failed_target = FailedTarget(assignor, epoch, turn.now.mono_ms, times, members)
     turn.note(
         "error",
-        f"group {group.group_id}: {name}: {what[:MAX_NOTED]}; the target assignment of epoch "
+        f"group {group.group_id}: {assignor}: {what[:MAX_NOTED]}; the target assignment of epoch "
         f"{group.saved.assignment_epoch} is kept",
     )

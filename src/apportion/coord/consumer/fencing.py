@@ -7,6 +7,7 @@ module, so that a test can switch one off and see which law breaks.
 from typing import NamedTuple
 
 from apportion.coord.consumer.beat import AWAY, JOINING, Beat
+from apportion.coord.consumer.client_assignors import agreed_or_none, offer_of
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.errors import Code, Refused
@@ -172,6 +173,40 @@ def _static(group: ConsumerGroup, beat: Beat, instance_id: str) -> AdmittedMembe
         if static_member.member_id == beat.member_id
         else AdmittedMember(None, static_member)
     )
+
+
+def check_agreement(
+    group: ConsumerGroup | None, beat: Beat, known: ConsumerGroupMember | None
+) -> None:
+    """Refuse a heartbeat that offers client-side assignors on which its group cannot agree.
+
+    Only members that have agreed on one are protected: if one of them offers none, the broker
+    assigns in any case. A sender that offers none, or names a server-side assignor as well, can be
+    assigned by the broker, and so is never refused.
+    known: the sender as it is saved, or the member that it replaces; None for a new member.
+    Errors: UNSUPPORTED_ASSIGNOR.
+    """
+    if not beat.client_assignors or beat.assignor or group is None:
+        return
+    offer, saved = offer_of(beat.client_assignors), group.saved
+    others, count = dict(saved.client_offers), len(saved.members)
+    if known is not None:
+        before = offer_of(known.metadata.client_assignors)
+        if before == offer:
+            return
+        count -= 1
+        others[before] = others.get(before, 0) - 1
+    others = {each: members for each, members in others.items() if members > 0}
+    agreed = agreed_or_none(others, count)
+    others[offer] = others.get(offer, 0) + 1
+    if agreed is not None and agreed_or_none(others, count + 1) is None:
+        offered = ", ".join(assignor.name for assignor in beat.client_assignors)
+        raise Refused(
+            Code.UNSUPPORTED_ASSIGNOR,
+            f"The members of group {group.group_id} use the client assignor {agreed.name} in "
+            f"version {agreed.version}, and have none in common with a member that offers "
+            f"{offered}.",
+        )
 
 
 def group_full_error(group_id: str, limit: int) -> Refused:

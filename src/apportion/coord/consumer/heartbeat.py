@@ -14,6 +14,7 @@ from typing import NamedTuple
 from apportion.coord import records
 from apportion.coord.consumer import expressions, fencing, targets, timers
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat, merge_metadata
+from apportion.coord.consumer.client_assignors import asks_for_assignment
 from apportion.coord.consumer.fencing import AdmittedMember, admit
 from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState, reconcile
 from apportion.coord.consumer.state import (
@@ -44,7 +45,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     """Apply one heartbeat to its consumer group, and reconcile the member (KIP-848).
 
     The heartbeat is a ConsumerGroupHeartbeat, or a classic member's JoinGroup in that form.
-    Errors: those of `fencing.admit`, then INVALID_REGULAR_EXPRESSION.
+    Errors: those of `fencing.admit`, then INVALID_REGULAR_EXPRESSION, UNSUPPORTED_ASSIGNOR.
     """
     group = turn.ledger.consumer_group_or_none(beat.group_id)
     owned = (
@@ -57,17 +58,16 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     # Before the first record: a request that has written cannot be refused any more.
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
     expressions.check_new_expression(group, beat)
+    fencing.check_agreement(group, beat, admission.member or admission.predecessor)
     # The order of the records is Kafka's: 5 (member), 16 (tombstone of its old expression), 3
     # (epoch), 7 and 6 (targets), 8 (assignment). Each step reads what the one before has saved.
-    has_changed_subscription = create_or_update_member(turn, beat, admission)
+    must_assign = create_or_update_member(turn, beat, admission)
     group = turn.ledger.consumer_group(beat.group_id)
     expressions.refresh_if_due(turn, group)
-    bump_epoch_if_changed(turn, group, has_changed_subscription)
-    targets.renew_target(turn, group)
+    bump_epoch_if_changed(turn, group, must_assign)
+    targets.renew_target(turn, group, beat.member_id)
     member = group.saved.members[beat.member_id]
-    has_moved = reconcile_member(
-        turn, group, member, owned, has_changed_subscription=has_changed_subscription
-    )
+    has_moved = reconcile_member(turn, group, member, owned, has_changed_subscription=must_assign)
     # Only here, after every check: a fenced member that goes on sending must not keep its place.
     timers.arm_session(turn, group, member)
     # A full heartbeat gets the assignment again even if it is unchanged: the member may have missed
@@ -78,14 +78,18 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
 def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -> bool:
     """Save the member's metadata from its heartbeat; return whether the group must assign again.
 
-    It must if the subscription has changed, or if the member replaces a static one and so gives up
-    a membership of its own, whose units others may have now.
+    It must if the subscription has changed, if the member replaces a static one and so gives up
+    a membership of its own, whose units others may have now, or if the member asks for it by its
+    client-side assignors.
     """
     member, predecessor = admission
     known = member or predecessor
     metadata = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
+    asks = asks_for_assignment(
+        () if known is None else known.metadata.client_assignors, beat.client_assignors
+    )
     if member is not None and metadata is member.metadata:
-        return False  # as in every steady heartbeat
+        return asks  # not in a steady heartbeat
     before = _subscription(turn, beat.group_id, None if known is None else known.metadata)
     expression = None if known is None else known.metadata.subscribed_topic_regex
     abandons_membership = False
@@ -98,7 +102,7 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     else:
         turn.emit(records.member_metadata(beat.group_id, beat.member_id, metadata))
     expressions.forget_if_unused(turn, turn.ledger.consumer_group(beat.group_id), expression)
-    return abandons_membership or _subscription(turn, beat.group_id, metadata) != before
+    return asks or abandons_membership or _subscription(turn, beat.group_id, metadata) != before
 
 
 def _subscription(
@@ -143,7 +147,9 @@ def replace_static_member(
     # member finds them free in between.
     turn.emit_all(records.member_tombstones(group.group_id, predecessor.member_id))
     turn.emit(records.member_metadata(group.group_id, beat.member_id, metadata))
-    turn.emit(records.target_assignment(group.group_id, beat.member_id, target))
+    turn.emit(
+        records.target_assignment(group.group_id, beat.member_id, target, predecessor.target_answer)
+    )
     turn.emit(
         records.current_assignment(
             group.group_id, beat.member_id, to_current_assignment_value(current, units)
@@ -176,7 +182,10 @@ def reconcile_member(
     *,
     has_changed_subscription: bool,
 ) -> bool:
-    """Reconcile the member after its heartbeat; return whether its assigned partitions changed."""
+    """Reconcile the member after its heartbeat; return whether its assignment changed.
+
+    With client-side assignors a new epoch is a change: it may bring another answer of the assignor.
+    """
     saved = group.saved
     # The end of every steady heartbeat, before anything that costs time in proportion to the
     # assignment.
@@ -207,7 +216,9 @@ def reconcile_member(
     # Only after a change, as in Kafka: a member that heartbeats without revoking must not get more
     # time with each heartbeat.
     timers.arm_rebalance(turn, group, member)
-    return current.assigned != before.assigned
+    return current.assigned != before.assigned or (
+        bool(member.metadata.client_assignors) and current.epoch != before.epoch
+    )
 
 
 def is_reconciled(

@@ -5,19 +5,30 @@ Versions: 0; 1 brings SubscribedTopicRegex and ids that the members make themsel
 """
 
 from apportion.coord.config import GroupSettings
+from apportion.coord.consumer import client_targets
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat
+from apportion.coord.consumer.client_assignors import (
+    AgreedAssignor,
+    check_assignors,
+    metadata_for,
+    to_saved_assignors,
+)
 from apportion.coord.consumer.heartbeat import HeartbeatResult, heartbeat, leave
 from apportion.coord.consumer.intervals import next_interval_ms
+from apportion.coord.consumer.state import ConsumerGroupMember
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived
+from apportion.wire.fields import replaced
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
+    AssignorVersion,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from apportion.wire.records.groups import RecordClientAssignor
 from apportion.wire.uuids import new_member_id
 
 BLANK = "".join(map(chr, range(0x21)))
@@ -44,6 +55,7 @@ def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
         regex=request.subscribed_topic_regex,
         assignor=request.server_assignor,
         owned=request.topic_partitions,
+        client_assignors=offered_assignors(request),
     )
     if request.member_epoch in (LEAVING, AWAY):
         # The response repeats the epoch of the leave and tells no heartbeat interval, as in Kafka.
@@ -92,6 +104,7 @@ def check_request(
         )
     elif body.member_epoch < AWAY:
         raise Refused(Code.INVALID_REQUEST, f"MemberEpoch {body.member_epoch} is not valid.")
+    check_assignors(body.client_assignors or ())
     assignor = body.server_assignor
     # As in Kafka after all INVALID_REQUEST: the request is right, only the broker lacks the
     # assignor.
@@ -117,6 +130,16 @@ def check_join(body: ConsumerGroupHeartbeatRequest) -> None:
         raise Refused(Code.INVALID_REQUEST, "A member that joins must send a subscription.")
 
 
+def offered_assignors(
+    body: ConsumerGroupHeartbeatRequest,
+) -> tuple[RecordClientAssignor, ...] | None:
+    """Return the client-side assignors of a heartbeat; None where it leaves them as they are."""
+    if body.client_assignors is None:
+        # The successor of a static member may be of a client that knows no client-side assignors.
+        return () if body.member_epoch == JOINING else None
+    return to_saved_assignors(body.client_assignors)
+
+
 def is_blank(text: str) -> bool:
     """Return whether the text is empty after Java's trim, which strips all up to U+0020."""
     return not text.strip(BLANK)
@@ -134,9 +157,30 @@ def heartbeat_response(turn: Turn, result: HeartbeatResult) -> ConsumerGroupHear
     parts = tuple(
         TopicPartitions(topic_id=topic_id, partitions=partitions) for topic_id, partitions in units
     )
-    return ConsumerGroupHeartbeatResponse(
+    response = ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=next_interval_ms(turn, group, member),
-        assignment=Assignment(topic_partitions=parts) if includes_assignment else None,
+        assignment=Assignment(topic_partitions=parts, **member.target_answer._asdict())
+        if includes_assignment
+        else None,
     )
+    agreed = group.saved.client_assignor
+    if agreed is None:
+        return response
+    return replaced(
+        response,
+        should_compute_assignment=client_targets.should_compute(group, member.member_id),
+        requested_version=requested_version(member, agreed),
+    )
+
+
+def requested_version(member: ConsumerGroupMember, agreed: AgreedAssignor) -> AssignorVersion:
+    """Return the version in which the member has to send its metadata again.
+
+    Without a name if it need not.
+    """
+    sent = metadata_for(member.metadata.client_assignors, agreed.name)
+    if sent is None or sent.version == agreed.version:
+        return AssignorVersion()
+    return AssignorVersion(name=agreed.name, version=agreed.version)

@@ -19,7 +19,7 @@ from apportion.coord.consumer.units import (
 )
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim
 from apportion.coord.group_counts import GroupCounts
-from apportion.coord.records import CoordinatorRecord
+from apportion.coord.records import NO_ANSWER, CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
 from apportion.topics import Topics
@@ -30,6 +30,11 @@ from apportion.wire.records.groups import (
 )
 
 if TYPE_CHECKING:
+    from apportion.coord.consumer.client_assignors import (
+        AgreedAssignor,
+        ChosenMember,
+        ClientOffer,
+    )
     from apportion.coord.consumer.target_computation import ComputeTarget, FailedTarget
     from apportion.coord.heartbeat_budget import Booking
 
@@ -45,6 +50,7 @@ class ConsumerGroupMember:
     """One member: its metadata, its current assignment and its target assignment.
 
     assigned, pending_revocation: the current assignment. target: None before the first one.
+    target_answer: what came with the target.
     """
 
     __slots__ = (
@@ -56,6 +62,7 @@ class ConsumerGroupMember:
         "previous_epoch",
         "state",
         "target",
+        "target_answer",
     )
 
     def __init__(self, member_id: str) -> None:
@@ -68,6 +75,7 @@ class ConsumerGroupMember:
         self.assigned: AssignedUnits = NO_ASSIGNED_UNITS
         self.pending_revocation: AssignedUnits = NO_ASSIGNED_UNITS
         self.target: UnitArray | None = None
+        self.target_answer = NO_ANSWER
 
     @property
     def is_classic(self) -> bool:
@@ -97,6 +105,8 @@ class ConsumerGroupSavedState:
         "assignment_epoch",
         "assignor_votes",
         "classic_member_count",
+        "client_assignor",
+        "client_offers",
         "epoch",
         "expression_counts",
         "instances",
@@ -127,6 +137,10 @@ class ConsumerGroupSavedState:
         self.resolutions: dict[str, tuple[str, ...]] = {}
         # assignor -> how many members ask for it (ServerAssignor)
         self.assignor_votes: dict[str, int] = {}
+        # client-side assignors with their versions -> how many members offer just these
+        self.client_offers: dict[ClientOffer, int] = {}
+        # the one on which all members agree; kept, because every heartbeat may ask
+        self.client_assignor: AgreedAssignor | None = None
         self.protocol_counts: dict[str, int] = {}  # protocol -> how many classic members support it
         self.classic_member_count = 0  # how many members are classic
         # epoch -> how many members are STABLE there
@@ -147,6 +161,7 @@ class ConsumerGroupLiveState:
     """State of a consumer group that need not survive a crash."""
 
     __slots__ = (
+        "chosen",
         "counts",
         "failed_target",
         "next_heartbeats",
@@ -162,8 +177,10 @@ class ConsumerGroupLiveState:
         self.seen_topics: Topics | None = None
         # when the target assignment was last computed (mono ms); None since the group was loaded
         self.target_computed_ms: int | None = None
-        # what a custom assignor is asked for, and its last failure since its last good answer
+        # what a custom assignor is asked for, or the member that is asked by a client-side one; and
+        # the last failure since the last good answer
         self.target_under_way: ComputeTarget | None = None
+        self.chosen: ChosenMember | None = None
         self.failed_target: FailedTarget | None = None
         # the snapshot for which the group's expressions were last resolved, and when (mono ms)
         self.resolved_topics: Topics | None = None
@@ -245,11 +262,13 @@ class ConsumerGroup:
         return None if self.subscribes_to(topic) else committed_ms
 
     def assignor(self, configured: tuple[str, ...]) -> str:
-        """Return the server-side assignor that most members ask for.
+        """Return the client-side assignor of all members, or the server-side one of most.
 
         The first configured one (`group.consumer.assignors`) wins a tie, and is used if nobody
         asks.
         """
+        if self.saved.client_assignor is not None:
+            return self.saved.client_assignor.name
         votes = self.saved.assignor_votes
         # Kafka leaves a tie to a hash table; here the same members always get the same assignor.
         return max(configured, key=lambda name: (votes.get(name, 0), -configured.index(name)))

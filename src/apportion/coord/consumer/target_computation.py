@@ -19,10 +19,11 @@ from apportion.topics import Topic, TopicId
 PartitionsByTopic = dict[TopicId, tuple[int, ...]]
 
 
-class AssignableMember(NamedTuple):
+class AskedMember(NamedTuple):
     """A member as an assignor is told of it.
 
-    target: its older target; None before the first one.
+    target: its older target; None before the first one. must_save: its target has to be saved even
+    if it does not change.
     """
 
     member_id: str
@@ -30,6 +31,7 @@ class AssignableMember(NamedTuple):
     rack_id: str | None
     topics: tuple[str, ...]
     target: UnitArray | None
+    must_save: bool
 
 
 class ChangedTargets(NamedTuple):
@@ -45,12 +47,17 @@ class WrongAnswer(NamedTuple):
 
 
 class FailedTarget(NamedTuple):
-    """A failure of an assignor. times: how often in a row, with the same assignor and epoch."""
+    """A failure of an assignor. times: how often in a row, with the same assignor and epoch.
+
+    members: those that failed with a client-side assignor since all had failed the last time, as
+    keys. All of them count as one time.
+    """
 
     assignor: str
     epoch: int
     at_ms: int
     times: int
+    members: Mapping[str, None]
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -69,7 +76,7 @@ class ComputeTarget:
     assignor: CustomAssignor
     topics: tuple[Topic, ...]
     ids: tuple[TopicId, ...]
-    members: tuple[AssignableMember, ...]
+    members: tuple[AskedMember, ...]
 
     def run(self) -> ChangedTargets | WrongAnswer:
         """Call the assignor, and return what its answer changes if it is an assignment."""
@@ -96,20 +103,18 @@ class ComputeTarget:
                     (topic, number) for topic, numbers in given.partitions for number in numbers
                 )
             }
-            # A member without a target gets a record even for an empty one: after a restart it has
-            # to be told from a member that has not been assigned yet.
-            if member.target is None or after != before[member.member_id]:
+            if member.must_save or after != before[member.member_id]:
                 changed[member.member_id] = after
         return ChangedTargets(changed)
 
-    def _older_target(self, member: AssignableMember) -> PartitionsByTopic:
+    def _older_target(self, member: AskedMember) -> PartitionsByTopic:
         """Return the partitions of a member's older target, with those that are gone."""
         by_topic_id: dict[TopicId, list[int]] = {}
         for unit in sorted((NO_UNITS if member.target is None else member.target).tolist()):
             by_topic_id.setdefault(self.ids[unit >> SHIFT], []).append(unit & PARTITION)
         return {topic_id: tuple(numbers) for topic_id, numbers in by_topic_id.items()}
 
-    def _subscription(self, member: AssignableMember, target: PartitionsByTopic) -> Subscription:
+    def _subscription(self, member: AskedMember, target: PartitionsByTopic) -> Subscription:
         """Return a member as the assignor gets it; it owns what its older target names."""
         owned = by_topic(
             (topic.name, number)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from apportion.assign.assignors import ASSIGNORS
 from apportion.assign.subscriptions import Subscriptions, Vector
 from apportion.coord import records
-from apportion.coord.consumer import custom_targets
+from apportion.coord.consumer import client_targets, custom_targets
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.units import NO_UNITS, PARTITION, SHIFT, UnitNumbering
 from apportion.coord.turn import Turn
@@ -130,10 +130,19 @@ def assignor_of(turn: Turn, group: ConsumerGroup) -> str:
     return group.assignor(turn.settings.group_consumer_assignors)
 
 
-def renew_target(turn: Turn, group: ConsumerGroup) -> None:
-    """Compute a target assignment if one is due; a custom assignor only begins to."""
+def renew_target(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
+    """Compute a target assignment if one is due; a custom assignor only begins to.
+
+    With a client-side assignor the sender of the heartbeat computes it.
+    """
     if not is_target_due(turn, group):
         return
+    agreed = group.saved.client_assignor
+    if agreed is not None:
+        custom_targets.abandon_if_under_way(turn, group)
+        client_targets.choose_if_none(turn, group, agreed, member_id)
+        return
+    client_targets.forget(turn, group)
     name = assignor_of(turn, group)
     if name in ASSIGNORS:
         # What is under way would be older than this one.
@@ -230,9 +239,9 @@ def _owners(
     """
     targets = [NO_UNITS if member.target is None else member.target for member in members]
     owner = np.full(int(layout.starts[-1]), -1, np.int32)
-    # A member without a target gets a record even for an empty one: after a restart it has to be
-    # told from a member that has not been assigned yet.
-    is_stale = np.fromiter((member.target is None for member in members), np.bool_, len(members))
+    is_stale = np.fromiter(
+        (custom_targets.must_save_target(member) for member in members), np.bool_, len(members)
+    )
     positions = layout.positions(np.concatenate([NO_UNITS, *targets]), numbering)
     ranks = np.repeat(np.arange(len(members), dtype=np.int32), [len(target) for target in targets])
     inside = positions >= 0

@@ -5,6 +5,7 @@ after it instead of one for the revocation.
 """
 
 from apportion.coord.consumer.beat import AWAY
+from apportion.coord.consumer.client_targets import forget_member
 from apportion.coord.consumer.intervals import cancel_heartbeat
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
@@ -86,8 +87,9 @@ def restore_deadlines(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMem
 
 
 def disarm(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Disarm every deadline of the member, and expect no heartbeat of it any more."""
+    """Disarm every deadline of the member, and expect no heartbeat or target of it any more."""
     cancel_heartbeat(turn, group, member)
+    forget_member(turn, group, member.member_id)
     for kind in (SESSION, REBALANCE, REJOIN, SYNC):
         turn.deadlines.disarm((kind, group.group_id, member.member_id))
 

@@ -41,7 +41,7 @@ class ConsumerGroupInstallAssignmentRequest:
 
 @message(key=20849, flexible=0, type="response")
 class ConsumerGroupInstallAssignmentResponse:
-    """Whether the assignment was installed."""
+    """The outcome: no error if the assignment was installed."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

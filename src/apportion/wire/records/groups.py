@@ -1,10 +1,21 @@
 """The records of a coordinator in `__consumer_offsets`: keys and values in Kafka's schemas.
 
 A key's number is its record type. Kafka also reads type 0 as an offset commit; it writes 1, as we
-do.
+do. Tags from 848 on are of KIP-848's client-side assignors, which no Kafka has; it reads over them.
 """
 
-from apportion.wire.fields import array, int8, int32, int64, message, octets, string, struct, uuid
+from apportion.wire.fields import (
+    array,
+    int8,
+    int16,
+    int32,
+    int64,
+    message,
+    octets,
+    string,
+    struct,
+    uuid,
+)
 
 
 @message(key=1, type="key")
@@ -146,6 +157,18 @@ class ClassicMemberMetadata:
     supported_protocols: tuple[ClassicProtocol, ...] = array(ClassicProtocol)
 
 
+@message()
+class RecordClientAssignor:
+    """An assignor that a member can run (`ClientAssignor`), as its last heartbeat described it."""
+
+    name: str = string()
+    minimum_version: int = int16()
+    maximum_version: int = int16()
+    reason: int = int8()
+    version: int = int16()
+    metadata: bytes | memoryview = octets()
+
+
 @message(key=5, flexible=0, type="value")
 class ConsumerGroupMemberMetadataValue:
     """The metadata of a member: its subscription and what else its heartbeats said."""
@@ -162,6 +185,8 @@ class ConsumerGroupMemberMetadataValue:
     classic_member_metadata: ClassicMemberMetadata | None = struct(
         ClassicMemberMetadata, nullable=0, default=None, tag=0
     )
+    # The preferred first.
+    client_assignors: tuple[RecordClientAssignor, ...] = array(RecordClientAssignor, tag=848)
 
 
 @message(key=6, type="key")
@@ -203,9 +228,12 @@ class RecordTopicPartitions:
 
 @message(key=7, flexible=0, type="value")
 class ConsumerGroupTargetAssignmentMemberValue:
-    """The partitions of the target assignment."""
+    """The partitions of the target assignment, and what a client-side assignor said beside them."""
 
     topic_partitions: tuple[RecordTopicPartitions, ...] = array(RecordTopicPartitions)
+    error: int = int8(tag=848)
+    metadata_version: int = int16(tag=849)
+    metadata: bytes | memoryview = octets(tag=850)
 
 
 @message(key=8, type="key")

@@ -1,0 +1,188 @@
+"""Target assignments by client-side assignors: a member of the group computes them (KIP-848).
+
+The problem. The assignor runs in a member: it may be slow, vanish, or answer what is no assignment,
+and the group changes meanwhile. At most one member computes at a time, and no other member may
+suffer if it does so badly.
+
+The method. The member whose heartbeat finds a new target due is chosen, and the response tells it
+so: a member that sends nothing is never waited for. It asks for the group as it is
+(ConsumerGroupPrepareAssignment) and sends the target back (ConsumerGroupInstallAssignment), both in
+`assignment_api.py`. Until then all members follow the older target.
+
+The result is for the group epoch that was prepared. If the group is ahead of it by then, the result
+is saved for that epoch, and another computation follows when the assignment interval allows it. So
+a group whose members come and go without a pause gets targets all the same. Who has gone meanwhile
+is left out; who has come waits for the next one.
+
+If the chosen member is removed, the next heartbeat chooses another. If it is late, or its answer is
+no assignment, the log says so, and the member is passed over until all others have failed, too;
+the pauses are those of custom assignors (`custom_targets.py`). It keeps its membership.
+
+A restart forgets who was chosen, and the next heartbeat chooses anew.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from apportion.assign.by_name import Given, Subscription
+from apportion.coord import records
+from apportion.coord.consumer import custom_targets
+from apportion.coord.consumer.beat import AWAY
+from apportion.coord.consumer.client_assignors import (
+    AgreedAssignor,
+    ChosenMember,
+    PreparedGroup,
+)
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.records import TargetAnswer
+from apportion.coord.turn import Turn
+from apportion.deadlines import Key
+from apportion.topics import Topic
+
+CLIENT_TARGET = "client target"
+"""The deadline by which the chosen member has to install a target assignment."""
+
+
+class InstalledTarget(NamedTuple):
+    """The target of one member as a client-side assignor has computed it."""
+
+    given: Given
+    answer: TargetAnswer
+
+
+def should_compute(group: ConsumerGroup, member_id: str) -> bool:
+    """Return whether the member has to compute the group's target, and has not prepared for it."""
+    chosen = group.live.chosen
+    return chosen is not None and chosen.prepared is None and chosen.member_id == member_id
+
+
+def is_chosen(group: ConsumerGroup, member_id: str) -> bool:
+    """Return whether the member is the one that computes the group's target."""
+    chosen = group.live.chosen
+    return chosen is not None and chosen.member_id == member_id
+
+
+def choose_if_none(
+    turn: Turn, group: ConsumerGroup, assignor: AgreedAssignor, member_id: str
+) -> None:
+    """Have the sender of a heartbeat compute the target that is due, unless a member does so."""
+    live = group.live
+    if live.chosen is not None and live.chosen.assignor == assignor:
+        return
+    forget(turn, group)
+    if is_passed_over(group, assignor, member_id):
+        return
+    live.chosen = ChosenMember(member_id, assignor)
+    turn.deadlines.arm(
+        (CLIENT_TARGET, group.group_id), turn.now.mono_ms + timeout_ms(turn, group, member_id)
+    )
+
+
+def is_passed_over(group: ConsumerGroup, assignor: AgreedAssignor, member_id: str) -> bool:
+    """Return whether the member has failed, and another that has not can be chosen."""
+    failed = group.live.failed_target
+    if failed is None or failed.assignor != assignor.name or member_id not in failed.members:
+        return False
+    return any(
+        # A member that left temporarily sends no heartbeats.
+        member.member_id not in failed.members and member.epoch != AWAY
+        for member in group.saved.members.values()
+    )
+
+
+def timeout_ms(turn: Turn, group: ConsumerGroup, member_id: str) -> int:
+    """Return how long the member may take for a target assignment."""
+    rebalance_timeout_ms = group.saved.members[member_id].metadata.rebalance_timeout_ms
+    return min(rebalance_timeout_ms, turn.settings.apportion_assignor_timeout_ms)
+
+
+def prepare(group: ConsumerGroup, topics: list[Topic], members: list[ConsumerGroupMember]) -> None:
+    """Remember what the chosen member is told of its group."""
+    assert group.live.chosen is not None, "the caller has checked the sender"
+    saved = group.saved
+    prepared = PreparedGroup(
+        epoch=saved.epoch,
+        topics={topic.id: topic for topic in topics},
+        members={
+            member.member_id: Subscription(
+                topics=saved.subscription(member.metadata),
+                instance_id=member.metadata.instance_id,
+            )
+            for member in members
+        },
+    )
+    group.live.chosen = group.live.chosen._replace(prepared=prepared)
+
+
+def forget(turn: Turn, group: ConsumerGroup) -> None:
+    """Wait no longer for a target of the chosen member, if there is one."""
+    if group.live.chosen is not None:
+        group.live.chosen = None
+        turn.deadlines.disarm((CLIENT_TARGET, group.group_id))
+
+
+def forget_member(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
+    """Wait no longer for a member that is removed or replaced."""
+    if is_chosen(group, member_id):
+        forget(turn, group)
+
+
+def save_installed(
+    turn: Turn,
+    group: ConsumerGroup,
+    prepared: PreparedGroup,
+    targets: Mapping[str, InstalledTarget],
+) -> None:
+    """Save the target that the chosen member has installed; it must have been checked.
+
+    Only members whose target or answer changes get a record. targets: members that are not in it
+    are assigned nothing.
+    """
+    forget(turn, group)
+    ids = {topic.name: topic.id for topic in prepared.topics.values()}
+    for told_id, subscription in prepared.members.items():
+        # A static member may have been replaced meanwhile: the successor gets its part.
+        member = custom_targets.current_member_or_none(group, told_id, subscription.instance_id)
+        if member is None:
+            continue
+        given, answer = targets[told_id]
+        after = {ids[topic]: numbers for topic, numbers in given.partitions}
+        before = group.saved.units.as_topics(
+            () if member.target is None else member.target.tolist()
+        )
+        if member.target is None or after != dict(before) or answer != member.target_answer:
+            turn.emit(
+                records.target_assignment(group.group_id, member.member_id, after.items(), answer)
+            )
+    # Behind the targets, as in Kafka: whoever reads this epoch in the log has read its targets.
+    turn.emit(records.assignment_epoch(group.group_id, prepared.epoch, turn.now.wall_ms))
+    group.live.target_computed_ms = turn.now.mono_ms
+    group.live.failed_target = None
+
+
+def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> None:
+    """Keep the older targets of a group whose chosen member has failed, and pass it over."""
+    forget(turn, group)
+    custom_targets.note_failure(
+        turn,
+        group,
+        assignor=chosen.assignor.name,
+        epoch=group.saved.epoch if chosen.prepared is None else chosen.prepared.epoch,
+        what=what,
+        member_id=chosen.member_id,
+    )
+
+
+def expire_client_target(turn: Turn, key: Key) -> None:
+    """Pass over the chosen member, which has not installed a target assignment in time."""
+    group = turn.ledger.consumer_group_or_none(key[1])
+    chosen = None if group is None else group.live.chosen
+    if group is None or chosen is None:
+        return
+    late_ms = timeout_ms(turn, group, chosen.member_id)
+    fail(
+        turn,
+        group,
+        chosen,
+        f"member {chosen.member_id} has not installed an assignment within {late_ms} ms",
+    )
