@@ -41,6 +41,7 @@ from apportion.streams.metadata.model import HostInfo, TaskId
 from apportion.streams.topology import Topology
 from apportion.topics import TopicPartition
 from apportion.wire.codec import read_whole, write
+from apportion.wire.fields import replaced
 
 NAME = "stream"
 
@@ -113,7 +114,7 @@ class ClientSideStreamsAssignor:
         self._metadata = metadata
 
     def _present_metadata(self, lags: Mapping[TaskId, int]) -> Kip848MemberMetadata:
-        return replace(
+        return replaced(
             self._metadata,
             topology_hash=hash_of_topology(self.settings.topology),
             task_lags=tuple(
