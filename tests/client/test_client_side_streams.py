@@ -292,7 +292,9 @@ def test_an_ordinary_consumer_in_the_group_stops_the_hand_over_of_tasks(
 
 
 @pytest.mark.parametrize("call", ["report_failed_warm_ups", "change_topology"])
-def test_what_the_classic_protocol_cannot_say_is_refused(instance: Start, call: str) -> None:
+def test_a_call_that_a_classic_group_has_no_place_for_is_refused(
+    instance: Start, call: str
+) -> None:
     classic = instance(group_protocol="classic")
     with pytest.raises(RuntimeError, match="use group_protocol='consumer'"):
         getattr(classic, call)([])

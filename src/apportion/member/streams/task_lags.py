@@ -1,4 +1,4 @@
-"""How far a Streams member's copies of state are, and when the group has to hear of it (KIP-848).
+"""The lags of a Streams member's copies of state, and when it tells the group of them (KIP-848).
 
 The application reports offset sums of tasks that it does not run (`TaskOffsetSums`); with the end
 offsets of their changelogs they become lags, which the Streams chapter of KIP-848 has in a member's
