@@ -30,7 +30,7 @@ def share(*, active: Any = (), standby: Any = (), warmup: Any = ()) -> TaskShare
 
 def reported(lags: TaskLags, assigned: TaskShare, sums: dict[int, int]) -> bool:
     """Whether the group has to hear of these offset sums."""
-    lags.report({task(number): total for number, total in sums.items()})
+    lags.report({task(number): total for number, total in sums.items()}, assigned)
     changelogs = lags.changelogs_to_ask(TOPOLOGY, assigned)
     lags.begin_asking(changelogs)
     ends = {each: END for partitions in changelogs.values() for each in partitions}
@@ -83,7 +83,7 @@ def test_state_beyond_the_end_is_worth_nothing() -> None:
 
 def test_only_the_changelogs_of_copies_whose_state_has_changed_are_asked_for() -> None:
     lags, assigned = TaskLags(10), share(active=(0,), warmup=(1,))
-    lags.report({task(0): RUNNING, task(1): 5, task(2): 5, TaskId(7, 0): 1})
+    lags.report({task(0): RUNNING, task(1): 5, task(2): 5, TaskId(7, 0): 1}, assigned)
     changelogs = lags.changelogs_to_ask(TOPOLOGY, assigned)
     assert changelogs == {task(1): (TopicPartition("log", 1),)}
     lags.begin_asking(changelogs)
@@ -95,24 +95,28 @@ def test_only_the_changelogs_of_copies_whose_state_has_changed_are_asked_for() -
 def test_a_source_topic_that_serves_as_changelog_counts_where_the_task_reads_it() -> None:
     shared = topology_of([{"sources": ["t", "u"], "changelogs": ["t", "log"]}])
     lags = TaskLags(10)
-    lags.report({task(0): 1, task(1): 1})
     only_u = {task(1): (TopicPartition("u", 1),)}
     assigned = TaskShare(1, 0, standby=share(standby=(0,)).standby, warmup=only_u)
+    lags.report({task(0): 1, task(1): 1}, assigned)
     assert lags.changelogs_to_ask(shared, assigned) == {
         task(0): (TopicPartition("t", 0), TopicPartition("log", 0)),
         task(1): (TopicPartition("log", 1),),
     }
 
 
-def test_a_task_that_could_not_be_restored_says_so_until_there_is_state_of_it_again() -> None:
+def test_a_task_that_could_not_be_restored_says_so_until_there_is_state_of_it_later() -> None:
     lags, assigned = TaskLags(10), share(active=(1,), warmup=(0,))
     assert reported(lags, assigned, {0: END})
-    lags.report_failed([task(0)])
-    assert lags.in_metadata(assigned) == {task(0): RESTORE_FAILED, task(1): 0}
-    assert not reported(lags, assigned, {})
-    assert lags.in_metadata(assigned) == {task(0): RESTORE_FAILED, task(1): 0}
-    assert not reported(lags, assigned, {0: 100})
-    assert lags.in_metadata(assigned) == {task(0): 900, task(1): 0}
+    assert [lags.report_failed([task(0)]) for _ in range(2)] == [True, False]
+    failed = {task(0): RESTORE_FAILED, task(1): 0}
+    assert not reported(lags, assigned, {0: END})
+    assert lags.in_metadata(assigned) == failed
+    without = share(active=(1,))
+    lags.take_assignment(without)
+    assert not lags.report({}, without)
+    assert lags.in_metadata(without) == failed
+    assert lags.report({task(0): 100}, without)
+    assert lags.in_metadata(without) == {task(1): 0}
 
 
 @given(st.integers(0, 1_000), st.lists(st.integers(0, 1_000), max_size=60))

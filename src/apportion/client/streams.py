@@ -150,8 +150,9 @@ class StreamsConsumer(Consumer):
     def report_failed_warm_ups(self, tasks: Iterable[TaskId]) -> None:
         """Report that this process cannot restore these tasks, which it warms up (KIP-848).
 
-        The process is assigned no warm-up of them until it reports state of them again. Raises
-        ValueError for a task that the topology does not have, RuntimeError in a classic group.
+        The process is assigned no warm-up of them until it is started anew, or reports state of
+        them when they were taken from it. Raises ValueError for a task that the topology does not
+        have, RuntimeError in a classic group.
         """
         self._refuse_in_classic_group("a failed warm-up")
         failed = tuple(tasks)

@@ -87,12 +87,14 @@ class ClientSideStreamsMember(ConsumerMember):
         assignor = self._assignor
         match event:
             case TaskOffsetSums(offset_sums, incarnation):
-                if incarnation == self._ownership.incarnation:
-                    self._lags.report(offset_sums)
+                if incarnation == self._ownership.incarnation and self._lags.report(
+                    offset_sums, assignor.tasks
+                ):
+                    self._ask_for_assignment(Reason.WARM_UP_READY)
                 event = Tick()
             case WarmUpFailed(tasks):
-                self._lags.report_failed(tasks)
-                self._ask_for_assignment(Reason.WARM_UP_FAILED)
+                if self._lags.report_failed(tasks):
+                    self._ask_for_assignment(Reason.WARM_UP_FAILED)
                 event = Tick()
             case ChangeTopology(topology):
                 assignor.change_topology(topology)

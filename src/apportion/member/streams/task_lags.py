@@ -34,18 +34,26 @@ class TaskLags:
         self._told: dict[TaskId, int] = {}  # the lags with which copies were said to be ready
         self._asked: Mapping[TaskId, int] = {}  # the sums for which ends were asked last
 
-    def report(self, offset_sums: Mapping[TaskId, int]) -> None:
-        """Take the offset sums of the process's state, by task; RUNNING for tasks that run."""
-        self._sums = {task: total for task, total in offset_sums.items() if total != RUNNING}
-        # A task of which the application has state again can be restored again.
-        self._failed = {task: None for task in self._failed if task not in offset_sums}
+    def report(self, offset_sums: Mapping[TaskId, int], share: TaskShare) -> bool:
+        """Take the offset sums of the process's state, by task; RUNNING for tasks that run.
 
-    def report_failed(self, tasks: Iterable[TaskId]) -> None:
-        """Note that the application cannot restore these tasks."""
-        for task in tasks:
+        Return whether a task that could not be restored can be again: the application has state of
+        it, although it is no copy here.
+        """
+        self._sums = {task: total for task, total in offset_sums.items() if total != RUNNING}
+        copies = copies_of(share)
+        failed = {task: None for task in self._failed if task not in self._sums or task in copies}
+        is_news = len(failed) < len(self._failed)
+        self._failed = failed
+        return is_news
+
+    def report_failed(self, tasks: Iterable[TaskId]) -> bool:
+        """Note that the application cannot restore these tasks; return whether that is news."""
+        news = [task for task in tasks if task not in self._failed]
+        for task in news:
             self._failed[task] = None
             self._lags.pop(task, None)
-            self._sums.pop(task, None)
+        return bool(news)
 
     def forget_told(self) -> None:
         """Tell a new group of everything: the membership is another one."""
@@ -71,7 +79,9 @@ class TaskLags:
         changelogs = {
             task: partitions
             for task in self._sums
-            if task in copies and (partitions := _changelogs_of(topology, task, copies[task]))
+            if task in copies
+            and task not in self._failed
+            and (partitions := _changelogs_of(topology, task, copies[task]))
         }
         sums = {task: self._sums[task] for task in changelogs}
         return {} if sums == self._asked else changelogs
@@ -90,7 +100,7 @@ class TaskLags:
         """Compute the lags; return whether the group has to hear that copies are ready."""
         copies = copies_of(share)
         for task, partitions in changelogs.items():
-            if task in copies and task in self._asked:
+            if task in copies and task in self._asked and task not in self._failed:
                 end = sum(ends.get(partition, 0) for partition in partitions)
                 # As in Kafka: state beyond the end is of another changelog, so it is worth nothing.
                 total = self._asked[task]
@@ -98,7 +108,7 @@ class TaskLags:
         ready = {
             task: lag
             for task, lag in self._lags.items()
-            if task in copies and lag <= self._acceptable_lag
+            if task in copies and task not in self._failed and lag <= self._acceptable_lag
         }
         is_news = any(
             task in share.warmup and self._is_news(task, lag) for task, lag in ready.items()
