@@ -1,19 +1,38 @@
-"""Assignors for classic groups, and the interface of your own on either side.
+"""Assignors that members run, and the interface of your own on either side.
 
-`apportion.Consumer(..., group_protocol="classic", partition_assignment_strategy=...)` takes their
-names or objects; a broker takes your own in `group.consumer.assignors`.
+`apportion.Consumer` takes their names or objects: in `group_local_assignors`, and for a classic
+group in `partition_assignment_strategy`. A broker takes your own in `group.consumer.assignors`.
 """
 
 from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape, by_topic
 from apportion.member.assignors.builtin import CooperativeSticky, Range, RoundRobin, Sticky
 from apportion.member.assignors.checks import Overlap, validate_subscription
-from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure, Rebalance
+from apportion.member.assignors.interface import (
+    Assignor,
+    FollowUp,
+    MeasuringAssignor,
+    MemberFailure,
+    Rebalance,
+    VersionedAssignor,
+)
+from apportion.member.assignors.queries import (
+    FetchCommittedOffsets,
+    ListEndOffsets,
+    ListStartOffsets,
+)
+from apportion.member.assignors.weighted import BytesWeighted, LagWeighted
 
 __all__ = [
     "Assignor",
+    "BytesWeighted",
     "CooperativeSticky",
+    "FetchCommittedOffsets",
     "FollowUp",
     "Given",
+    "LagWeighted",
+    "ListEndOffsets",
+    "ListStartOffsets",
+    "MeasuringAssignor",
     "MemberFailure",
     "Overlap",
     "Range",
@@ -23,6 +42,7 @@ __all__ = [
     "Subscription",
     "TopicParts",
     "TopicShape",
+    "VersionedAssignor",
     "by_topic",
     "validate_subscription",
 ]

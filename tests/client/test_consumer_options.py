@@ -120,7 +120,8 @@ class BackwardVersions(Range):
         (
             {"group_protocol": "classic", "partition_assignment_strategy": "stick"},
             "there is no assignor 'stick': give one of range, roundrobin, sticky, "
-            "cooperative-sticky, your own as module:Class, or an Assignor object",
+            "cooperative-sticky, lag-weighted, bytes-weighted, your own as module:Class, or an "
+            "Assignor object",
         ),
         (
             {

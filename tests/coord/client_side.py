@@ -14,6 +14,8 @@ from apportion.wire.messages.consumer_group_prepare_assignment import (
 )
 from tests.coord.shard_driver import ShardDriver, topic_id
 
+EVERYTHING = {"foo": [0, 1, 2]}
+
 
 def offer(name: str = "lag", **changes: Any) -> ClientAssignor:
     """An assignor that a member offers, in version 0 and without metadata."""
@@ -81,4 +83,22 @@ def with_one(driver: ShardDriver) -> ShardDriver:
     prepare(driver, "a", 1)
     assert install(driver, "a", (1, 2), {"a": {"foo": [0, 1, 2]}}).error_code == 0
     assert driver.beat("a", 1).member_epoch == 2
+    return driver
+
+
+def group_of(driver: ShardDriver) -> Any:
+    """The group of these tests."""
+    return driver.shard.ledger.groups["g"]
+
+
+def computes(driver: ShardDriver, member_id: str, epoch: int) -> bool:
+    """Whether a member's next heartbeat tells it to compute the target."""
+    answer = driver.beat(member_id, epoch)
+    assert answer.error_code == 0
+    return answer.should_compute_assignment
+
+
+def with_two(driver: ShardDriver) -> ShardDriver:
+    """The same driver, where "a" has all of foo, and "b" has joined and computes."""
+    assert join(with_one(driver), "b").should_compute_assignment
     return driver

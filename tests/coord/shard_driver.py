@@ -336,6 +336,8 @@ def _group(
         "expressions": saved.expression_counts,
         "resolutions": saved.resolutions,
         "votes": saved.assignor_votes,
+        "offers": saved.client_offers,
+        "agreed": saved.client_assignor,
         "speakers": saved.protocol_counts,
         "classics": saved.classic_member_count,
         "settled_at": saved.stable_members_by_epoch,
@@ -354,6 +356,7 @@ def _member(member: ConsumerGroupMember, units: UnitNumbering) -> dict[str, Any]
         "target": None
         if member.target is None
         else sorted(by_name(dict.fromkeys(member.target.tolist()), units)),
+        "answer": member.target_answer,
     }
 
 

@@ -1,106 +1,323 @@
-"""Client-side assignors: a member computes the target, and the coordinator checks and saves it."""
+"""Client-side assignors: what members may offer, and on what a group agrees."""
 
 from typing import Any
 
-from apportion.errors import Code
-from apportion.wire.messages.consumer_group_prepare_assignment import (
-    AssignableMember,
-    AssignablePartition,
-    AssignableTopic,
-    AssignorMetadata,
-    ConsumerGroupPrepareAssignmentResponse,
-    TargetPartitions,
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apportion.coord.consumer.client_assignors import (
+    MAX_ASSIGNORS,
+    MAX_METADATA_BYTES,
+    AgreedAssignor,
+    agreed_or_none,
 )
-from tests.coord.client_side import install, installed, join, offer, prepare, with_one
-from tests.coord.shard_driver import ShardDriver, topic_id, topics
-from tests.coord.toy_assignor import FOO, assigned
+from apportion.errors import Code
+from apportion.topics import Topic
+from apportion.wire.codec import write
+from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from apportion.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ClientAssignor,
+    ConsumerGroupHeartbeatResponse,
+)
+from tests.coord.client_side import (
+    group_of,
+    install,
+    installed,
+    join,
+    offer,
+    prepare,
+    with_one,
+)
+from tests.coord.mixed_clients import classic, make_driver, settle
+from tests.coord.shard_driver import ShardDriver, recovered, state_of, through_bytes
+from tests.coord.toy_assignor import FOO, Toy, assigned, with_toy
 
 
-def test_the_first_member_computes_and_gets_its_target_with_the_next_heartbeat() -> None:
-    driver = ShardDriver()
-    joined = join(driver, "a")
-    assert (joined.error_code, joined.member_epoch, assigned(joined)) == (0, 1, {})
-    assert joined.should_compute_assignment
-    assert prepare(driver, "a", 1).error_code == 0
-    assert install(driver, "a", (1, 2), {"a": {"foo": [2, 0]}}).error_code == 0
-    answer = driver.beat("a", 1)
-    assert (answer.member_epoch, assigned(answer)) == (2, {FOO: (0, 2)})
-    assert not answer.should_compute_assignment
+def agreement(driver: ShardDriver) -> tuple[str, int] | None:
+    """The assignor and the version of the group."""
+    agreed: tuple[str, int] | None = group_of(driver).saved.client_assignor
+    return agreed
 
 
-def test_the_chosen_member_is_told_the_group_as_it_is() -> None:
-    driver = with_one(ShardDriver(known=topics(bar=2, foo=3)))
-    joined = join(
-        driver,
-        "b",
-        offer(reason=3, version=0, metadata=b"lags"),
-        topics=("bar", "foo", "missing"),
-        rack_id="r1",
-        instance_id="i",
-    )
-    assert joined.should_compute_assignment
-    assert prepare(driver, "b", 2) == ConsumerGroupPrepareAssignmentResponse(
-        group_epoch=3,
-        assignor_name="lag",
-        assignor_version=0,
-        members=(
-            # Static members first, as the broker's assignors have them.
-            AssignableMember(
-                member_id="b",
-                member_epoch=2,
-                instance_id="i",
-                rack_id="r1",
-                subscribed_topic_ids=(topic_id("bar"), FOO),
-                assignor=AssignorMetadata(reason=3, metadata=b"lags"),
-            ),
-            AssignableMember(
-                member_id="a",
-                member_epoch=2,
-                subscribed_topic_ids=(FOO,),
-                topic_partitions=(TargetPartitions(topic_id=FOO, partitions=(0, 1, 2)),),
-            ),
-        ),
-        topics=(
-            AssignableTopic(
-                topic_id=topic_id("bar"),
-                topic_name="bar",
-                partitions=(AssignablePartition(), AssignablePartition(partition=1)),
-            ),
-            AssignableTopic(
-                topic_id=FOO,
-                topic_name="foo",
-                partitions=tuple(AssignablePartition(partition=number) for number in range(3)),
-            ),
-        ),
-    )
+# what a member may offer
+
+WRONG: dict[str, tuple[tuple[ClientAssignor, ...], str]] = {
+    "no name": ((offer(" "),), "The name of a client assignor is empty."),
+    "a name twice": ((offer(), offer("b"), offer()), "Client assignor lag is offered twice."),
+    "minimum above maximum": (
+        (offer(minimum_version=2, maximum_version=1, version=1),),
+        "Client assignor lag has minimum version 2 above its maximum 1.",
+    ),
+    "version above": (
+        (offer(minimum_version=1, maximum_version=2, version=3),),
+        "Client assignor lag has metadata of version 3, which is not in 1 to 2.",
+    ),
+    "version below": (
+        (offer(minimum_version=1, maximum_version=2, version=0),),
+        "Client assignor lag has metadata of version 0, which is not in 1 to 2.",
+    ),
+    "the version of classic members": (
+        (offer(minimum_version=-1, version=-1),),
+        "Client assignor lag has metadata of version -1, which is not in 0 to 0.",
+    ),
+    "too many": (
+        tuple(offer(str(number)) for number in range(MAX_ASSIGNORS + 1)),
+        "A member may offer 16 client assignors, not more.",
+    ),
+    "too much metadata": (
+        (offer("a", metadata=bytes(MAX_METADATA_BYTES)), offer("b", metadata=b"1")),
+        "The metadata of a member's client assignors may have 65536 bytes, not more.",
+    ),
+}
 
 
-def test_errors_and_metadata_of_an_assignment_reach_each_member_with_its_new_epoch() -> None:
+@pytest.mark.parametrize("what", list(WRONG))
+def test_a_wrong_offer_is_refused_before_anything_is_written(what: str) -> None:
     driver = with_one(ShardDriver())
-    join(driver, "b")
-    prepare(driver, "b", 2)
-    targets = [installed("a", {"foo": [0, 1, 2]}, b"for a", version=1), installed("b", {})]
-    assert install(driver, "b", (2, 3), targets, error=-7).error_code == 0
-    told: Any = {}
-    for member_id in ("a", "b"):
-        answer = driver.beat(member_id, 2)
-        given: Any = answer.assignment
-        told[member_id] = (
-            answer.member_epoch,
-            assigned(answer),
-            (given.error, given.metadata_version, given.metadata),
+    assignors, why = WRONG[what]
+    before, written = state_of(driver.shard), len(driver.log)
+    for answer in (
+        driver.join("b", client_assignors=assignors),
+        driver.beat("a", 2, client_assignors=assignors),
+    ):
+        assert (answer.error_code, answer.error_message) == (Code.INVALID_REQUEST, why)
+    assert (state_of(driver.shard), len(driver.log)) == (before, written)
+
+
+def test_the_largest_offer_is_accepted() -> None:
+    driver = ShardDriver()
+    most = [offer(str(number)) for number in range(MAX_ASSIGNORS - 1)]
+    largest = offer("last", minimum_version=-1, metadata=bytes(MAX_METADATA_BYTES))
+    assert join(driver, "a", *most, largest).error_code == 0
+    assert agreement(driver) == ("0", 0)
+
+
+# on what a group agrees
+
+
+@pytest.mark.parametrize(
+    ("offers", "agreed"),
+    [
+        ({}, None),
+        ({(("a", 0, 1),): 2}, ("a", 1)),
+        ({(("a", 0, 1),): 1}, None),  # one of the two offers none
+        ({(("a", 0, 3),): 1, (("a", 1, 2),): 1}, ("a", 2)),
+        ({(("a", 0, 1),): 1, (("a", 2, 3),): 1}, None),
+        ({(("a", 0, 0),): 1, (("b", 0, 0),): 1}, None),
+        ({(("a", 0, 0), ("b", 0, 0)): 1, (("b", 0, 0),): 1}, ("b", 0)),
+        # Equal votes: the first name.
+        ({(("b", 0, 0), ("a", 0, 0)): 1, (("a", 0, 0), ("b", 0, 0)): 1}, ("a", 0)),
+        # The first of its list is not common to all, so the second has the vote.
+        ({(("c", 0, 0), ("b", 0, 0), ("a", 0, 0)): 1, (("b", 0, 0), ("a", 0, 0)): 1}, ("b", 0)),
+        # All have both, and no common version of "a".
+        ({(("a", 0, 0), ("b", 0, 0)): 1, (("a", 1, 1), ("b", 0, 5)): 1}, ("b", 0)),
+    ],
+)
+def test_members_agree_on_what_all_offer(
+    offers: dict[Any, int], agreed: tuple[str, int] | None
+) -> None:
+    assert agreed_or_none(offers, 2) == agreed
+
+
+def test_the_assignor_with_most_votes_is_used() -> None:
+    offers: Any = {(("a", 0, 0), ("b", 0, 0)): 1, (("b", 0, 0), ("a", 0, 0)): 2}
+    assert agreed_or_none(offers, 3) == AgreedAssignor("b", 0)
+
+
+RANGES = st.tuples(st.integers(0, 3), st.integers(0, 3)).map(sorted)
+OFFERS = st.dictionaries(st.sampled_from("abc"), RANGES, min_size=1).map(
+    lambda each: tuple((name, lowest, highest) for name, (lowest, highest) in each.items())
+)
+
+
+@given(st.dictionaries(OFFERS, st.integers(1, 3), min_size=1))
+def test_an_agreement_is_in_every_offer_and_there_is_one_if_it_could_be(
+    offers: dict[Any, int],
+) -> None:
+    possible = [
+        (name, version)
+        for name in "abc"
+        for version in range(4)
+        if all(
+            any(each == name and low <= version <= high for each, low, high in one)
+            for one in offers
         )
-    assert told == {
-        "a": (3, {FOO: (0, 1, 2)}, (-7, 1, b"for a")),
-        "b": (3, {}, (-7, 0, b"")),
-    }
-    assert driver.beat("a", 3).assignment is None
+    ]
+    agreed = agreed_or_none(offers, sum(offers.values()))
+    assert (agreed in possible) if possible else agreed is None
+    if agreed is not None:
+        assert agreed.version == max(version for name, version in possible if name == agreed.name)
 
 
 def test_members_that_send_no_client_assignors_are_assigned_by_the_broker() -> None:
     driver = with_one(ShardDriver())
     joined = driver.join("java")
     assert (joined.error_code, joined.should_compute_assignment) == (0, False)
-    group: Any = driver.shard.ledger.groups["g"]
-    assert (group.saved.assignment_epoch, group.saved.client_assignor) == (3, None)
+    assert (agreement(driver), group_of(driver).saved.assignment_epoch) == (None, 3)
+    # What the other member may have begun to compute is not wanted any more.
     assert prepare(driver, "a", 2).error_code == Code.UNKNOWN_MEMBER_ID
+    driver.beat("a", 2, owned={"foo": [0, 1, 2]})
+    driver.beat("a", 2, owned={"foo": [0, 1]})
+    assert assigned(driver.beat("java", 3)) == {FOO: (2,)}
+    # When it has left, the others compute again.
+    driver.beat("java", -1)
+    assert driver.beat("a", 3).should_compute_assignment
+    assert agreement(driver) == ("lag", 0)
+
+
+def test_a_computation_ends_when_a_member_joins_that_cannot_take_part() -> None:
+    driver = with_one(ShardDriver())
+    join(driver, "b")
+    prepare(driver, "b", 2)
+    driver.join("java")
+    answer = install(driver, "b", (2, 3), {"b": {"foo": [0]}})
+    assert (answer.error_code, answer.error_message) == (
+        Code.UNKNOWN_MEMBER_ID,
+        "Member b is not chosen to compute the target assignment of group g.",
+    )
+
+
+def test_a_member_that_offers_none_gets_no_field_that_kafka_has_not() -> None:
+    driver = with_one(ShardDriver())
+    driver.change_topics([Topic("foo", FOO, 4)])
+    assert driver.beat("a", 2).should_compute_assignment
+    prepare(driver, "a", 2)
+    install(driver, "a", (2, 3), [installed("a", {"foo": [0]}, b"mine")], error=1)
+    joined = driver.join("java")
+    for answer in (joined, driver.beat("java", joined.member_epoch, **FULL)):
+        given: Any = answer.assignment
+        plain = ConsumerGroupHeartbeatResponse(
+            member_id="java",
+            member_epoch=4,
+            heartbeat_interval_ms=answer.heartbeat_interval_ms,
+            assignment=Assignment(topic_partitions=given.topic_partitions),
+        )
+        assert write(answer, 1) == write(plain, 1)
+
+
+FULL: dict[str, Any] = {
+    "rebalance_timeout_ms": 30_000,
+    "subscribed_topic_names": ("foo",),
+    "owned": {},
+}
+
+
+def test_a_custom_assignor_of_the_broker_gives_way_to_one_of_the_members() -> None:
+    driver = with_toy(Toy())
+    joined = join(driver, "a", server_assignor="toy")
+    assert (joined.should_compute_assignment, driver.computations) == (True, [])
+
+
+def test_a_computation_of_the_broker_is_abandoned_when_members_agree() -> None:
+    driver = with_toy(Toy())
+    driver.join("a")
+    assert len(driver.computations) == 1
+    answer = driver.beat("a", 1, client_assignors=(offer(),))
+    assert answer.should_compute_assignment
+    before = state_of(driver.shard)
+    driver.end_computations()
+    assert state_of(driver.shard) == before
+
+
+def test_a_group_is_described_with_the_assignor_on_which_it_agrees() -> None:
+    driver = with_one(ShardDriver())
+    names = []
+    for _ in range(2):
+        (group,) = driver.send(ConsumerGroupDescribeRequest(group_ids=("g",))).groups
+        names.append(group.assignor_name)
+        driver.join("java")
+    assert names == ["lag", "uniform"]
+
+
+def test_a_classic_member_makes_the_broker_assign() -> None:
+    driver = make_driver()
+    driver.join("a", group_id="g", client_assignors=(offer(),))
+    assert agreement(driver) == ("lag", 0)
+    settle(classic(driver, "old"))
+    assert agreement(driver) is None
+
+
+# who may join
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        ({"client_assignors": (offer("other"),)}, Code.UNSUPPORTED_ASSIGNOR),
+        (
+            {"client_assignors": (offer(minimum_version=1, maximum_version=1, version=1),)},
+            Code.UNSUPPORTED_ASSIGNOR,
+        ),
+        ({"client_assignors": (offer("other"), offer())}, Code.NONE),
+        # These can be assigned by the broker.
+        ({"client_assignors": (offer("other"),), "server_assignor": "range"}, Code.NONE),
+        ({"client_assignors": ()}, Code.NONE),
+        ({}, Code.NONE),
+    ],
+    ids=["another", "another version", "a common one", "a server assignor, too", "none", "null"],
+)
+def test_a_member_that_shares_no_assignor_is_refused_unless_the_broker_may_assign(
+    facts: dict[str, Any], code: Code
+) -> None:
+    driver = with_one(ShardDriver())
+    before = state_of(driver.shard)
+    answer = driver.join("b", **facts)
+    assert answer.error_code == code
+    assert (state_of(driver.shard) == before) == (code != Code.NONE)
+
+
+def test_the_refusal_names_both_sides() -> None:
+    driver = with_one(ShardDriver())
+    assert join(driver, "b", offer("x"), offer("y")).error_message == (
+        "The members of group g use the client assignor lag in version 0, and have none in common "
+        "with a member that offers x, y."
+    )
+
+
+def test_a_member_that_is_alone_may_change_its_assignor() -> None:
+    driver = with_one(ShardDriver())
+    answer = driver.beat("a", 2, client_assignors=(offer("other"),))
+    assert (answer.error_code, agreement(driver)) == (0, ("other", 0))
+    join(driver, "b", offer("other"))
+    refused = driver.beat("a", 2, client_assignors=(offer(),))
+    assert refused.error_code == Code.UNSUPPORTED_ASSIGNOR
+
+
+def test_where_the_broker_assigns_already_nobody_is_refused() -> None:
+    driver = with_one(ShardDriver())
+    driver.join("java")
+    assert join(driver, "b", offer("other")).error_code == 0
+    driver.beat("java", -1)
+    assert agreement(driver) is None
+
+
+# what is kept
+
+
+def test_offers_survive_a_crash() -> None:
+    driver = with_one(ShardDriver())
+    join(driver, "b", offer(maximum_version=2, version=1, reason=3, metadata=b"lags"))
+    live = state_of(driver.shard)
+    assert state_of(recovered(through_bytes(driver.log), driver.shard)) == live
+    driver.crash()
+    assert (state_of(driver.shard), agreement(driver)) == (live, ("lag", 0))
+
+
+def test_a_static_successor_that_sends_none_offers_none() -> None:
+    driver = ShardDriver()
+    join(driver, "a", instance_id="i")
+    driver.beat("a", -2, instance_id="i")
+    assert driver.join("java", instance_id="i").error_code == 0
+    assert agreement(driver) is None
+    driver.beat("java", -2, instance_id="i")
+    join(driver, "b", instance_id="i")
+    assert agreement(driver) == ("lag", 0)
+
+
+def test_topics_that_change_are_a_reason_to_compute() -> None:
+    driver = with_one(ShardDriver())
+    driver.change_topics([Topic("foo", FOO, 5)])
+    assert driver.beat("a", 2).should_compute_assignment
+    assert len(prepare(driver, "a", 2).topics[0].partitions) == 5

@@ -108,6 +108,8 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     the shard crashes.
     """
 
+    client_class = Client
+
     @initialize(budget=st.sampled_from([0, 2, 200]), interval_ms=st.sampled_from([0, 0, 1_000]))
     def begin(self, budget: int, interval_ms: int) -> None:
         self.lives = dict.fromkeys(NAMES, 0)
@@ -134,7 +136,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         if len(self.clients) < 4:
             self.made += 1
             instance_id = f"i{self.made % 3}" if is_static else None
-            client = Client(f"m{self.made}", topic_names, instance_id)
+            client = self.client_class(f"m{self.made}", topic_names, instance_id)
             if self.say(client) not in (Code.GROUP_MAX_SIZE_REACHED, Code.UNRELEASED_INSTANCE_ID):
                 self.clients[client.member_id] = client
 
@@ -231,6 +233,10 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @rule()
     def crash(self) -> None:
         self.driver.crash()
+
+    def work(self) -> None:
+        """What was begun beside the shard ends."""
+        self.driver.end_computations()
 
     def pick(self, which: int) -> Client | None:
         clients = list(self.clients.values())
@@ -332,7 +338,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             for _ in range(2):
                 for client in list(self.clients.values()) * 4:
                     self.say(client)
-                self.driver.end_computations()
+                self.work()
         join_and_sync = [client for client in self.clients.values() if client.epoch > 0]
         group = self.driver.shard.ledger.groups["g"]
         assert group.state_name() == "Stable"

@@ -192,7 +192,7 @@ def installs(
 
 def offering(*assignors: Assignor, **settings: Any) -> ConsumerMember:
     """A member that is about to join: its broker has client-side assignors (requests 1 and 2)."""
-    member = new_member(local_assignors=assignors, **settings)
+    member = new_member(assignors=assignors, **settings)
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     member.step(Answered(2, refused_computation(Code.GROUP_ID_NOT_FOUND)), at(0))

@@ -200,13 +200,21 @@ def test_a_member_that_is_chosen_no_more_keeps_its_membership() -> None:
     assert member.step(Leave(), at(1_002)) == [SendToCoordinator(8, beat(-1), 5_000)]
 
 
-def test_a_member_that_is_chosen_again_begins_anew() -> None:
+def test_a_member_that_is_chosen_again_begins_anew_once_its_assignor_has_ended() -> None:
     member, _ = computes(CountingAssignor())
     member.step(Tick(), at(2_000))
     assert member.step(Answered(9, chosen(1)), at(2_001)) == [
-        SendToCoordinator(10, prepare(1), 5_000)
+        Note(
+            "warning",
+            "member m cannot compute the group's target: its assignor still runs from the last "
+            "time",
+        )
     ]
     assert member.step(AssignorRan(8, {}), at(2_002)) == []
+    member.step(Tick(), at(3_000))
+    assert member.step(Answered(10, chosen(1)), at(3_001)) == [
+        SendToCoordinator(11, prepare(1), 5_000)
+    ]
 
 
 def test_a_request_without_a_response_is_sent_again() -> None:
@@ -227,6 +235,10 @@ def test_a_computation_ends_with_the_membership() -> None:
     member.step(Answered(9, refused(Code.FENCED_MEMBER_EPOCH)), at(2_001))
     assert member.step(AssignorRan(8, {}), at(2_002)) == []
     assert member.step(Answered(10, heard(2)), at(2_003)) == [Offer(2, (), (), ())]
+    member.step(Tick(), at(3_003))
+    assert member.step(Answered(11, chosen(2)), at(3_004)) == [
+        SendToCoordinator(12, prepare(2), 5_000)
+    ]
 
 
 def test_a_choice_means_nothing_to_a_member_without_assignors() -> None:

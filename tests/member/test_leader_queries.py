@@ -1,10 +1,11 @@
-"""The rule by which a member asks the cluster for its leader's task assignor."""
+"""The rule by which a member asks the cluster what its assignor wants to know."""
 
 from typing import Any
 
 import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
+from apportion.member.assignors.queries import ListStartOffsets
 from apportion.member.cluster_queries.retries import PauseBeforeRetry, Send
 from apportion.member.cluster_queries.topic_changes import CreateTopicsQuery
 from apportion.member.cluster_queries.topics import (
@@ -16,14 +17,18 @@ from apportion.member.cluster_queries.topics import (
 from apportion.member.leader_queries import answer_query
 from apportion.member.membership import (
     MetadataFetched,
+    QueryAnswered,
     QueryCluster,
     TopicDescription,
     Unanswered,
 )
 from apportion.member.metadata_cache import MetadataCache
+from apportion.member.queries import ListOffsets
 from apportion.rules import run_rule
 from apportion.streams.queries import CreateInternalTopics
 from apportion.streams.topology import InternalTopic
+from apportion.topics import TopicIdPartition, TopicPartition
+from apportion.wire.messages.list_offsets import EARLIEST
 
 NAMES = ("changelog", "repartition")
 ACTION = QueryCluster(5, CreateInternalTopics(tuple(InternalTopic(name, 1) for name in NAMES)))
@@ -114,3 +119,18 @@ def test_a_leader_hears_why_the_cluster_has_no_answer_and_with_which_code(
     error: Exception, code: Code
 ) -> None:
     assert created(error)[0] == Unanswered(5, "no", code)
+
+
+def test_first_offsets_are_those_of_the_topics_that_exist_now() -> None:
+    partition = TopicPartition("changelog", 0)
+
+    def answer(query: Any) -> Any:
+        if isinstance(query, Send):
+            return shown("changelog")
+        with_id = TopicIdPartition("changelog", b"changelog", 0)
+        assert query == ListOffsets((with_id,), EARLIEST)
+        return {with_id: 7}
+
+    action = QueryCluster(5, ListStartOffsets((partition,)))
+    answered = run_rule(answer_query(action, MetadataCache()), answer)
+    assert answered == QueryAnswered(5, {partition: 7})

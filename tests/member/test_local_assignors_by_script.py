@@ -41,7 +41,7 @@ from tests.member.consumer_messages import P0, P1, accepted, at, beat, full, new
 
 
 def test_a_member_asks_for_the_api_then_joins_with_its_assignors() -> None:
-    member = new_member(local_assignors=(CountingAssignor(),))
+    member = new_member(assignors=(CountingAssignor(),))
     member.step(Subscribe(("t",)), at(0))
     assert member.step(CoordinatorFound(1), at(0)) == [SendToCoordinator(2, CHECK, 5_000)]
     response = refused_computation(Code.UNKNOWN_MEMBER_ID)
@@ -51,7 +51,7 @@ def test_a_member_asks_for_the_api_then_joins_with_its_assignors() -> None:
 
 
 def test_a_member_of_a_broker_without_the_api_ends_before_it_joins() -> None:
-    member = new_member(local_assignors=(CountingAssignor(),))
+    member = new_member(assignors=(CountingAssignor(),))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     assert member.step(Unanswered(2, "no such API", Code.UNSUPPORTED_VERSION), at(0)) == [
@@ -65,7 +65,7 @@ def test_a_member_of_a_broker_without_the_api_ends_before_it_joins() -> None:
 
 
 def test_a_check_that_meets_the_wrong_broker_is_made_again_at_the_right_one() -> None:
-    member = new_member(local_assignors=(CountingAssignor(),))
+    member = new_member(assignors=(CountingAssignor(),))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     response = refused_computation(Code.NOT_COORDINATOR)
@@ -74,7 +74,7 @@ def test_a_check_that_meets_the_wrong_broker_is_made_again_at_the_right_one() ->
 
 
 def test_a_check_without_a_response_is_made_again() -> None:
-    member = new_member(local_assignors=(CountingAssignor(),))
+    member = new_member(assignors=(CountingAssignor(),))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     assert member.step(Unanswered(2, "closed"), at(0)) == [
@@ -252,7 +252,7 @@ def test_an_assignor_that_fails_to_encode_its_metadata_ends_its_member() -> None
         def user_data(self, topics: tuple[str, ...]) -> bytes | None:
             raise KeyError("nothing")
 
-    member = new_member(local_assignors=(BrokenAssignor(),))
+    member = new_member(assignors=(BrokenAssignor(),))
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     assert member.step(Answered(2, refused_computation(Code.GROUP_ID_NOT_FOUND)), at(0)) == [

@@ -246,6 +246,7 @@ def test_the_holders_table_must_say_what_the_members_hold() -> None:
         "subscriber_counts",
         "expression_counts",
         "assignor_votes",
+        "client_offers",
         "protocol_counts",
         "stable_members_by_epoch",
         "instances",

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apportion.coord import records
+from apportion.coord.consumer.client_assignors import AgreedAssignor
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroupSavedState
 from apportion.sim.checks.saved import (
@@ -24,6 +25,7 @@ from apportion.wire.records.groups import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupRegularExpressionValue,
     OffsetCommitValue,
+    RecordClientAssignor,
     RecordTopicPartitions,
 )
 
@@ -105,6 +107,7 @@ def test_the_whole_state_is_in_the_value() -> None:
                         assigned={(FOO, 0): 2},
                         pending_revocation={(FOO, 1): 2},
                         target=((FOO, 0),),
+                        target_answer=records.NO_ANSWER,
                     ),
                     "b": member(
                         member_metadata("bar", "foo", subscribed_topic_regex="fo."),
@@ -114,6 +117,7 @@ def test_the_whole_state_is_in_the_value() -> None:
                         assigned={(BAR, 0): 2},
                         pending_revocation={},
                         target=((BAR, 0), (FOO, 1)),
+                        target_answer=records.NO_ANSWER,
                     ),
                 },
                 instances={"i": "a"},
@@ -121,6 +125,8 @@ def test_the_whole_state_is_in_the_value() -> None:
                 expression_counts={"fo.": 1},
                 resolutions={"fo.": ("foo",)},
                 assignor_votes={"range": 1},
+                client_offers={},
+                client_assignor=None,
                 protocol_counts={},
                 classic_member_count=0,
                 stable_members_by_epoch={2: 1},
@@ -128,6 +134,21 @@ def test_the_whole_state_is_in_the_value() -> None:
             )
         },
         {"g": {"foo": {0: OffsetCommitValue(offset=5)}}},
+    )
+
+
+def test_client_side_assignors_are_in_the_value() -> None:
+    offered = member_metadata(client_assignors=(RecordClientAssignor(name="lag"),))
+    answer = records.TargetAnswer(1, 2, b"so")
+    log = [
+        records.member_metadata("g", "a", offered),
+        records.target_assignment("g", "a", [], answer),
+    ]
+    group: Any = saved_state(replay_records(log)).groups["g"]
+    assert (group.client_offers, group.client_assignor, group.members["a"].target_answer) == (
+        {(("lag", 0, 0),): 1},
+        AgreedAssignor("lag", 0),
+        answer,
     )
 
 

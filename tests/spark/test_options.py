@@ -40,7 +40,7 @@ def test_option_names_are_read_in_any_case() -> None:
 def test_local_assignors_are_new_objects_for_each_membership() -> None:
     mine = "apportion.member.assignors.builtin:RoundRobin"
     options = SourceOptions.parse({**GOOD, "kafka.group.local.assignors": f"sticky, {mine}"})
-    first, second = (options.membership()["local_assignors"] for _ in range(2))
+    first, second = (options.membership()["assignors"] for _ in range(2))
     assert [[type(each) for each in made] for made in (first, second)] == [
         [Sticky, RoundRobin],
         [Sticky, RoundRobin],
@@ -110,6 +110,11 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() 
         (
             {"kafka.group.local.assignors": "stickey"},
             "option kafka.group.local.assignors: there is no assignor 'stickey': give one of",
+        ),
+        (
+            {"kafka.group.local.assignors": "bytes-weighted"},
+            "bytes-weighted measures what a consumer reads, and a query's executors read; use "
+            "lag-weighted.",
         ),
         (
             {"kafka.group.protocol": "classic", "kafka.heartbeat.interval.ms": "45000"},

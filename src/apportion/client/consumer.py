@@ -26,8 +26,11 @@ from apportion.client.options import (
     topic_names,
 )
 from apportion.client.outage import Outage
+from apportion.drive.clocks import now
 from apportion.errors import Code, Refused
 from apportion.machine import Note
+from apportion.member.assignors.interface import MeasuringAssignor
+from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.member.group_claims import AnotherSink
 from apportion.member.members import GroupMember
 from apportion.member.metadata_cache import with_topic_ids
@@ -78,6 +81,11 @@ class Consumer(RuleDriver):
         }
         self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
         self._membership = self._new_membership(group_id, chosen)
+        self._measuring = [
+            each
+            for each in self._membership.settings.assignors
+            if isinstance(each, MeasuringAssignor)
+        ]
         self._missing_topics = MissingTopics(self._cluster, group_id)
         self._outage = Outage(log, group_id)
         self._request_timeout_ms = min(
@@ -277,6 +285,20 @@ class Consumer(RuleDriver):
                 return error
         return None
 
+    def _fetch(self, query: FetchRecords) -> dict[TopicIdPartition, PartitionFetch]:
+        fetched = self._cluster.fetch(
+            query.positions,
+            max_wait_ms=query.max_wait_ms,
+            timeout_ms=self._request_timeout_ms,
+        )
+        for assignor in self._measuring:
+            sizes = {
+                each.topic_partition: sum(map(len, fetch.batches))
+                for each, fetch in fetched.items()
+            }
+            assignor.record_fetched(sizes, now().mono_ms)
+        return fetched
+
     def _report_fetch(self, query: ReportFetch) -> None:
         if query.error is None:
             self._outage.record_success("fetches again")
@@ -298,11 +320,7 @@ class Consumer(RuleDriver):
             query.names, timeout_ms=consumer._request_timeout_ms
         ),
         CheckForTopics: lambda consumer, _query: consumer._missing_topics.check(),
-        FetchRecords: lambda consumer, query: consumer._cluster.fetch(
-            query.positions,
-            max_wait_ms=query.max_wait_ms,
-            timeout_ms=consumer._request_timeout_ms,
-        ),
+        FetchRecords: _fetch,
         ReportFetch: _report_fetch,
         CallListener: _call_listener,
         Note: _log_note,

@@ -259,7 +259,7 @@ def membership_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
     if chosen["group_protocol"] == "consumer":
         return settings | {
             "server_assignor": chosen["group_remote_assignor"],
-            "local_assignors": local_assignors(chosen["group_local_assignors"]),
+            "assignors": local_assignors(chosen["group_local_assignors"]),
         }
     return settings | {
         "assignors": strategy(chosen["partition_assignment_strategy"]),

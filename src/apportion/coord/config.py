@@ -168,8 +168,8 @@ class GroupSettings:
     apportion_assignor_timeout_ms: Annotated[
         int,
         Setting(
-            "How long a custom assignor may take for a target assignment before its answer is no "
-            "longer waited for.",
+            "How long a custom assignor, or a member with a client-side one, may take for a target "
+            "assignment before its answer is no longer waited for.",
             at_least=1,
         ),
     ] = 10_000

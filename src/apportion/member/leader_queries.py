@@ -1,12 +1,13 @@
-"""The rule by which a Kafka Streams member answers the queries of its task assignor.
+"""The rule by which a member answers the queries of its assignor (`assignors/queries.py`).
 
-The leader's assignor (`streams.queries`) needs internal topics, the ends of changelogs and
-committed offsets. The rule asks the cluster for them; a driver answers.
+Offsets are for any assignor, internal topics and the ends of changelogs for that of Kafka Streams.
+The rule asks the cluster for them; a driver answers.
 """
 
 from collections.abc import Sequence
 
 from apportion.errors import Code, Refused, Unanswerable
+from apportion.member.assignors.queries import ListStartOffsets
 from apportion.member.cluster_queries.topic_changes import NewTopic
 from apportion.member.membership import (
     MetadataFetched,
@@ -20,7 +21,7 @@ from apportion.member.topic_creation import create_missing_topics
 from apportion.rules import Rule
 from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
 from apportion.topics import TopicIdPartition, TopicPartition
-from apportion.wire.messages.list_offsets import LATEST
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 BROKERS_DEFAULT = -1
 """The replication factor of internal topics, as Kafka Streams leaves it since 3.0."""
@@ -29,7 +30,7 @@ BROKERS_DEFAULT = -1
 def answer_query(
     action: QueryCluster, cache: MetadataCache
 ) -> Rule[MetadataFetched | QueryAnswered | Unanswered]:
-    """Return the event that answers a query of a leader's task assignor, or says why none can."""
+    """Return the event that answers an assignor's query, or says why none can."""
     try:
         return (yield from _answer_or_raise(action, cache))
     except Refused as refused:
@@ -53,6 +54,9 @@ def _answer_or_raise(
         case ListEndOffsets(partitions):
             with_ids = yield from _with_topic_ids(partitions, cache)
             answer: dict[TopicIdPartition, int] = yield ListOffsets(with_ids, LATEST)
+        case ListStartOffsets(partitions):
+            with_ids = yield from _with_topic_ids(partitions, cache)
+            answer = yield ListOffsets(with_ids, EARLIEST)
         case FetchCommittedOffsets(partitions):
             with_ids = yield from _with_topic_ids(partitions, cache)
             committed = yield FetchCommitted(with_ids, incarnation=0)

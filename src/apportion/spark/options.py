@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NoReturn, TypedDict
 
 from apportion.client.bootstrap import scheme_remedy_or_none
+from apportion.member.assignors.interface import MeasuringAssignor
 from apportion.member.assignors.strategy import local_assignors, strategy
 from apportion.member.batch.plan import StartingOffsets
 from apportion.member.settings import (
@@ -107,10 +108,9 @@ SparkOptions = TypedDict(
         "kafka.group.local.assignors": Annotated[
             str,
             Setting(
-                "Assignors that the query can run for its group, with commas between, the "
-                "preferred first: those of docs/assignors.md by name, or your own as module:Class; "
-                "the group uses one that all members offer, or else the broker's. No Apache Kafka "
-                "has them.",
+                "Assignors that the query can run, with commas between, the preferred first: "
+                "sticky, lag-weighted and others, or module:Class; the group uses one that all "
+                "members offer, or else the broker's. No Apache Kafka has them.",
                 "",
                 default_words="none",
             ).only_with("kafka.group.protocol=consumer"),
@@ -245,7 +245,7 @@ class SourceOptions:
             return settings | {
                 "server_assignor": self.assignor,
                 # New objects for each membership: an assignor may keep state of its member.
-                "local_assignors": local_assignors(self.local_assignors),
+                "assignors": local_assignors(self.local_assignors),
             }
         return settings | {
             "protocol": "classic",
@@ -300,10 +300,7 @@ def _parse_protocol(options: Mapping[str, str]) -> str:
 
 
 def _parse_local_assignors(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return kafka.group.local.assignors; raise OptionError for what is no assignor.
-
-    Loads them once, so that a fault is seen before the query starts.
-    """
+    """Return kafka.group.local.assignors, loaded once; raise OptionError for a fault of one."""
     value = options.get("kafka.group.local.assignors", "")
     names = tuple(name for each in value.split(",") if (name := each.strip()))
     if names and options.get("kafka.group.remote.assignor"):
@@ -312,9 +309,15 @@ def _parse_local_assignors(options: Mapping[str, str]) -> tuple[str, ...]:
             "other: the broker assigns, or a member does; leave one out."
         )
     try:
-        local_assignors(names)
+        assignors = local_assignors(names)
     except ValueError as error:
         raise OptionError(f"option kafka.group.local.assignors: {error}.") from error
+    for assignor in assignors:
+        if isinstance(assignor, MeasuringAssignor):
+            raise OptionError(
+                f"option kafka.group.local.assignors: {assignor.name} measures what a consumer "
+                "reads, and a query's executors read; use lag-weighted."
+            )
     return names
 
 

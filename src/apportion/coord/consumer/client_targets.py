@@ -22,16 +22,18 @@ A restart forgets who was chosen, and the next heartbeat chooses anew.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from apportion.assign.by_name import Given, Subscription
 from apportion.coord import records
 from apportion.coord.consumer import custom_targets
-from apportion.coord.consumer.beat import AWAY
+from apportion.coord.consumer.beat import AWAY, JOINING, Beat
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
     ChosenMember,
     PreparedGroup,
+    asks_for_assignment,
 )
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.records import TargetAnswer
@@ -48,6 +50,29 @@ class InstalledTarget(NamedTuple):
 
     given: Given
     answer: TargetAnswer
+
+
+def without_early_metadata(turn: Turn, member: ConsumerGroupMember, beat: Beat) -> Beat:
+    """Return a member's heartbeat without metadata that nothing needs yet.
+
+    Metadata that has only changed, and for no reason, is saved once in an assignment interval: no
+    target is computed more often. So measured values cannot write a record with each heartbeat.
+    """
+    before, assignors = member.metadata.client_assignors, beat.client_assignors
+    if assignors == before:
+        return beat
+    saved_ms = turn.ledger.consumer_group(beat.group_id).live.metadata_saved_ms
+    last_ms, now_ms = saved_ms.get(member.member_id), turn.now.mono_ms
+    interval_ms = turn.settings_of(beat.group_id).group_consumer_assignment_interval_ms
+    if (
+        beat.epoch != JOINING
+        and not asks_for_assignment(before, assignors)
+        and last_ms is not None
+        and now_ms < last_ms + interval_ms
+    ):
+        return replace(beat, client_assignors=None)
+    saved_ms[member.member_id] = now_ms
+    return beat
 
 
 def should_compute(group: ConsumerGroup, member_id: str) -> bool:
@@ -123,6 +148,7 @@ def forget(turn: Turn, group: ConsumerGroup) -> None:
 
 def forget_member(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
     """Wait no longer for a member that is removed or replaced."""
+    group.live.metadata_saved_ms.pop(member_id, None)
     if is_chosen(group, member_id):
         forget(turn, group)
 

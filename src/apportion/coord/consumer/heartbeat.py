@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from apportion.coord import records
-from apportion.coord.consumer import expressions, fencing, targets, timers
+from apportion.coord.consumer import client_targets, expressions, fencing, targets, timers
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat, merge_metadata
 from apportion.coord.consumer.client_assignors import asks_for_assignment
 from apportion.coord.consumer.fencing import AdmittedMember, admit
@@ -83,6 +83,8 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     client-side assignors.
     """
     member, predecessor = admission
+    if member is not None and beat.client_assignors is not None:
+        beat = client_targets.without_early_metadata(turn, member, beat)
     known = member or predecessor
     metadata = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
     asks = asks_for_assignment(
@@ -148,7 +150,13 @@ def replace_static_member(
     turn.emit_all(records.member_tombstones(group.group_id, predecessor.member_id))
     turn.emit(records.member_metadata(group.group_id, beat.member_id, metadata))
     turn.emit(
-        records.target_assignment(group.group_id, beat.member_id, target, predecessor.target_answer)
+        records.target_assignment(
+            group.group_id,
+            beat.member_id,
+            target,
+            # A client that offers no assignors need not know how to read over such an answer.
+            predecessor.target_answer if metadata.client_assignors else records.NO_ANSWER,
+        )
     )
     turn.emit(
         records.current_assignment(
@@ -277,8 +285,9 @@ def leave(turn: Turn, beat: Beat) -> None:
             to_current_assignment_value(current, group.saved.units),
         )
     )
-    # This disarms: a process that has stopped has nothing to confirm.
+    # This disarms: a process that has stopped has nothing to confirm, and computes nothing.
     timers.arm_rebalance(turn, group, member)
+    client_targets.forget_member(turn, group, member.member_id)
 
 
 def subscribed_units(

@@ -164,6 +164,7 @@ class ConsumerGroupLiveState:
         "chosen",
         "counts",
         "failed_target",
+        "metadata_saved_ms",
         "next_heartbeats",
         "resolved_ms",
         "resolved_topics",
@@ -182,6 +183,8 @@ class ConsumerGroupLiveState:
         self.target_under_way: ComputeTarget | None = None
         self.chosen: ChosenMember | None = None
         self.failed_target: FailedTarget | None = None
+        # member id -> when metadata of its client-side assignors was last saved (mono ms)
+        self.metadata_saved_ms: dict[str, int] = {}
         # the snapshot for which the group's expressions were last resolved, and when (mono ms)
         self.resolved_topics: Topics | None = None
         self.resolved_ms: int | None = None

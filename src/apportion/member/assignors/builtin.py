@@ -146,4 +146,4 @@ def claim_from_subscription(subscription: Subscription) -> OwnershipClaim:
 CLIENT_ASSIGNORS: dict[str, type[Assignor]] = {
     assignor.name: assignor for assignor in (Range, RoundRobin, Sticky, CooperativeSticky)
 }
-"""The built-in assignors by the names that members vote for."""
+"""Kafka's assignors by the names that members vote for."""

@@ -6,10 +6,12 @@ names into numbers.
 
 from collections.abc import Generator, Iterable, Mapping
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from apportion.assign.by_name import ClusterTopics, Given, Subscription, TopicParts
 from apportion.errors import Code
+from apportion.machine import Instant
+from apportion.topics import TopicPartition
 from apportion.wire.records.consumer_protocol import ConsumerProtocolTopicPartition
 
 
@@ -47,11 +49,18 @@ class FollowUp(NamedTuple):
     at_ms: wall-clock time in ms; 0: at once. why: the reason, for logs and JoinGroup (KIP-800).
     reason: the assignor's own number of the reason, from 1 to 127, which a member of a consumer
     group sends instead (KIP-848).
+    after_ms: how long after the assignment, for an assignor that knows no time; at_ms is 0 then.
     """
 
     at_ms: int
     why: str
     reason: int = 1
+    after_ms: int = 0
+
+    def due_ms(self, now: Instant) -> int:
+        """Return when it is due (monotonic ms). now: when the member was assigned."""
+        # The assignor names a wall-clock time; deadlines use the monotonic clock.
+        return now.mono_ms + max(0, self.at_ms - now.wall_ms, self.after_ms)
 
 
 class MemberFailure(NamedTuple):
@@ -128,4 +137,16 @@ class VersionedAssignor(Assignor, Protocol):
 
     def versioned_user_data(self, topics: tuple[str, ...], version: int) -> bytes | None:
         """Return the user data in this version: in the newest, unless the group needs an older."""
+        ...
+
+
+@runtime_checkable
+class MeasuringAssignor(Assignor, Protocol):
+    """An assignor that a `Consumer` tells how much it reads."""
+
+    def record_fetched(self, fetched: Mapping[TopicPartition, int], at_ms: int) -> None:
+        """Take the bytes that this member has fetched of each of its partitions.
+
+        Called on the consumer's thread, while `user_data` may run on another. at_ms: monotonic.
+        """
         ...

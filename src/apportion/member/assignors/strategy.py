@@ -10,6 +10,12 @@ from collections.abc import Iterable
 from apportion.exports import attribute_of
 from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
 from apportion.member.assignors.interface import Assignor, Rebalance
+from apportion.member.assignors.weighted import BytesWeighted, LagWeighted
+
+NAMED: dict[str, type[Assignor]] = CLIENT_ASSIGNORS | {
+    assignor.name: assignor for assignor in (LagWeighted, BytesWeighted)
+}
+"""The package's assignors by the names that members vote for."""
 
 DEFAULT = ("range", "cooperative-sticky")
 """The default of Kafka's clients. Only eager rebalances are common to both: for cooperative ones
@@ -80,7 +86,7 @@ def rebalance_of(assignors: tuple[Assignor, ...]) -> Rebalance:
     """
     if not assignors:
         raise ValueError(
-            f"a classic member needs an assignor: name one or more of {', '.join(CLIENT_ASSIGNORS)}"
+            f"a classic member needs an assignor: name one or more of {', '.join(NAMED)}"
         )
     _check_names(assignors)
     common = [
@@ -112,12 +118,12 @@ def _assignor(choice: str | Assignor) -> Assignor:
             # other clients take partition.assignment.strategy as one text with commas
             names = tuple(name.strip() for name in choice.split(",") if name.strip())
             raise ValueError(f"there is no assignor {choice!r}: give several as a tuple, {names}")
-        if choice not in CLIENT_ASSIGNORS:
+        if choice not in NAMED:
             raise ValueError(
                 f"there is no assignor {choice!r}: give one of "
-                f"{', '.join(CLIENT_ASSIGNORS)}, your own as module:Class, or an Assignor object"
+                f"{', '.join(NAMED)}, your own as module:Class, or an Assignor object"
             )
-        return CLIENT_ASSIGNORS[choice]()
+        return NAMED[choice]()
     # a common mistake: the class instead of an object
     if isinstance(choice, type) and hasattr(choice, "assign"):
         raise ValueError(

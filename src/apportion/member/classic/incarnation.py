@@ -272,7 +272,7 @@ class Incarnation:
         ):
             # KIP-814: a leader that did not assign finds out here what changed before it rejoined.
             self.rejoin_reason = "topics have changed"
-        if self.follow_up is not None and self.follow_up.at_ms == 0:
+        if self.follow_up is not None and self.follow_up.at_ms == self.follow_up.after_ms == 0:
             self.rejoin_for_follow_up()
 
     def rejoin_for_follow_up(self) -> None:

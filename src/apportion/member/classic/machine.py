@@ -167,8 +167,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
             self._enter(self._incarnation.state)
         self._refresh.schedule(step.now, self._incarnation.metadata_delay_ms)
         if (follow_up := self._incarnation.follow_up) is not None:
-            # The assignor names a wall-clock time; deadlines use the monotonic clock.
-            self._follow_up_ms = step.now.mono_ms + max(0, follow_up.at_ms - step.now.wall_ms)
+            self._follow_up_ms = follow_up.due_ms(step.now)
 
     def _refresh_at_ms(self) -> int | None:
         """Return when the next metadata request or query is due; None if there is none to send."""

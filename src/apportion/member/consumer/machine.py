@@ -84,7 +84,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
 
     def __init__(self, settings: ConsumerSettings) -> None:
         super().__init__(settings, member_id=settings.member_id)
-        self._local = LocalAssignors(settings.local_assignors)
+        self._local = LocalAssignors(settings.assignors)
         self._heartbeats = HeartbeatBuilder(settings, self._local)
         self._computation = TargetComputation(self._local)
         self._lookups = MetadataRefresh()
@@ -92,8 +92,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._follow_up_ms = 0
         self._fatal: MemberFailure | None = None
         # A broker without client-side assignors would read over them and assign by its own.
-        self._may_offer = not settings.local_assignors
-        if settings.local_assignors:
+        self._may_offer = not settings.assignors
+        if settings.assignors:
             # Also for a look-up, and for the assignor itself.
             self.concurrent_calls = 4
 
@@ -228,8 +228,12 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 f"{self._label} has no metadata of version {requested.version} for the assignor "
                 f"{requested.name!r}, which the group uses"
             )
-        if response.should_compute_assignment and self._local.assignors:
-            self._computation.begin()
+        is_chosen = response.should_compute_assignment and bool(self._local.assignors)
+        if is_chosen and not self._computation.begin():
+            step.warn(
+                f"{self._label} cannot compute the group's target: its assignor still runs from "
+                "the last time"
+            )
         if response.assignment is None:
             return
         if response.assignment.error:
@@ -247,8 +251,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         match self._local.tell_assignment():
             case (name, FollowUp() as follow_up):
                 self._follow_up = name, follow_up
-                # The assignor names a wall-clock time; deadlines use the monotonic clock.
-                self._follow_up_ms = step.now.mono_ms + max(0, follow_up.at_ms - step.now.wall_ms)
+                self._follow_up_ms = follow_up.due_ms(step.now)
                 if step.is_due(self._follow_up_ms):
                     self._request_follow_up()
             case (_, MemberFailure() as failure):

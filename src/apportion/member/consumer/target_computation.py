@@ -61,7 +61,7 @@ class TargetComputation:
         self._prepared = ConsumerGroupPrepareAssignmentResponse()
         self._targets: Mapping[str, Given] = {}
         self._run: AssignorRun | None = None
-        self._run_id: int | None = None  # the request id of the run under way
+        self._running_id: int | None = None  # of the run that has not ended yet, wanted or not
 
     @property
     def is_request_due(self) -> bool:
@@ -74,14 +74,21 @@ class TargetComputation:
         asks = self.stage is ComputationStage.ASKING and self._run is not None
         return self._run.query if asks and self._run is not None else None
 
-    def begin(self) -> None:
-        """Begin anew: the coordinator has chosen the member, or chosen it again."""
+    def begin(self) -> bool:
+        """Begin anew: the coordinator has chosen the member, or chosen it again.
+
+        Return False, and begin nothing, while the assignor still runs from the last time. It may
+        never end, and each run takes a thread of the member, whose heartbeats need one, too.
+        """
         self.abandon()
+        if self._running_id is not None:
+            return False
         self.stage = ComputationStage.CHOSEN
+        return True
 
     def abandon(self) -> None:
         """End the computation; whatever is under way for it changes nothing any more."""
-        self.stage, self._run, self._run_id = ComputationStage.NOT_CHOSEN, None, None
+        self.stage, self._run = ComputationStage.NOT_CHOSEN, None
 
     def repeat_request(self) -> None:
         """Send the last request again: it is not known whether the coordinator has seen it."""
@@ -138,7 +145,7 @@ class TargetComputation:
         return self._start(replace(self._run, answer=answer), request_id)
 
     def _start(self, run: AssignorRun, request_id: int) -> RunAssignor:
-        self.stage, self._run, self._run_id = ComputationStage.RUNNING, run, request_id
+        self.stage, self._run, self._running_id = ComputationStage.RUNNING, run, request_id
         return RunAssignor(request_id, run)
 
     def take_outcome(
@@ -148,9 +155,10 @@ class TargetComputation:
 
         The outcome of a run that was abandoned changes nothing.
         """
-        if request_id != self._run_id:
+        if request_id == self._running_id:
+            self._running_id = None
+        if self.stage is not ComputationStage.RUNNING:
             return None
-        self._run_id = None
         if isinstance(outcome, AssignorRun):
             self.stage, self._run = ComputationStage.ASKING, outcome
             return None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from apportion.coord.consumer.beat import AWAY
+from apportion.coord.consumer.client_assignors import ClientOffer, agreed_or_none, offer_of
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup
 from apportion.coord.consumer.target_computation import ComputeTarget
@@ -214,6 +215,7 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
     subscribers: Counter[str] = Counter()
     expressions: Counter[str] = Counter()
     votes: Counter[str] = Counter()
+    offers: Counter[ClientOffer] = Counter()
     protocols: Counter[str] = Counter()
     classic_members = 0
     stable_by_epoch: Counter[int] = Counter()
@@ -229,6 +231,8 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
         # the wrong assignor or counts a group as settled.
         if metadata.server_assignor is not None:
             votes[metadata.server_assignor] += 1
+        if metadata.client_assignors:
+            offers[offer_of(metadata.client_assignors)] += 1
         if metadata.classic_member_metadata is not None:
             classic_members += 1
             protocols.update(
@@ -251,6 +255,8 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
         ("subscribers", saved.subscriber_counts, dict(subscribers)),
         ("expressions", saved.expression_counts, dict(expressions)),
         ("votes", saved.assignor_votes, dict(votes)),
+        ("offers", saved.client_offers, dict(offers)),
+        ("agreement", saved.client_assignor, agreed_or_none(offers, len(saved.members))),
         ("speakers", saved.protocol_counts, dict(protocols)),
         ("classic members", saved.classic_member_count, classic_members),
         ("settled members", saved.stable_members_by_epoch, dict(stable_by_epoch)),

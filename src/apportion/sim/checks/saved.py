@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.config import GroupSettings
+from apportion.coord.consumer.client_assignors import AgreedAssignor, ClientOffer
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.units import AssignedUnits, UnitNumbering
-from apportion.coord.records import CoordinatorRecord
+from apportion.coord.records import CoordinatorRecord, TargetAnswer
 from apportion.coord.replay import Ledger
 from apportion.coord.shard import Shard
 from apportion.topics import IdPartition, Topics
@@ -29,7 +30,7 @@ class SavedMember(NamedTuple):
     """The saved state of one member.
 
     assigned, pending_revocation: the epoch at which each partition was assigned. target: in the
-    order of assignment; None without a target.
+    order of assignment; None without a target. target_answer: what a client-side assignor said.
     """
 
     metadata: ConsumerGroupMemberMetadataValue
@@ -39,6 +40,7 @@ class SavedMember(NamedTuple):
     assigned: dict[IdPartition, int]
     pending_revocation: dict[IdPartition, int]
     target: tuple[IdPartition, ...] | None
+    target_answer: TargetAnswer
 
 
 class SavedGroup(NamedTuple):
@@ -56,6 +58,8 @@ class SavedGroup(NamedTuple):
     expression_counts: dict[str, int]
     resolutions: dict[str, tuple[str, ...]]
     assignor_votes: dict[str, int]
+    client_offers: dict[ClientOffer, int]
+    client_assignor: AgreedAssignor | None
     protocol_counts: dict[str, int]
     classic_member_count: int
     stable_members_by_epoch: dict[int, int]
@@ -155,6 +159,8 @@ def _group_state(group: ConsumerGroup | ClassicGroup) -> SavedGroup | GroupMetad
         _non_zero(saved.expression_counts),
         dict(saved.resolutions),
         _non_zero(saved.assignor_votes),
+        _non_zero(saved.client_offers),
+        saved.client_assignor,
         _non_zero(saved.protocol_counts),
         saved.classic_member_count,
         _non_zero(saved.stable_members_by_epoch),
@@ -175,6 +181,7 @@ def _member_state(member: ConsumerGroupMember, units: UnitNumbering) -> SavedMem
         _epochs_by_partition(member.assigned, units),
         _epochs_by_partition(member.pending_revocation, units),
         target,
+        member.target_answer,
     )
 
 

@@ -1,0 +1,236 @@
+"""Consumers that compute their group's target themselves, on a real broker."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+
+import apportion
+from apportion.assign.by_name import ClusterTopics, Given, Subscription, by_topic
+from apportion.assignors import Assignor, BytesWeighted, CooperativeSticky, LagWeighted
+from apportion.client.cluster import Cluster
+from apportion.client.consumer import Consumer
+from apportion.server.embedded import EmbeddedBroker
+from apportion.topics import partitions_of
+from apportion.wire.batch import encode_batch
+
+PATIENT_S = 60
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    with EmbeddedBroker(apportion_assignor_timeout_ms=2_000) as broker:
+        cluster = Cluster(broker.bootstrap)
+        cluster.create_topic("six", 6)
+        skewed = partitions_of(cluster.create_topic("skewed", 4))
+        cluster.produce(skewed[0], encode_batch([(None, b".", ())] * 9_000, timestamp_ms=1))
+        for partition in skewed[1:]:
+            cluster.produce(partition, encode_batch([(None, b".", ())] * 3_000, timestamp_ms=1))
+        cluster.close()
+        yield broker.bootstrap
+
+
+class Allotting(Assignor):
+    """Gives each member, in order of its user data, so many partitions as that says.
+
+    behaviour: what it does before it answers, such as to raise.
+    """
+
+    name = "allotting"
+
+    def __init__(self, share: int, behaviour: Callable[[], Any] = lambda: None) -> None:
+        self.share = share
+        self.behaviour = behaviour
+        self.computed = 0
+        self.told: list[Given] = []
+
+    def user_data(self, topics: tuple[str, ...]) -> bytes | None:
+        return str(self.share).encode()
+
+    def assign(self, cluster: ClusterTopics, members: Mapping[str, Subscription]) -> Any:
+        self.behaviour()
+        self.computed += 1
+        rest = [("six", number) for number in range(6)]
+        given = {}
+        for member in sorted(members, key=lambda each: members[each].user_data or b""):
+            share = int(members[member].user_data or b"0")
+            given[member] = Given(by_topic(rest[:share]), user_data=b"from " + self.name.encode())
+            rest = rest[share:]
+        return given
+
+    def on_assignment(self, given: Given, generation: int) -> None:
+        self.told.append(given)
+
+
+def until(consumers: list[Consumer], *sizes: int) -> None:
+    """All poll until they own so many partitions, and none is owned twice."""
+    deadline = time.monotonic() + PATIENT_S
+    while time.monotonic() < deadline:
+        for consumer in consumers:
+            consumer.poll(20)
+        owned = [partition for consumer in consumers for partition in consumer.assignment]
+        if len(owned) == len(dict.fromkeys(owned)) and sizes == tuple(
+            len(consumer.assignment) for consumer in consumers
+        ):
+            return
+    raise AssertionError([consumer.assignment for consumer in consumers])
+
+
+def joining(
+    bootstrap: str, group: str, *local: Any, topic: str = "six", **options: Any
+) -> Consumer:
+    return apportion.Consumer(
+        bootstrap, group, topics=[topic], group_local_assignors=local, **options
+    )
+
+
+def test_two_consumers_share_as_their_assignor_says(bootstrap: str) -> None:
+    first, second = Allotting(2), Allotting(4)
+    with joining(bootstrap, "two", first) as one, joining(bootstrap, "two", second) as other:
+        until([one, other], 2, 4)
+    assert first.computed + second.computed > 0
+    assert first.told[-1] == Given(by_topic([("six", 0), ("six", 1)]), b"from allotting")
+
+
+def test_another_member_computes_when_the_computing_one_is_gone(bootstrap: str) -> None:
+    assignors = [Allotting(1), Allotting(2), Allotting(3)]
+    with ExitStack() as stack:
+        consumers = [stack.enter_context(joining(bootstrap, "three", each)) for each in assignors]
+        until(consumers, 1, 2, 3)
+        busiest = max(range(3), key=lambda index: assignors[index].computed)
+        rest = [index for index in range(3) if index != busiest]
+        before = sum(assignors[index].computed for index in rest)
+        consumers[busiest].close()
+        until([consumers[index] for index in rest], *(assignors[index].share for index in rest))
+        deadline = time.monotonic() + PATIENT_S
+        while sum(assignors[index].computed for index in rest) == before:
+            assert time.monotonic() < deadline
+            until([consumers[index] for index in rest], *(assignors[i].share for i in rest))
+
+
+def fail() -> None:
+    raise RuntimeError("out of order")
+
+
+def test_another_member_computes_when_the_assignor_of_one_raises(
+    bootstrap: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    sound = Allotting(4)
+    with (
+        caplog.at_level(logging.ERROR, "apportion.session"),
+        joining(bootstrap, "raising", Allotting(2, fail)) as one,
+        joining(bootstrap, "raising", sound) as other,
+    ):
+        until([one, other], 2, 4)
+    assert sound.computed > 0
+    assert "the assignor 'allotting' failed: RuntimeError: out of order" in caplog.text
+
+
+def test_another_member_computes_when_the_assignor_of_one_is_slow(bootstrap: str) -> None:
+    sound, slow = Allotting(4), Allotting(2, lambda: time.sleep(6))
+    with joining(bootstrap, "slow", slow) as one, joining(bootstrap, "slow", sound) as other:
+        until([one, other], 2, 4)
+        assert sound.computed > 0
+        # It is slow, and stays a member: its heartbeats go on beside its assignor.
+        until([one, other], 2, 4)
+        assert {event.what for event in one.session.history()} == {"offered", "adopted"}
+
+
+def test_a_consumer_without_assignors_makes_the_group_use_the_brokers(bootstrap: str) -> None:
+    with joining(bootstrap, "mixed", Allotting(2)) as one:
+        until([one], 2)
+        with apportion.Consumer(bootstrap, "mixed", topics=["six"]) as other:
+            until([one, other], 3, 3)
+        until([one], 2)
+
+
+def test_an_assignor_of_classic_groups_serves_a_consumer_group(bootstrap: str) -> None:
+    with joining(bootstrap, "sticky", CooperativeSticky()) as one:
+        until([one], 6)
+        with joining(bootstrap, "sticky", "cooperative-sticky") as other:
+            until([one, other], 3, 3)
+
+
+def test_consumers_share_a_skewed_topic_by_lag(bootstrap: str) -> None:
+    with (
+        joining(
+            bootstrap, "lag", LagWeighted(), topic="skewed", auto_offset_reset="earliest"
+        ) as one,
+        joining(
+            bootstrap, "lag", "lag-weighted", topic="skewed", auto_offset_reset="earliest"
+        ) as other,
+    ):
+        deadline = time.monotonic() + PATIENT_S
+        while sorted(len(each.assignment) for each in (one, other)) != [1, 3]:
+            assert time.monotonic() < deadline, (one.assignment, other.assignment)
+            for consumer in (one, other):
+                consumer.session.touch()
+                consumer.poll(0)
+
+
+class Versioned(Allotting):
+    """One whose user data say their version; the answer's say which versions it has seen."""
+
+    name = "versioned"
+
+    def __init__(self, share: int, minimum_version: int, maximum_version: int) -> None:
+        super().__init__(share)
+        self.minimum_version, self.maximum_version = minimum_version, maximum_version
+
+    def versioned_user_data(self, topics: tuple[str, ...], version: int) -> bytes | None:
+        return f"{self.share}".encode()
+
+    def assign(self, cluster: ClusterTopics, members: Mapping[str, Subscription]) -> Any:
+        given = super().assign(cluster, members)
+        seen = repr(sorted(member.version for member in members.values())).encode()
+        return {member: Given(each.partitions, seen) for member, each in given.items()}
+
+
+def test_a_group_uses_the_newest_version_that_all_members_understand(bootstrap: str) -> None:
+    newer, older = Versioned(2, 1, 4), Versioned(4, 2, 3)
+    with joining(bootstrap, "versions", newer) as one:
+        until([one], 2)
+        assert newer.told[-1].version == 4
+        with joining(bootstrap, "versions", older) as other:
+            until([one, other], 2, 4)
+            deadline = time.monotonic() + PATIENT_S
+            while (newer.told[-1].user_data, newer.told[-1].version) != (b"[3, 3]", 3):
+                assert time.monotonic() < deadline, newer.told[-1]
+                until([one, other], 2, 4)
+
+
+def test_an_error_of_the_assignor_reaches_every_member(bootstrap: str) -> None:
+    class Failing(Allotting):
+        name = "failing"
+
+        def assign(self, cluster: ClusterTopics, members: Mapping[str, Subscription]) -> Any:
+            given = super().assign(cluster, members)
+            return {member: Given(each.partitions, error=7) for member, each in given.items()}
+
+    assignors = Failing(2), Failing(4)
+    with ExitStack() as stack:
+        consumers = [stack.enter_context(joining(bootstrap, "error", each)) for each in assignors]
+        until(consumers, 2, 4)
+    assert [each.told[-1].error for each in assignors] == [7, 7]
+
+
+def test_consumers_share_a_skewed_topic_by_the_bytes_that_they_measure(bootstrap: str) -> None:
+    options: dict[str, Any] = {"topic": "skewed", "auto_offset_reset": "latest"}
+    assignors = [BytesWeighted(least=1, measure_ms=500) for _ in range(2)]
+    with (
+        closing(Cluster(bootstrap)) as cluster,
+        joining(bootstrap, "bytes", assignors[0], **options) as one,
+        joining(bootstrap, "bytes", assignors[1], **options) as other,
+    ):
+        (topic,) = cluster.topics(["skewed"])
+        deadline = time.monotonic() + PATIENT_S
+        while sorted(len(each.assignment) for each in (one, other)) != [1, 3]:
+            assert time.monotonic() < deadline, (one.assignment, other.assignment)
+            for partition, size in zip(partitions_of(topic), (3_000, 800, 800, 800), strict=True):
+                record = (None, b"." * size, ())
+                cluster.produce(partition, encode_batch([record], timestamp_ms=1))
+            for consumer in (one, other):
+                consumer.poll(20)

@@ -1,0 +1,126 @@
+"""Metadata of client-side assignors: when it is saved, when a group assigns anew, its versions."""
+
+import pytest
+
+from apportion.errors import Code
+from apportion.wire.messages.consumer_group_heartbeat import (
+    AssignorVersion,
+    ClientAssignor,
+)
+from apportion.wire.records.groups import RecordClientAssignor
+from tests.coord.client_side import (
+    group_of,
+    install,
+    join,
+    offer,
+    prepare,
+    with_one,
+)
+from tests.coord.shard_driver import ShardDriver, settings_with
+
+
+def agreement(driver: ShardDriver) -> tuple[str, int] | None:
+    """The assignor and the version of the group."""
+    agreed: tuple[str, int] | None = group_of(driver).saved.client_assignor
+    return agreed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "bumps"),
+    [
+        (offer(metadata=b"1"), offer(metadata=b"1"), False),
+        (offer(metadata=b"1"), offer(metadata=b"2"), False),
+        (offer(metadata=b"1"), offer(metadata=b"2", reason=2), True),
+        (offer(metadata=b"1"), offer(metadata=b"1", reason=-1), True),
+        (offer(reason=2), offer(reason=2), True),
+        (offer(reason=2), offer(), False),
+        (offer(), offer("other"), True),
+        (offer(), offer(maximum_version=1), True),
+        (offer(maximum_version=1), offer(maximum_version=1, version=1), True),
+    ],
+    ids=[
+        "the same",
+        "other metadata",
+        "other metadata with a reason",
+        "a reason",
+        "a reason again",
+        "a reason that is over",
+        "another name",
+        "other versions",
+        "metadata of another version",
+    ],
+)
+def test_an_epoch_begins_with_a_reason_or_another_offer(
+    before: ClientAssignor, after: ClientAssignor, bumps: bool
+) -> None:
+    driver = ShardDriver()
+    join(driver, "a", before)
+    prepare(driver, "a", 1)
+    install(driver, "a", (1, 2), {"a": {"foo": [0, 1, 2]}})
+    driver.beat("a", 1)
+    answer = driver.beat("a", 2, client_assignors=(after,))
+    assert (answer.error_code, answer.should_compute_assignment) == (0, bumps)
+    assert group_of(driver).saved.epoch == 2 + bumps
+    (saved,) = group_of(driver).saved.members["a"].metadata.client_assignors
+    assert saved == RecordClientAssignor(
+        name=after.name,
+        minimum_version=after.minimum_version,
+        maximum_version=after.maximum_version,
+        reason=after.reason,
+        version=after.version,
+        metadata=after.metadata,
+    )
+
+
+def test_the_same_offer_writes_nothing() -> None:
+    driver = with_one(ShardDriver())
+    written = len(driver.log)
+    driver.beat("a", 2, client_assignors=(offer(),))
+    driver.beat("a", 2)
+    assert len(driver.log) == written
+
+
+def test_metadata_without_a_reason_is_saved_once_in_an_interval() -> None:
+    driver = with_one(ShardDriver(settings_with(group_consumer_assignment_interval_ms=1_000)))
+    saved = []
+    for number in range(25):
+        driver.beat("a", 2, client_assignors=(offer(metadata=b"%d" % number),))
+        (assignor,) = group_of(driver).saved.members["a"].metadata.client_assignors
+        saved.append(int(assignor.metadata))
+        driver.advance(100)
+    assert saved == [0] * 10 + [10] * 10 + [20] * 5
+
+
+def test_metadata_with_a_reason_is_saved_at_once() -> None:
+    driver = with_one(ShardDriver(settings_with(group_consumer_assignment_interval_ms=1_000)))
+    driver.beat("a", 2, client_assignors=(offer(metadata=b"1"),))
+    driver.beat("a", 2, client_assignors=(offer(metadata=b"2", reason=1),))
+    (assignor,) = group_of(driver).saved.members["a"].metadata.client_assignors
+    assert (assignor.reason, assignor.metadata) == (1, b"2")
+
+
+def test_a_member_is_asked_for_metadata_in_the_version_of_the_group() -> None:
+    driver = ShardDriver()
+    wide = offer(maximum_version=1, version=1, metadata=b"new")
+    assert join(driver, "a", wide).requested_version == AssignorVersion()
+    join(driver, "b", offer(metadata=b"old"))
+    assert agreement(driver) == ("lag", 0)
+    assert driver.beat("a", 1).requested_version == AssignorVersion(name="lag", version=0)
+    assert driver.beat("b", 1).requested_version == AssignorVersion()
+    again = driver.beat("a", 1, client_assignors=(offer(maximum_version=1, metadata=b"old"),))
+    assert again.requested_version == AssignorVersion()
+    # "b" brought the version, and computes.
+    told = prepare(driver, "b", 1)
+    assert (told.group_epoch, told.assignor_version) == (4, 0)
+    assert [(each.assignor.version, each.assignor.metadata) for each in told.members] == [
+        (0, b"old"),
+        (0, b"old"),
+    ]
+
+
+def test_a_computation_in_another_version_is_refused() -> None:
+    driver = ShardDriver()
+    join(driver, "a", offer(maximum_version=1, version=1))
+    assert prepare(driver, "a", 1).assignor_version == 1
+    join(driver, "b", offer(maximum_version=0))
+    assert install(driver, "a", (1, 2), {"a": {"foo": [0]}}).error_code == Code.UNKNOWN_MEMBER_ID
