@@ -190,11 +190,10 @@ class StreamsConsumer(Consumer):
         settings = membership_settings(chosen)
         member: StreamsMember | ClientSideStreamsMember
         # A Streams group has one assignor, "stream", which is the task assignor.
+        del settings["assignors"]
         if settings.pop("protocol") == "classic":
-            del settings["assignors"]
             member = StreamsMember(self._streams, ClassicSettings(group_id, (), **settings))
         else:
-            del settings["local_assignors"]
             member_id = new_member_id(uuid4().bytes)
             consumer = ConsumerSettings(group_id, member_id=member_id, **settings)
             member = ClientSideStreamsMember(self._streams, consumer)

@@ -69,7 +69,7 @@ class ClientSideStreamsMember(ConsumerMember):
     def __init__(self, settings: StreamsSettings, consumer: ConsumerSettings) -> None:
         """Begin as a member with one client-side assignor. consumer: all settings but that."""
         self._assignor = ClientSideStreamsAssignor(settings)
-        super().__init__(replace(consumer, local_assignors=(self._assignor,)))
+        super().__init__(replace(consumer, assignors=(self._assignor,)))
         self._lags = TaskLags(settings.policy.acceptable_recovery_lag)
         self._shuts_down = False
         self._ends_lookup = MetadataRefresh()
