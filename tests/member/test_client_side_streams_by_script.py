@@ -153,9 +153,13 @@ def test_ends_that_nobody_can_say_are_asked_for_again() -> None:
     ]
 
 
-def test_a_report_of_an_earlier_membership_changes_nothing() -> None:
-    member = running(P0, said=tasks(0, warmup_tasks=(1,)))
+def test_a_report_from_before_the_first_assignment_counts() -> None:
+    member = joining()
     assert member.step(sums({1: 95}, incarnation=0), at(0)) == []
+    member.step(Answered(3, assigned(1, P0, said=tasks(0, warmup_tasks=(1,)))), at(0))
+    assert member.step(MetadataFetched(4, (TopicDescription("t", T, 3),)), at(0)) == [
+        QueryCluster(5, ends(1))
+    ]
 
 
 def test_a_warm_up_that_failed_asks_for_a_new_assignment() -> None:

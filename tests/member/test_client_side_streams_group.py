@@ -153,7 +153,8 @@ def play(group: SimulatedClientSideGroup, operation: str, which: Any) -> None:
     actor = group.actors.get(which) if isinstance(which, str) else None
     match operation:
         case "start" if actor is None or actor.left is not None:
-            group.starts(which)
+            # Two of them are static members, whose partitions wait for them.
+            group.starts(which, instance_id=which if which in "cd" else None)
         case "leave" if actor is not None:
             group.leaves(actor)
         case "adopt" if actor is not None:
@@ -172,14 +173,30 @@ def play(group: SimulatedClientSideGroup, operation: str, which: Any) -> None:
             group.crash()
 
 
+JOINING = topology_of(
+    [
+        {"sources": ["lines", "more"], "repartition_sinks": ["g-words"]},
+        {"repartition_sources": ["g-words"], "changelogs": [CHANGELOG]},
+    ]
+)
+READ = {
+    TaskId(part, number): tuple(TopicPartition(topic, number) for topic in topics)
+    for part, topics in enumerate((("lines", "more"), ("g-words",)))
+    for number in range(4)
+}
+
+
 @given(OPERATIONS)
 def test_every_task_runs_once_when_a_group_has_come_to_rest(
     operations: list[tuple[str, Any]],
 ) -> None:
-    group = SimulatedClientSideGroup()
+    group = SimulatedClientSideGroup(JOINING, lines=4, more=4)
     with_state(group)
     for operation, which in operations:
         play(group, operation, which)
+        for actor in group.actors.values():
+            for task, read in actor.machine.tasks().active.items():
+                assert read == READ[task]
     if group.alive():
         group.settle()
         assert sorted(task for tasks in active(group).values() for task in tasks) == ALL

@@ -86,10 +86,9 @@ class ClientSideStreamsMember(ConsumerMember):
         """Apply an event to a Streams member and return the actions that follow, in order."""
         assignor = self._assignor
         match event:
-            case TaskOffsetSums(offset_sums, incarnation):
-                if incarnation == self._ownership.incarnation and self._lags.report(
-                    offset_sums, assignor.tasks
-                ):
+            # Of any incarnation: the state of a task that does not run outlives a membership.
+            case TaskOffsetSums(offset_sums):
+                if self._lags.report(offset_sums, assignor.tasks):
                     self._ask_for_assignment(Reason.WARM_UP_READY)
                 event = Tick()
             case WarmUpFailed(tasks):
