@@ -238,7 +238,7 @@ PLANTED = (
         "few-warmups",
         (
             (
-                leader,
+                task_planning,
                 "TASK_ASSIGNORS",
                 dict(TASK_ASSIGNORS, highavailability=warms_up_without_limit),
             ),

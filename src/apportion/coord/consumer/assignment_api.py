@@ -157,7 +157,7 @@ def install_assignment(turn: Turn, arrived: Arrived) -> None:
     request: ConsumerGroupInstallAssignmentRequest = arrived.request
     group, chosen = checked_caller(turn, request)
     prepared = chosen.prepared
-    if prepared is None or prepared.epoch != request.group_epoch:
+    if prepared is None or not client_targets.is_prepared_epoch(prepared, request.group_epoch):
         group.live.chosen = chosen._replace(prepared=None)
         raise stale_epoch_error(group, request.group_epoch, prepared)
     try:

@@ -148,16 +148,13 @@ def agreed_or_none(offers: Mapping[ClientOffer, int], members: int) -> AgreedAss
 
 
 def asks_for_assignment(
-    before: tuple[RecordClientAssignor, ...], assignors: tuple[RecordClientAssignor, ...] | None
+    before: tuple[RecordClientAssignor, ...], assignors: tuple[RecordClientAssignor, ...]
 ) -> bool:
-    """Return whether a member's heartbeat asks for a new assignment by its client assignors.
+    """Return whether a member asks for a new assignment by the client assignors in a heartbeat.
 
     It does with a reason, or if it offers others than before. So it does with metadata of another
     version: the assignor could not read the metadata before.
-    assignors: None where the heartbeat leaves them as they are.
     """
-    if assignors is None:
-        return False
     return any(assignor.reason for assignor in assignors) or _versions(before) != _versions(
         assignors
     )

@@ -59,7 +59,7 @@ def without_early_metadata(turn: Turn, member: ConsumerGroupMember, beat: Beat) 
     target is computed more often. So measured values cannot write a record with each heartbeat.
     """
     before, assignors = member.metadata.client_assignors, beat.client_assignors
-    if assignors == before:
+    if assignors is None or assignors == before:
         return beat
     saved_ms = turn.ledger.consumer_group(beat.group_id).live.metadata_saved_ms
     last_ms, now_ms = saved_ms.get(member.member_id), turn.now.mono_ms
@@ -85,6 +85,11 @@ def is_chosen(group: ConsumerGroup, member_id: str) -> bool:
     """Return whether the member is the one that computes the group's target."""
     chosen = group.live.chosen
     return chosen is not None and chosen.member_id == member_id
+
+
+def is_prepared_epoch(prepared: PreparedGroup, epoch: int) -> bool:
+    """Return whether a target for a group epoch is one for the group that the member was told."""
+    return epoch == prepared.epoch
 
 
 def choose_if_none(

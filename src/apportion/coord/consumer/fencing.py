@@ -186,7 +186,8 @@ def check_agreement(
     known: the sender as it is saved, or the member that it replaces; None for a new member.
     Errors: UNSUPPORTED_ASSIGNOR.
     """
-    if not beat.client_assignors or beat.assignor or group is None:
+    server_assignor = beat.assignor or (known and known.metadata.server_assignor)
+    if not beat.client_assignors or server_assignor or group is None:
         return
     offer, saved = offer_of(beat.client_assignors), group.saved
     others, count = dict(saved.client_offers), len(saved.members)

@@ -58,7 +58,8 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     # Before the first record: a request that has written cannot be refused any more.
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
     expressions.check_new_expression(group, beat)
-    fencing.check_agreement(group, beat, admission.member or admission.predecessor)
+    if beat.client_assignors:
+        fencing.check_agreement(group, beat, admission.member or admission.predecessor)
     # The order of the records is Kafka's: 5 (member), 16 (tombstone of its old expression), 3
     # (epoch), 7 and 6 (targets), 8 (assignment). Each step reads what the one before has saved.
     must_assign = create_or_update_member(turn, beat, admission)
@@ -83,11 +84,11 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     client-side assignors.
     """
     member, predecessor = admission
-    if member is not None and beat.client_assignors is not None:
+    if member is not None:
         beat = client_targets.without_early_metadata(turn, member, beat)
     known = member or predecessor
     metadata = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
-    asks = asks_for_assignment(
+    asks = beat.client_assignors is not None and asks_for_assignment(
         () if known is None else known.metadata.client_assignors, beat.client_assignors
     )
     if member is not None and metadata is member.metadata:

@@ -104,7 +104,8 @@ def check_request(
         )
     elif body.member_epoch < AWAY:
         raise Refused(Code.INVALID_REQUEST, f"MemberEpoch {body.member_epoch} is not valid.")
-    check_assignors(body.client_assignors or ())
+    if body.client_assignors:
+        check_assignors(body.client_assignors)
     assignor = body.server_assignor
     # As in Kafka after all INVALID_REQUEST: the request is right, only the broker lacks the
     # assignor.

@@ -1,0 +1,234 @@
+"""Laws of a member that may compute its group's target, with a random coordinator and cluster."""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apportion.assign.by_name import Given
+from apportion.errors import Code, Refused
+from apportion.machine import Tick
+from apportion.member.assignors.interface import FollowUp
+from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.consumer.requests import ConsumerSettings
+from apportion.member.membership import (
+    Adopted,
+    Answered,
+    AssignorRan,
+    CoordinatorFound,
+    FetchMetadata,
+    FindCoordinator,
+    Leave,
+    MembershipState,
+    MetadataFetched,
+    QueryCluster,
+    RunAssignor,
+    SendToCoordinator,
+    Subscribe,
+    TopicDescription,
+    Unanswered,
+    to_id_parts,
+)
+from apportion.topics import IdPartition
+from apportion.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+    ConsumerGroupInstallAssignmentResponse,
+)
+from apportion.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+    ConsumerGroupPrepareAssignmentResponse,
+)
+from tests.member.computing_messages import CountingAssignor, group_member, prepared
+from tests.member.consumer_messages import T, at
+
+SILENT = (MembershipState.UNSUBSCRIBED, MembershipState.STALE, MembershipState.FATAL)
+RESPONSES: dict[type, Any] = {
+    ConsumerGroupHeartbeatRequest: ConsumerGroupHeartbeatResponse,
+    ConsumerGroupPrepareAssignmentRequest: ConsumerGroupPrepareAssignmentResponse,
+    ConsumerGroupInstallAssignmentRequest: ConsumerGroupInstallAssignmentResponse,
+}
+held = st.lists(st.integers(0, 3), unique=True).map(sorted).map(tuple)
+codes = st.sampled_from([
+    Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.NOT_COORDINATOR, Code.GROUP_ID_NOT_FOUND,
+    Code.COORDINATOR_LOAD_IN_PROGRESS, Code.STALE_MEMBER_EPOCH, Code.INVALID_REQUEST,
+])  # fmt: skip
+happenings = st.lists(
+    st.one_of(
+        st.tuples(st.just("accept"), st.none() | held),
+        st.tuples(st.just("choose"), st.none() | held),
+        st.tuples(st.just("refuse"), codes),
+        st.tuples(st.sampled_from(["lose", "adopt", "subscribe", "leave"]), st.none()),
+        st.tuples(st.just("run"), st.sampled_from([{}, {"m": Given(error=3)}, "raise"])),
+        st.tuples(st.sampled_from(["look up", "cannot look up"]), st.none()),
+        st.tuples(st.just("wait"), st.integers(1, 3_000)),
+    ),
+    max_size=80,
+)
+
+
+class CheckedMember:
+    """Plays the surroundings of a member with an assignor, and checks the laws after every step."""
+
+    def __init__(self) -> None:
+        assignor = CountingAssignor(reply=FollowUp(0, "again", after_ms=2_000, reason=5))
+        self.member = ConsumerMember(ConsumerSettings("g", "m", assignors=(assignor,)))
+        self.now_ms = self.epoch = 0
+        self.in_flight: Any = None
+        self.running: list[RunAssignor] = []
+        self.lookups: list[FetchMetadata | QueryCluster] = []
+        # of the last response to Prepare in this membership
+        self.prepared_epoch: int | None = None
+        self.has_joined = False
+        self.seen: Counter[str] = Counter()
+        self.step(Subscribe(("t",)))
+
+    def step(self, event: Any) -> None:
+        incarnation = self.member.view().incarnation
+        actions = self.member.step(event, at(self.now_ms))
+        if self.member.view().incarnation != incarnation:
+            self.has_joined, self.prepared_epoch = False, None
+        for action in actions:
+            self.check(action)
+        if self.member.state in SILENT:
+            self.in_flight = None
+        elif self.in_flight is None:
+            assert self.member.wake_at() is not None, "the member would sleep for ever"
+
+    def check(self, action: Any) -> None:
+        self.seen[type(getattr(action, "request", action)).__name__] += 1
+        match action:
+            case SendToCoordinator():
+                request: Any = action.request
+                assert self.in_flight is None or request.member_epoch < 0, "two requests in flight"
+                self.check_request(request)
+                self.in_flight = action
+            case FindCoordinator():
+                assert self.in_flight is None
+                self.in_flight = action
+            case RunAssignor():
+                assert not self.running, "two runs at a time"
+                self.running.append(action)
+            case FetchMetadata() | QueryCluster():
+                self.lookups.append(action)
+
+    def check_request(self, request: Any) -> None:
+        match request:
+            case ConsumerGroupHeartbeatRequest():
+                if request.member_epoch == 0:
+                    assert request.client_assignors, "a join offers the assignors"
+                for offer in request.client_assignors or ():
+                    self.seen[f"reason {offer.reason}"] += 1
+            case ConsumerGroupPrepareAssignmentRequest():
+                assert self.has_joined == (request.member_epoch > 0)
+            case ConsumerGroupInstallAssignmentRequest():
+                assert self.has_joined
+                assert request.group_epoch == self.prepared_epoch
+
+    def play(self, what: str, with_: Any) -> None:
+        match what:
+            case "accept" | "choose":
+                self.accept(with_, chosen=what == "choose")
+            case "refuse" if isinstance(self.in_flight, SendToCoordinator):
+                done, self.in_flight = self.in_flight, None
+                self.step(
+                    Answered(done.request_id, RESPONSES[type(done.request)](error_code=with_))
+                )
+            case "lose" if self.in_flight is not None:
+                done, self.in_flight = self.in_flight, None
+                self.step(Unanswered(done.request_id, "lost"))
+            case "adopt":
+                view = self.member.view()
+                self.step(Adopted(view.incarnation, view.target or ()))
+            case "run" if self.running:
+                outcome = Refused(Code.INVALID_REQUEST, "no") if with_ == "raise" else with_
+                self.step(AssignorRan(self.running.pop().request_id, outcome))
+            case "look up" if self.lookups:
+                lookup = self.lookups.pop(0)
+                assert isinstance(lookup, FetchMetadata)
+                topic = TopicDescription("t", T, 4)
+                self.step(MetadataFetched(lookup.request_id, (topic,)))
+            case "cannot look up" if self.lookups:
+                self.step(Unanswered(self.lookups.pop(0).request_id, "no broker"))
+            case "wait":
+                self.now_ms += with_
+                self.step(Tick())
+            case "subscribe":
+                self.step(Subscribe(("t", "u")))
+            case "leave":
+                self.step(Leave())
+
+    def accept(self, numbers: tuple[int, ...] | None, *, chosen: bool) -> None:
+        done: Any = self.in_flight
+        self.in_flight = None
+        match done:
+            case FindCoordinator():
+                self.step(CoordinatorFound(done.request_id))
+            case SendToCoordinator(request_id, ConsumerGroupPrepareAssignmentRequest(), _):
+                if not self.has_joined:
+                    response: Any = RESPONSES[type(done.request)](error_code=Code.UNKNOWN_MEMBER_ID)
+                else:
+                    self.epoch += 1
+                    self.prepared_epoch = self.epoch
+                    response = prepared(group_member("m"), epoch=self.epoch, partitions=4)
+                self.step(Answered(request_id, response))
+            case SendToCoordinator(request_id, ConsumerGroupInstallAssignmentRequest(), _):
+                self.step(Answered(request_id, ConsumerGroupInstallAssignmentResponse()))
+            case SendToCoordinator(request_id, request, _):
+                assert isinstance(request, ConsumerGroupHeartbeatRequest)
+                self.epoch += 1
+                self.has_joined = request.member_epoch >= 0
+                parts = None if numbers is None else [IdPartition(T, each) for each in numbers]
+                self.step(
+                    Answered(request_id, ConsumerGroupHeartbeatResponse(
+                        member_epoch=self.epoch,
+                        heartbeat_interval_ms=1_000,
+                        assignment=None if parts is None else Assignment(
+                            topic_partitions=to_id_parts(tuple(parts))
+                        ),
+                        should_compute_assignment=chosen,
+                    ))
+                )  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(happenings)
+def test_the_laws_of_a_computing_member_hold_in_every_history(
+    history: list[tuple[str, Any]],
+) -> None:
+    witness = CheckedMember()
+    for what, with_ in history:
+        witness.play(what, with_)
+
+
+def test_the_witness_sees_all_that_a_computing_member_does() -> None:
+    witness = CheckedMember()
+    history: list[tuple[str, Any]] = [
+        ("accept", None),
+        ("accept", None),
+        ("choose", (0,)),
+        ("accept", None),
+        ("look up", None),
+        ("run", {}),
+        ("accept", None),
+        ("accept", None),
+        ("wait", 2_000),
+    ]
+    for what, with_ in history:
+        witness.play(what, with_)
+    assert witness.seen == {
+        "FindCoordinator": 1,
+        "ConsumerGroupPrepareAssignmentRequest": 2,
+        "ConsumerGroupHeartbeatRequest": 3,
+        "reason 0": 2,
+        "reason 5": 1,
+        "Offer": 1,
+        "FetchMetadata": 1,
+        "RunAssignor": 1,
+        "ConsumerGroupInstallAssignmentRequest": 1,
+    }
