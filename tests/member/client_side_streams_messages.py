@@ -96,8 +96,8 @@ def share(
     return TaskShare(epoch, 0, roles[0], roles[1], warmup=roles[2])
 
 
-def joining() -> ClientSideStreamsMember:
-    """A member whose join is in flight (request 3)."""
+def looking() -> ClientSideStreamsMember:
+    """A member that asks whether the broker has client-side assignors (request 2)."""
     configs = AssignmentConfigs(acceptable_recovery_lag=10)
     member = ClientSideStreamsMember(
         StreamsSettings(COUNTING, PROCESS, policy=configs),
@@ -105,6 +105,12 @@ def joining() -> ClientSideStreamsMember:
     )
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
+    return member
+
+
+def joining() -> ClientSideStreamsMember:
+    """A member whose join is in flight (request 3)."""
+    member = looking()
     joins = member.step(Answered(2, refused_computation(Code.GROUP_ID_NOT_FOUND)), at(0))
     assert joins == [SendToCoordinator(3, full(0, **offers()), 5_000)]
     return member

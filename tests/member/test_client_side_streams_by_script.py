@@ -46,6 +46,7 @@ from tests.member.client_side_streams_messages import (
     assigned,
     ends,
     joining,
+    looking,
     metadata,
     offers,
     running,
@@ -75,6 +76,17 @@ def test_the_tasks_of_a_member_are_those_of_which_it_has_every_partition() -> No
     member.step(Adopted(1, (P0,)), at(0))
     member.step(Answered(5, assigned(1, P0, P1, said=said)), at(0))
     assert member.tasks() == share(1, 0, 1, standby=(2,))
+
+
+def test_a_member_of_a_broker_without_the_api_ends_before_it_joins() -> None:
+    assert looking().step(Unanswered(2, "no such API", Code.UNSUPPORTED_VERSION), at(0)) == [
+        Lost(1, ()),
+        Failed(
+            Code.UNSUPPORTED_VERSION,
+            "this broker has no client-side assignors, as no Apache Kafka has: use "
+            "group_protocol='classic', with which Kafka Streams works on it",
+        ),
+    ]
 
 
 def test_the_chosen_member_makes_topics_asks_for_ends_and_installs_the_tasks_of_all() -> None:

@@ -7,7 +7,7 @@ Consumer, a Spark source) does the work; the machine tells it what to stop using
 sockets.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
@@ -67,10 +67,7 @@ COMPUTATION_RESPONSES = (
     ConsumerGroupPrepareAssignmentResponse,
     ConsumerGroupInstallAssignmentResponse,
 )
-NO_LOCAL_ASSIGNORS = (
-    "this broker has no client-side assignors, as no Apache Kafka has: use group.remote.assignor, "
-    "or partition.assignment.strategy with group.protocol=classic"
-)
+NO_LOCAL_ASSIGNORS = "this broker has no client-side assignors, as no Apache Kafka has"
 
 
 class ConsumerMember(MemberMachine[ConsumerSettings]):
@@ -79,6 +76,10 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     transitions = NEXT
     no_epoch, epoch_words = JOIN, "at epoch"
     admitting_requests = (ConsumerGroupHeartbeatRequest,)
+    _without_local_assignors: ClassVar = (
+        "group.remote.assignor, or partition.assignment.strategy with group.protocol=classic"
+    )
+    """what to use at a broker that has none"""
     # It may wait for its heartbeat and for the response to its leave at the same time.
     concurrent_calls = 2
 
@@ -213,7 +214,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 f"{why.rstrip('.')}; a broker without KIP-848 has classic groups only, so "
                 "choose the classic protocol"
                 if self._may_offer
-                else NO_LOCAL_ASSIGNORS
+                else f"{NO_LOCAL_ASSIGNORS}: use {self._without_local_assignors}"
             )
         super()._fail(step, code, why)
 

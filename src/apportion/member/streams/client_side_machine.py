@@ -66,6 +66,8 @@ class _EndsQuery:
 class ClientSideStreamsMember(ConsumerMember):
     """One consumer of one process in one Streams group of KIP-848."""
 
+    _without_local_assignors = "group_protocol='classic', with which Kafka Streams works on it"
+
     def __init__(self, settings: StreamsSettings, consumer: ConsumerSettings) -> None:
         """Begin as a member with one client-side assignor. consumer: all settings but that."""
         self._assignor = ClientSideStreamsAssignor(settings)
