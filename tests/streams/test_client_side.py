@@ -354,8 +354,8 @@ def test_every_task_runs_once_and_no_process_has_two_roles_in_a_task(
             )
 
 
-@given(st.integers(1, 5), st.integers(1, 8), st.integers(0, 1))
-def test_a_group_whose_warm_ups_become_ready_ends_in_equal_shares(
+@given(st.integers(1, 5), st.integers(1, 8), st.integers(0, 2))
+def test_a_group_whose_copies_catch_up_ends_in_equal_shares_and_stays_so(
     processes: int, partitions: int, standbys: int
 ) -> None:
     names = [f"m{number}" for number in range(processes)]
@@ -363,22 +363,23 @@ def test_a_group_whose_warm_ups_become_ready_ends_in_equal_shares(
         name: instance(name, target=range(partitions) if name == "m0" else ()) for name in names
     }
     configs = FEW._replace(num_standby_replicas=standbys)
-    for _ in range(2 * partitions + 2):
-        plan = compute(members, existing={"lines": partitions}, configs=configs)
-        copies = {
-            name: (
-                *numbers(each.metadata.warmup_tasks),
-                *numbers(each.metadata.standby_tasks),
-            )
-            for name, each in plan.assignments.items()
-        }
+    plans = []
+    for _ in range(2 * partitions + 4):
+        plans.append(compute(members, existing={"lines": partitions}, configs=configs))
         members = {
             name: instance(
-                name, target=tuple(active(plan, name)), lags=dict.fromkeys(copies[name], 0)
+                name, target=tuple(active(plans[-1], name)), lags=copies(plans[-1], name)
             )
             for name in names
         }
-    sizes = [len(active(plan, name)) for name in names]
+    sizes = [len(active(plans[-1], name)) for name in names]
     assert sum(sizes) == partitions
     assert max(sizes) - min(sizes) <= 1
-    assert not any(warmups(plan).values())
+    assert not any(warmups(plans[-1]).values())
+    assert plans[-1] == plans[-2]
+
+
+def copies(plan: ClientSideAssignment, member: str) -> dict[int, int]:
+    """The lags of a member whose copies have caught up."""
+    metadata = plan.assignments[member].metadata
+    return dict.fromkeys(numbers((*metadata.standby_tasks, *metadata.warmup_tasks)), 0)
