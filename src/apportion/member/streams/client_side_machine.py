@@ -135,10 +135,9 @@ class ClientSideStreamsMember(ConsumerMember):
                 self._assigns_again_ms = step.now.mono_ms + interval_ms
             case QueryAnswered() | Unanswered():
                 self._apply_ends(step, event)
-            case Tick() if step.is_due(self._assigns_again_ms):
-                self._ask_for_assignment(Reason.WARM_UP_READY)
         if step.is_due(self._assigns_again_ms):
             self._assigns_again_ms = None
+            self._ask_for_assignment(Reason.WARM_UP_READY)
         if step.is_due(self._ends_at_ms()):
             self._ask_for_ends(step)
 
