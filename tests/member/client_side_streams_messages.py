@@ -96,29 +96,31 @@ def share(
     return TaskShare(epoch, 0, roles[0], roles[1], warmup=roles[2])
 
 
-def looking() -> ClientSideStreamsMember:
+def looking(**settings: Any) -> ClientSideStreamsMember:
     """A member that asks whether the broker has client-side assignors (request 2)."""
     configs = AssignmentConfigs(acceptable_recovery_lag=10)
     member = ClientSideStreamsMember(
         StreamsSettings(COUNTING, PROCESS, policy=configs),
-        ConsumerSettings(group_id="g", member_id="m", rebalance_timeout_ms=60_000),
+        ConsumerSettings(group_id="g", member_id="m", rebalance_timeout_ms=60_000, **settings),
     )
     member.step(Subscribe(("t",)), at(0))
     member.step(CoordinatorFound(1), at(0))
     return member
 
 
-def joining() -> ClientSideStreamsMember:
+def joining(**settings: Any) -> ClientSideStreamsMember:
     """A member whose join is in flight (request 3)."""
-    member = looking()
+    member = looking(**settings)
     joins = member.step(Answered(2, refused_computation(Code.GROUP_ID_NOT_FOUND)), at(0))
     assert joins == [SendToCoordinator(3, full(0, **offers()), 5_000)]
     return member
 
 
-def running(*active: Any, said: bytes | None = None, epoch: int = 1) -> ClientSideStreamsMember:
+def running(
+    *active: Any, said: bytes | None = None, epoch: int = 1, **settings: Any
+) -> ClientSideStreamsMember:
     """A STABLE member that has adopted these partitions (requests 1 to 5), nothing in flight."""
-    member = joining()
+    member = joining(**settings)
     said = tasks(*(each.partition for each in active)) if said is None else said
     member.step(Answered(3, assigned(epoch, *active, said=said)), at(0))
     if active:

@@ -144,6 +144,43 @@ def test_a_warm_up_that_has_caught_up_asks_for_a_new_assignment_once() -> None:
     assert member.step(Tick(), at(1_020)) == [SendToCoordinator(8, beat(1), 5_000)]
 
 
+def test_a_warm_up_that_was_taken_away_and_has_come_back_is_told_anew() -> None:
+    warming = tasks(0, warmup_tasks=(1,))
+    member = running(P0, said=warming)
+    member.step(sums({0: RUNNING, 1: 95}), at(0))
+    member.step(answer(6, 1), at(0))
+    member.step(Answered(7, assigned(2, P0, said=tasks(0))), at(1_000))
+    member.step(Tick(), at(2_000))
+    assert member.step(Answered(8, assigned(3, P0, said=warming)), at(2_000)) == [
+        QueryCluster(9, ends(1))
+    ]
+    assert member.step(answer(9, 1), at(2_000)) == [
+        SendToCoordinator(10, beat(3, **offers({0: 0, 1: 5}, Reason.WARM_UP_READY)), 5_000)
+    ]
+
+
+def test_a_warm_up_of_a_new_membership_is_told_anew() -> None:
+    warming = tasks(0, warmup_tasks=(1,))
+    member = running(P0, said=warming)
+    member.step(sums({0: RUNNING, 1: 95}), at(0))
+    member.step(answer(6, 1), at(0))
+    actions = member.step(Answered(7, refused(Code.UNKNOWN_MEMBER_ID)), at(1_000))
+    assert actions[-1] == SendToCoordinator(
+        8, full(0, **offers({1: 5}, Reason.WARM_UP_READY)), 5_000
+    )
+    assert member.step(Answered(8, assigned(9, P0, said=warming)), at(1_000)) == [
+        Offer(2, (P0,), (), (P0,)),
+        QueryCluster(9, ends(1)),
+    ]
+
+
+def test_a_member_that_did_not_poll_in_time_has_no_tasks_while_it_leaves() -> None:
+    member = running(P0, poll_limit_ms=10_000)
+    actions = member.step(Tick(), at(10_000))
+    assert Lost(1, (P0,)) in actions
+    assert member.tasks() == TaskShare()
+
+
 def test_a_warm_up_that_lags_asks_for_nothing_and_ends_are_asked_for_once_a_second() -> None:
     member = running(P0, said=tasks(0, warmup_tasks=(1,)))
     member.step(sums({1: 50}), at(10))
@@ -233,6 +270,16 @@ def test_a_request_to_shut_down_stands_beside_everything_that_is_sent_later() ->
     assert actions[-1] == SendToCoordinator(8, full(0, **offers(None, Reason.SHUTDOWN)), 5_000)
 
 
+def test_a_member_that_shuts_all_down_asks_for_nothing_else() -> None:
+    member = running(P0, said=tasks(0, warmup_tasks=(1,)))
+    member.step(ShutDownApplication(), at(0))
+    member.step(Answered(6, accepted(2, unchanged=True)), at(0))
+    lags = {0: 0, 1: RESTORE_FAILED}
+    assert member.step(WarmUpFailed((TaskId(0, 1),)), at(0)) == [
+        SendToCoordinator(7, beat(2, **offers(lags, Reason.SHUTDOWN)), 5_000)
+    ]
+
+
 def test_a_second_request_to_shut_down_is_sent_once_more_and_not_for_ever() -> None:
     member = running(P0)
     member.step(ShutDownApplication(), at(0))
@@ -264,6 +311,11 @@ def test_a_member_that_has_left_asks_for_no_shutdown_when_it_joins_again() -> No
     assert member.step(Answered(7, accepted(-1, unchanged=True)), at(0)) == [Left(True)]
     assert member.step(Subscribe(("t",)), at(0)) == [
         SendToCoordinator(8, full(0, **offers()), 5_000)
+    ]
+    member.step(Answered(8, accepted(1)), at(0))
+    failed = beat(1, **offers({1: RESTORE_FAILED}, Reason.WARM_UP_FAILED))
+    assert member.step(WarmUpFailed((TaskId(0, 1),)), at(0)) == [
+        SendToCoordinator(9, failed, 5_000)
     ]
 
 
@@ -329,3 +381,7 @@ def test_a_target_that_was_computed_without_ends_is_computed_again_after_an_inte
     (later,) = member.step(Tick(), at(601_000))
     assert isinstance(later, SendToCoordinator)
     assert later.request == beat(1, **offers({0: 0}, Reason.WARM_UP_READY))
+    member.step(Answered(later.request_id, accepted(2, unchanged=True)), at(601_000))
+    (then,) = member.step(Tick(), at(602_000))
+    assert isinstance(then, SendToCoordinator)
+    assert then.request == beat(2)

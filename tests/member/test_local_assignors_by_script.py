@@ -206,10 +206,10 @@ def test_a_reason_whose_heartbeat_was_lost_is_sent_again() -> None:
     ]
 
 
-def failed(failure: MemberFailure) -> tuple[ConsumerMember, list[Any]]:
+def failed(failure: MemberFailure, **settings: Any) -> tuple[ConsumerMember, list[Any]]:
     """A member that its assignor has failed, and the actions after its owner uses nothing."""
     assignor = CountingAssignor()
-    member = stable(assignor, P0)
+    member = stable(assignor, P0, **settings)
     assignor.reply = failure
     member.step(Tick(), at(1_000))
     assert member.step(Answered(6, accepted(2, P0, P1)), at(1_000)) == [
@@ -230,6 +230,11 @@ def test_a_member_failed_by_its_assignor_leaves_once_its_owner_uses_nothing() ->
         Failed(Code.POLICY_VIOLATION, "that was all"),
     ]
     assert member.view().state is MembershipState.FATAL
+
+
+def test_a_failed_static_member_leaves_for_good() -> None:
+    _, actions = failed(THAT_WAS_ALL, instance_id="i")
+    assert actions == [SendToCoordinator(7, beat(-1, instance_id="i"), 5_000)]
 
 
 def test_a_failed_member_whose_leave_gets_no_response_ends_as_well() -> None:

@@ -119,6 +119,22 @@ def test_a_task_that_could_not_be_restored_says_so_until_there_is_state_of_it_la
     assert lags.in_metadata(without) == {task(1): 0}
 
 
+def test_a_standby_task_that_could_not_be_restored_has_not_caught_up() -> None:
+    lags, assigned = TaskLags(10), share(standby=(0, 1))
+    assert not reported(lags, assigned, {0: END, 1: 500})
+    lags.report_failed([task(0)])
+    assert not reported(lags, assigned, {0: END, 1: END})
+
+
+def test_a_lag_that_is_known_after_the_failure_does_not_count() -> None:
+    lags, assigned = TaskLags(10), share(warmup=(0,))
+    lags.report({task(0): END}, assigned)
+    changelogs = lags.changelogs_to_ask(TOPOLOGY, assigned)
+    lags.begin_asking(changelogs)
+    lags.report_failed([task(0)])
+    assert not lags.apply_ends(changelogs, {TopicPartition("log", 0): END}, assigned)
+
+
 @given(st.integers(0, 1_000), st.lists(st.integers(0, 1_000), max_size=60))
 def test_a_task_that_never_moves_costs_the_group_few_assignments(
     acceptable: int, sums: list[int]

@@ -153,8 +153,10 @@ def test_a_process_that_could_not_restore_a_task_gets_no_warm_up_of_it_and_other
     plan = compute(members)
     assert active(plan, "a") == [0, 1, 2, 3]
     assert warmups(plan) == {"a": [], "b": [1]}
-    limited = compute(members, configs=FEW._replace(max_warmup_replicas=1))
-    assert warmups(limited) == {"a": [], "b": [1]}
+    one_at_once = FEW._replace(max_warmup_replicas=1)
+    assert warmups(compute(members, configs=one_at_once)) == {"a": [], "b": [1]}
+    members["b"] = instance("q", lags={3: RESTORE_FAILED})
+    assert warmups(compute(members, configs=one_at_once)) == {"a": [], "b": [0]}
 
 
 def test_standby_tasks_are_apart_from_warm_ups() -> None:
@@ -219,7 +221,8 @@ def test_while_topologies_differ_every_member_keeps_its_older_target() -> None:
     members = {
         "a": instance("p", target=(0, 1)),
         "b": instance("q", WORDS, target=(2, 3)),
-        "c": AssignableInstance(("other",), instance("r").metadata, target=lines(5)),
+        "c": AssignableInstance(("other",), instance("r").metadata, target=lines(0)),
+        "d": AssignableInstance(("lines",), None, target=lines(3, 4)),
     }
     queries: list[Any] = []
     assert compute(members, queries=queries) == ClientSideAssignment(
@@ -227,6 +230,7 @@ def test_while_topologies_differ_every_member_keeps_its_older_target() -> None:
             "a": InstanceTasks(lines(0, 1)),
             "b": InstanceTasks(lines(2, 3)),
             "c": InstanceTasks(),
+            "d": InstanceTasks(lines(3)),
         },
         AssignmentError.INCONSISTENT_TOPOLOGY,
         ("a and b have different topologies: every task stays where it is",),

@@ -62,8 +62,10 @@ class TaskLags:
     def take_assignment(self, share: TaskShare) -> None:
         """Forget what was said of tasks that are no copies of this member any more."""
         copies = copies_of(share)
-        self._told = {task: lag for task, lag in self._told.items() if task in copies}
-        self._lags = {task: lag for task, lag in self._lags.items() if task in copies}
+        self._told, self._lags, self._asked = (
+            {task: value for task, value in values.items() if task in copies}
+            for values in (self._told, self._lags, self._asked)
+        )
 
     def in_metadata(self, share: TaskShare) -> dict[TaskId, int]:
         """Return the lags for the member's metadata: 0 of a task that it runs."""
@@ -108,7 +110,7 @@ class TaskLags:
         ready = {
             task: lag
             for task, lag in self._lags.items()
-            if task in copies and task not in self._failed and lag <= self._acceptable_lag
+            if task in copies and lag <= self._acceptable_lag
         }
         is_news = any(
             task in share.warmup and self._is_news(task, lag) for task, lag in ready.items()
