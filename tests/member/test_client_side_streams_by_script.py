@@ -149,12 +149,12 @@ def test_a_warm_up_that_was_taken_away_and_has_come_back_is_told_anew() -> None:
     member = running(P0, said=warming)
     member.step(sums({0: RUNNING, 1: 95}), at(0))
     member.step(answer(6, 1), at(0))
-    member.step(Answered(7, assigned(2, P0, said=tasks(0))), at(1_000))
-    member.step(Tick(), at(2_000))
-    assert member.step(Answered(8, assigned(3, P0, said=warming)), at(2_000)) == [
+    member.step(Answered(7, assigned(2, P0, said=tasks(0))), at(500))
+    member.step(Tick(), at(1_000))
+    assert member.step(Answered(8, assigned(3, P0, said=warming)), at(1_000)) == [
         QueryCluster(9, ends(1))
     ]
-    assert member.step(answer(9, 1), at(2_000)) == [
+    assert member.step(answer(9, 1), at(1_000)) == [
         SendToCoordinator(10, beat(3, **offers({0: 0, 1: 5}, Reason.WARM_UP_READY)), 5_000)
     ]
 
