@@ -167,20 +167,27 @@ def test_an_assignor_of_classic_groups_serves_a_consumer_group(bootstrap: str) -
             until([one, other], 3, 3)
 
 
-def test_consumers_share_a_skewed_topic_by_lag(bootstrap: str) -> None:
+BY_LAG: dict[str, dict[str, Any]] = {
+    "consumer": {"group_local_assignors": "lag-weighted"},
+    "classic": {
+        "group_protocol": "classic",
+        "partition_assignment_strategy": LagWeighted(),
+        "heartbeat_interval_ms": 100,
+    },
+}
+
+
+@pytest.mark.parametrize("protocol", BY_LAG)
+def test_consumers_share_a_skewed_topic_by_lag(bootstrap: str, protocol: str) -> None:
+    options = {"topics": ["skewed"], "auto_offset_reset": "earliest", **BY_LAG[protocol]}
     with (
-        joining(
-            bootstrap, "lag", LagWeighted(), topic="skewed", auto_offset_reset="earliest"
-        ) as one,
-        joining(
-            bootstrap, "lag", "lag-weighted", topic="skewed", auto_offset_reset="earliest"
-        ) as other,
+        apportion.Consumer(bootstrap, f"lag-{protocol}", **options) as one,
+        apportion.Consumer(bootstrap, f"lag-{protocol}", **options) as other,
     ):
         deadline = time.monotonic() + PATIENT_S
         while sorted(len(each.assignment) for each in (one, other)) != [1, 3]:
             assert time.monotonic() < deadline, (one.assignment, other.assignment)
             for consumer in (one, other):
-                consumer.session.touch()
                 consumer.poll(0)
 
 
