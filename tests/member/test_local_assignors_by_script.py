@@ -216,6 +216,16 @@ def test_a_reason_that_a_heartbeat_cannot_carry_ends_the_member(reason: int) -> 
     assert learn_names(member, 4) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
 
 
+def test_a_member_ended_by_its_assignor_ignores_the_response_to_come() -> None:
+    member = offering(CountingAssignor(reply=OSError("no")))
+    member.step(Answered(3, accepted(1, P0)), at(0))
+    member.step(Adopted(1, (P0,)), at(0))
+    why = "the assignor 'counting' failed: OSError: no"
+    assert learn_names(member, 4) == [Lost(1, (P0,)), Failed(Code.INVALID_REQUEST, why)]
+    assert member.step(Answered(5, accepted(2, P0, P1)), at(1)) == []
+    assert member.view().state is MembershipState.FATAL
+
+
 def failed(failure: MemberFailure, **settings: Any) -> tuple[ConsumerMember, list[Any]]:
     """A member that its assignor has failed, and the actions after its owner uses nothing."""
     assignor = CountingAssignor()

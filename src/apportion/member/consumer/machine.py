@@ -211,7 +211,6 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         if failure is None:
             super()._finish_leaving(step)
         else:
-            self._link.in_flight = None
             self._fail(step, *failure)
 
     def _fail(self, step: Step, code: Code, why: str) -> None:
