@@ -134,14 +134,32 @@ def test_an_error_of_the_assignor_is_installed_for_all() -> None:
     ]
 
 
-@pytest.mark.parametrize("errors", [(5, 6), (128, 128), (-200, 0), ("x", 0)])
-def test_an_error_that_cannot_be_told_to_all_is_installed_for_nobody(errors: Any) -> None:
+@pytest.mark.parametrize(
+    ("errors", "why"),
+    [
+        ((5, 6), "gives the errors 5 and 6: all members are told the same"),
+        ((128, 128), "gives the error 128 to 'm': it must be a number from -127 to 127"),
+        ((0, -200), "gives the error -200 to 's': it must be a number from -127 to 127"),
+        (("x", 0), "gives the error 'x' to 'm': it must be a number from -127 to 127"),
+        (([1], 0), "gives the error [1] to 'm': it must be a number from -127 to 127"),
+        ((None, 0), "gives the error None to 'm': it must be a number from -127 to 127"),
+        ((1.5, 0), "gives the error 1.5 to 'm': it must be a number from -127 to 127"),
+    ],
+)
+def test_an_error_that_cannot_be_told_to_all_is_installed_for_nobody(errors: Any, why: str) -> None:
     given = {name: Given(error=error) for name, error in zip("ms", errors, strict=True)}
     members = group_member("m", 0), group_member("s")
     member, run = computes(CountingAssignor(given), *members)
-    told = list(dict.fromkeys(error for error in errors if error))
+    assert member.step(run.perform(), at(1_002)) == [not_computed(f"the assignor {why}")]
+
+
+def test_metadata_that_the_coordinator_refuses_are_not_installed() -> None:
+    given = {"m": Given(user_data=b"x" * (2**16 + 1))}
+    member, run = computes(CountingAssignor(given))
     assert member.step(run.perform(), at(1_002)) == [
-        not_computed(f"the assignor gives the errors {told}: it may give one, a number up to 127")
+        not_computed(
+            "the assignor gives more than 65536 bytes of metadata to one member, or 67108864 to all"
+        )
     ]
 
 

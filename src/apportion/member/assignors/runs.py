@@ -10,7 +10,12 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from apportion.assign.by_name import ClusterTopics, Given, Subscription
-from apportion.assign.checks import check_given, invalid_assignment
+from apportion.assign.checks import (
+    are_numbers,
+    check_given,
+    check_metadata_sizes,
+    invalid_assignment,
+)
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.assignors.checks import partitions_of
 from apportion.member.assignors.interface import Assignor, Rebalance
@@ -105,6 +110,7 @@ class AssignorRun:
             return replace(self, paused=outcome, answer=None)
         check_given(self.cluster, self.members, outcome)
         check_error(outcome)
+        check_metadata_sizes([len(each.user_data or b"") for each in outcome.values()])
         if self._has_to_repeat(outcome):
             return self._next_round(outcome).proceed()
         return outcome
@@ -130,16 +136,24 @@ def check_error(given: Mapping[str, Given]) -> None:
 
     It is one number for all of them, in one byte; 0 for none.
     """
-    errors = list(dict.fromkeys(each.error for each in given.values() if each.error))
-    if len(errors) > 1 or not all(is_byte(error) for error in errors):
-        raise invalid_assignment(
-            f"gives the errors {errors!r:.80}: it may give one, a number up to {MAX_INT8}"
-        )
+    # One after the other: what is no number may not be comparable, or hashable, either.
+    told: int = 0
+    for member, each in given.items():
+        if not is_byte(each.error):
+            raise invalid_assignment(
+                f"gives the error {each.error!r:.80} to {member!r}: it must be a number from "
+                f"{-MAX_INT8} to {MAX_INT8}"
+            )
+        if told and each.error not in (0, told):
+            raise invalid_assignment(
+                f"gives the errors {told} and {each.error}: all members are told the same"
+            )
+        told = told or each.error
 
 
 def is_byte(number: Any) -> bool:
     """Return whether this is a whole number that a field of one byte carries, but for -128."""
-    return isinstance(number, int) and abs(number) <= MAX_INT8
+    return are_numbers((number,)) and abs(number) <= MAX_INT8
 
 
 def has_pending_revocation(members: Mapping[str, Subscription], given: Mapping[str, Given]) -> bool:

@@ -102,7 +102,7 @@ class LocalAssignors:
         if not is_byte(reason) or reason < 1:
             why = f"gives the reason {reason!r}: it must be from 1 to {MAX_INT8}"
             raise Refused(Code.INVALID_REQUEST, f"the assignor {name!r} {why}")
-        self._reasons[name] = reason
+        self._reasons[name] = int(reason)
         if stands:
             self._standing[name] = reason
 

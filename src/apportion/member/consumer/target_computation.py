@@ -220,4 +220,4 @@ def _installed_members(
 
 def _error_of(targets: Mapping[str, Given]) -> int:
     """Return the one error of an assignor's answer; 0 for none."""
-    return next((given.error for given in targets.values() if given.error), 0)
+    return next((int(given.error) for given in targets.values() if given.error), 0)
