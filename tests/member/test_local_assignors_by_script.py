@@ -265,6 +265,21 @@ def test_a_failed_member_whose_leave_gets_no_response_ends_as_well() -> None:
     ]
 
 
+def test_a_failed_member_that_loses_its_membership_ends_at_once() -> None:
+    assignor = CountingAssignor()
+    member = stable(assignor, P0)
+    assignor.reply = THAT_WAS_ALL
+    member.step(Tick(), at(1_000))
+    member.step(Answered(6, accepted(2, P0, P1)), at(1_000))
+    member.step(Tick(), at(2_000))
+    assert member.step(Answered(7, refused(Code.FENCED_MEMBER_EPOCH)), at(2_001)) == [
+        Lost(1, (P0,)),
+        Failed(Code.POLICY_VIOLATION, "that was all"),
+    ]
+    assert member.step(Adopted(1, ()), at(2_002)) == []
+    assert member.view().state is MembershipState.FATAL
+
+
 def test_an_owner_that_leaves_meanwhile_is_only_told_that_it_has_left() -> None:
     member, _ = failed(THAT_WAS_ALL)
     assert member.step(Leave(), at(1_002)) == []

@@ -204,14 +204,20 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._heartbeats.require_full()
         self._computation.abandon()
         self._local.forget_assignment()
-        self._lookups, self._follow_up = MetadataRefresh(), None
+        self._lookups, self._follow_up, self._fatal = MetadataRefresh(), None, None
+
+    def _lose_membership(self, step: Step, code: Code, *, keeps_id: bool) -> None:
+        if self._fatal is None:
+            super()._lose_membership(step, code, keeps_id=keeps_id)
+        else:
+            # Its owner is told that all is lost, for which the end has waited.
+            self._fail(step, *self._fatal)
 
     def _finish_leaving(self, step: Step) -> None:
-        failure, self._fatal = self._fatal, None
-        if failure is None:
+        if self._fatal is None:
             super()._finish_leaving(step)
         else:
-            self._fail(step, *failure)
+            self._fail(step, *self._fatal)
 
     def _fail(self, step: Step, code: Code, why: str) -> None:
         if code is Code.UNSUPPORTED_VERSION:
