@@ -144,7 +144,6 @@ class ClientSideStreamsMember(ConsumerMember):
     def _start_incarnation(self, number: int) -> None:
         super()._start_incarnation(number)
         self._assignor.begin_membership(self._lags.in_metadata(TaskShare()))
-        self._lags.forget_told()
         self._ends, self._assigns_again_ms = None, None
 
     def _ask_for_assignment(self, reason: Reason) -> None:

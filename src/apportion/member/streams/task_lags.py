@@ -55,10 +55,6 @@ class TaskLags:
             self._lags.pop(task, None)
         return bool(news)
 
-    def forget_told(self) -> None:
-        """Tell a new group of everything: the membership is another one."""
-        self._told, self._asked = {}, {}
-
     def take_assignment(self, share: TaskShare) -> None:
         """Forget what was said of tasks that are no copies of this member any more."""
         copies = copies_of(share)
