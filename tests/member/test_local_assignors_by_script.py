@@ -208,6 +208,32 @@ def test_a_reason_whose_heartbeat_was_lost_is_sent_again() -> None:
     ]
 
 
+def test_a_full_heartbeat_does_not_put_off_what_an_assignor_has_asked_for() -> None:
+    assignor = CountingAssignor(reply=FollowUp(0, "again", after_ms=3_000, reason=9))
+    member = stable(assignor, P0)
+    member.step(Tick(), at(1_000))
+    member.step(Unanswered(6, "closed"), at(1_000))
+    member.step(Tick(), at(1_100))
+    assert member.step(CoordinatorFound(7), at(1_100)) == [
+        SendToCoordinator(8, full(1, P0, client_assignors=offer(b"t 3")), 5_000)
+    ]
+    member.step(Answered(8, accepted(1, P0)), at(1_101))
+    assert len(assignor.told) == 1
+    member.step(Tick(), at(2_100))
+    member.step(Answered(9, accepted(1, unchanged=True)), at(2_101))
+    assert member.step(Tick(), at(3_000)) == [
+        SendToCoordinator(10, beat(1, client_assignors=offer(b"t 4", reason=9)), 5_000)
+    ]
+
+
+def test_the_same_assignment_at_a_newer_epoch_is_told() -> None:
+    assignor = CountingAssignor()
+    member = stable(assignor, P0)
+    member.step(Tick(), at(1_000))
+    member.step(Answered(6, accepted(2, P0)), at(1_000))
+    assert assignor.told == [(Given(by_topic([("t", 0)])), epoch) for epoch in (1, 2)]
+
+
 @pytest.mark.parametrize("reason", [0, 128, -1])
 def test_a_reason_that_a_heartbeat_cannot_carry_ends_the_member(reason: int) -> None:
     member = offering(CountingAssignor(reply=FollowUp(0, "now", reason)))

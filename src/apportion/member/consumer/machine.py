@@ -10,8 +10,8 @@ sockets.
 from typing import Any, ClassVar
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.machine import Note, Tick
-from apportion.member.assignors.interface import FollowUp, MemberFailure
+from apportion.machine import Note
+from apportion.member.assignors.interface import MemberFailure
 from apportion.member.consumer.local_assignors import LocalAssignors
 from apportion.member.consumer.requests import (
     JOIN,
@@ -95,8 +95,6 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._heartbeats = HeartbeatBuilder(settings, self._local)
         self._computation = TargetComputation(self._local)
         self._lookups = MetadataRefresh()
-        self._follow_up: tuple[str, FollowUp] | None = None  # and the assignor that asked for it
-        self._follow_up_ms = 0
         self._fatal: MemberFailure | None = None
         # A broker without client-side assignors would read over them and assign by its own.
         self._may_offer = not settings.assignors
@@ -124,8 +122,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                     )
             case MetadataFetched() | QueryAnswered() | Unanswered():
                 self._apply_lookup(step, event)
-            case Tick() if step.is_due(self._follow_up_at_ms()):
-                self._request_follow_up()
+        if step.is_due(self._follow_up_at_ms()):
+            self._local.request_follow_up()
         if self._fatal is not None and not self._ownership.owned and self.state in IN_GROUP:
             # For good: what the assignor has read in this member's metadata must not outlive it.
             self._leave(step, for_good=True)
@@ -204,7 +202,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._heartbeats.require_full()
         self._computation.abandon()
         self._local.forget_assignment()
-        self._lookups, self._follow_up, self._fatal = MetadataRefresh(), None, None
+        self._lookups, self._fatal = MetadataRefresh(), None
 
     def _lose_membership(self, step: Step, code: Code, *, keeps_id: bool) -> None:
         if self._fatal is None:
@@ -246,40 +244,24 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 f"{self._label} cannot compute the group's target: its assignor still runs from "
                 "the last time"
             )
-        if response.assignment is None:
+        assignment = response.assignment
+        if assignment is None or not self._local.hold_assignment(assignment, self._epoch):
             return
-        if response.assignment.error:
-            step.warn(
-                f"{self._label} is told of error {response.assignment.error} by the group's "
-                "assignor"
-            )
-        self._follow_up = None
-        self._local.hold_assignment(response.assignment, self._epoch)
+        if assignment.error:
+            step.warn(f"{self._label} is told of error {assignment.error} by the group's assignor")
         if not self._local.unresolved_ids:
             self._tell_assignment(step)
 
     def _tell_assignment(self, step: Step) -> None:
         """Tell the assignors of their member's assignment (KIP-341), and do what one replies."""
-        match self._local.tell_assignment():
-            case (name, FollowUp() as follow_up):
-                self._follow_up = name, follow_up
-                self._follow_up_ms = follow_up.due_ms(step.now)
-                if step.is_due(self._follow_up_ms):
-                    self._request_follow_up()
-            case (_, MemberFailure() as failure):
+        match self._local.tell_assignment(step.now):
+            case MemberFailure() as failure:
                 self._fatal = failure
                 self._set_target(step, ())
 
     def _follow_up_at_ms(self) -> int | None:
         """Return when the rebalance is due for which an assignor asked; None without one."""
-        has_follow_up = self._follow_up is not None and self.state in IN_GROUP
-        return self._follow_up_ms if has_follow_up else None
-
-    def _request_follow_up(self) -> None:
-        """Have the next heartbeat ask for a new assignment: an assignor's time has come."""
-        if self._follow_up is not None:
-            (name, follow_up), self._follow_up = self._follow_up, None
-            self._local.request_rebalance(name, follow_up.reason)
+        return self._local.follow_up_at_ms if self.state in IN_GROUP else None
 
     def _apply_computation_response(self, step: Step, response: MembershipResponse) -> None:
         """Apply the response to Prepare or Install, and to the check before the join."""
