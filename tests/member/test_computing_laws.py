@@ -66,8 +66,9 @@ happenings = st.lists(
     st.one_of(
         st.tuples(st.just("accept"), st.none() | held),
         st.tuples(st.just("choose"), st.none() | held),
-        st.tuples(st.just("refuse"), codes),
+        st.tuples(st.sampled_from(["refuse", "refuse computed"]), codes),
         st.tuples(st.sampled_from(["lose", "adopt", "subscribe", "leave"]), st.none()),
+        st.tuples(st.sampled_from(["accept computed", "lose computed"]), st.none()),
         st.tuples(st.just("run"), st.sampled_from([{}, {"m": Given(error=3)}, "raise"])),
         st.tuples(st.just("reply"), replies),
         st.tuples(st.sampled_from(["look up", "cannot look up"]), st.none()),
@@ -86,6 +87,7 @@ class CheckedMember:
         self.member = ConsumerMember(ConsumerSettings("g", "m", assignors=(self.assignor,)))
         self.now_ms = self.epoch = 0
         self.in_flight: Any = None
+        self.computed: Any = None  # Prepare or Install in flight, beside the heartbeats
         # requests that the member has sent before it ended or left: they are answered all the same
         self.late: list[SendToCoordinator] = []
         self.running: list[RunAssignor] = []
@@ -104,9 +106,12 @@ class CheckedMember:
         for action in actions:
             self.check(action)
         if self.member.state in SILENT:
-            if isinstance(self.in_flight, SendToCoordinator):
-                self.late.append(self.in_flight)
-            self.in_flight = None
+            self.late += [
+                each
+                for each in (self.in_flight, self.computed)
+                if isinstance(each, SendToCoordinator)
+            ]
+            self.in_flight = self.computed = None
         elif self.in_flight is None:
             assert self.member.wake_at() is not None, "the member would sleep for ever"
 
@@ -114,12 +119,7 @@ class CheckedMember:
         self.seen[type(getattr(action, "request", action)).__name__] += 1
         match action:
             case SendToCoordinator():
-                request: Any = action.request
-                assert self.in_flight is None or request.member_epoch < 0, "two requests in flight"
-                self.check_request(request)
-                if isinstance(self.in_flight, SendToCoordinator):
-                    self.late.append(self.in_flight)
-                self.in_flight = action
+                self.check_sent(action)
             case FindCoordinator():
                 assert self.in_flight is None
                 self.in_flight = action
@@ -128,6 +128,20 @@ class CheckedMember:
                 self.running.append(action)
             case FetchMetadata() | QueryCluster():
                 self.lookups.append(action)
+
+    def check_sent(self, sent: SendToCoordinator) -> None:
+        request: Any = sent.request
+        self.check_request(request)
+        if self.has_joined and not isinstance(request, ConsumerGroupHeartbeatRequest):
+            assert self.in_flight is None, "the member's epoch may change meanwhile"
+            # One that was abandoned: the coordinator has chosen the member again.
+            self.late += [] if self.computed is None else [self.computed]
+            self.computed = sent
+            return
+        assert self.in_flight is None or request.member_epoch < 0, "two requests in flight"
+        if isinstance(self.in_flight, SendToCoordinator):
+            self.late.append(self.in_flight)
+        self.in_flight = sent
 
     def check_request(self, request: Any) -> None:
         match request:
@@ -160,6 +174,17 @@ class CheckedMember:
                 )
             case "lose" if self.in_flight is not None:
                 done, self.in_flight = self.in_flight, None
+                self.step(Unanswered(done.request_id, "lost"))
+            case "accept computed" if self.computed is not None:
+                done, self.computed = self.computed, None
+                self.respond(done, None, chosen=False)
+            case "refuse computed" if self.computed is not None:
+                done, self.computed = self.computed, None
+                self.step(
+                    Answered(done.request_id, RESPONSES[type(done.request)](error_code=with_))
+                )
+            case "lose computed" if self.computed is not None:
+                done, self.computed = self.computed, None
                 self.step(Unanswered(done.request_id, "lost"))
             case "adopt":
                 view = self.member.view()
@@ -241,10 +266,10 @@ def test_the_witness_sees_all_that_a_computing_member_does() -> None:
         ("accept", None),
         ("accept", None),
         ("choose", (0,)),
-        ("accept", None),
+        ("accept computed", None),
         ("look up", None),
         ("run", {}),
-        ("accept", None),
+        ("accept computed", None),
         ("accept", None),
         ("wait", 2_000),
     ]
