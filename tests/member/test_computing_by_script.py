@@ -1,7 +1,7 @@
 """A KIP-848 member that computes its group's target assignment, event by event."""
 
 from collections.abc import Generator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -10,7 +10,7 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import CooperativeSticky
 from apportion.member.assignors.interface import Assignor
-from apportion.member.assignors.runs import AssignorRun
+from apportion.member.assignors.runs import AssignorRun, checked_user_data
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -180,6 +180,47 @@ def test_nothing_is_installed_of_an_assignor_that_raises() -> None:
         not_computed("the assignor 'counting' failed: ValueError: cannot")
     ]
     assert member.step(Tick(), at(2_000)) == [SendToCoordinator(9, beat(1), 5_000)]
+
+
+class ExitingAssignor(CountingAssignor):
+    """Raises what ends a process that does not catch it."""
+
+    def assign(self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]) -> Any:
+        raise SystemExit(3)
+
+
+def test_an_assignor_that_ends_the_process_ends_its_run_alone() -> None:
+    member, run = computes(ExitingAssignor())
+    assert member.step(run.perform(), at(1_002)) == [
+        not_computed("the assignor 'counting' failed: SystemExit: 3")
+    ]
+
+
+class FalseMapping(dict[str, Given]):
+    """A mapping that cannot be read."""
+
+    def items(self) -> Any:
+        raise LookupError("no items")
+
+
+def test_an_answer_that_cannot_be_read_ends_its_run_alone() -> None:
+    member, run = computes(CountingAssignor(FalseMapping({"m": Given()})))
+    assert member.step(run.perform(), at(1_002)) == [
+        not_computed("the assignor 'counting' failed: LookupError: no items")
+    ]
+
+
+def test_a_long_exception_of_an_assignor_is_cut() -> None:
+    member, run = computes(CountingAssignor(ValueError("x" * 1_000_000)))
+    (note,) = member.step(run.perform(), at(1_002))
+    assert isinstance(note, Note)
+    assert len(note.text) < 800
+
+
+def test_user_data_that_are_no_bytes_are_cut() -> None:
+    with pytest.raises(Refused) as refusal:
+        checked_user_data(CountingAssignor(), cast("Any", lambda: "x" * 1_000_000))
+    assert len(refusal.value.why) < 200
 
 
 def test_nothing_is_installed_of_an_answer_that_is_no_assignment() -> None:
