@@ -75,6 +75,26 @@ def test_a_check_that_meets_the_wrong_broker_is_made_again_at_the_right_one() ->
     assert member.step(CoordinatorFound(3), at(0)) == [SendToCoordinator(4, CHECK, 5_000)]
 
 
+def test_a_member_that_joins_again_at_another_broker_asks_for_its_api_first() -> None:
+    member = stable(CountingAssignor(), P0)
+    member.step(Tick(), at(1_000))
+    assert member.step(Answered(6, refused(Code.NOT_COORDINATOR)), at(1_000)) == [
+        FindCoordinator(7, "g")
+    ]
+    member.step(CoordinatorFound(7), at(1_000))
+    assert member.step(Answered(8, refused(Code.UNKNOWN_MEMBER_ID)), at(1_001))[-1:] == [
+        SendToCoordinator(9, CHECK, 5_000)
+    ]
+
+
+def test_a_member_that_joins_again_at_the_same_broker_asks_for_nothing() -> None:
+    member = stable(CountingAssignor(), P0)
+    member.step(Tick(), at(1_000))
+    assert member.step(Answered(6, refused(Code.UNKNOWN_MEMBER_ID)), at(1_001))[-1:] == [
+        SendToCoordinator(7, full(0, client_assignors=offer(b"t 3")), 5_000)
+    ]
+
+
 def test_a_check_without_a_response_is_made_again() -> None:
     member = new_member(assignors=(CountingAssignor(),))
     member.step(Subscribe(("t",)), at(0))

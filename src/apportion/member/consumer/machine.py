@@ -147,6 +147,9 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 self._computation.repeat_request()
                 self._apply_failure(step, why, code)
             case _:
+                if isinstance(event, CoordinatorFound):
+                    # It may be another broker, of an older release.
+                    self._may_offer = not self._local.assignors
                 super()._apply_answer(step, event)
 
     def _apply_response(self, step: Step, response: MembershipResponse) -> None:
