@@ -13,9 +13,22 @@ from apportion.assign.by_name import ClusterTopics, Given, Subscription, by_topi
 from apportion.assignors import Assignor, BytesWeighted, CooperativeSticky, LagWeighted
 from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
+from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ClientAssignor,
+    ConsumerGroupHeartbeatRequest,
+)
+from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+    InstalledMember,
+    InstalledPartitions,
+)
+from apportion.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+)
 
 PATIENT_S = 60
 
@@ -154,20 +167,27 @@ def test_an_assignor_of_classic_groups_serves_a_consumer_group(bootstrap: str) -
             until([one, other], 3, 3)
 
 
-def test_consumers_share_a_skewed_topic_by_lag(bootstrap: str) -> None:
+BY_LAG: dict[str, dict[str, Any]] = {
+    "consumer": {"group_local_assignors": "lag-weighted"},
+    "classic": {
+        "group_protocol": "classic",
+        "partition_assignment_strategy": LagWeighted(),
+        "heartbeat_interval_ms": 100,
+    },
+}
+
+
+@pytest.mark.parametrize("protocol", BY_LAG)
+def test_consumers_share_a_skewed_topic_by_lag(bootstrap: str, protocol: str) -> None:
+    options = {"topics": ["skewed"], "auto_offset_reset": "earliest", **BY_LAG[protocol]}
     with (
-        joining(
-            bootstrap, "lag", LagWeighted(), topic="skewed", auto_offset_reset="earliest"
-        ) as one,
-        joining(
-            bootstrap, "lag", "lag-weighted", topic="skewed", auto_offset_reset="earliest"
-        ) as other,
+        apportion.Consumer(bootstrap, f"lag-{protocol}", **options) as one,
+        apportion.Consumer(bootstrap, f"lag-{protocol}", **options) as other,
     ):
         deadline = time.monotonic() + PATIENT_S
         while sorted(len(each.assignment) for each in (one, other)) != [1, 3]:
             assert time.monotonic() < deadline, (one.assignment, other.assignment)
             for consumer in (one, other):
-                consumer.session.touch()
                 consumer.poll(0)
 
 
@@ -234,3 +254,61 @@ def test_consumers_share_a_skewed_topic_by_the_bytes_that_they_measure(bootstrap
                 cluster.produce(partition, encode_batch([record], timestamp_ms=1))
             for consumer in (one, other):
                 consumer.poll(20)
+
+
+def join_by_hand(cluster: Cluster, group: str) -> int:
+    """Join as a member "ghost" that offers the assignor, and is chosen; return its epoch."""
+    offered = ClientAssignor(
+        name="allotting", minimum_version=0, maximum_version=0, reason=0, version=0, metadata=b"2"
+    )
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id="ghost",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=("six",),
+        topic_partitions=(),
+        client_assignors=(offered,),
+    )
+    response = cluster.call(request, coordinator=group)
+    assert (response.error_code, response.should_compute_assignment) == (Code.NONE, True)
+    epoch: int = response.member_epoch
+    return epoch
+
+
+def test_another_member_computes_when_the_chosen_one_is_silent(bootstrap: str) -> None:
+    with closing(Cluster(bootstrap)) as cluster:
+        join_by_hand(cluster, "silent")
+    sound = Allotting(4)
+    with joining(bootstrap, "silent", sound) as consumer:
+        until([consumer], 4)
+    assert sound.computed > 0
+
+
+def test_another_member_computes_when_the_chosen_one_installs_what_is_no_assignment(
+    bootstrap: str,
+) -> None:
+    with closing(Cluster(bootstrap)) as cluster:
+        epoch = join_by_hand(cluster, "lying")
+        prepared = cluster.call(
+            ConsumerGroupPrepareAssignmentRequest(
+                group_id="lying", member_id="ghost", member_epoch=epoch
+            ),
+            coordinator="lying",
+        )
+        (topic,) = prepared.topics
+        everything = InstalledPartitions(topic_id=bytes(topic.topic_id), partitions=(0, 1, 1))
+        install = ConsumerGroupInstallAssignmentRequest(
+            group_id="lying",
+            member_id="ghost",
+            member_epoch=epoch,
+            group_epoch=prepared.group_epoch,
+            members=(InstalledMember(member_id="ghost", topic_partitions=(everything,)),),
+        )
+        response = cluster.call(install, coordinator="lying")
+    assert (response.error_code, response.error_message) == (
+        Code.INVALID_REQUEST,
+        "the assignor gives partition 1 of 'six' to 'ghost' twice",
+    )
+    with joining(bootstrap, "lying", Allotting(4)) as consumer:
+        until([consumer], 4)

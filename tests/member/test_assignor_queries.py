@@ -181,8 +181,9 @@ class FollowUpAssignor(Assignor):
     name = "coming"
     rebalances = (Rebalance.COOPERATIVE,)
 
-    def __init__(self, at_ms: int) -> None:
+    def __init__(self, at_ms: int, after_ms: int = 0) -> None:
         self.at_ms = at_ms
+        self.after_ms = after_ms
 
     def assign(
         self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
@@ -192,7 +193,7 @@ class FollowUpAssignor(Assignor):
     def on_assignment(self, given: Given, generation: int) -> FollowUp | MemberFailure | None:
         if self.at_ms < 0:
             raise Refused(Code.INVALID_REQUEST, "not for me")
-        return FollowUp(self.at_ms, "it is time")
+        return FollowUp(self.at_ms, "it is time", after_ms=self.after_ms)
 
 
 def test_a_member_joins_again_at_once_when_its_assignor_says_so() -> None:
@@ -208,6 +209,12 @@ def test_a_member_joins_again_at_the_time_that_its_assignor_named() -> None:
     assert send == SendToCoordinator(
         6, joins(name="coming", owned=(0,), generation=1, reason="it is time"), PARKED_MS
     )
+
+
+def test_a_member_joins_again_so_long_after_its_assignment_as_its_assignor_said() -> None:
+    assignor = FollowUpAssignor(0, after_ms=2_500)
+    member = in_group(eager(assignors=(assignor,)), 0, name="coming")
+    assert (member.view().state, member.wake_at()) == (MembershipState.STABLE, 2_500)
 
 
 def test_a_members_failure_has_the_reason_of_its_assignor() -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Generator, Mapping
 from typing import Any
 
+import pytest
+
 from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
@@ -132,11 +134,14 @@ def test_an_error_of_the_assignor_is_installed_for_all() -> None:
     ]
 
 
-def test_several_errors_of_one_assignor_are_installed_for_nobody() -> None:
-    member, _ = computes(CountingAssignor(), group_member("m", 0), group_member("s"))
-    outcome = {"m": Given(error=6), "s": Given(error=5)}
-    assert member.step(AssignorRan(8, outcome), at(1_002)) == [
-        not_computed("the assignor gives several errors, [5, 6]")
+@pytest.mark.parametrize("errors", [(5, 6), (128, 128), (-200, 0), ("x", 0)])
+def test_an_error_that_cannot_be_told_to_all_is_installed_for_nobody(errors: Any) -> None:
+    given = {name: Given(error=error) for name, error in zip("ms", errors, strict=True)}
+    members = group_member("m", 0), group_member("s")
+    member, run = computes(CountingAssignor(given), *members)
+    told = list(dict.fromkeys(error for error in errors if error))
+    assert member.step(run.perform(), at(1_002)) == [
+        not_computed(f"the assignor gives the errors {told}: it may give one, a number up to 127")
     ]
 
 

@@ -1,5 +1,7 @@
 """A KIP-848 member with client-side assignors, event by event: what it offers and what it hears."""
 
+import pytest
+
 from apportion.assign.by_name import Given, by_topic
 from apportion.errors import Code
 from apportion.machine import Note, Tick
@@ -199,6 +201,14 @@ def test_a_reason_whose_heartbeat_was_lost_is_sent_again() -> None:
     assert member.step(CoordinatorFound(7), at(800)) == [
         SendToCoordinator(8, full(1, P0, client_assignors=offered), 5_000)
     ]
+
+
+@pytest.mark.parametrize("reason", [0, 128, -1])
+def test_a_reason_that_a_heartbeat_cannot_carry_ends_the_member(reason: int) -> None:
+    member = offering(CountingAssignor(reply=FollowUp(0, "now", reason)))
+    member.step(Answered(3, accepted(1, P0)), at(0))
+    why = f"the assignor 'counting' gives the reason {reason}: it must be from 1 to 127"
+    assert learn_names(member, 4) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
 
 
 def test_a_member_failed_by_its_assignor_ends_once_its_owner_uses_nothing() -> None:

@@ -10,13 +10,14 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from apportion.assign.by_name import ClusterTopics, Given, Subscription
-from apportion.assign.checks import check_given
+from apportion.assign.checks import check_given, invalid_assignment
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.assignors.checks import partitions_of
 from apportion.member.assignors.interface import Assignor, Rebalance
 from apportion.rules import RunningRule
 
 T = TypeVar("T")
+MAX_INT8 = 2**7 - 1
 MOST_ROUNDS = 3
 """How often a cooperative assignor is asked again; Kafka's needs one round more than the first."""
 
@@ -103,6 +104,7 @@ class AssignorRun:
         if isinstance(outcome, PausedAssignor):
             return replace(self, paused=outcome, answer=None)
         check_given(self.cluster, self.members, outcome)
+        check_error(outcome)
         if self._has_to_repeat(outcome):
             return self._next_round(outcome).proceed()
         return outcome
@@ -121,6 +123,23 @@ class AssignorRun:
             for member_id, member in self.members.items()
         }
         return AssignorRun(self.assignor, self.cluster, members, rounds=self.rounds + 1)
+
+
+def check_error(given: Mapping[str, Given]) -> None:
+    """Raise Refused unless all members can be told the error of an assignor's answer.
+
+    It is one number for all of them, in one byte; 0 for none.
+    """
+    errors = list(dict.fromkeys(each.error for each in given.values() if each.error))
+    if len(errors) > 1 or not all(is_byte(error) for error in errors):
+        raise invalid_assignment(
+            f"gives the errors {errors!r:.80}: it may give one, a number up to {MAX_INT8}"
+        )
+
+
+def is_byte(number: Any) -> bool:
+    """Return whether this is a whole number that a field of one byte carries, but for -128."""
+    return isinstance(number, int) and abs(number) <= MAX_INT8
 
 
 def has_pending_revocation(members: Mapping[str, Subscription], given: Mapping[str, Given]) -> bool:

@@ -47,10 +47,11 @@ def local_assignors(chosen: str | Assignor | Iterable[str | Assignor] = ()) -> t
     _check_names(assignors)
     for assignor in assignors:
         minimum, maximum = versions_of(assignor)
-        if not 0 <= minimum <= maximum <= MAX_INT16:
+        are_numbers = isinstance(minimum, int) and isinstance(maximum, int)
+        if not are_numbers or not 0 <= minimum <= maximum <= MAX_INT16:
             raise ValueError(
                 f"the versions of the assignor {assignor.name!r} must be from 0 to {MAX_INT16}, "
-                f"the oldest first, not {minimum} to {maximum}"
+                f"the oldest first, not {minimum!r} to {maximum!r}"
             )
     return assignors
 

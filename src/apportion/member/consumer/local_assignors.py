@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from functools import partial
 
 from apportion.assign.by_name import Given, by_topic
+from apportion.errors import Code, Refused
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure
-from apportion.member.assignors.runs import call_assignor, checked_user_data
+from apportion.member.assignors.runs import MAX_INT8, call_assignor, checked_user_data, is_byte
 from apportion.member.assignors.strategy import versions_of
 from apportion.member.membership import from_id_parts
 from apportion.topics import TopicId
@@ -91,7 +92,13 @@ class LocalAssignors:
         self._reasons_in_flight = {}
 
     def request_rebalance(self, name: str, reason: int) -> None:
-        """Have the next heartbeat ask for a new assignment."""
+        """Have the next heartbeat ask for a new assignment.
+
+        Raises Refused for a reason that a heartbeat cannot carry, or that says none.
+        """
+        if not is_byte(reason) or reason < 1:
+            why = f"gives the reason {reason!r}: it must be from 1 to {MAX_INT8}"
+            raise Refused(Code.INVALID_REQUEST, f"the assignor {name!r} {why}")
         self._reasons[name] = reason
 
     def use_version(self, requested: AssignorVersion) -> bool:

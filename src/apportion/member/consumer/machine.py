@@ -66,6 +66,12 @@ COMPUTATION_RESPONSES = (
     ConsumerGroupPrepareAssignmentResponse,
     ConsumerGroupInstallAssignmentResponse,
 )
+CHOSEN_NO_MORE = (
+    Code.STALE_MEMBER_EPOCH,
+    Code.UNKNOWN_MEMBER_ID,
+    Code.GROUP_ID_NOT_FOUND,
+)
+"""Errors of a computation whose group has changed, or has chosen another member: no fault of it."""
 NO_LOCAL_ASSIGNORS = (
     "this broker has no client-side assignors, as no Apache Kafka has: use group.remote.assignor, "
     "or partition.assignment.strategy with group.protocol=classic"
@@ -291,9 +297,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         """Log why the coordinator does not take this member's computation."""
         assert isinstance(response, COMPUTATION_RESPONSES)
         text = f"{self._link.api} of {self._label}: {response.error_message or code.sentence}"
-        # The group has changed, or another member was chosen: no fault of this one.
-        is_fault = code is Code.INVALID_REQUEST
-        step.emit(Note("error" if is_fault else "info", text))
+        step.emit(Note("info" if code in CHOSEN_NO_MORE else "error", text))
         if code is Code.STALE_MEMBER_EPOCH:
             # The next response may choose this member again.
             self._link.retry(step.now, free=1)

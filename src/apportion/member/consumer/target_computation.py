@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import Any
 
 from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
-from apportion.errors import Code, Refused
+from apportion.errors import Refused
 from apportion.member.assignors.runs import AssignorRun
 from apportion.member.consumer.local_assignors import LocalAssignors
 from apportion.member.membership import RunAssignor
@@ -163,13 +163,8 @@ class TargetComputation:
             self.stage, self._run = ComputationStage.ASKING, outcome
             return None
         if not isinstance(outcome, Refused):
-            # Several errors would be one too many for the field that carries it.
-            errors = {given.error for given in outcome.values() if given.error}
-            if len(errors) <= 1:
-                self.stage, self._targets = ComputationStage.COMPUTED, outcome
-                return None
-            what = f"the assignor gives several errors, {sorted(errors)}"
-            outcome = Refused(Code.INVALID_REQUEST, what)
+            self.stage, self._targets = ComputationStage.COMPUTED, outcome
+            return None
         self.abandon()
         return outcome.why
 
