@@ -46,6 +46,7 @@ VERSIONS = {  # of the requests that applications use
     "ConsumerGroupDescribe": 1,
     "DescribeGroups": 6,
     "ListGroups": 5,
+    "DescribeConfigs": 4,
     "CreateTopics": 7,
     "IncrementalAlterConfigs": 1,
     "CreatePartitions": 3,
