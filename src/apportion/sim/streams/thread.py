@@ -17,6 +17,7 @@ from apportion.member.cluster_queries.records import ProduceQuery
 from apportion.member.leader_queries import answer_query
 from apportion.member.membership import QueryCluster, SendToCoordinator
 from apportion.member.metadata_cache import MetadataCache
+from apportion.member.partition_leaders import list_offsets
 from apportion.member.queries import ListOffsets
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.records.queries import CallListener, FetchRecords
@@ -37,7 +38,7 @@ from apportion.sim.actors.record_application import (
     ObservedCommits,
     RecordApplication,
 )
-from apportion.sim.actors.requests import AwaitMember, answer_request, list_offsets, sending
+from apportion.sim.actors.requests import AwaitMember, answer_request, list_ends, sending
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
@@ -53,7 +54,7 @@ from apportion.sim.streams.word_count import (
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import Release
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from apportion.wire.messages.list_offsets import EARLIEST, LATEST
+from apportion.wire.messages.list_offsets import EARLIEST
 
 if TYPE_CHECKING:
     from apportion.sim.streams.instance import Instance
@@ -265,7 +266,8 @@ class StreamThread(RecordApplication):
         # FetchCommitted is for source topics that serve as changelogs: word count has none.
         def answer(query: Any) -> Script:
             if isinstance(query, ListOffsets):
-                return list_offsets(self, query.partitions, query.timestamp)
+                rule = list_offsets(self._leader_metadata, query.partitions, query.timestamp)
+                return rule_script(rule, answer)
             return answer_request(self, query, until_ms)
 
         event = yield from rule_script(answer_query(action, self._leader_metadata), answer)
@@ -329,7 +331,7 @@ class StreamThread(RecordApplication):
             for task in self.restoring | dict.fromkeys(self.share.standby)
             if task.subtopology == COUNT_SUBTOPOLOGY
         ]
-        ends = yield from list_offsets(self, [changelog_of(task) for task in tasks], LATEST)
+        ends = yield from list_ends(self, [changelog_of(task) for task in tasks])
         for task in tasks:
             end = ends[changelog_of(task)]
             self.instance.state[task] = min(
