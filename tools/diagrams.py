@@ -42,8 +42,8 @@ CLASSIC_PLACES: Places = {
     "RECONCILING": (2.5, 0),
     **OUTSIDE,
 }
-ENDLESS = "FATAL"
-"""A state to which members may go from wherever they are in the group."""
+ENDLESS = ("LEAVING", "FATAL")
+"""States to which members may go from wherever they are in the group."""
 COLUMN, ROW, WIDTH, HEIGHT, MARGIN = 250, 110, 190, 44, 24
 BEND, DETOUR = 14, 70  # of two arrows between the same boxes; of an arrow that passes a box
 
@@ -141,7 +141,7 @@ def _states(places: Places, table: Table) -> str:
         )
         for name, (column, row) in places.items()
     }
-    mortal = [name for name in places if ENDLESS in following.get(name, ())]
+    mortal = [name for name in places if following.get(name, set()).issuperset(ENDLESS)]
     ends = set.intersection(*(following[name] for name in mortal)) if mortal else set()
     pairs = [
         (name, then)

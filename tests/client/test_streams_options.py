@@ -15,8 +15,21 @@ TOPOLOGY = [{"sources": ["lines"]}]
     ("options", "why"),
     [
         (
-            {"group_protocol": "classic"},
-            "group_protocol cannot be chosen: the members of a Streams group agree on it",
+            {"group_protocol": "streams"},
+            "group_protocol must be one of consumer, classic, not 'streams'",
+        ),
+        (
+            {"group_protocol": "consumer", "upgrade_from": "3.9"},
+            "upgrade_from is for group_protocol='classic'; with 'consumer' the broker finds the "
+            "version that all instances support",
+        ),
+        (
+            {"group_protocol": "consumer", "session_timeout_ms": 10_000},
+            "session_timeout_ms is for group_protocol='classic'; with 'consumer'",
+        ),
+        (
+            {"group_local_assignors": "range"},
+            "group_local_assignors cannot be chosen: the members of a Streams group agree on it",
         ),
         (
             {"num_standby_replicas": -1},
@@ -72,7 +85,7 @@ TOPOLOGY = [{"sources": ["lines"]}]
         ),
         (
             {"foo": 1},
-            "unknown option 'foo': options are auto_offset_reset, .*, "
+            "unknown option 'foo': options are group_protocol, auto_offset_reset, .*, "
             "num_standby_replicas, .*, max_poll_records",
         ),
         (

@@ -56,6 +56,8 @@ NEWEST = {
     "SyncGroupRequest": 5,
     "HeartbeatRequest": 4,
     "LeaveGroupRequest": 5,
+    "ConsumerGroupPrepareAssignmentRequest": 0,
+    "ConsumerGroupInstallAssignmentRequest": 0,
 }
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
 

@@ -1,11 +1,14 @@
 """A KIP-848 member with client-side assignors, event by event: what it offers and what it hears."""
 
+from typing import Any
+
 import pytest
 
 from apportion.assign.by_name import Given, by_topic
 from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.member.assignors.interface import FollowUp, MemberFailure
+from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -13,6 +16,8 @@ from apportion.member.membership import (
     Failed,
     FetchMetadata,
     FindCoordinator,
+    Leave,
+    Left,
     Lost,
     MembershipState,
     MetadataFetched,
@@ -211,20 +216,50 @@ def test_a_reason_that_a_heartbeat_cannot_carry_ends_the_member(reason: int) -> 
     assert learn_names(member, 4) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
 
 
-def test_a_member_failed_by_its_assignor_ends_once_its_owner_uses_nothing() -> None:
+def failed(failure: MemberFailure, **settings: Any) -> tuple[ConsumerMember, list[Any]]:
+    """A member that its assignor has failed, and the actions after its owner uses nothing."""
     assignor = CountingAssignor()
-    member = stable(assignor, P0)
-    assignor.reply = MemberFailure(Code.POLICY_VIOLATION, "that was all")
+    member = stable(assignor, P0, **settings)
+    assignor.reply = failure
     member.step(Tick(), at(1_000))
     assert member.step(Answered(6, accepted(2, P0, P1)), at(1_000)) == [
         Offer(1, (P0, P1), (), (P1,)),
         Offer(1, (), (P0,), ()),
     ]
-    assert member.step(Adopted(1, ()), at(1_001)) == [
+    return member, member.step(Adopted(1, ()), at(1_001))
+
+
+THAT_WAS_ALL = MemberFailure(Code.POLICY_VIOLATION, "that was all")
+
+
+def test_a_member_failed_by_its_assignor_leaves_once_its_owner_uses_nothing() -> None:
+    member, actions = failed(THAT_WAS_ALL)
+    assert actions == [SendToCoordinator(7, beat(-1), 5_000)]
+    assert member.step(Answered(7, accepted(-1, unchanged=True)), at(1_002)) == [
         Lost(1, ()),
         Failed(Code.POLICY_VIOLATION, "that was all"),
     ]
     assert member.view().state is MembershipState.FATAL
+
+
+def test_a_failed_static_member_leaves_for_good() -> None:
+    _, actions = failed(THAT_WAS_ALL, instance_id="i")
+    assert actions == [SendToCoordinator(7, beat(-1, instance_id="i"), 5_000)]
+
+
+def test_a_failed_member_whose_leave_gets_no_response_ends_as_well() -> None:
+    member, _ = failed(THAT_WAS_ALL)
+    assert member.step(Unanswered(7, "closed"), at(1_002)) == [
+        Lost(1, ()),
+        Failed(Code.POLICY_VIOLATION, "that was all"),
+    ]
+
+
+def test_an_owner_that_leaves_meanwhile_is_only_told_that_it_has_left() -> None:
+    member, _ = failed(THAT_WAS_ALL)
+    assert member.step(Leave(), at(1_002)) == []
+    assert member.step(Answered(7, accepted(-1, unchanged=True)), at(1_002)) == [Left(True)]
+    assert member.view().state is MembershipState.UNSUBSCRIBED
 
 
 def test_an_assignor_that_fails_to_encode_its_metadata_ends_its_member() -> None:

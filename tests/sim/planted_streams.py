@@ -9,7 +9,7 @@ from apportion.member.classic import leader as any_leader
 from apportion.member.records.record_consumer import RecordConsumer
 from apportion.sim.streams import thread
 from apportion.sim.streams.rehearsal import Rehearsal
-from apportion.streams import consumer_assignments, leader
+from apportion.streams import consumer_assignments, leader, task_planning
 from apportion.streams.metadata import probing
 from apportion.streams.metadata.probing import NextVersion
 from apportion.streams.metadata.releases import VersionNegotiation
@@ -159,7 +159,7 @@ PLANTED = (
         "the plan says whose a task is, so it can be given at once",
         "one-active",
         (
-            (consumer_assignments.GroupTasks, "is_owned_by_another", gives_what_others_own),
+            (task_planning.GroupTasks, "is_owned_by_another", gives_what_others_own),
             (any_leader, "check_cooperative", checks_nothing),
         ),
         MOVES | {"seed": 6},  # with others the old owner commits before the new one starts
@@ -201,7 +201,7 @@ PLANTED = (
         "one-role",
         "a copy does no harm",
         "one-role",
-        ((consumer_assignments, "assign_tasks_to_threads", copies_beside_the_original),),
+        ((task_planning, "assign_tasks_to_threads", copies_beside_the_original),),
     ),
     PlantedInStreams(
         "withheld-from-threads",
@@ -209,11 +209,11 @@ PLANTED = (
         "one-active",
         (
             (
-                consumer_assignments.GroupTasks,
+                task_planning.GroupTasks,
                 "is_owned_by_another",
                 gives_what_another_thread_owns,
             ),
-            (consumer_assignments, "assign_tasks_to_threads", moves_on_to_the_next_thread),
+            (task_planning, "assign_tasks_to_threads", moves_on_to_the_next_thread),
             (any_leader, "check_cooperative", checks_nothing),
         ),
         {"threads": 2, "seed": 2},
@@ -222,7 +222,7 @@ PLANTED = (
         "one-role-in-a-process",
         "the other thread of a process is somebody else",
         "one-role",
-        ((consumer_assignments, "assign_tasks_to_threads", copies_in_the_next_thread),),
+        ((task_planning, "assign_tasks_to_threads", copies_in_the_next_thread),),
         {"threads": 2},
     ),
     PlantedInStreams(
@@ -238,7 +238,7 @@ PLANTED = (
         "few-warmups",
         (
             (
-                leader,
+                task_planning,
                 "TASK_ASSIGNORS",
                 dict(TASK_ASSIGNORS, highavailability=warms_up_without_limit),
             ),

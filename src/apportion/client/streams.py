@@ -1,9 +1,10 @@
 """`apportion.StreamsConsumer`: a Python process in a Kafka Streams group.
 
-Instances of Kafka Streams and Python processes run one application together: each task is assigned
-to one of them, whichever leads the group. The program that uses this class does the processing: it
-reads its tasks' records, writes what the topology says they write (repartition topics too), and
-keeps their state.
+In a classic group instances of Kafka Streams and Python processes run one application together:
+each task is assigned to one of them, whichever leads the group. In a consumer group (KIP-848's
+Streams chapter) all instances are of apportion, and so is the broker: Apache Kafka never shipped
+client-side assignors. The program that uses this class does the processing: it reads its tasks'
+records, writes what the topology says they write (repartition topics too), and keeps their state.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from apportion.client.options import membership_settings
 from apportion.client.streams_membership import StreamsMembership
 from apportion.client.streams_options import StreamsOptions, streams_options
 from apportion.member.classic.requests import ClassicSettings
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.records.streams_consumer import (
@@ -24,6 +26,11 @@ from apportion.member.records.streams_consumer import (
     StreamsRecordConsumer,
 )
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
+from apportion.member.streams.client_side_machine import (
+    ChangeTopology,
+    ClientSideStreamsMember,
+    WarmUpFailed,
+)
 from apportion.member.streams.machine import ShutDownApplication, StreamsMember, TaskOffsetSums
 from apportion.settings import MAX_INT32, MAX_INT64
 from apportion.streams.metadata.model import TaskId
@@ -32,6 +39,7 @@ from apportion.streams.task_assignment.client_states import AssignmentConfigs
 from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
+from apportion.wire.uuids import new_member_id
 
 
 class TaskRecord(NamedTuple):
@@ -90,7 +98,7 @@ class StreamsConsumer(Consumer):
             bootstrap_servers,
             application_id,
             topics=self.topology.source_topics,
-            group_protocol="classic",
+            group_protocol=streams["group_protocol"],
             auto_offset_reset=streams["auto_offset_reset"],
             **consumer_options,
         )
@@ -122,9 +130,11 @@ class StreamsConsumer(Consumer):
     def report(self, offset_sums: Mapping[TaskId, int]) -> None:
         """Report the state that this process has of tasks which it does not run (KIP-441).
 
-        The next rebalance carries it. offset_sums: for each task the sum of its changelogs' offsets
-        that the state includes. The assignor prefers the process with the most state for a task.
-        Raises ValueError for a task that the topology does not have, and for an impossible sum.
+        In a classic group the next rebalance carries it; in a consumer group the member asks for a
+        new assignment when a warm-up has caught up. offset_sums: for each task the sum of its
+        changelogs' offsets that the state includes. The assignor prefers the process with the most
+        state for a task. Raises ValueError for a task that the topology does not have, and for an
+        impossible sum.
         """
         if not isinstance(offset_sums, Mapping):
             raise ValueError(
@@ -137,6 +147,38 @@ class StreamsConsumer(Consumer):
                 raise ValueError(f"of task {task}: {offset_sum!r} is no sum of offsets")
         self._run(self._tasks.report(offset_sums))
 
+    def report_failed_warm_ups(self, tasks: Iterable[TaskId]) -> None:
+        """Report that this process cannot restore these tasks, which it warms up (KIP-848).
+
+        The process is assigned no warm-up of them until it is started anew, or reports state of
+        them when they were taken from it. Raises ValueError for a task that the topology does not
+        have, RuntimeError in a classic group.
+        """
+        self._refuse_in_classic_group("a failed warm-up")
+        failed = tuple(tasks)
+        for task in failed:
+            if not self._has_task(task):
+                raise ValueError(f"{task!r} is no task of this topology")
+        self._membership.report(WarmUpFailed(failed))
+
+    def change_topology(self, topology: Topology | Iterable[Mapping[str, Any]]) -> None:
+        """Run another topology from now on (KIP-848).
+
+        While instances run different topologies, each goes on with the tasks that it has. The group
+        assigns those of the new one as soon as all instances run it. Raises TopologyRefused,
+        RuntimeError in a classic group.
+        """
+        self._refuse_in_classic_group("a change of the topology")
+        self.topology = topology if isinstance(topology, Topology) else topology_of(topology)
+        self._membership.report(ChangeTopology(self.topology))
+        self.subscribe(self.topology.source_topics)
+
+    def _refuse_in_classic_group(self, what: str) -> None:
+        if self._group_protocol == "classic":
+            raise RuntimeError(
+                f"the classic protocol has no place for {what}; use group_protocol='consumer'"
+            )
+
     def shut_down_application(self) -> None:
         """Ask every instance of the application to shut down (KIP-671).
 
@@ -146,9 +188,15 @@ class StreamsConsumer(Consumer):
 
     def _new_membership(self, group_id: str, chosen: Mapping[str, Any]) -> StreamsMembership:
         settings = membership_settings(chosen)
-        # A Streams group has one protocol, "stream", and its assignor is the task assignor.
-        del settings["protocol"], settings["assignors"]
-        member = StreamsMember(self._streams, ClassicSettings(group_id, (), **settings))
+        member: StreamsMember | ClientSideStreamsMember
+        # A Streams group has one assignor, "stream", which is the task assignor.
+        del settings["assignors"]
+        if settings.pop("protocol") == "classic":
+            member = StreamsMember(self._streams, ClassicSettings(group_id, (), **settings))
+        else:
+            member_id = new_member_id(uuid4().bytes)
+            consumer = ConsumerSettings(group_id, member_id=member_id, **settings)
+            member = ClientSideStreamsMember(self._streams, consumer)
         return StreamsMembership(self._cluster, member, (), before_join=self._check_before_join)
 
     def _has_task(self, task: object) -> bool:

@@ -3,11 +3,16 @@
 from apportion.client.group_membership import GroupMembership
 from apportion.member.records.streams_consumer import StreamsSnapshot
 from apportion.member.streams.assignor import TaskShare
+from apportion.member.streams.client_side_machine import (
+    ChangeTopology,
+    ClientSideStreamsMember,
+    WarmUpFailed,
+)
 from apportion.member.streams.machine import ShutDownApplication, StreamsMember, TaskOffsetSums
 
 
-class StreamsMembership(GroupMembership[StreamsMember]):
-    """One Kafka Streams member of one classic group."""
+class StreamsMembership(GroupMembership[StreamsMember | ClientSideStreamsMember]):
+    """One Kafka Streams member of one group."""
 
     _tasks = TaskShare()
 
@@ -22,10 +27,14 @@ class StreamsMembership(GroupMembership[StreamsMember]):
                 member.view, member.read_at_ms, member.interruptions, self._tasks
             )
 
-    def report(self, task_state: TaskOffsetSums | ShutDownApplication) -> None:
-        """Send this to the group, in the subscription of the next JoinGroup.
+    def report(
+        self, task_state: TaskOffsetSums | ShutDownApplication | WarmUpFailed | ChangeTopology
+    ) -> None:
+        """Have the member send this to the group.
 
-        ShutDownApplication starts a rebalance (KIP-671).
+        In a classic group the next JoinGroup carries it, and only ShutDownApplication starts a
+        rebalance (KIP-671). In a consumer group each may ask for a new assignment; the last two are
+        for such a group only.
         """
         self._driver.post(task_state)
 

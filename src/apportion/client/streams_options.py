@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 from apportion.client.options import AUTO_OFFSET_RESET, MemberOptions, Reset, check_names
 from apportion.member.settings import (
+    GROUP_PROTOCOL,
     HEARTBEAT_INTERVAL_MS,
     METADATA_MAX_AGE_MS,
     SESSION_TIMEOUT_MS,
@@ -25,7 +26,7 @@ MOST_TAGS, LONGEST_TAG_NAME, LONGEST_TAG = 5, 20, 30
 
 
 class StreamsMemberOptions(MemberOptions, total=False):
-    """The options of every member, and of a classic group's: a Streams group is a classic group."""
+    """The options of every member, and of a classic group's."""
 
     session_timeout_ms: Annotated[int, SESSION_TIMEOUT_MS]
     heartbeat_interval_ms: Annotated[int, HEARTBEAT_INTERVAL_MS]
@@ -35,6 +36,14 @@ class StreamsMemberOptions(MemberOptions, total=False):
 class StreamsOptions(StreamsMemberOptions, total=False):
     """The options of `apportion.StreamsConsumer`: its member's, and those of Kafka Streams."""
 
+    group_protocol: Annotated[
+        str,
+        Setting(
+            "classic (as Kafka Streams), or consumer (KIP-848: apportion's broker alone).",
+            "classic",
+            choices=GROUP_PROTOCOL.choices,
+        ),
+    ]
     # Kafka Streams' default: its tasks read their topics from the beginning.
     auto_offset_reset: Annotated[Reset, replace(AUTO_OFFSET_RESET, default="earliest")]
     process_id: Annotated[
@@ -96,12 +105,13 @@ STREAMS: dict[str, Any] = {
 }
 """Each option of Kafka Streams with its default."""
 GROUP_DECIDES = (
-    "group_protocol",
     "partition_assignment_strategy",
     "group_remote_assignor",
     "group_local_assignors",
 )
 """Options of a Consumer on which the members of a Streams group agree by themselves."""
+PROBING_ONLY = ("release", "upgrade_from")
+"""Options of version probing, which only members of a classic group do."""
 
 
 class OptionRule(NamedTuple):
@@ -165,6 +175,12 @@ def streams_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
         raise ValueError("topics cannot be chosen: a Streams group reads those of its topology")
     check_names(options, (*STREAMS, *SHARED), has_tasks=True)
     chosen = {name: options.get(name, default) for name, default in STREAMS.items()}
+    for name in PROBING_ONLY:
+        if chosen["group_protocol"] == "consumer" and name in options:
+            raise ValueError(
+                f"{name} is for group_protocol='classic'; with 'consumer' the broker finds the "
+                "version that all instances support"
+            )
     for name, value in chosen.items():
         fault = fault_or_none(declared(StreamsOptions)[name], value)
         if fault is None and name in RULES and not RULES[name].holds(value):

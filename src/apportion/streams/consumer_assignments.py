@@ -9,31 +9,22 @@ Example. a owns 0_0 and 0_1, b joins, and 0_1 is to go to b. Now a gets 0_0 and 
 a rebalance at once. In that rebalance a no longer owns 0_1, and b gets it.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from apportion.streams.metadata.model import AssignmentInfo, HostInfo
+from apportion.streams.metadata.model import AssignmentInfo
 from apportion.streams.metadata.probing import VersionDecision
-from apportion.streams.task_assignment.client_metadata import (
-    ClientMetadata,
-    ConsumerMetadata,
-    TaskIndex,
-    lags_behind,
-    task_offset_sums,
-)
-from apportion.streams.task_assignment.client_states import ClientStates, TaskAssignment, Tasks
-from apportion.streams.task_assignment.threads import (
-    ProcessTasks,
-    ThreadTasks,
-    assign_tasks_to_threads,
+from apportion.streams.task_assignment.client_states import ClientStates, TaskAssignment
+from apportion.streams.task_assignment.threads import ThreadTasks
+from apportion.streams.task_planning import (
+    SEVERAL_OWNERS,
+    GroupTasks,
+    consumer_tasks,
+    partitions_by_host,
 )
 from apportion.topics import TopicPartition
-
-SEVERAL_OWNERS = ""
-"""In place of a member id: several members report that they own the task."""
 
 
 class ConsumerAssignment(NamedTuple):
@@ -46,25 +37,6 @@ class ConsumerAssignment(NamedTuple):
     info: AssignmentInfo
 
 
-class GroupTasks(NamedTuple):
-    """The clients of one rebalance, their consumers, and the tasks.
-
-    subscriptions: of each consumer that can be assigned tasks, by member id. owners: the result of
-    `current_owners`.
-    """
-
-    processes: Sequence[ClientMetadata]
-    subscriptions: Mapping[str, ConsumerMetadata]
-    task_index: TaskIndex
-    tasks: Tasks
-    client_states: ClientStates
-    owners: Mapping[int, str]
-
-    def is_owned_by_another(self, task: int, member: str) -> bool:
-        """Return whether a consumer other than `member` still owns the task."""
-        return self.owners.get(task, member) != member
-
-
 def assign_consumers(
     group: GroupTasks, assignment: TaskAssignment, decision: VersionDecision
 ) -> dict[str, ConsumerAssignment]:
@@ -74,73 +46,15 @@ def assign_consumers(
     """
     # Planned owners, not current ones: interactive queries go where the tasks will be once the
     # withheld ones have moved.
-    active_hosts, standby_hosts = _partitions_by_host(group, assignment)
+    active_hosts, standby_hosts = partitions_by_host(group, assignment)
     versions = decision.versions
     template = AssignmentInfo(
         versions.used, versions.supported, active_hosts=active_hosts, standby_hosts=standby_hosts
     )
     return {
         member: _consumer_assignment(group, number, member, tasks, template=template)
-        for number, process in enumerate(group.processes)
-        for member, tasks in assign_tasks_to_threads(
-            process.consumers, _process_tasks(group, number, assignment)
-        ).items()
+        for number, member, tasks in consumer_tasks(group, assignment)
     }
-
-
-def current_owners(
-    subscriptions: Mapping[str, ConsumerMetadata],
-    assignable: Mapping[str, ConsumerMetadata],
-    index: TaskIndex,
-) -> dict[int, str]:
-    """Return the member that owns each Streams task, by its number; unowned tasks are left out.
-
-    The leader withholds these tasks from other members until they are released (KIP-429). Members
-    that get nothing in this rebalance count, too: they may still read. A task that several members
-    report has SEVERAL_OWNERS, if one of them can be assigned tasks.
-    """
-    owners: dict[int, str] = {}
-    for member, consumer in sorted(subscriptions.items()):
-        for partition in consumer.owned_partitions:
-            task = index.index_of_partition.get(partition)
-            # A partition of a topic that the topology no longer reads blocks nobody.
-            if task is None:
-                continue
-            previous = owners.setdefault(task, member)
-            # Nobody may start the task before both have released it. If neither can be assigned
-            # tasks, one name serves as well.
-            if previous != member and (member in assignable or previous in assignable):
-                owners[task] = SEVERAL_OWNERS
-    return owners
-
-
-def _process_tasks(group: GroupTasks, number: int, assignment: TaskAssignment) -> ProcessTasks:
-    """Return the tasks of one Streams process, and the previous tasks of each of its consumers.
-
-    A consumer's own tasks come first among its previous ones, then those of which it has state, the
-    smallest lag first.
-    """
-    active = np.flatnonzero(assignment.active == number)
-    stateful = group.tasks.stateful[active]
-    # On the wire, and for the threads, a warm-up is a standby task (KIP-441).
-    copies = np.concatenate((assignment.standby, assignment.warmup))
-    standby = np.sort(copies[copies[:, 0] == number, 1])
-    owned: dict[str, list[int]] = {}
-    for task in active.tolist():
-        # A thread that runs the task keeps it before any thread that merely has its state: moving
-        # between threads of one process closes and reopens the task.
-        owned.setdefault(group.owners.get(task, SEVERAL_OWNERS), []).append(task)
-    previous: dict[str, list[int]] = {}
-    for member in group.processes[number].consumers:
-        numbers, sums = task_offset_sums(group.subscriptions[member], group.task_index)
-        tasks = np.array(numbers, np.int64)
-        tasks, sums = tasks[tasks >= 0], sums[tasks >= 0]
-        lags = lags_behind(sums, group.tasks.end_offset_sum[tasks])
-        by_lag = tasks[np.lexsort((tasks, lags))].tolist()
-        previous[member] = list(dict.fromkeys([*owned.get(member, ()), *by_lag]))
-    return ProcessTasks(
-        active[stateful].tolist(), standby.tolist(), active[~stateful].tolist(), previous
-    )
 
 
 def _consumer_assignment(
@@ -205,31 +119,3 @@ def _has_standby_state(states: ClientStates, process: int, task: int) -> bool:
     start, stop = np.searchsorted(states.process, (process, process + 1))
     row = start + int(np.searchsorted(states.task[start:stop], task))
     return bool(row < stop and states.task[row] == task and not states.previously_active[row])
-
-
-Hosts = dict[HostInfo, tuple[TopicPartition, ...]]
-
-
-def _partitions_by_host(group: GroupTasks, assignment: TaskAssignment) -> tuple[Hosts, Hosts]:
-    """Return the active and the standby source partitions of each host, for AssignmentInfo.
-
-    Kafka Streams' interactive queries find by it the instance that has a key.
-    """
-    active: dict[HostInfo, list[TopicPartition]] = {
-        process.host: [] for process in group.processes if process.host
-    }
-    standby: dict[HostInfo, list[TopicPartition]] = {host: [] for host in active}
-    for task, owner in enumerate(assignment.active.tolist()):
-        if (host := group.processes[owner].host) is not None:
-            active[host] += group.task_index.tasks[task].sources
-    for owner, task in (*assignment.standby.tolist(), *assignment.warmup.tolist()):
-        if (host := group.processes[owner].host) is not None:
-            standby[host] += group.task_index.tasks[task].sources
-    return _sorted_hosts(active), _sorted_hosts(standby)
-
-
-def _sorted_hosts(hosts: Mapping[HostInfo, list[TopicPartition]]) -> Hosts:
-    """Return the hosts of an AssignmentInfo in order, each partition of a host once."""
-    return {
-        host: tuple(sorted(dict.fromkeys(partitions))) for host, partitions in sorted(hosts.items())
-    }

@@ -4,10 +4,9 @@ The leader turns the subscriptions of a JoinGroup response into the assignments 
 request. The rebalance is a generator: it yields what it must ask the cluster (`queries.py`) and
 goes on with the answers.
 1. Decide the metadata versions (`metadata/probing.py`), and stop if a member requested a shutdown.
-2. Create internal topics and list the tasks of the topology.
-3. Fetch the end offsets of changelogs; without them the `fallback` assignor runs.
-4. Run the task assignor (`task_assignment/`).
-5. Give each client's tasks to its consumers, and withhold every task that another consumer still
+2. Create internal topics, fetch the end offsets of changelogs, and run the task assignor
+   (`task_planning.py`).
+3. Give each client's tasks to its consumers, and withhold every task that another consumer still
    owns (`consumer_assignments.py`).
 
 Faulty subscriptions and missing topics do not raise: all members get an empty assignment with an
@@ -16,43 +15,27 @@ error code. Only incompatible versions make a leader of a release before 2.4 fai
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from apportion.errors import Refused, Unanswerable
+from apportion.errors import Refused
 from apportion.rules import Rule
-from apportion.settings import MAX_INT64
-from apportion.streams.consumer_assignments import (
-    ConsumerAssignment,
-    GroupTasks,
-    assign_consumers,
-    current_owners,
-)
+from apportion.streams.consumer_assignments import ConsumerAssignment, assign_consumers
 from apportion.streams.metadata.model import LATEST, AssignmentInfo, AssignorError, SubscriptionInfo
 from apportion.streams.metadata.probing import MetadataVersions, VersionDecision, decide_versions
 from apportion.streams.metadata.releases import Release, VersionNegotiation
-from apportion.streams.queries import (
-    CreateInternalTopics,
-    FetchCommittedOffsets,
-    ListEndOffsets,
-)
 from apportion.streams.settings import PROBING_REBALANCE_INTERVAL_MS, TASK_ASSIGNOR
-from apportion.streams.task_assignment.client_metadata import (
-    ClientMetadata,
-    ConsumerMetadata,
-    TaskIndex,
-    build_client_states,
-    group_by_process,
-    index_tasks,
-    task_arrays,
+from apportion.streams.task_assignment.client_metadata import ClientMetadata, ConsumerMetadata
+from apportion.streams.task_assignment.client_states import AssignmentConfigs
+from apportion.streams.task_planning import (
+    MAX_OFFSET_SUM,
+    KnownTasks,
+    TaskAssignorChoice,
+    create_topics_and_index_tasks,
+    fetch_end_offset_sums,
+    plan_tasks,
 )
-from apportion.streams.task_assignment.client_states import AssignmentConfigs, Longs
-from apportion.streams.task_assignment.task_assignors import TASK_ASSIGNORS
 from apportion.streams.topology import MissingSources, Topology, TopologyRefused
 
-MAX_OFFSET_SUM = MAX_INT64
-"""The greatest offset sum that an int64 holds."""
 UNREADABLE_SUBSCRIPTION = AssignmentInfo(LATEST, LATEST, error=AssignorError.ASSIGNMENT_ERROR)
 """The assignment of a member whose subscription cannot be decoded."""
 
@@ -127,7 +110,7 @@ def assign_as_leader(
                 f"{member} asks all instances to shut down",
             )
     try:
-        index = yield from _create_topics_and_index_tasks(settings.topology, existing)
+        index = yield from create_topics_and_index_tasks(settings.topology, existing)
     except MissingSources as missing:
         return _assign_nothing(
             subscriptions, used, AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, missing.why
@@ -145,21 +128,16 @@ def assign_as_leader(
     # Those from the future still hear the versions, by which they step down and rejoin.
     if not assignable:
         return GroupAssignment(empty)
-    end_offset_sums, notes = yield from _end_offset_sums(index, settings.topology)
-    processes = group_by_process(assignable)
-    tasks = task_arrays(
-        index, np.zeros(len(index.tasks), np.int64) if end_offset_sums is None else end_offset_sums
+    end_offset_sums, notes = yield from fetch_end_offset_sums(index, settings.topology)
+    group, assignment = plan_tasks(
+        KnownTasks(index, end_offset_sums),
+        subscriptions,
+        assignable,
+        TaskAssignorChoice(settings.assignor, settings.configs),
     )
-    client_states = build_client_states(processes, assignable, index, tasks.end_offset_sum)
-    # Without end offsets no lag is known, so no task may move: Kafka falls back likewise.
-    assignor = TASK_ASSIGNORS["fallback" if end_offset_sums is None else settings.assignor]
-    assignment = assignor(tasks, client_states, settings.configs)
-    # All members: one that gets nothing now still reads what it owns (KIP-429).
-    owners = current_owners(subscriptions, assignable, index)
-    group = GroupTasks(processes, assignable, index, tasks, client_states, owners)
     assignments = assign_consumers(group, assignment, decision)
     if assignment.needs_probing_rebalance:
-        _schedule_probing_rebalance(assignments, processes, settings, wall_ms)
+        _schedule_probing_rebalance(assignments, group.processes, settings, wall_ms)
     return GroupAssignment(assignments | empty, decision.upgrade_pending, notes)
 
 
@@ -202,78 +180,6 @@ def _assign_nothing(
         {member: ConsumerAssignment((), info) for member in subscriptions},
         notes=(f"nobody gets anything: {why}",),
     )
-
-
-def _create_topics_and_index_tasks(
-    topology: Topology, existing: Mapping[str, int]
-) -> Rule[TaskIndex]:
-    """Create the missing internal topics of the Streams group, and return its tasks by number.
-
-    A part of the leader's generator `assign_as_leader`: `member/streams` answers what it yields
-    with the partition counts of all internal topics, also of those that existed.
-
-    Raises MissingSources or TopologyRefused as `Topology.partition_counts` does, and
-    TopologyRefused if an internal topic has another number of partitions or cannot be created.
-    """
-    # Before any topic is created: copartitioning and missing sources must fail without leaving
-    # internal topics of a wrong size behind.
-    counts = topology.partition_counts(existing)
-    internal_topics = topology.internal_topics(counts)
-    created: Mapping[str, int] = {}
-    while any(topic.name not in created for topic in internal_topics):
-        try:
-            created = yield CreateInternalTopics(internal_topics)
-        except Unanswerable:
-            # Asked again until there is an answer. The rebalance timeout bounds this: the
-            # coordinator removes a leader that does not sync in time.
-            continue
-        except Refused as refused:
-            raise TopologyRefused(f"the internal topics cannot be made: {refused.why}") from refused
-    # A changelog of another size would hold the state of other tasks, so it is never reused.
-    for topic in internal_topics:
-        if created[topic.name] != topic.partitions:
-            why = (
-                f"internal topic {topic.name} has {created[topic.name]} partitions and should "
-                f"have {topic.partitions}"
-            )
-            raise TopologyRefused(
-                f"{why}: reset the application, or give its topics the partitions they had"
-            )
-    return index_tasks(topology.tasks(counts))
-
-
-def _end_offset_sums(
-    index: TaskIndex, topology: Topology
-) -> Rule[tuple[Longs | None, tuple[str, ...]]]:
-    """Fetch the sum of the end offsets of each Streams task's changelogs, by task number.
-
-    A part of the leader's generator `assign_as_leader`, for the lags of the clients;
-    `member/streams` sends ListOffsets and OffsetFetch for what it yields. Returns None, and a note
-    for the log, if the cluster does not answer.
-    """
-    # A source topic may serve as the changelog (`topology.optimization`). Records beyond the
-    # group's committed offset have not been processed, so there is no state of them to restore.
-    sources = dict.fromkeys(topology.source_topics)
-    changelogs = [partition for task in index.tasks for partition in task.changelogs]
-    own = tuple(partition for partition in changelogs if partition.topic not in sources)
-    shared = tuple(partition for partition in changelogs if partition.topic in sources)
-    ends: dict[Any, int] = {}
-    try:
-        if own:
-            ends |= yield ListEndOffsets(own)
-        if shared:
-            ends |= yield FetchCommittedOffsets(shared)
-    except (Unanswerable, Refused) as problem:
-        return None, (
-            f"everybody keeps what it has, as the ends of changelogs are unknown: {problem}",
-        )
-    # A changelog without an answer counts as empty. The sum is clamped, since a wrapped int64 would
-    # be negative and read as one of the sentinels, RUNNING or OFFSET_UNKNOWN.
-    sums = [
-        min(MAX_OFFSET_SUM, sum(ends.get(partition, 0) for partition in task.changelogs))
-        for task in index.tasks
-    ]
-    return np.array(sums, np.int64), ()
 
 
 def _schedule_probing_rebalance(

@@ -30,6 +30,7 @@ class LocalAssignors:
         self._versions = {each.name: versions_of(each)[1] for each in assignors}
         self._reasons: dict[str, int] = {}  # to be sent, by the name of the assignor
         self._reasons_in_flight: dict[str, int] = {}
+        self._standing: dict[str, int] = {}  # reasons that hold until they are withdrawn
         self._sent: tuple[ClientAssignor, ...] = ()
         self._names: dict[TopicId, str] = {}
         # An assignment whose topics' names are not known yet, and the member epoch with it.
@@ -60,7 +61,8 @@ class LocalAssignors:
         if not self.assignors or not (is_full or has_news or self.must_send):
             return None
         offered = tuple(self._offer(each, topics) for each in self.assignors)
-        if offered == self._sent and not is_full:
+        # The same reason again asks for one more assignment.
+        if offered == self._sent and not is_full and not self._reasons:
             return None
         self._sent = offered
         self._reasons_in_flight = {each.name: each.reason for each in offered if each.reason}
@@ -79,7 +81,7 @@ class LocalAssignors:
             name=assignor.name,
             minimum_version=minimum,
             maximum_version=maximum,
-            reason=self._reasons.get(assignor.name, 0),
+            reason=self._reasons.get(assignor.name, self._standing.get(assignor.name, 0)),
             version=version,
             metadata=data or b"",
         )
@@ -91,15 +93,22 @@ class LocalAssignors:
                 del self._reasons[name]
         self._reasons_in_flight = {}
 
-    def request_rebalance(self, name: str, reason: int) -> None:
+    def request_rebalance(self, name: str, reason: int, *, stands: bool = False) -> None:
         """Have the next heartbeat ask for a new assignment.
 
+        stands: whoever assigns reads the reason in this member's metadata until it is withdrawn.
         Raises Refused for a reason that a heartbeat cannot carry, or that says none.
         """
         if not is_byte(reason) or reason < 1:
             why = f"gives the reason {reason!r}: it must be from 1 to {MAX_INT8}"
             raise Refused(Code.INVALID_REQUEST, f"the assignor {name!r} {why}")
         self._reasons[name] = reason
+        if stands:
+            self._standing[name] = reason
+
+    def withdraw_reasons(self) -> None:
+        """Ask for nothing any more."""
+        self._reasons, self._standing = {}, {}
 
     def use_version(self, requested: AssignorVersion) -> bool:
         """Encode metadata in this version from now on; return False if it is not understood."""

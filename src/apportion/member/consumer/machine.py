@@ -7,7 +7,7 @@ Consumer, a Spark source) does the work; the machine tells it what to stop using
 sockets.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
@@ -31,6 +31,7 @@ from apportion.member.membership import (
     AssignorRan,
     Event,
     FetchMetadata,
+    Leave,
     Lookup,
     MemberAssignment,
     MembershipRequest,
@@ -72,10 +73,7 @@ CHOSEN_NO_MORE = (
     Code.GROUP_ID_NOT_FOUND,
 )
 """Errors of a computation whose group has changed, or has chosen another member: no fault of it."""
-NO_LOCAL_ASSIGNORS = (
-    "this broker has no client-side assignors, as no Apache Kafka has: use group.remote.assignor, "
-    "or partition.assignment.strategy with group.protocol=classic"
-)
+NO_LOCAL_ASSIGNORS = "this broker has no client-side assignors, as no Apache Kafka has"
 
 
 class ConsumerMember(MemberMachine[ConsumerSettings]):
@@ -84,6 +82,10 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     transitions = NEXT
     no_epoch, epoch_words = JOIN, "at epoch"
     admitting_requests = (ConsumerGroupHeartbeatRequest,)
+    _without_local_assignors: ClassVar = (
+        "group.remote.assignor, or partition.assignment.strategy with group.protocol=classic"
+    )
+    """what to use at a broker that has none"""
     # It may wait for its heartbeat and for the response to its leave at the same time.
     concurrent_calls = 2
 
@@ -106,6 +108,9 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         return [*super()._due_times(), self._lookup_at_ms(), self._follow_up_at_ms()]
 
     def _apply_event(self, step: Step, event: Event) -> None:
+        if isinstance(event, Leave):
+            # The owner leaves by itself, so it need not be told why it should.
+            self._fatal = None
         super()._apply_event(step, event)
         match event:
             case AssignorRan(request_id, outcome):
@@ -121,6 +126,9 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 self._apply_lookup(step, event)
             case Tick() if step.is_due(self._follow_up_at_ms()):
                 self._request_follow_up()
+        if self._fatal is not None and not self._ownership.owned and self.state in IN_GROUP:
+            # For good: what the assignor has read in this member's metadata must not outlive it.
+            self._leave(step, for_good=True)
         if step.is_due(self._lookup_at_ms()):
             step.emit(self._lookups.start(self._build_lookup()))
 
@@ -128,12 +136,6 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
 
     def _report_adopted(self) -> None:
         self._enter(MembershipState.ACKNOWLEDGING)
-        self._fail_if_told()
-
-    def _fail_if_told(self) -> None:
-        """Raise Refused with an assignor's failure once the owner uses no partition."""
-        if self._fatal is not None and not self._ownership.owned:
-            raise Refused(*self._fatal)
 
     def _must_send_leave(self) -> bool:
         # Once a join was sent the coordinator may have admitted the member, although it does not
@@ -205,8 +207,12 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._lookups, self._follow_up = MetadataRefresh(), None
 
     def _finish_leaving(self, step: Step) -> None:
-        super()._finish_leaving(step)
-        self._fatal = None
+        failure, self._fatal = self._fatal, None
+        if failure is None:
+            super()._finish_leaving(step)
+        else:
+            self._link.in_flight = None
+            self._fail(step, *failure)
 
     def _fail(self, step: Step, code: Code, why: str) -> None:
         if code is Code.UNSUPPORTED_VERSION:
@@ -214,7 +220,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 f"{why.rstrip('.')}; a broker without KIP-848 has classic groups only, so "
                 "choose the classic protocol"
                 if self._may_offer
-                else NO_LOCAL_ASSIGNORS
+                else f"{NO_LOCAL_ASSIGNORS}: use {self._without_local_assignors}"
             )
         super()._fail(step, code, why)
 
@@ -258,7 +264,6 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             case (_, MemberFailure() as failure):
                 self._fatal = failure
                 self._set_target(step, ())
-                self._fail_if_told()
 
     def _follow_up_at_ms(self) -> int | None:
         """Return when the rebalance is due for which an assignor asked; None without one."""

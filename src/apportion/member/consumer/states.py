@@ -11,7 +11,7 @@ states have the names of `MemberState` in Kafka's Java client:
 | RECONCILING | its owner, which must revoke and adopt partitions | adopted: ACKNOWLEDGING |
 | ACKNOWLEDGING | its turn to send a heartbeat with what is owned | sent: STABLE or RECONCILING |
 | STABLE | the next target; heartbeats keep the interval | the target changes: RECONCILING |
-| LEAVING | the response to the heartbeat with epoch -1 or -2 | UNSUBSCRIBED or STALE |
+| LEAVING | the response to the heartbeat with epoch -1 or -2 | UNSUBSCRIBED, STALE or FATAL |
 | STALE | its owner, which exceeded `poll_limit_ms` | the owner polls again: JOINING |
 | FATAL | nothing: `View.error` says why | the owner leaves: UNSUBSCRIBED |
 
@@ -31,7 +31,12 @@ NEXT = {  # state -> states that may follow
     | FROM_ANY_STATE,
     MembershipState.STABLE: {MembershipState.RECONCILING, MembershipState.ACKNOWLEDGING}
     | FROM_ANY_STATE,
-    MembershipState.LEAVING: {MembershipState.UNSUBSCRIBED, MembershipState.STALE},
+    # FATAL: its assignor has ended the membership.
+    MembershipState.LEAVING: {
+        MembershipState.UNSUBSCRIBED,
+        MembershipState.STALE,
+        MembershipState.FATAL,
+    },
     MembershipState.STALE: {MembershipState.JOINING, MembershipState.UNSUBSCRIBED},
     MembershipState.FATAL: {MembershipState.UNSUBSCRIBED},
 }

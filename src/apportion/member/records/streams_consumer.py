@@ -158,7 +158,11 @@ class StreamsRecordConsumer(RecordConsumer):
 
     def _call_on_tasks(self, share: TaskShare) -> Rule[None]:
         before = self._listened_tasks
-        if (before.active, before.standby) != (share.active, share.standby):
+        if (before.active, before.standby, before.warmup) != (
+            share.active,
+            share.standby,
+            share.warmup,
+        ):
             yield CallTaskListener(share)
         self._listened_tasks = share
 

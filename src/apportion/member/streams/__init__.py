@@ -1,1 +1,1 @@
-"""A member of a Kafka Streams group on the classic protocol: its state machine and its assignor."""
+"""A member of a Kafka Streams group on either group protocol: state machines and assignors."""

@@ -107,6 +107,8 @@ class TaskShare:
     active, standby: partitions by task. generation: in which they were assigned; -1: none.
     used: the metadata version of that assignment.
     active_hosts, standby_hosts: which host answers interactive queries for which source partitions.
+    warmup, hosts: in a consumer group (KIP-848), whose metadata list warm-ups apart from standby
+    tasks, and have one list of hosts for active and standby partitions.
     """
 
     generation: int = -1
@@ -115,6 +117,8 @@ class TaskShare:
     standby: Mapping[TaskId, tuple[TopicPartition, ...]] = field(default_factory=dict)
     active_hosts: Mapping[HostInfo, tuple[TopicPartition, ...]] = field(default_factory=dict)
     standby_hosts: Mapping[HostInfo, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    warmup: Mapping[TaskId, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    hosts: Mapping[HostInfo, tuple[TopicPartition, ...]] = field(default_factory=dict)
 
 
 class StreamsAssignor:

@@ -18,6 +18,9 @@ from apportion.wire.fields import array, int32, int64, message, octets, string, 
 VERSION = 0
 """The only version of member metadata and of assignment metadata."""
 
+RESTORE_FAILED = -1
+"""In place of a lag: the member could not restore the task as a warm-up (WARM_UP_FAILED)."""
+
 TopologyValue = bytes | str | int | None | tuple["TopologyValue", ...]
 """A description of a topology, as nested tuples of plain values."""
 
@@ -51,7 +54,10 @@ class Kip848ClientTag:
 
 @message()
 class Kip848TaskLag:
-    """The number of records that the state of a task lacks."""
+    """The number of records that the state of a task lacks; or RESTORE_FAILED.
+
+    0 for a task that the member runs.
+    """
 
     subtopology: int = int32()
     partition: int = int32()
@@ -115,7 +121,9 @@ class Kip848HostPartitions:
 class Kip848AssignmentMetadata:
     """The metadata that the assignor sends to a member beside its partitions.
 
-    Warm-up tasks have a list of their own, unlike in the classic protocol.
+    active_tasks: the task of each partition of the member's target, in the order of topic and
+    number; so a task with two source topics is listed twice. Warm-up tasks have a list of their
+    own, unlike in the classic protocol.
     """
 
     active_tasks: tuple[Kip848ActiveTask, ...] = array(Kip848ActiveTask)

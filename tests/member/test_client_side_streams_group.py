@@ -1,0 +1,202 @@
+"""Streams members of KIP-848 groups, with a real coordinator between them."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apportion.member.streams.client_side_machine import ChangeTopology, WarmUpFailed
+from apportion.member.streams.machine import ShutDownApplication
+from apportion.streams.metadata.model import TaskId
+from apportion.streams.topology_parser import topology_of
+from apportion.topics import TopicPartition
+from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+)
+from tests.member.simulated_client_side_group import SimulatedClientSideGroup
+
+ALL = [f"{part}_{number}" for part in range(2) for number in range(4)]
+NAMES = "abcd"
+CHANGELOG = "g-counts-changelog"
+
+
+def active(group: SimulatedClientSideGroup) -> dict[str, list[str]]:
+    return {name: roles[0] for name, roles in group.given().items()}
+
+
+def copies(group: SimulatedClientSideGroup, name: str) -> list[TaskId]:
+    share = group.actors[name].machine.tasks()
+    return [*share.standby, *share.warmup]
+
+
+def with_state(group: SimulatedClientSideGroup, end: int = 100) -> None:
+    group.ends = {TopicPartition(CHANGELOG, number): end for number in range(4)}
+
+
+def test_a_lone_member_makes_the_internal_topics_and_has_every_task() -> None:
+    group = SimulatedClientSideGroup()
+    group.starts("a")
+    group.settle()
+    assert group.given() == {"a": (ALL, [])}
+    assert group.sizes == {"lines": 4, "g-words": 4, CHANGELOG: 4}
+
+
+def test_a_task_is_used_by_nobody_while_its_owner_uses_it() -> None:
+    group = SimulatedClientSideGroup()
+    group.starts("a")
+    group.settle()
+    second = group.starts("b")
+    group.passes(5_000, quick=[second])
+    assert active(group)["b"] == []
+    group.settle()
+    assert sorted(active(group)["a"] + active(group)["b"]) == ALL
+
+
+def installing(group: SimulatedClientSideGroup) -> str | None:
+    """The name of the member whose target is on its way to the coordinator."""
+    for actor, what, _ in group.mail:
+        flight = actor.flight
+        if what == "ask" and flight is not None:
+            request = flight.request
+            if isinstance(request, ConsumerGroupInstallAssignmentRequest):
+                return actor.name
+    return None
+
+
+def test_a_member_that_crashes_before_it_installs_is_followed_by_another() -> None:
+    group = SimulatedClientSideGroup()
+    group.starts("a")
+    group.settle()
+    group.starts("b")
+    while (chosen := installing(group)) is None:
+        if group.mail:
+            group.deliver(0)
+        else:
+            group.wait(250)
+    group.mail = [each for each in group.mail if each[0].name != chosen]
+    del group.actors[chosen]
+    group.settle()
+    assert list(active(group).values()) == [ALL]
+
+
+def test_an_instance_that_asks_for_it_ends_all_and_all_leave() -> None:
+    group = SimulatedClientSideGroup()
+    first, second = group.starts("a"), group.starts("b")
+    group.settle()
+    group.tell(second, ShutDownApplication())
+    group.passes(5_000)
+    why = "INVALID_REQUEST: an instance has asked all instances to shut down"
+    assert (first.failed, second.failed) == (why, why)
+    assert group.current() == ()
+
+
+def test_a_shutdown_outlives_the_crash_of_the_coordinator_and_of_the_chosen() -> None:
+    group = SimulatedClientSideGroup()
+    first, second, third = (group.starts(name) for name in "abc")
+    group.settle()
+    group.tell(second, ShutDownApplication())
+    group.deliver_to(second)
+    group.crash()
+    group.mail = [each for each in group.mail if each[0] is not first]
+    del group.actors["a"]
+    group.passes(30_000)
+    assert second.failed == third.failed is not None
+    assert second.failed is not None
+    assert second.failed.endswith("an instance has asked all instances to shut down")
+
+
+def test_a_topology_that_all_instances_have_changed_is_assigned() -> None:
+    newer = topology_of([{"sources": ["lines"]}])
+    group = SimulatedClientSideGroup()
+    first, second = group.starts("a"), group.starts("b")
+    group.settle()
+    before = active(group)
+    group.tell(first, ChangeTopology(newer))
+    group.passes(3_000)
+    assert active(group) == before
+    group.topology = newer
+    group.tell(second, ChangeTopology(newer))
+    group.settle()
+    assert sorted(active(group)["a"] + active(group)["b"]) == ALL[:4]
+
+
+def test_a_warm_up_that_failed_leaves_the_task_where_it_is() -> None:
+    group = SimulatedClientSideGroup()
+    group.starts("a")
+    group.settle()
+    with_state(group)
+    second = group.starts("b")
+    group.settle()
+    failed = copies(group, "b")
+    assert len(failed) == 2
+    group.tell(second, WarmUpFailed(tuple(failed)))
+    group.settle()
+    group.passes(2_000)
+    assert copies(group, "b") == []
+    assert set(map(str, failed)) <= set(active(group)["a"])
+
+
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.sampled_from(["start", "leave", "adopt", "restore", "fail"]), st.sampled_from(NAMES)
+        ),
+        st.tuples(st.sampled_from(["deliver", "lose"]), st.integers(0, 100)),
+        st.tuples(st.just("wait"), st.sampled_from([0, 100, 1_000, 12_000])),
+        st.tuples(st.just("crash"), st.none()),
+    ),
+    max_size=80,
+)
+
+
+def play(group: SimulatedClientSideGroup, operation: str, which: Any) -> None:
+    actor = group.actors.get(which) if isinstance(which, str) else None
+    match operation:
+        case "start" if actor is None or actor.left is not None:
+            # Two of them are static members, whose partitions wait for them.
+            group.starts(which, instance_id=which if which in "cd" else None)
+        case "leave" if actor is not None:
+            group.leaves(actor)
+        case "adopt" if actor is not None:
+            group.adopts(actor)
+        case "restore" if actor is not None:
+            group.has[which] = dict.fromkeys(copies(group, which), 100)
+        case "fail" if actor is not None:
+            group.tell(actor, WarmUpFailed(tuple(copies(group, which)[:1])))
+        case "deliver" if group.mail:
+            group.deliver(which)
+        case "lose" if group.mail:
+            group.lose(which)
+        case "wait":
+            group.wait(which)
+        case "crash":
+            group.crash()
+
+
+JOINING = topology_of(
+    [
+        {"sources": ["lines", "more"], "repartition_sinks": ["g-words"]},
+        {"repartition_sources": ["g-words"], "changelogs": [CHANGELOG]},
+    ]
+)
+READ = {
+    TaskId(part, number): tuple(TopicPartition(topic, number) for topic in topics)
+    for part, topics in enumerate((("lines", "more"), ("g-words",)))
+    for number in range(4)
+}
+
+
+@given(OPERATIONS)
+def test_every_task_runs_once_when_a_group_has_come_to_rest(
+    operations: list[tuple[str, Any]],
+) -> None:
+    group = SimulatedClientSideGroup(JOINING, lines=4, more=4)
+    with_state(group)
+    for operation, which in operations:
+        play(group, operation, which)
+        for actor in group.actors.values():
+            for task, read in actor.machine.tasks().active.items():
+                assert read == READ[task]
+    if group.alive():
+        group.settle()
+        assert sorted(task for tasks in active(group).values() for task in tasks) == ALL
