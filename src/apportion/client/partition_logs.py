@@ -75,7 +75,6 @@ class PartitionLogs(NetworkClient):
         positions: Mapping[TopicIdPartition, int],
         *,
         max_wait_ms: int,
-        max_bytes: int = FETCH_BYTES,
         timeout_ms: int | None = None,
     ) -> dict[TopicIdPartition, PartitionFetch]:
         """Fetch records from these positions on; wait up to `max_wait_ms` while there are none.
@@ -108,7 +107,7 @@ class PartitionLogs(NetworkClient):
             }
             try:
                 fetched |= self._fetch(
-                    node, requested, wait_ms=wait_ms, max_bytes=max_bytes, timeout_ms=limit_ms
+                    node, requested, wait_ms=wait_ms, max_bytes=FETCH_BYTES, timeout_ms=limit_ms
                 )
             except Refused as refused:
                 fetched |= {each: _failed(positions[each], refused) for each in leaders}

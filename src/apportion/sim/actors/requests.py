@@ -81,9 +81,9 @@ def sending(query: BrokerQuery[Any]) -> SendRequest:
     return SendRequest(query.request(), VERSIONS[query.api])
 
 
-def run_requests(process: Requester, rule: Rule[Any], timeout_ms: int = TIMEOUT_MS) -> Script:
-    """Run a rule that sends queries, with retries for `timeout_ms`, for a simulated process."""
-    until_ms = process.mono_ms() + timeout_ms
+def run_requests(process: Requester, rule: Rule[Any]) -> Script:
+    """Run a rule that sends queries, with retries for TIMEOUT_MS, for a simulated process."""
+    until_ms = process.mono_ms() + TIMEOUT_MS
     return (yield from rule_script(rule, lambda query: answer_request(process, query, until_ms)))
 
 
