@@ -36,7 +36,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put every decision, every KIP and every public module into the navigation."""
     decisions = sorted(page.name for page in (ROOT / "docs" / "decisions").glob("0*.md"))
     kips = sorted(
-        (page.name for page in (ROOT / "docs" / "kips").glob("kip-*.md")),
+        (page.name for page in (ROOT / "docs" / "kips").glob("kip-*[0-9].md")),
         key=lambda name: int(name.removeprefix("kip-").removesuffix(".md")),
     )
     many: dict[str, list[str | dict[str, str]]] = {

@@ -88,11 +88,18 @@ def test_a_deleted_topic_is_left_out_of_the_description() -> None:
 
 
 def test_a_group_that_cannot_be_described_has_an_error_and_a_reason() -> None:
-    assert describe(ShardDriver(), "g", "") == (
+    driver = ShardDriver()
+    assert driver.commit(-1, {("foo", 0): 5}, group_id="simple") == [Code.NONE]
+    assert describe(driver, "g", "simple", "") == (
         DescribedGroup(
             group_id="g",
             error_code=Code.GROUP_ID_NOT_FOUND,
-            error_message="There is no consumer group g.",
+            error_message="Group g not found.",
+        ),
+        DescribedGroup(
+            group_id="simple",
+            error_code=Code.GROUP_ID_NOT_FOUND,
+            error_message="Group simple is not a consumer group.",
         ),
         DescribedGroup(group_id="", error_code=Code.INVALID_GROUP_ID, error_message=None),
     )

@@ -228,11 +228,15 @@ def test_other_groups_are_described_as_missing_and_offsets_alone_as_an_empty_gro
         DescribedGroup(group_id="new", group_state="Dead"),
         DescribedGroup(group_id="none", group_state="Dead"),
     )
-    codes = [
-        group.error_code
+    errors = [
+        (group.error_code, group.error_message)
         for group in driver.send(DescribeGroupsRequest(groups=("simple", "new", "none")), 6).groups
     ]
-    assert codes == [0, Code.GROUP_ID_NOT_FOUND, Code.GROUP_ID_NOT_FOUND]
+    assert errors == [
+        (0, None),
+        (Code.GROUP_ID_NOT_FOUND, "Group new is not a classic group."),
+        (Code.GROUP_ID_NOT_FOUND, "Group none not found."),
+    ]
 
 
 def test_a_heartbeat_while_the_coordinator_reads_its_log_frightens_nobody() -> None:

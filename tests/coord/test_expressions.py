@@ -6,7 +6,6 @@ import pytest
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.expressions import MOST_AT_ONCE, ResolveExpressions, matching
-from apportion.coord.consumer.intervals import is_heartbeat_awaited
 from apportion.errors import Code
 from apportion.machine import Computed, ComputeFailed
 from apportion.topics import Topic, Topics
@@ -114,19 +113,6 @@ def test_a_members_expression_is_described_and_its_names_are_what_it_named() -> 
     (group,) = driver.send(ConsumerGroupDescribeRequest(group_ids=("g",))).groups
     (member,) = group.members
     assert (member.subscribed_topic_names, member.subscribed_topic_regex) == (("foo",), "fo.")
-
-
-def test_heartbeats_are_awaited_until_an_expression_is_resolved() -> None:
-    def is_awaited() -> bool:
-        group: Any = driver.shard.ledger.groups["g"]
-        return is_heartbeat_awaited(group, group.saved.members["a"])
-
-    driver = ShardDriver()
-    match(driver, "a", "fo.")
-    assert is_awaited()
-    driver.end_computations()
-    driver.beat("a", 1, owned={})
-    assert not is_awaited()
 
 
 @pytest.mark.parametrize("expression", ["ba.", ""])

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from apportion.coord.consumer.state import ConsumerGroup
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.targets import in_assignor_order
 from apportion.errors import Code
 from apportion.machine import Caller
 from apportion.topics import Topic
@@ -224,6 +225,14 @@ def test_the_assignor_that_members_ask_for_decides() -> None:
     assert targets == {"range": {"a": 4, "b": 2}, "uniform": {"a": 3, "b": 3}}
 
 
+def test_assignors_are_told_of_static_members_first_by_instance() -> None:
+    members = {}
+    for member_id, instance_id in (("b", None), ("z", "i"), ("a", None), ("c", "h")):
+        members[member_id] = member = ConsumerGroupMember(member_id)
+        member.metadata = member_metadata(instance_id=instance_id)
+    assert [member.member_id for member in in_assignor_order(members)] == ["c", "z", "a", "b"]
+
+
 def test_a_silent_member_is_gone_after_its_session() -> None:
     driver = ShardDriver()
     driver.join("a")
@@ -231,6 +240,17 @@ def test_a_silent_member_is_gone_after_its_session() -> None:
     assert driver.beat("a", 2).error_code == Code.NONE
     driver.advance(45_000)
     assert driver.beat("a", 2).error_code == Code.UNKNOWN_MEMBER_ID
+    assert driver.notes == ["group g: member a was silent for too long and is gone"]
+
+
+def test_only_an_accepted_heartbeat_keeps_a_session_alive() -> None:
+    driver = ShardDriver()
+    driver.join("a")
+    driver.advance(44_000)
+    assert driver.commit(2, {("foo", 0): 5}, "a") == [Code.NONE]
+    driver.fetch({"foo": [0]}, member_id="a", epoch=2)
+    assert driver.beat("a", 7).error_code == Code.FENCED_MEMBER_EPOCH
+    driver.advance(1_000)
     assert driver.notes == ["group g: member a was silent for too long and is gone"]
 
 

@@ -72,6 +72,13 @@ def test_awaited_heartbeats_may_have_what_members_at_rest_left() -> None:
     assert booked(budget, 1, is_awaited=False) == [150]
 
 
+def test_a_heartbeat_from_a_later_time_on_leaves_the_time_before_to_others() -> None:
+    budget = HeartbeatBudget(20)
+    late = [budget.book(0, 5_000, is_awaited=True, from_ms=430).due_ms for _ in range(2)]
+    assert late == [450, 500]
+    assert booked(budget, 8) == [100, 150, 200, 250, 300, 350, 400, 550]
+
+
 def test_a_booking_that_is_given_back_is_free_for_the_next() -> None:
     budget = HeartbeatBudget(20)
     assert booked(budget, 3) == [100, 150, 200]
@@ -104,7 +111,7 @@ class PlainCalendar:
         self.per_second = per_second
         self.booked: Counter[tuple[int, bool]] = Counter()
 
-    def book(self, now_ms: int, latest_ms: int, *, is_awaited: bool) -> Booking:
+    def book(self, now_ms: int, latest_ms: int, *, is_awaited: bool, from_ms: int = 0) -> Booking:
         for due_ms in range(0, latest_ms + 1, 50):
             room, kept = (
                 (due_ms + 50) * self.per_second // per - due_ms * self.per_second // per
@@ -112,7 +119,9 @@ class PlainCalendar:
             )
             at_rest, awaited = self.booked[due_ms, False], self.booked[due_ms, True]
             has_room = at_rest + awaited < room and (is_awaited or at_rest < room - kept)
-            if due_ms >= now_ms + 100 and (has_room or (is_awaited and awaited < kept)):
+            if due_ms >= max(now_ms + 100, from_ms) and (
+                has_room or (is_awaited and awaited < kept)
+            ):
                 break
         else:
             due_ms = latest_ms
@@ -131,22 +140,27 @@ class PlainCalendar:
             st.sampled_from([100, 330, 1_000]),
             st.booleans(),
             st.integers(0, 12),
+            st.sampled_from([0, 0, 90, 170, 400]),
         ),
         max_size=80,
     ),
 )
 def test_a_ring_books_as_a_calendar_that_searches_every_slot(
-    per_second: int, heartbeats: list[tuple[int, int, bool, int]]
+    per_second: int, heartbeats: list[tuple[int, int, bool, int, int]]
 ) -> None:
     budget, plain, now_ms = HeartbeatBudget(per_second), PlainCalendar(per_second), 0
     due: dict[int, Booking] = {}
-    for elapsed_ms, interval_ms, is_awaited, member in heartbeats:
+    for elapsed_ms, interval_ms, is_awaited, member, wait_ms in heartbeats:
         now_ms += elapsed_ms
         if member in due:
             budget.cancel(due[member])
             plain.cancel(due[member])
-        due[member] = budget.book(now_ms, now_ms + interval_ms, is_awaited=is_awaited)
-        assert due[member] == plain.book(now_ms, now_ms + interval_ms, is_awaited=is_awaited)
+        from_ms = now_ms + min(wait_ms, interval_ms)
+        due[member], expected = (
+            each.book(now_ms, now_ms + interval_ms, is_awaited=is_awaited, from_ms=from_ms)
+            for each in (budget, plain)
+        )
+        assert due[member] == expected
         assert 100 <= due[member].due_ms - now_ms <= interval_ms
     assert len(budget) <= 1_000 // 50 + 2
 

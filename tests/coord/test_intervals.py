@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.coord.shard_driver import ShardDriver, settings_with, topics
+from tests.coord.toy_assignor import Toy, raises, with_toy
 
 
 def with_budget(per_second: int, **others: Any) -> ShardDriver:
@@ -22,6 +23,16 @@ def crowd(driver: ShardDriver, count: int) -> None:
     """So many groups of one member each, all at rest."""
     for number in range(count):
         driver.join("m", group_id=f"group-{number}")
+
+
+def fill(driver: ShardDriver, count: int = 150) -> None:
+    """So many members at rest of other shards, which have all that such may have of a second.
+
+    Time passes first, so the places that the driver's own members had are over.
+    """
+    driver.advance(200)
+    for _ in range(count):
+        driver.heartbeats.book(driver.mono_ms, driver.mono_ms + 5_000, is_awaited=False)
 
 
 class Members:
@@ -104,6 +115,116 @@ def test_members_on_which_a_rebalance_depends_go_before_members_at_rest() -> Non
         driver.beat("a", 2, owned={"foo": list(range(6))}),  # is at its target
     ]
     assert [answer.heartbeat_interval_ms for answer in told] == [1_100, 100, 100, 1_100]
+
+
+def test_a_member_that_waits_for_a_target_is_asked_when_it_is_due() -> None:
+    driver = with_budget(200, group_consumer_assignment_interval_ms=1_000)
+    driver.join("a")
+    driver.advance(70)
+    fill(driver)
+    told = [driver.join("b"), driver.join("c"), driver.beat("a", 2)]
+    # a has a target to follow; b or c makes the next one.
+    assert [answer.heartbeat_interval_ms for answer in told] == [730, 730, 1_130]
+    driver.advance(730)
+    answer = driver.beat("c", 2)
+    assert (answer.member_epoch, answer.heartbeat_interval_ms) == (4, 100)
+
+
+def test_one_member_is_asked_for_the_target_that_a_leaving_one_needs() -> None:
+    driver = with_budget(200, group_consumer_assignment_interval_ms=1_000)
+    for name in "abc":
+        driver.join(name)
+    driver.advance(1_000)
+    for name in "abc":  # the last two have nothing to give up
+        driver.beat(name, 2)
+    driver.advance(300)
+    fill(driver)
+    driver.beat("a", -1)
+    told = [driver.beat(name, 4) for name in "bcb"]
+    assert [answer.heartbeat_interval_ms for answer in told] == [500, 1_100, 500]
+    # It leaves, too, so another one is asked.
+    driver.beat("b", -1)
+    driver.advance(200)
+    assert driver.beat("c", 4).heartbeat_interval_ms == 300
+
+
+def test_a_member_that_is_late_to_make_the_target_is_replaced() -> None:
+    driver = with_budget(200, group_consumer_assignment_interval_ms=3_000)
+    for name in "abc":
+        driver.join(name)
+    driver.advance(3_000)
+    for name in "abc":
+        driver.beat(name, 2)
+    driver.beat("a", -1)
+    assert driver.beat("b", 4).heartbeat_interval_ms == 3_000
+    fill(driver)
+    # The target is due later than was known to b, which does not come.
+    driver.shard.settings = settings_with(
+        apportion_heartbeat_budget_per_second=200, group_consumer_assignment_interval_ms=4_000
+    )
+    driver.advance(2_900)
+    assert driver.beat("c", 4).heartbeat_interval_ms == 900
+
+
+def test_a_target_later_than_the_configured_interval_hurries_nobody() -> None:
+    driver = with_budget(200, group_consumer_assignment_interval_ms=15_000)
+    driver.join("a")
+    fill(driver)
+    told = [driver.join("b"), driver.beat("a", 2)]
+    assert [answer.heartbeat_interval_ms for answer in told] == [1_100, 1_100]
+    driver.advance(10_000)
+    assert driver.beat("b", 2).heartbeat_interval_ms == 4_800
+
+
+def test_a_custom_assignor_that_is_slow_is_looked_for_less_and_less_often() -> None:
+    driver = with_toy(Toy())
+    fill(driver)
+    told = [driver.join(name) for name in "ab"]
+    assert [answer.heartbeat_interval_ms for answer in told] == [100, 100]
+    intervals = []
+    for _ in range(6):
+        driver.advance(told[-1].heartbeat_interval_ms)
+        told.append(driver.beat("b", 1))
+        intervals.append(told[-1].heartbeat_interval_ms)
+    assert intervals == [100, 200, 400, 800, 1_600, 3_200]
+
+
+def test_a_member_with_a_target_does_not_wait_for_a_custom_assignor() -> None:
+    driver = with_toy(Toy())
+    driver.join("a")
+    driver.end_computations()
+    driver.beat("a", 1)
+    fill(driver)
+    told = [driver.join("b"), driver.beat("a", 2)]
+    assert [answer.heartbeat_interval_ms for answer in told] == [100, 1_100]
+
+
+def test_an_assignor_that_failed_is_looked_for_after_its_pause() -> None:
+    driver = with_toy(Toy(raises))
+    driver.join("a")
+    driver.end_computations()
+    driver.advance(100)
+    fill(driver)
+    assert driver.beat("a", 1).heartbeat_interval_ms == 700
+
+
+def test_an_expression_is_looked_for_when_it_may_be_resolved() -> None:
+    driver = with_budget(200, group_consumer_assignment_interval_ms=0)
+    driver.join("a", topics=(), subscribed_topic_regex="fo+")
+    driver.end_computations()
+    driver.beat("a", 1)
+    fill(driver)
+    told = [driver.join("b", topics=(), subscribed_topic_regex="f.o"), driver.beat("a", 2)]
+    # Ten seconds after the last time, which is later than the configured interval.
+    assert [answer.heartbeat_interval_ms for answer in told] == [1_100, 1_100]
+    driver.advance(8_600)
+    fill(driver)
+    told = [driver.beat("b", 2), driver.beat("a", 2)]
+    assert [answer.heartbeat_interval_ms for answer in told] == [1_050, 1_100]
+    driver.advance(1_050)
+    fill(driver)
+    told = [driver.beat("b", 2), driver.beat("a", 2)]  # it is being resolved
+    assert [answer.heartbeat_interval_ms for answer in told] == [100, 1_100]
 
 
 def test_a_member_that_heartbeats_too_often_takes_no_more_than_one_place() -> None:

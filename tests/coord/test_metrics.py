@@ -327,6 +327,18 @@ def test_a_group_that_changes_its_protocol_begins_anew() -> None:
     )
 
 
+def test_the_first_rebalance_after_an_empty_classic_group_counts() -> None:
+    driver = make_driver()
+    a = classic(driver, "a")
+    settle(a)
+    a.leave()
+    assert (metrics(driver).protocol, metrics(driver).state) == ("classic", "Empty")
+    consumer(driver, "c").act()
+    found = metrics(driver)
+    assert (found.protocol, found.epoch) == ("consumer", 2)
+    assert (found.rebalances, found.targets_computed) == (1, 1)
+
+
 def test_a_restart_begins_at_zero() -> None:
     driver = ShardDriver()
     driver.join("a")

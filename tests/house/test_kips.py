@@ -8,7 +8,7 @@ from typing import Any
 from tools.pages import ROOT
 
 FOLDER = ROOT / "docs" / "kips"
-PAGES = sorted(FOLDER.glob("kip-*.md"))
+PAGES = sorted(FOLDER.glob("kip-*[0-9].md"))
 INDEX = (FOLDER / "README.md").read_text()
 PARTS = [
     "What it says",

@@ -1,12 +1,15 @@
 """A node on a disk in memory, and a driver that flushes when it is told to."""
 
+from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
 import pytest
 
+from apportion.assign.custom import CustomAssignor
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.machine import (
+    Abandon,
     Arrived,
     Caller,
     Computation,
@@ -41,15 +44,24 @@ WALL_MS = 1_700_000_000_000
 class NodeDriver:
     """One life of a broker. Every answer is also encoded, as a server would."""
 
-    def __init__(self, disk: MemoryDisk | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        disk: MemoryDisk | None = None,
+        custom_assignors: Mapping[str, CustomAssignor] | None = None,
+        **settings: Any,
+    ) -> None:
         self.disk = disk or MemoryDisk()
         self.settings = settings
-        self.node = Node(self.disk, BrokerSettings.of(settings), Address("here", 9092))
+        self.custom_assignors = custom_assignors
+        self.node = Node(
+            self.disk, BrokerSettings.of(settings, custom_assignors), Address("here", 9092)
+        )
         self.now_ms = 0
         self.answers: dict[int, Any] = {}
         self.notes: list[Note] = []
         self.pending: Flush | None = None
         self.computations: list[Computation] = []  # begun, and not ended yet
+        self.abandoned: list[Computation] = []
         self._asked: dict[int, Arrived] = {}
         self._tickets = count(1)
         self._take(self.node.start(self.now, bytes(range(16))))
@@ -126,7 +138,7 @@ class NodeDriver:
 
     def crash(self, tear_bytes: int | None = None) -> "NodeDriver":
         """The next life, on what the disk kept."""
-        return type(self)(self.disk.crash(tear_bytes), **self.settings)
+        return type(self)(self.disk.crash(tear_bytes), self.custom_assignors, **self.settings)
 
     def create(self, name: str, partitions: int = 1) -> bytes:
         """A topic; its id."""
@@ -151,6 +163,8 @@ class NodeDriver:
                 self.pending = action
             elif isinstance(action, Compute):
                 self.computations.append(action.computation)
+            elif isinstance(action, Abandon):
+                self.abandoned.append(action.computation)
             else:
                 self.notes.append(action)
 

@@ -163,6 +163,27 @@ def test_an_altered_setting_that_no_longer_fits_is_left_out_at_a_start(kit: "typ
     )
 
 
+def test_a_setting_of_one_broker_that_is_left_out_does_not_hide_that_of_all(
+    kit: "type[Kit]",
+) -> None:
+    driver = kit.NodeDriver()
+    name = "group.consumer.assignment.interval.ms"
+    alter(driver, "broker", "", group_consumer_assignment_interval_ms="2000")
+    alter(driver, "broker", "1", group_consumer_assignment_interval_ms="9000")
+    bounds: dict[str, Any] = {"group.consumer.max.assignment.interval.ms": 5_000}
+    again = kit.NodeDriver(driver.disk.crash(), **bounds)
+    assert told(again.call(describe("broker", "1", name))) == {
+        name: ("2000", 3, (name, "2000", 3), (name, "1000", 5))
+    }
+    bounds = {"group.consumer.max.assignment.interval.ms": 1_500}
+    again = kit.NodeDriver(driver.disk.crash(), **bounds)
+    assert told(again.call(describe("broker", "1", name))) == {name: ("1000", 5, (name, "1000", 5))}
+    assert told(again.call(describe("broker", "", name))) == {}
+    # They are still stored: with the bounds of before they hold again.
+    again = kit.NodeDriver(again.disk.crash())
+    assert told(again.call(describe("broker", "1", name)))[name][:2] == ("9000", 2)
+
+
 VALUES: Any = {
     "group": st.fixed_dictionaries(
         {},

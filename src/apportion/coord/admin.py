@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.units import UnitNumbering
-from apportion.coord.group import ALL_OPERATIONS
+from apportion.coord.group import ALL_OPERATIONS, not_described
 from apportion.coord.offsets import delete_group_offsets
 from apportion.coord.turn import Turn
 from apportion.errors import Code
@@ -52,7 +52,8 @@ def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGro
         # A group of another type counts as missing, as in Kafka: there is another API to describe
         # it.
         code = Code.GROUP_ID_NOT_FOUND if group_id else Code.INVALID_GROUP_ID
-        why = f"There is no consumer group {group_id}." if group_id else None
+        exists = turn.ledger.has_group(group_id)
+        why = not_described(group_id, "consumer", exists=exists) if group_id else None
         return DescribedGroup(group_id=group_id, error_code=int(code), error_message=why)
     return DescribedGroup(
         group_id=group_id,

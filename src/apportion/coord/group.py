@@ -98,6 +98,14 @@ class Group(Protocol):
         ...
 
 
+def not_described(group_id: str, kind: str, *, exists: bool) -> str:
+    """Return the error message for a group that cannot be described as one of that kind.
+
+    exists: whether it is of another kind. Kafka's words, because its tools print them.
+    """
+    return f"Group {group_id} is not a {kind} group." if exists else f"Group {group_id} not found."
+
+
 def checked_member(
     members: Mapping[str, M], instances: Mapping[str, str], member_id: str, instance_id: str | None
 ) -> M:

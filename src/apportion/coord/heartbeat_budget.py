@@ -12,7 +12,8 @@ configured interval, the heartbeat is booked at the configured interval all the 
 heartbeats before its time, or leaves for good, gives its booking back.
 
 A quarter of the budget is kept for heartbeats that are awaited: those of members on which a
-rebalance depends. So members at rest, however many, do not slow down a group that rebalances.
+rebalance depends. So members at rest, however many, do not slow down a group that rebalances. One
+that is awaited from a later time on, because nothing can come of it before, is booked from then on.
 
 Why it holds. Members at rest are asked for three quarters of the budget; for more only where the
 configured interval alone demands it, and then for no more than that. Members that are awaited are
@@ -26,7 +27,7 @@ The cost. The slots are two rings of counters that reach one configured interval
 size depends neither on members nor on groups. Two positions remember before which slot there is no
 room, for awaited heartbeats and for the others. They move back only to a slot of which a booking
 was given back, so a heartbeat at its time costs a constant number of operations on average; one
-before its time costs a pass over the ring at worst.
+before its time, or one that is awaited from a later time on, costs a pass over the ring at worst.
 
 Example: a budget of 40 a second is 2 a slot, one of them kept in every other slot. Three members at
 rest heartbeat at 0 ms. Two are told 100, which is the slot from 100 to 150 ms; the slot at 150 has
@@ -71,20 +72,23 @@ class HeartbeatBudget:
         """Return how many slots the calendar has."""
         return len(self._booked[True])
 
-    def book(self, now_ms: int, latest_ms: int, *, is_awaited: bool) -> Booking:
+    def book(self, now_ms: int, latest_ms: int, *, is_awaited: bool, from_ms: int = 0) -> Booking:
         """Book a member's next heartbeat in 100 ms at the earliest, at `latest_ms` at the latest.
 
-        Both times are monotonic.
+        All times are monotonic. from_ms: the heartbeat is not to come before; up to `latest_ms`.
         """
         last = latest_ms // SLOT_MS
         self._move_to(now_ms // SLOT_MS, last)
         # Rounded up: a slot that has begun by then would be too soon.
         self._first = -((now_ms + SHORTEST_MS) // -SLOT_MS)
-        slot = max(self._first, self._open_slot[is_awaited])
+        earliest = max(self._first, self._open_slot[is_awaited])
+        slot = begin = max(earliest, -(from_ms // -SLOT_MS))
         while slot <= last and not self._has_room(slot, is_awaited=is_awaited):
             slot += 1
-        # Slots before the first are too soon for every later call, too.
-        self._open_slot[is_awaited] = slot
+        # Slots before the first are too soon for every later call, too. Those before a later time
+        # were not looked at.
+        if begin == earliest:
+            self._open_slot[is_awaited] = slot
         # The latest time is always allowed, with room or without.
         due_ms = min(slot * SLOT_MS, latest_ms)
         ring = self._booked[is_awaited]

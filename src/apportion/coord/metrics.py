@@ -81,14 +81,21 @@ def observe(ledger: Ledger, actions: Iterable[Any], now: Instant) -> None:
         if type(record.key) is not groups.OffsetCommitKey
     ]
     changed: dict[str, None] = {}
-    # What a group brings along that becomes a consumer group is written anew, and no rebalance.
+    # A classic group whose members go on in a consumer group brings an epoch and a target along:
+    # they are written anew, and are no rebalance.
+    ended: dict[str, None] = {}
     brought: dict[tuple[str, type[Any]], None] = {}
     for key, value in written:
         kind = type(key)
         group_id = key.group if kind is groups.GroupMetadataKey else key.group_id
         changed[group_id] = None
         if kind is groups.GroupMetadataKey and value is None:
-            brought |= {(group_id, counted): None for counted in COUNTED}
+            ended[group_id] = None
+        elif kind is groups.ConsumerGroupMemberMetadataKey and group_id in ended:
+            del ended[group_id]
+            # Not where the group was empty: its first member is the one that joins.
+            if value is not None and value.classic_member_metadata is not None:
+                brought |= {(group_id, counted): None for counted in COUNTED}
         elif kind in COUNTED and value is not None:
             is_brought = (group_id, kind) in brought
             brought.pop((group_id, kind), None)

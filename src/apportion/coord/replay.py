@@ -34,6 +34,10 @@ class Ledger:
         # group -> topic -> partition -> committed
         self.offsets: dict[str, dict[str, dict[int, groups.OffsetCommitValue]]] = {}
 
+    def has_group(self, group_id: str) -> bool:
+        """Return whether there is a group of that id, of any kind or of offsets alone."""
+        return group_id in self.groups or group_id in self.offsets
+
     def consumer_group(self, group_id: str) -> ConsumerGroup:
         """Return the coordinator shard's consumer group of that id, which must exist."""
         group = self.groups.get(group_id)

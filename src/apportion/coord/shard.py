@@ -126,6 +126,7 @@ ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {
     rebalance.JOIN: rebalance.expire_join,
     rebalance.SYNC: rebalance.expire_sync,
     custom_targets.TARGET: custom_targets.expire_target,
+    expressions.RESOLUTIONS: expressions.continue_saving,
     retention.RETENTION: retention.expire_offsets,
 }
 
@@ -272,6 +273,14 @@ class Shard:
                 self.waiting.drop(tickets)
         return self._close(turn)
 
+    def computations(self) -> list[Computation]:
+        """Return the computations under way, for whoever loads the shard anew."""
+        return [
+            under_way.computation
+            for by_group in self._computing.values()
+            for under_way in by_group.values()
+        ]
+
     def metrics_or_none(self, group_id: str, now: Instant) -> metrics.GroupMetrics | None:
         """Return the metrics of a group, computed on demand; None if there is no such group."""
         group = self.ledger.groups.get(group_id)
@@ -314,10 +323,11 @@ class Shard:
         Then it was begun before the shard was read from its log again, or was abandoned, and nobody
         waits for it.
         """
-        under_way = self._computing[computation.__class__]
-        if under_way.get(computation.group_id) is not computation:
+        computing = self._computing[computation.__class__]
+        under_way = computing.get(computation.group_id)
+        if under_way is None or under_way.computation is not computation:
             return False
-        del under_way[computation.group_id]
+        del computing[computation.group_id]
         return True
 
     def _change_topics(self, turn: Turn, topics: Topics) -> None:

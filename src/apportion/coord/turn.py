@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
@@ -17,7 +17,16 @@ from apportion.machine import Abandon, Computation, Compute, Instant, Note, Repl
 from apportion.topics import Topics
 
 ShardAction = Abandon | Append | Compute | Note | Reply
-Computing = dict[type[Any], dict[str, Computation]]
+
+
+class UnderWay(NamedTuple):
+    """A computation that was begun (mono ms) and has not ended."""
+
+    computation: Computation
+    begun_ms: int
+
+
+Computing = dict[type[Any], dict[str, UnderWay]]
 """The computations under way: class -> group id -> computation."""
 
 
@@ -132,13 +141,17 @@ class Turn:
         assert group_id not in self.computing[kind], (
             f"a {kind.__name__} for group {group_id} is under way"
         )
-        self.computing[kind][group_id] = computation
+        self.computing[kind][group_id] = UnderWay(computation, self.now.mono_ms)
         self._actions.append(Compute(computation))
+
+    def under_way_or_none(self, kind: type[Any], group_id: str) -> UnderWay | None:
+        """Return the computation of a class that is under way for a group."""
+        return self.computing[kind].get(group_id)
 
     def abandon(self, computation: Computation) -> None:
         """Wait no longer for a computation that is under way; its result is dropped."""
         abandoned = self.computing[computation.__class__].pop(computation.group_id)
-        assert abandoned is computation, "another computation is under way for its group"
+        assert abandoned.computation is computation, "another one is under way for its group"
         self._actions.append(Abandon(computation))
 
     def note(self, level: str, text: str) -> None:

@@ -168,7 +168,7 @@ def _broker_synonyms(name: str, live: LiveSettings) -> tuple[ConfigSynonym, ...]
     if (value := live.of_all.get(name)) is not None:
         synonyms.append(ConfigSynonym(name, value, DYNAMIC_DEFAULT_BROKER))
     default = DEFAULTS[name]
-    started_with = live.started_with.named()[name]
+    started_with = live.started_texts[name]
     if started_with != default:
         synonyms.append(ConfigSynonym(name, started_with, STATIC_BROKER))
     if default:

@@ -192,6 +192,7 @@ class Coordinators:
         For a rollback, which has cut the log back.
         """
         hosted = self._hosted.pop(partition.index)
+        self._abandon_computations(hosted.shard)
         self._load(partition.index, partition, now)
         return list(hosted.shard.waiting)
 
@@ -203,6 +204,7 @@ class Coordinators:
         parked = [request for hosted in self._hosted.values() for request in hosted.shard.waiting]
         for hosted in self._hosted.values():
             self._broker.deadlines.disarm(hosted.deadline)
+            self._abandon_computations(hosted.shard)
         self._hosted.clear()
         return parked
 
@@ -232,6 +234,23 @@ class Coordinators:
         """Return the shards' log lines and computations since the last call, and forget them."""
         undelayed, self._undelayed = self._undelayed, []
         return undelayed
+
+    def _abandon_computations(self, shard: Shard) -> None:
+        """Wait no longer for the computations of a shard that is not used any more.
+
+        The shard that takes its place would drop their ends. But until somebody abandons it, one
+        that never returns keeps a thread that is still counted on.
+        """
+        for computation in shard.computations():
+            begun = [
+                action
+                for action in self._undelayed
+                if type(action) is Compute and action.computation is computation
+            ]
+            if begun:  # in this step, so nobody has begun to run it
+                self._undelayed.remove(begun[0])
+            else:
+                self._undelayed.append(Abandon(computation))
 
     def _load_if_needed(self, group_id: str, now: Instant) -> HostedShard | None:
         """Load the coordinator shard of the group, unless it is loaded; return it.

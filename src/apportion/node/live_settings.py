@@ -20,11 +20,13 @@ ALL_BROKERS = ""
 class LiveSettings(NamedTuple):
     """The settings of a broker and of its groups at one time.
 
-    started_with: without any that was altered. of_all, of_one: the altered ones, for all brokers
-    and for this one. broker: what holds. groups: what holds in each group with own settings.
+    started_with: without any that was altered; started_texts: the same by name, as Kafka writes
+    them. of_all, of_one: the altered ones, for all brokers and for this one. broker: what holds.
+    groups: what holds in each group with own settings.
     """
 
     started_with: BrokerSettings
+    started_texts: Mapping[str, str]
     of_all: Mapping[str, str]
     of_one: Mapping[str, str]
     broker: BrokerSettings
@@ -34,25 +36,37 @@ class LiveSettings(NamedTuple):
     def read(cls, log: MetadataLog, started_with: BrokerSettings) -> "LiveSettings":
         """Return what holds by the metadata log.
 
-        A setting that does not fit what the broker was started with this time is left out.
+        A setting that does not fit what the broker was started with this time is left out: that
+        which it stands over holds.
         """
-        of_all = log.config_of(ALL_BROKERS, BROKER)
-        of_one = log.config_of(str(started_with.node_id), BROKER)
-        broker = started_with
-        for name, text in {**of_all, **of_one}.items():
-            try:
-                broker = broker.altered({name: text})
-            except SettingRefused:  # the bounds, or the settings, of another version
-                continue
+        broker, of_all = _fitting(started_with, log.config_of(ALL_BROKERS, BROKER))
+        broker, of_one = _fitting(broker, log.config_of(str(started_with.node_id), BROKER))
         groups = {
             group_id: settings_of_group(log.config_of(group_id, GROUP), broker.group)
             for group_id in log.configured(GROUP)
         }
-        return cls(started_with, of_all, of_one, broker, groups)
+        return cls(started_with, started_with.named(), of_all, of_one, broker, groups)
 
-    def with_group(self, group_id: str, own: Mapping[str, str]) -> "LiveSettings":
-        """Return the same settings, but for one group, whose own ones these are now."""
-        groups = {name: value for name, value in self.groups.items() if name != group_id}
-        if own:
-            groups[group_id] = settings_of_group(own, self.broker.group)
+    def with_groups(self, altered: Mapping[str, Mapping[str, str]]) -> "LiveSettings":
+        """Return the same settings, but for some groups, whose own ones these are now."""
+        groups = {name: value for name, value in self.groups.items() if name not in altered}
+        groups |= {
+            group_id: settings_of_group(own, self.broker.group)
+            for group_id, own in altered.items()
+            if own
+        }
         return self._replace(groups=groups)
+
+
+def _fitting(
+    settings: BrokerSettings, altered: Mapping[str, str]
+) -> tuple[BrokerSettings, dict[str, str]]:
+    """Return the settings with those of the altered ones that fit, and which those are."""
+    fitting = {}
+    for name, text in altered.items():
+        try:
+            settings = settings.altered({name: text})
+        except SettingRefused:  # the bounds, or the settings, of another version
+            continue
+        fitting[name] = text
+    return settings, fitting

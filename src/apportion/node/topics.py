@@ -4,8 +4,9 @@ Source of the rules: Kafka's checks for CreateTopics, DeleteTopics and CreatePar
 automatic creation by Metadata. It knows no requests and responses.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
+from typing import NamedTuple
 
 from apportion.errors import Code, Refused
 from apportion.node.config_entries import OFFSETS_TOPIC, topic_entries
@@ -16,7 +17,7 @@ from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topic_settings import check_settings
-from apportion.store.metadata_log import BROKER, GROUP, MetadataLog
+from apportion.store.metadata_log import BROKER, GROUP, TOPIC, MetadataLog
 from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
 from apportion.wire.uuids import uuid_text
 
@@ -25,6 +26,14 @@ DEFAULT_COUNT = -1  # a partition count that stands for num.partitions
 MAX_NEW_PARTITIONS = 10_000
 PRODUCER_ID_BLOCK = 1000  # producer ids are taken from the catalog in blocks of this size
 OFFSETS_TOPIC_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
+
+
+class AlteredResource(NamedTuple):
+    """All own settings that a topic, a group or a broker is to have (`store.metadata_log`)."""
+
+    kind: str
+    name: str
+    own: Mapping[str, str]
 
 
 class TopicService:
@@ -267,17 +276,28 @@ class TopicService:
         """Return the names of the resources of a kind that have own settings, in order."""
         return self._metadata_log.configured(kind)
 
-    def configure(self, kind: str, name: str, own: Mapping[str, str]) -> None:
-        """Give a topic, a group or a broker these own settings and no others.
+    def configure(self, altered: Sequence[AlteredResource]) -> None:
+        """Give topics, groups and brokers these own settings and no others.
 
         They hold from now on, and are durable at `flush_seq`.
         """
+        if not altered:
+            return
         self._flush_gate.begin_write(self)
-        self._metadata_log.configure(kind, name, own)
-        if kind == GROUP:
-            self.live = self.live.with_group(name, own)
+        for each in altered:
+            self._metadata_log.configure(each.kind, each.name, each.own)
+        # One pass for all of a request, which may name thousands of topics and groups.
+        if any(each.kind == BROKER for each in altered):
+            self._reread_settings()
         else:
-            self._reread_settings(has_other_broker=kind == BROKER)
+            groups = {each.name: each.own for each in altered if each.kind == GROUP}
+            if groups:
+                self.live = self.live.with_groups(groups)
+            self._obey_settings(
+                topic
+                for each in altered
+                if each.kind == TOPIC and (topic := self.topics.named(each.name)) is not None
+            )
         self._wrote()
 
     def rules(self, topic: Topic) -> TopicRules:
@@ -317,16 +337,19 @@ class TopicService:
             # Only now: after a failure the next flush comes back to it.
             del self._flushing_deleted[0]
 
-    def _reread_settings(self, *, has_other_broker: bool = True) -> None:
-        """Have topics and logs obey the settings of the metadata log as it is now.
-
-        has_other_broker: whether the broker's and the groups' may have changed as well.
-        """
-        if has_other_broker:
-            self.live = LiveSettings.read(self._metadata_log, self.live.started_with)
+    def _reread_settings(self) -> None:
+        """Have the broker, groups, topics and logs obey the metadata log as it is now."""
+        self.live = LiveSettings.read(self._metadata_log, self.live.started_with)
         self._rules.clear()
-        self._partitions.apply_layouts(self.topics)
-        self.has_retention |= any(self.rules(topic).has_retention for topic in self.topics)
+        self._obey_settings(self.topics)
+
+    def _obey_settings(self, topics: Iterable[Topic]) -> None:
+        """Have these topics and their logs obey the settings of the metadata log as it is now."""
+        altered = Topics(topics)
+        for topic in altered:
+            self._rules.pop(topic.id, None)
+        self._partitions.apply_layouts(altered)
+        self.has_retention |= any(self.rules(topic).has_retention for topic in altered)
 
     def _wake_fetches(self, topic: Topic) -> None:
         for index in range(topic.partitions):

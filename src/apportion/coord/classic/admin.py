@@ -6,7 +6,7 @@ Versions 0-6 (6: GROUP_ID_NOT_FOUND, KIP-1043).
 from apportion.coord.classic.live_state import ClassicGroupMember
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
-from apportion.coord.group import ALL_OPERATIONS
+from apportion.coord.group import ALL_OPERATIONS, not_described
 from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Arrived
@@ -47,8 +47,9 @@ def described_group(turn: Turn, group_id: str, version: int, operations: int) ->
             group_state=ClassicGroupState.EMPTY.value,
             authorized_operations=operations,
         )
+    exists = turn.ledger.has_group(group_id)
     code, why = (
-        (Code.GROUP_ID_NOT_FOUND, f"There is no classic group {group_id}.")
+        (Code.GROUP_ID_NOT_FOUND, not_described(group_id, "classic", exists=exists))
         # KIP-1043. Older tools expect a group in state Dead, without an error.
         if version >= 6
         else (Code.NONE, None)

@@ -89,10 +89,10 @@ def begin(
 
 def abandon_if_under_way(turn: Turn, group: ConsumerGroup) -> None:
     """Wait no longer for the group's computation, if there is one."""
-    computation = turn.computing[ComputeTarget].get(group.group_id)
-    if computation is not None:
+    under_way = turn.under_way_or_none(ComputeTarget, group.group_id)
+    if under_way is not None:
         turn.deadlines.disarm((TARGET, group.group_id))
-        turn.abandon(computation)
+        turn.abandon(under_way.computation)
         group.live.target_under_way = None
 
 
@@ -137,9 +137,11 @@ def keep_target(turn: Turn, computation: ComputeTarget, why: str) -> None:
 
 def expire_target(turn: Turn, key: Key) -> None:
     """Keep the older targets of a group whose assignor has not answered in time."""
-    computation = turn.computing[ComputeTarget].get(key[1])
-    if not isinstance(computation, ComputeTarget):
+    under_way = turn.under_way_or_none(ComputeTarget, key[1])
+    if under_way is None:
         return
+    computation = under_way.computation
+    assert isinstance(computation, ComputeTarget)
     turn.abandon(computation)
     group = _end(turn, computation)
     if group is not None:

@@ -10,6 +10,11 @@ its result comes as an event (decision 46). Until then the expression stands for
 member joins with what it has. All expressions of a group are resolved together, so that one change
 of the topics costs the group one epoch.
 
+A result may be large: a thousand expressions may match ten thousand topics each. So it is saved in
+steps of a bounded number of topic names, a millisecond apart, between which the broker serves
+others. A step that changes a subscription bumps the epoch itself. One bump behind the last step
+would be lost if the broker crashed before: what is saved by then is no change any more.
+
 RE2 matches in time linear in the name and bounds the memory of an expression, so no expression can
 stop the broker. What is too large for that bound is refused like one that is wrong.
 """
@@ -22,10 +27,11 @@ import re2
 
 from apportion.coord import records
 from apportion.coord.consumer.beat import Beat
-from apportion.coord.consumer.state import ConsumerGroup
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.targets import metadata_hash
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import Turn
+from apportion.deadlines import Key
 from apportion.errors import Code, Refused
 from apportion.topics import Topics
 from apportion.wire.records.groups import ConsumerGroupRegularExpressionValue
@@ -37,6 +43,12 @@ MAX_EXPRESSION_MEMORY_BYTES = 256 * 1024
 REFRESH_AT_LEAST_MS = 10_000
 # More are not begun at a time, so that groups which come and go cannot pile computations up.
 MOST_AT_ONCE = 100
+# Different ones in a group. Most groups have one, some have one for each member.
+MOST_EXPRESSIONS = 1_000
+# Names of topics in one step. An expression is never divided: what it matches is one record.
+MOST_NAMES_AT_ONCE = 10_000
+RESOLUTIONS = "resolutions"
+"""The deadline of a group at which the next of its resolutions are saved."""
 
 Resolutions = dict[str, tuple[str, ...]]
 """expression -> the names of the topics that it matches, in order"""
@@ -91,14 +103,27 @@ def check_expression(expression: str | None) -> None:
         ) from error
 
 
-def check_new_expression(group: ConsumerGroup | None, beat: Beat) -> None:
+def check_new_expression(
+    group: ConsumerGroup | None, beat: Beat, known: ConsumerGroupMember | None
+) -> None:
     """Refuse a heartbeat whose expression is new to its group and cannot be used.
 
+    known: the member that sent it, or the one that it replaces.
     Errors: INVALID_REGULAR_EXPRESSION, with the reason.
     """
+    counts = {} if group is None else group.saved.expression_counts
     # As in Kafka: what a member of the group has already is not checked again.
-    if group is None or beat.regex not in group.saved.expression_counts:
-        check_expression(beat.regex)
+    if not beat.regex or beat.regex in counts:
+        return
+    check_expression(beat.regex)
+    before = None if known is None else known.metadata.subscribed_topic_regex
+    is_one_more = counts.get(before or "") != 1  # else it takes the place of the older one
+    if len(counts) >= MOST_EXPRESSIONS and is_one_more:
+        raise Refused(
+            Code.INVALID_REGULAR_EXPRESSION,
+            f"Group {beat.group_id} has {len(counts)} different expressions, and more are not "
+            "allowed: use one that another member has, or topic names.",
+        )
 
 
 def forget_if_unused(turn: Turn, group: ConsumerGroup, expression: str | None) -> None:
@@ -125,29 +150,38 @@ def refresh_if_due(turn: Turn, group: ConsumerGroup) -> None:
     # A steady heartbeat ends here in most groups.
     if (
         not saved.expression_counts
+        or live.unsaved_resolutions
         or group.group_id in turn.computing[ResolveExpressions]
         or len(turn.computing[ResolveExpressions]) >= MOST_AT_ONCE
     ):
         return
-    # After a start of the broker nothing is known of the last time, so the topics are compared.
-    age_ms = None if live.resolved_ms is None else turn.now.mono_ms - live.resolved_ms
-    if age_ms is not None and age_ms <= REFRESH_AT_LEAST_MS:
+    if refresh_wait_ms(turn, group) > 0:
         return
     if (
         has_unresolved(group)
+        # After a start of the broker nothing is known of the last time, so the topics are compared.
         or live.resolved_topics is not turn.topics
-        or age_ms is None
-        or age_ms > turn.settings.group_consumer_regex_refresh_interval_ms
+        or live.resolved_ms is None
+        or turn.now.mono_ms - live.resolved_ms
+        > turn.settings.group_consumer_regex_refresh_interval_ms
     ):
         turn.compute(
             ResolveExpressions(group.group_id, tuple(saved.expression_counts), turn.topics)
         )
 
 
+def refresh_wait_ms(turn: Turn, group: ConsumerGroup) -> int:
+    """Return how long it takes until the group's expressions may be resolved again."""
+    resolved_ms = group.live.resolved_ms
+    if resolved_ms is None:
+        return 0
+    return max(0, resolved_ms + REFRESH_AT_LEAST_MS + 1 - turn.now.mono_ms)
+
+
 def has_unresolved(group: ConsumerGroup) -> bool:
     """Return whether a member of the group has an expression that was not resolved yet."""
     saved = group.saved
-    # By number, because every heartbeat asks: each resolution is of an expression in use.
+    # By number, because that is fast: each resolution is of an expression in use.
     return len(saved.expression_counts) > len(saved.resolutions)
 
 
@@ -160,19 +194,36 @@ def changes_subscription(before: tuple[str, ...] | None, matched: tuple[str, ...
 
 
 def save_resolutions(turn: Turn, computation: ResolveExpressions, resolved: Resolutions) -> None:
-    """Save what a computation has found; bump the group epoch if that changes a subscription.
-
-    What is unchanged is not written again, and what no member has any more is dropped.
-    """
+    """Begin to save what a computation has found."""
     group = turn.ledger.consumer_group_or_none(computation.group_id)
     if group is None:
         return
-    saved = group.saved
-    needs_epoch = False
     # Of another coordinator's log, perhaps: ours keeps none that is not in use.
-    for expression in list(saved.resolutions):
+    for expression in list(group.saved.resolutions):
         forget_if_unused(turn, group, expression)
-    for expression, topics in resolved.items():
+    group.live.resolved_topics = computation.topics
+    group.live.unsaved_resolutions.extend(resolved.items())
+    save_some_resolutions(turn, group)
+
+
+def continue_saving(turn: Turn, key: Key) -> None:
+    """Save the next part of a large result, if its group still waits for that."""
+    group = turn.ledger.consumer_group_or_none(key[1])
+    if group is not None and group.live.unsaved_resolutions:
+        save_some_resolutions(turn, group)
+
+
+def save_some_resolutions(turn: Turn, group: ConsumerGroup) -> None:
+    """Save a part of what a computation has found; bump the epoch if that changes a subscription.
+
+    What is unchanged is not written again, and what no member has any more is dropped.
+    """
+    saved, unsaved = group.saved, group.live.unsaved_resolutions
+    names, needs_epoch = 0, False
+    while unsaved and names < MOST_NAMES_AT_ONCE:
+        expression, topics = unsaved.popleft()
+        # Also what is not written: to compare it takes time as well.
+        names += 1 + len(topics)
         before = saved.resolutions.get(expression)
         if expression not in saved.expression_counts or topics == before:
             continue
@@ -185,12 +236,14 @@ def save_resolutions(turn: Turn, computation: ResolveExpressions, resolved: Reso
             timestamp=turn.now.wall_ms,
         )
         turn.emit(records.regular_expression(group.group_id, expression, value))
-    group.live.resolved_topics = computation.topics
-    group.live.resolved_ms = turn.now.mono_ms if saved.resolutions else None
     if needs_epoch:
         turn.emit(
             records.group_epoch(group.group_id, saved.epoch + 1, metadata_hash(group, turn.topics))
         )
+    if unsaved:
+        turn.deadlines.arm((RESOLUTIONS, group.group_id), turn.now.mono_ms + 1)
+    else:
+        group.live.resolved_ms = turn.now.mono_ms if saved.resolutions else None
 
 
 def postpone_refresh(turn: Turn, computation: ResolveExpressions, why: str) -> None:

@@ -69,7 +69,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     )
     # Before the first record: a request that has written cannot be refused any more.
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
-    expressions.check_new_expression(group, beat)
+    expressions.check_new_expression(group, beat, admission.member or admission.predecessor)
     # The order of the records is Kafka's: 5 (member), 16 (tombstone of its old expression), 3
     # (epoch), 7 and 6 (targets), 8 (assignment). Each step reads what the one before has saved.
     change = create_or_update_member(turn, beat, admission)

@@ -13,11 +13,18 @@ rebalance depends:
 
 - one that has to revoke: others wait for its confirmation;
 - one that waits for partitions of others: it receives them with its next heartbeat;
-- any member of a group whose target assignment is behind its epoch, or whose expressions are being
-  resolved: it may get a new target.
+- one that has no target yet, and one more member of its group, while the target assignment is
+  behind the group epoch: their heartbeats make the target and bring it;
+- one whose own expression is not resolved yet.
+
+The last two wait for something that takes time, and are awaited when that is over: just after the
+group may compute a target again (KIP-1263, or the pause after a failure), or may resolve its
+expressions again. How long a computation beside the shard takes is not known: one that has taken so
+long is looked for after as long again, so a slow one costs few heartbeats.
 
 Every other member is at rest: it has reached its target, and its next heartbeat changes nothing
-unless somebody joins or leaves meanwhile.
+unless somebody joins or leaves meanwhile. So is one whose time is later than its configured
+interval.
 
 Why it holds. The interval decides only when a member asks, never what it is told, so no rule of
 `reconcile.py` depends on it. A session is the configured timeout from each accepted heartbeat, and
@@ -26,7 +33,8 @@ session timeout. So a member that obeys does not lose its session, however the i
 except if its group is loaded again between two heartbeats with a session timeout that was made
 shorter than the interval that the member knows.
 
-The cost. One integer for each member, and a constant number of operations for each heartbeat.
+The cost. One booking for each member, and a constant number of operations for each heartbeat; for
+one that is awaited from a later time on, a pass over the slots of the calendar at worst.
 
 Example: ten members at rest with the default budget of 200 a second are told 100 to 149 ms, which
 is some 100 heartbeats a second. If one leaves, each of the others learns its new target within 149
@@ -35,10 +43,13 @@ ms. A thousand members at rest would need 7,000 a second for that; they are told
 A classic member of a consumer group sends heartbeats at an interval of its own, and is not counted.
 """
 
-from apportion.coord.consumer.custom_targets import has_failed
-from apportion.coord.consumer.expressions import has_unresolved
+from typing import Any
+
+from apportion.coord.consumer.expressions import ResolveExpressions, refresh_wait_ms
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.target_computation import ComputeTarget
+from apportion.coord.consumer.targets import target_wait_ms
 from apportion.coord.turn import Turn
 
 
@@ -48,12 +59,18 @@ def next_interval_ms(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMemb
     # The member is here, so the heartbeat that was booked for it is not to come any more. Without
     # this, one that heartbeats too often would fill the calendar.
     cancel_heartbeat(turn, group, member)
-    booking = turn.heartbeats.book(
-        now_ms,
-        now_ms + turn.settings_of(group.group_id).heartbeat_interval_ms,
-        is_awaited=is_heartbeat_awaited(group, member),
-    )
-    group.live.next_heartbeats[member.member_id] = booking
+    latest_ms = now_ms + turn.settings_of(group.group_id).heartbeat_interval_ms
+    awaited_ms = awaited_from_ms_or_none(turn, group, member)
+    if awaited_ms is None or awaited_ms > latest_ms:
+        booking = turn.heartbeats.book(now_ms, latest_ms, is_awaited=False)
+    else:
+        booking = turn.heartbeats.book(now_ms, latest_ms, is_awaited=True, from_ms=awaited_ms)
+    live = group.live
+    live.next_heartbeats[member.member_id] = booking
+    if not is_target_behind(group):
+        live.renewing_member_id = None
+    elif booking.is_awaited:
+        live.renewing_member_id = member.member_id
     return booking.due_ms - now_ms
 
 
@@ -64,13 +81,64 @@ def cancel_heartbeat(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMemb
         turn.heartbeats.cancel(booking)
 
 
-def is_heartbeat_awaited(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Return whether a rebalance depends on the member's next heartbeat."""
-    saved = group.saved
-    return (
-        # Not where a custom assignor has failed: no heartbeat helps then.
-        (saved.epoch > saved.assignment_epoch and not has_failed(group))
-        or member.epoch != saved.assignment_epoch
-        or member.state is not MemberState.STABLE
-        or has_unresolved(group)
-    )
+def awaited_from_ms_or_none(
+    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember
+) -> int | None:
+    """Return from when on a rebalance depends on the member's next heartbeat (mono ms).
+
+    None if no rebalance depends on it, or nobody knows when.
+    """
+    if member.state is not MemberState.STABLE or member.epoch != group.saved.assignment_epoch:
+        return turn.now.mono_ms
+    times = (_target_ms_or_none(turn, group, member), _resolution_ms_or_none(turn, group, member))
+    return min((time_ms for time_ms in times if time_ms is not None), default=None)
+
+
+def is_target_behind(group: ConsumerGroup) -> bool:
+    """Return whether the group's target assignment is older than its epoch."""
+    return group.saved.epoch > group.saved.assignment_epoch
+
+
+def _target_ms_or_none(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> int | None:
+    """Return when the member's heartbeat may make a newer target or bring it; None if it need not.
+
+    One heartbeat makes the target. What it changes for members that have an older one is not known
+    before they ask, so they are at rest, as if the target had been computed at once.
+    """
+    if not is_target_behind(group) or (
+        member.target is not None and _is_renewal_booked(group, turn.now.mono_ms)
+    ):
+        return None
+    return _end_ms_or_none(turn, group, ComputeTarget, target_wait_ms(turn, group))
+
+
+def _is_renewal_booked(group: ConsumerGroup, now_ms: int) -> bool:
+    """Return whether a member's heartbeat is to come that makes the target as soon as may be."""
+    booking = group.live.next_heartbeats.get(group.live.renewing_member_id or "")
+    # Not that of a member which should have been here by now.
+    return booking is not None and booking.is_awaited and booking.due_ms >= now_ms
+
+
+def _resolution_ms_or_none(
+    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember
+) -> int | None:
+    """Return when the member's expression may be resolved; None if it has no unresolved one."""
+    expression = member.metadata.subscribed_topic_regex
+    if not expression or expression in group.saved.resolutions:
+        return None
+    if group.live.unsaved_resolutions:  # found, and soon saved
+        return turn.now.mono_ms
+    return _end_ms_or_none(turn, group, ResolveExpressions, refresh_wait_ms(turn, group))
+
+
+def _end_ms_or_none(turn: Turn, group: ConsumerGroup, kind: type[Any], wait_ms: int) -> int | None:
+    """Return when to look for the end of a computation, or to begin it (mono ms).
+
+    wait_ms: how long it may not begin; 0 if it may, and does not, because there are too many. Then
+    nobody knows when, and the result is None.
+    """
+    now_ms = turn.now.mono_ms
+    under_way = turn.under_way_or_none(kind, group.group_id)
+    if under_way is not None:
+        return 2 * now_ms - under_way.begun_ms
+    return now_ms + wait_ms if wait_ms else None

@@ -4,6 +4,7 @@ Only `replay.apply_*` writes `saved`. Counters beside the members let a steady h
 without a look at the other members.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -150,11 +151,13 @@ class ConsumerGroupLiveState:
         "counts",
         "failed_target",
         "next_heartbeats",
+        "renewing_member_id",
         "resolved_ms",
         "resolved_topics",
         "seen_topics",
         "target_computed_ms",
         "target_under_way",
+        "unsaved_resolutions",
     )
 
     def __init__(self) -> None:
@@ -168,8 +171,12 @@ class ConsumerGroupLiveState:
         # the snapshot for which the group's expressions were last resolved, and when (mono ms)
         self.resolved_topics: Topics | None = None
         self.resolved_ms: int | None = None
+        # expressions and their topics, as they were found and are to be saved
+        self.unsaved_resolutions: deque[tuple[str, tuple[str, ...]]] = deque()
         # member id -> its next heartbeat, as booked in the budget
         self.next_heartbeats: dict[str, Booking] = {}
+        # whose heartbeat was last booked for the time at which the target may be renewed
+        self.renewing_member_id: str | None = None
         self.counts = GroupCounts()
 
 

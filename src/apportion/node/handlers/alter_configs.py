@@ -17,7 +17,7 @@ from apportion.node.config_entries import OFFSETS_TOPIC, TOPIC_SETTINGS
 from apportion.node.handlers.configs import check_broker_name, check_group_name, missing_resource
 from apportion.node.settings import SettingRefused
 from apportion.node.topic_settings import canonical, check_settings, is_list
-from apportion.node.topics import check_name
+from apportion.node.topics import AlteredResource, check_name
 from apportion.store import metadata_log
 from apportion.topics import grouped
 from apportion.wire.messages.alter_configs import (
@@ -99,7 +99,8 @@ def _results(
     mentions = grouped(
         ((each.resource_type, each.resource_name), each) for each in request.resources
     )
-    results = []
+    results, altered = [], []
+    topic_service = broker.topic_service
     for resource in request.resources:
         number, name = resource.resource_type, resource.resource_name
         result: dict[str, Any] = {"resource_type": number, "resource_name": name}
@@ -110,12 +111,14 @@ def _results(
                 )
             changes = tuple(changes_of(resource))
             kind, own = _altered(broker, (number, name), changes, is_whole=is_whole)
-            topic_service = broker.topic_service
-            if not request.validate_only and own != topic_service.own_settings(kind, name):
-                topic_service.configure(kind, name, own)
+            if own != topic_service.own_settings(kind, name):
+                altered.append(AlteredResource(kind, name, own))
         except Refused as refused:
             result |= {"error_code": int(refused.code), "error_message": refused.why}
         results.append({"error_code": 0, "error_message": None} | result)
+    # Each resource stands once in `altered`, and none is checked by the settings of another.
+    if not request.validate_only:
+        topic_service.configure(altered)
     return results
 
 
