@@ -2,6 +2,7 @@
 
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -144,3 +145,49 @@ def test_a_consumer_reads_on_over_a_restart_of_its_broker(
     assert [(record.offset, record.value) for record in records] == [(0, b"before"), (1, b"after")]
     assert cluster.committed("g", [partition]) == {partition: 2}
     cluster.close()
+
+
+def test_a_streams_group_goes_on_and_shares_anew_over_a_restart_of_its_broker(
+    start: Callable[..., EmbeddedBroker],
+) -> None:
+    broker = start()
+    cluster = Cluster(broker.bootstrap, timeout_ms=20_000)
+    cluster.create_topic("lines", 4)
+    cluster.close()
+    processes: list[apportion.StreamsConsumer] = []
+
+    def begin() -> None:
+        processes.append(
+            apportion.StreamsConsumer(
+                broker.bootstrap,
+                "application",
+                topology=[{"sources": ["lines"], "changelogs": ["application-changelog"]}],
+                group_protocol="consumer",
+                num_standby_replicas=1,
+            )
+        )
+
+    def poll_until(*sizes: int) -> None:
+        deadline = time.monotonic() + 60
+        while sorted(len(each.tasks.active) for each in processes) != list(sizes):
+            assert time.monotonic() < deadline, [each.tasks for each in processes]
+            for each in processes:
+                each.poll(20)
+
+    try:
+        begin()
+        begin()
+        poll_until(2, 2)
+        before = [each.tasks for each in processes]
+        broker.close()
+        broker = start()
+        begin()
+        poll_until(1, 1, 2)
+        kept = [
+            set(each.tasks.active) <= set(was.active)
+            for each, was in zip(processes, before, strict=False)
+        ]
+        assert kept == [True, True]
+    finally:
+        for each in processes:
+            each.close()

@@ -19,7 +19,7 @@ from apportion.member.streams.client_side_machine import ClientSideStreamsMember
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
 from apportion.streams.topology import Topology
 from apportion.topics import IdPartition
-from tests.member.simulated_group import REBALANCE_MS, Actor
+from tests.member.simulated_group import REBALANCE_MS, Actor, SimulatedGroup
 from tests.member.simulated_streams_group import SimulatedStreamsGroup
 
 POLICY = AssignmentConfigs(acceptable_recovery_lag=10)
@@ -77,6 +77,9 @@ class SimulatedClientSideGroup(SimulatedStreamsGroup):
 
     def adopts(self, actor: Actor) -> None:
         """As a StreamsConsumer: it takes up the partitions of complete tasks alone."""
+        if not isinstance(actor.machine, ClientSideStreamsMember):
+            SimulatedGroup.adopts(self, actor)
+            return
         view = actor.view
         if actor.left is not None or view.target is None:
             return
@@ -106,12 +109,21 @@ class SimulatedClientSideGroup(SimulatedStreamsGroup):
         super().check()
         self.actors = everybody
 
+    def instances(self) -> dict[str, ClientSideStreamsMember]:
+        """The members that are of the application, by name."""
+        return {
+            name: actor.machine
+            for name, actor in self.actors.items()
+            if isinstance(actor.machine, ClientSideStreamsMember)
+        }
+
     def given(self) -> dict[str, tuple[list[str], list[str]]]:
-        """{name: (active, copies)} of everybody's tasks, as texts."""
+        """{name: (active, copies)} of every instance's tasks, as texts."""
+        shares = {name: member.tasks() for name, member in self.instances().items()}
         return {
             name: (
-                sorted(map(str, actor.machine.tasks().active)),
-                sorted(map(str, (*actor.machine.tasks().standby, *actor.machine.tasks().warmup))),
+                sorted(map(str, share.active)),
+                sorted(map(str, (*share.standby, *share.warmup))),
             )
-            for name, actor in self.actors.items()
+            for name, share in shares.items()
         }

@@ -143,7 +143,7 @@ OPERATIONS = st.lists(
         ),
         st.tuples(st.sampled_from(["deliver", "lose"]), st.integers(0, 100)),
         st.tuples(st.just("wait"), st.sampled_from([0, 100, 1_000, 12_000])),
-        st.tuples(st.just("crash"), st.none()),
+        st.tuples(st.sampled_from(["crash", "foreign"]), st.none()),
     ),
     max_size=80,
 )
@@ -171,6 +171,13 @@ def play(group: SimulatedClientSideGroup, operation: str, which: Any) -> None:
             group.wait(which)
         case "crash":
             group.crash()
+        case "foreign":
+            foreign = group.actors.get("foreign")
+            if foreign is None or foreign.left is not None:
+                # Without the assignor: the broker assigns as long as it is there.
+                group.joins("foreign", topics=group.topology.source_topics)
+            else:
+                group.leaves(foreign)
 
 
 JOINING = topology_of(
@@ -194,9 +201,11 @@ def test_every_task_runs_once_when_a_group_has_come_to_rest(
     with_state(group)
     for operation, which in operations:
         play(group, operation, which)
-        for actor in group.actors.values():
-            for task, read in actor.machine.tasks().active.items():
+        for member in group.instances().values():
+            for task, read in member.tasks().active.items():
                 assert read == READ[task]
+    if (foreign := group.actors.pop("foreign", None)) is not None and foreign.left is None:
+        group.leaves(foreign)
     if group.alive():
         group.settle()
         assert sorted(task for tasks in active(group).values() for task in tasks) == ALL
