@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from apportion.errors import Code
+from apportion.wire.fields import replaced
 from apportion.wire.messages.consumer_group_heartbeat import ClientAssignor
 from apportion.wire.messages.consumer_group_install_assignment import (
     ConsumerGroupInstallAssignmentRequest,
@@ -26,7 +27,7 @@ OFFERS = st.sampled_from(
         None,
     ]
 )
-DEFECTS = st.sampled_from(["none"] * 6 + ["twice", "stranger", "beyond", "stale", "silent"])
+DEFECTS = st.sampled_from(["none"] * 3 + ["twice", "stranger", "beyond", "stale", "silent"])
 
 
 class OfferingClient(Client):
@@ -36,6 +37,8 @@ class OfferingClient(Client):
     prepared: Any = None
     prepared_topics: Any = None
     must_compute = False
+    habit = "none"
+    error = 0
 
     def facts(self, assignor: Any = None) -> Any:
         facts = super().facts(assignor)
@@ -60,13 +63,24 @@ class ClientAssignorMachine(ConsumerGroupMachine):
     ) -> None:
         client: Any = self.pick(which)
         if client:
-            client.offers, client.is_news = offers, True
+            client.offers = offers and tuple(replaced(each, metadata=metadata) for each in offers)
+            client.is_news = True
 
-    @rule(which=st.integers(0, 3))
-    def prepare_assignment(self, which: int) -> None:
+    @rule(which=st.integers(0, 3), habit=DEFECTS, error=st.integers(-1, 1))
+    def change_habit(self, which: int, habit: str, error: int) -> None:
+        """A client computes in this way from now on."""
         client: Any = self.pick(which)
-        if client and client.must_compute:
+        if client:
+            client.habit, client.error = habit, error
+
+    def say(self, client: Any, is_lost: bool = False, assignor: Any = None) -> int:
+        """A client that was told to compute prepares at once, and installs before it says more."""
+        if client.prepared:
+            self.install(client, client.habit, client.error)
+        code = super().say(client, is_lost, assignor)
+        if client.must_compute:
             self.prepare(client)
+        return code
 
     def prepare(self, client: Any) -> None:
         """A client asks for the group."""
@@ -74,23 +88,7 @@ class ClientAssignorMachine(ConsumerGroupMachine):
         client.prepared = None if answer.error_code else answer
         client.prepared_topics = self.driver.shard.topics
 
-    @rule(defect=DEFECTS, error=st.integers(-1, 1))
-    def compute(self, defect: str, error: int) -> None:
-        """Whoever is told to computes, as most of the time."""
-        for client in self.clients.values():
-            some: Any = client
-            if some.must_compute:
-                self.prepare(some)
-                if some.prepared:
-                    self.install(some, defect, error)
-
-    @rule(which=st.integers(0, 3), defect=DEFECTS, error=st.integers(-1, 1))
-    def install_assignment(self, which: int, defect: str, error: int) -> None:
-        client: Any = self.pick(which)
-        if client and client.prepared:
-            self.install(client, defect, error)
-
-    def install(self, client: Any, defect: str = "none", error: int = 0) -> None:
+    def install(self, client: Any, defect: str, error: int) -> None:
         """A client installs what it computes, with that defect."""
         told, client.prepared, client.must_compute = client.prepared, None, False
         if defect == "silent":
@@ -108,7 +106,7 @@ class ClientAssignorMachine(ConsumerGroupMachine):
             ),
             version=0,
         ).error_code
-        if defect in ("twice", "stranger", "beyond") and told.topics:
+        if defect == "stale" or (defect in ("twice", "stranger", "beyond") and told.topics):
             assert code != Code.NONE
         if code:
             assert len(self.driver.log) == before
@@ -116,14 +114,10 @@ class ClientAssignorMachine(ConsumerGroupMachine):
             self.targeted = (told.group_epoch, client.prepared_topics)
 
     def work(self) -> None:
-        """In the end all do what they are told."""
-        for client in list(self.clients.values()):
+        """In the end all compute as they should."""
+        for client in self.clients.values():
             some: Any = client
-            if some.must_compute:
-                self.prepare(some)
-                some.must_compute = False
-                if some.prepared:
-                    self.install(some)
+            some.habit = "none"
         super().work()
 
 

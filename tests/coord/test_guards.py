@@ -1,10 +1,15 @@
 """The guards bite: with one switched off, the laws of a group find what it was for."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from apportion.coord.consumer import fencing
+from apportion.assign import checks
+from apportion.coord.consumer import client_targets, fencing
+from tests.coord.test_client_assignor_laws import ClientAssignorMachine
 from tests.coord.test_membership_laws import ConsumerGroupMachine
 
 SEARCH = settings(
@@ -28,3 +33,18 @@ def test_a_guard_that_is_switched_off_is_missed(
     monkeypatch.setattr(fencing, guard, lambda *asked: answer)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(ConsumerGroupMachine, settings=SEARCH)
+
+
+@pytest.mark.parametrize(
+    ("module", "guard", "faulty"),
+    [
+        (checks, "check_given", lambda *_: None),
+        (client_targets, "is_prepared_epoch", lambda *_: True),
+    ],
+)
+def test_a_guard_of_client_assignors_that_is_switched_off_is_missed(
+    monkeypatch: pytest.MonkeyPatch, module: Any, guard: str, faulty: Callable[..., Any]
+) -> None:
+    monkeypatch.setattr(module, guard, faulty)
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(ClientAssignorMachine, settings=SEARCH)

@@ -18,6 +18,14 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+    ConsumerGroupInstallAssignmentResponse,
+)
+from apportion.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+    ConsumerGroupPrepareAssignmentResponse,
+)
 from apportion.wire.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -135,6 +143,16 @@ REFUSED: list[tuple[Any, int, Any]] = [
         LeaveGroupResponse(error_code=NO),
     ),
     (BEAT, 1, ConsumerGroupHeartbeatResponse(**TOLD)),
+    (
+        ConsumerGroupPrepareAssignmentRequest(group_id="g", member_id="m", member_epoch=1),
+        0,
+        ConsumerGroupPrepareAssignmentResponse(**TOLD),
+    ),
+    (
+        ConsumerGroupInstallAssignmentRequest(group_id="g", member_id="m", member_epoch=1),
+        0,
+        ConsumerGroupInstallAssignmentResponse(**TOLD),
+    ),
     (
         COMMIT,
         9,
