@@ -1,6 +1,7 @@
 """Targets by client-side assignors: which member computes, and what it is told."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -107,6 +108,23 @@ def test_a_chosen_member_that_joins_again_is_told_again() -> None:
     prepare(driver, "b", 2)
     assert join(driver, "b").should_compute_assignment
     assert prepare(driver, "b", 2).error_code == 0
+
+
+@pytest.mark.parametrize("ask", [prepare, lambda *at: install(*at[:2], (at[2], 3), {})])
+def test_a_chosen_member_that_has_missed_an_epoch_is_told_again(ask: Any) -> None:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    assert ask(driver, "b", 1).error_code == Code.STALE_MEMBER_EPOCH
+    assert computes(driver, "b", 2)
+    assert prepare(driver, "b", 2).error_code == 0
+    assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
+
+
+def test_a_stale_request_of_another_member_ends_no_computation() -> None:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    assert prepare(driver, "a", 1).error_code == Code.STALE_MEMBER_EPOCH
+    assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
 
 
 def test_a_late_member_is_passed_over_and_stays_in_its_group() -> None:
@@ -227,6 +245,7 @@ def test_both_requests_check_their_sender_in_this_order(
     assert answer.error_code == code
     assert answer.error_message
     assert state_of(driver.shard) == before
+    assert prepare(driver, "b", 2).error_code == 0
     assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
 
 

@@ -144,6 +144,13 @@ def prepare(group: ConsumerGroup, topics: list[Topic], members: list[ConsumerGro
     group.live.chosen = group.live.chosen._replace(prepared=prepared)
 
 
+def forget_prepared(group: ConsumerGroup, member_id: str) -> None:
+    """Forget what a member was told of its group, if it is the chosen one: it is told again."""
+    chosen = group.live.chosen
+    if chosen is not None and chosen.member_id == member_id:
+        group.live.chosen = chosen._replace(prepared=None)
+
+
 def forget(turn: Turn, group: ConsumerGroup) -> None:
     """Wait no longer for a target of the chosen member, if there is one."""
     if group.live.chosen is not None:
