@@ -54,6 +54,21 @@ class PreparedGroup(NamedTuple):
         return {topic.name: TopicShape(topic.partitions) for topic in self.topics.values()}
 
 
+class OfferingMember:
+    """Live state of one member with client-side assignors.
+
+    metadata_saved_ms: when its metadata was last saved because it changed (mono ms).
+    failed_with: the assignor by which it was last chosen and failed; None if it has not, or was
+    forgiven.
+    """
+
+    __slots__ = ("failed_with", "metadata_saved_ms")
+
+    def __init__(self) -> None:
+        self.metadata_saved_ms: int | None = None
+        self.failed_with: str | None = None
+
+
 class ChosenMember(NamedTuple):
     """The member that computes its group's target, since when (mono ms).
 

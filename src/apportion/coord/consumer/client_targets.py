@@ -32,6 +32,7 @@ from apportion.coord.consumer.beat import AWAY, JOINING, Beat
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
     ChosenMember,
+    OfferingMember,
     PreparedGroup,
     asks_for_assignment,
 )
@@ -61,8 +62,9 @@ def without_early_metadata(turn: Turn, member: ConsumerGroupMember, beat: Beat) 
     before, assignors = member.metadata.client_assignors, beat.client_assignors
     if assignors is None or assignors == before:
         return beat
-    saved_ms = turn.ledger.consumer_group(beat.group_id).live.metadata_saved_ms
-    last_ms, now_ms = saved_ms.get(member.member_id), turn.now.mono_ms
+    members = turn.ledger.consumer_group(beat.group_id).live.offering_members
+    offering = members.setdefault(member.member_id, OfferingMember())
+    last_ms, now_ms = offering.metadata_saved_ms, turn.now.mono_ms
     interval_ms = turn.settings_of(beat.group_id).group_consumer_assignment_interval_ms
     if (
         beat.epoch != JOINING
@@ -71,7 +73,7 @@ def without_early_metadata(turn: Turn, member: ConsumerGroupMember, beat: Beat) 
         and now_ms < last_ms + interval_ms
     ):
         return replace(beat, client_assignors=None)
-    saved_ms[member.member_id] = now_ms
+    offering.metadata_saved_ms = now_ms
     return beat
 
 
@@ -110,14 +112,17 @@ def choose_if_none(
 
 def is_passed_over(group: ConsumerGroup, assignor: AgreedAssignor, member_id: str) -> bool:
     """Return whether the member has failed, and another that has not can be chosen."""
-    failed = group.live.failed_target
-    if failed is None or failed.assignor != assignor.name or member_id not in failed.members:
-        return False
-    return any(
+    return has_failed(group, assignor, member_id) and any(
         # A member that left temporarily sends no heartbeats.
-        member.member_id not in failed.members and member.epoch != AWAY
+        not has_failed(group, assignor, member.member_id) and member.epoch != AWAY
         for member in group.saved.members.values()
     )
+
+
+def has_failed(group: ConsumerGroup, assignor: AgreedAssignor, member_id: str) -> bool:
+    """Return whether the member was chosen and failed, since it last succeeded or all failed."""
+    offering = group.live.offering_members.get(member_id)
+    return offering is not None and offering.failed_with == assignor.name
 
 
 def timeout_ms(turn: Turn, group: ConsumerGroup, member_id: str) -> int:
@@ -159,8 +164,8 @@ def forget(turn: Turn, group: ConsumerGroup) -> None:
 
 
 def forget_member(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
-    """Wait no longer for a member that is removed or replaced."""
-    group.live.metadata_saved_ms.pop(member_id, None)
+    """Wait no longer for a member that is removed or replaced, and forget what it did."""
+    group.live.offering_members.pop(member_id, None)
     if is_chosen(group, member_id):
         forget(turn, group)
 
@@ -176,6 +181,10 @@ def save_installed(
     Only members whose target or answer changes get a record. targets: members that are not in it
     are assigned nothing.
     """
+    assert group.live.chosen is not None, "the caller has checked the sender"
+    # It alone is forgiven: others that have failed would keep the group waiting again.
+    if (offering := group.live.offering_members.get(group.live.chosen.member_id)) is not None:
+        offering.failed_with = None
     forget(turn, group)
     ids = {topic.name: topic.id for topic in prepared.topics.values()}
     for told_id, subscription in prepared.members.items():
@@ -201,13 +210,20 @@ def save_installed(
 def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> None:
     """Keep the older targets of a group whose chosen member has failed, and pass it over."""
     forget(turn, group)
+    is_new_round = has_failed(group, chosen.assignor, chosen.member_id)
+    if is_new_round:
+        # All had failed, or it would have been passed over.
+        for each in group.live.offering_members.values():
+            each.failed_with = None
+    offering = group.live.offering_members.setdefault(chosen.member_id, OfferingMember())
+    offering.failed_with = chosen.assignor.name
     custom_targets.note_failure(
         turn,
         group,
         assignor=chosen.assignor.name,
         epoch=group.saved.epoch if chosen.prepared is None else chosen.prepared.epoch,
         what=what,
-        member_id=chosen.member_id,
+        is_new_round=is_new_round,
     )
 
 

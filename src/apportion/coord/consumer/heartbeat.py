@@ -80,9 +80,9 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     group = turn.ledger.consumer_group(beat.group_id)
     expressions.refresh_if_due(turn, group)
     bump_epoch_if_changed(turn, group, needs_target=change.needs_target)
-    if beat.epoch == JOINING:
+    if beat.epoch == JOINING and client_targets.is_chosen(group, beat.member_id):
         # A process that has begun again knows nothing of a computation.
-        client_targets.forget_member(turn, group, beat.member_id)
+        client_targets.forget(turn, group)
     targets.renew_target(turn, group, beat.member_id)
     member = group.saved.members[beat.member_id]
     has_moved = reconcile_member(
