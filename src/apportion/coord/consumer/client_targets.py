@@ -22,7 +22,6 @@ A restart forgets who was chosen, and the next heartbeat chooses anew.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from apportion.assign.by_name import Given, Subscription
@@ -34,14 +33,19 @@ from apportion.coord.consumer.client_assignors import (
     ChosenMember,
     OfferingMember,
     PreparedGroup,
-    asks_for_assignment,
+    has_reason,
+    is_other_offer,
+    with_reasons,
 )
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.records import TargetAnswer
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.topics import Topic
+from apportion.wire.records.groups import RecordClientAssignor
 
+# Where the assignment interval is shorter: metadata and reasons are saved no more often than this.
+SHORTEST_INTERVAL_MS = 1_000
 CLIENT_TARGET = "client target"
 """The deadline by which the chosen member has to install a target assignment."""
 
@@ -53,28 +57,60 @@ class InstalledTarget(NamedTuple):
     answer: TargetAnswer
 
 
-def without_early_metadata(turn: Turn, member: ConsumerGroupMember, beat: Beat) -> Beat:
-    """Return a member's heartbeat without metadata that nothing needs yet.
+class AssignorChange(NamedTuple):
+    """The effect of a heartbeat on the client-side assignors of its member.
 
-    Metadata that has only changed, and for no reason, is saved once in an assignment interval: no
-    target is computed more often. So measured values cannot write a record with each heartbeat.
+    due: what is to be saved now; None for nothing. early: what has to wait.
     """
-    before, assignors = member.metadata.client_assignors, beat.client_assignors
-    if assignors is None or assignors == before:
-        return beat
-    members = turn.ledger.consumer_group(beat.group_id).live.offering_members
-    offering = members.setdefault(member.member_id, OfferingMember())
-    last_ms, now_ms = offering.metadata_saved_ms, turn.now.mono_ms
-    interval_ms = turn.settings_of(beat.group_id).group_consumer_assignment_interval_ms
-    if (
-        beat.epoch != JOINING
-        and not asks_for_assignment(before, assignors)
-        and last_ms is not None
-        and now_ms < last_ms + interval_ms
-    ):
-        return replace(beat, client_assignors=None)
-    offering.metadata_saved_ms = now_ms
-    return beat
+
+    due: tuple[RecordClientAssignor, ...] | None
+    early: tuple[RecordClientAssignor, ...] | None
+
+
+def assignor_change_or_none(
+    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember, beat: Beat
+) -> AssignorChange | None:
+    """Return what a heartbeat changes about the client-side assignors of its member.
+
+    Metadata that has only changed is saved once in an assignment interval, and so are reasons,
+    because no target is computed more often. So neither measured values nor reasons can write
+    records, or begin epochs, with each heartbeat. The newest ones wait for the first heartbeat
+    after the interval.
+    """
+    offering = group.live.offering_members.get(member.member_id)
+    early = None if offering is None else offering.early
+    sent, before = beat.client_assignors, member.metadata.client_assignors
+    newest = early if sent is None else sent
+    if newest is None:  # as in every steady heartbeat
+        return None
+    if early is None and newest == before and not has_reason(newest):
+        return None
+    if beat.epoch == JOINING or is_other_offer(before, newest):
+        return AssignorChange(due=newest, early=None)
+    if early is not None:
+        newest = with_reasons(newest, early)
+    last_ms = None
+    if offering is not None:
+        last_ms = offering.asked_ms if has_reason(newest) else offering.saved_ms
+    interval_ms = max(
+        turn.settings_of(group.group_id).group_consumer_assignment_interval_ms,
+        SHORTEST_INTERVAL_MS,
+    )
+    if last_ms is None or turn.now.mono_ms >= last_ms + interval_ms:
+        return AssignorChange(due=newest, early=None)
+    return AssignorChange(due=None, early=newest)
+
+
+def note_assignor_change(
+    turn: Turn, group: ConsumerGroup, member_id: str, change: AssignorChange
+) -> None:
+    """Remember what has to wait to be saved, and when something was saved."""
+    offering = group.live.offering_members.setdefault(member_id, OfferingMember())
+    offering.early = change.early
+    if change.due is not None:
+        offering.saved_ms = turn.now.mono_ms
+        if has_reason(change.due):
+            offering.asked_ms = turn.now.mono_ms
 
 
 def should_compute(group: ConsumerGroup, member_id: str) -> bool:
