@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from apportion.errors import Code
+from apportion.wire.fields import replaced
 from apportion.wire.messages.consumer_group_heartbeat import ClientAssignor
 from apportion.wire.messages.consumer_group_install_assignment import (
     ConsumerGroupInstallAssignmentRequest,
@@ -62,7 +63,8 @@ class ClientAssignorMachine(ConsumerGroupMachine):
     ) -> None:
         client: Any = self.pick(which)
         if client:
-            client.offers, client.is_news = offers, True
+            client.offers = offers and tuple(replaced(each, metadata=metadata) for each in offers)
+            client.is_news = True
 
     @rule(which=st.integers(0, 3), habit=DEFECTS, error=st.integers(-1, 1))
     def change_habit(self, which: int, habit: str, error: int) -> None:

@@ -239,6 +239,29 @@ def test_a_classic_member_makes_the_broker_assign() -> None:
     assert agreement(driver) is None
 
 
+def test_a_target_that_a_classic_heartbeat_begins_ends_that_of_a_member() -> None:
+    driver = make_driver(
+        group_consumer_assignors=("toy", "uniform"),
+        custom_assignors={"toy": Toy()},
+        group_consumer_assignment_interval_ms=1_000,
+    )
+    with_one(driver)
+    driver.advance(1_000)
+    assert join(driver, "b").should_compute_assignment
+    prepare(driver, "b", 2)
+    old = classic(driver, "old")
+    settle(old)
+    driver.advance(1_000)
+    settle(old)
+    assert driver.computations
+    driver.end_computations()
+    computed = group_of(driver).saved.assignment_epoch
+    old.leave()
+    assert agreement(driver) == ("lag", 0)
+    assert install(driver, "b", (2, 3), {"b": {"foo": [0]}}).error_code == Code.UNKNOWN_MEMBER_ID
+    assert group_of(driver).saved.assignment_epoch == computed
+
+
 # who may join
 
 

@@ -102,6 +102,13 @@ def test_a_chosen_static_member_that_is_replaced_computes_no_more() -> None:
     )
 
 
+def test_a_chosen_member_that_joins_again_is_told_again() -> None:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    assert join(driver, "b").should_compute_assignment
+    assert prepare(driver, "b", 2).error_code == 0
+
+
 def test_a_late_member_is_passed_over_and_stays_in_its_group() -> None:
     driver = with_two(ShardDriver(settings_with(apportion_assignor_timeout_ms=4_000)))
     prepare(driver, "b", 2)

@@ -66,6 +66,9 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     group = turn.ledger.consumer_group(beat.group_id)
     expressions.refresh_if_due(turn, group)
     bump_epoch_if_changed(turn, group, must_assign)
+    if beat.epoch == JOINING:
+        # A process that has begun again knows nothing of a computation.
+        client_targets.forget_member(turn, group, beat.member_id)
     targets.renew_target(turn, group, beat.member_id)
     member = group.saved.members[beat.member_id]
     has_moved = reconcile_member(turn, group, member, owned, has_changed_subscription=must_assign)

@@ -142,11 +142,11 @@ def renew_target(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
         custom_targets.abandon_if_under_way(turn, group)
         client_targets.choose_if_none(turn, group, agreed, member_id)
         return
-    client_targets.forget(turn, group)
     name = assignor_of(turn, group)
     if name in ASSIGNORS:
         # What is under way would be older than this one.
         custom_targets.abandon_if_under_way(turn, group)
+        client_targets.forget(turn, group)
         retarget(turn, group, name)
     else:
         _begin_custom_target(turn, group, name)
@@ -220,6 +220,7 @@ def _begin_custom_target(turn: Turn, group: ConsumerGroup, name: str) -> None:
     # Before anything that costs time in proportion to the group: every heartbeat comes here.
     if not custom_targets.may_begin(turn, group):
         return
+    client_targets.forget(turn, group)
     custom_targets.begin(
         turn,
         group,
