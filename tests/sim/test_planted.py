@@ -50,6 +50,7 @@ from tests.member.planner_host import P0 as P0_OF_T
 from tests.member.planner_host import PlannerHost, held, make_planner
 from tests.node.conftest import NodeDriver
 from tests.sim.classic_examples import CLASSIC_EXAMPLES
+from tests.sim.install_examples import INSTALL_EXAMPLES
 from tests.sim.planted import PLANTED
 from tests.sim.record_examples import RECORD_EXAMPLES
 from tests.sim.retry_examples import RETRY_EXAMPLES
@@ -310,6 +311,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "answer-unchecked": (who_gets_what_an_assignor_gives_to_both, ["A"], ["A", "B"]),
     "KAFKA-19431": (what_is_left_of_a_topic_that_is_not_subscribed_to, [], [0]),
     "kept-while-the-target-lags": (what_is_left_of_it_while_the_target_lags, [], [0, 1, 2]),
+    **INSTALL_EXAMPLES,
     **CLASSIC_EXAMPLES,
     **RECORD_EXAMPLES,
     **RETRY_EXAMPLES,
