@@ -23,6 +23,10 @@ WATCHED_LAWS: dict[str, str] = {
         "a member that gives a reason for a new assignment brings its group a newer epoch"
     ),
     "commit-is-fenced": "the coordinator refuses a commit with a fenced or stale epoch",
+    "commit-with-cause": (
+        "the coordinator refuses no commit of a member at its own epoch, nor at an older one for "
+        "partitions that have stayed with the member since (KIP-1251)"
+    ),
     "offsets-never-back": "a committed offset never decreases without a reset",
     "one-sink": "no offset is committed beyond records that the group's sink lacks",
     "ticket-once": (

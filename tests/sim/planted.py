@@ -65,6 +65,12 @@ def members_may_commit(member: ConsumerGroupMember, claimed: int, units: Iterabl
     return True
 
 
+def only_at_the_newest_epoch(
+    member: ConsumerGroupMember, claimed: int, units: Iterable[int]
+) -> bool:
+    return claimed == member.epoch
+
+
 def leaves_at_once(flush_seq: int, durable_seq: int) -> bool:
     return True
 
@@ -196,6 +202,11 @@ PLANTED = {
             "commit-epoch",
             "Who is a member of the group may commit.",
             ((state, "may_commit", members_may_commit),),
+        ),
+        Planted(
+            "older-commit",
+            "Who commits as of an older epoch has to learn of its new assignment first.",
+            ((state, "may_commit", only_at_the_newest_epoch),),
         ),
         Planted(
             "reply-before-durable",

@@ -94,6 +94,12 @@ def a_commit_of_an_older_epoch() -> Any:
     return driver.commit(1, {("foo", 0): 5}, "A")
 
 
+def a_commit_of_an_older_epoch_for_a_kept_partition() -> Any:
+    driver = shared()
+    driver.beat("A", 2, owned={"foo": [0, 1]})
+    return driver.commit(2, {("foo", 0): 5}, "A")
+
+
 def join() -> ConsumerGroupHeartbeatRequest:
     return ConsumerGroupHeartbeatRequest(
         group_id="g",
@@ -291,6 +297,11 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "grant-before-release": (what_b_gets_before_a_let_go, {}, {topic_id("foo"): (2,)}),
     "previous-epoch": (a_beat_after_a_lost_answer, Code.NONE, Code.FENCED_MEMBER_EPOCH),
     "commit-epoch": (a_commit_of_an_older_epoch, [Code.STALE_MEMBER_EPOCH], [Code.NONE]),
+    "older-commit": (
+        a_commit_of_an_older_epoch_for_a_kept_partition,
+        [Code.NONE],
+        [Code.STALE_MEMBER_EPOCH],
+    ),
     "reply-before-durable": (a_join_before_the_flush, False, True),
     "overtaking-read": (a_fetch_of_a_commit_before_the_flush, (False, False), (False, True)),
     "early-acknowledgement": (what_is_acknowledged_before_it_is_adopted, None, (P0,)),
