@@ -64,6 +64,15 @@ SEARCHES = (
         50,
     ),
     Search("sim-assignor", SIM.format("consumer") + " --assignor unreliable", 5_000, 50),
+    *(
+        Search(
+            f"sim-local-assignor-{protocol}",
+            SIM.format(protocol) + " --local-assignor unreliable",
+            full,
+            sample,
+        )
+        for protocol, full, sample in (("consumer", 5_000, 50), ("mixed", 2_000, 20))
+    ),
     Search(
         "rehearsals", "{python} -m apportion.cli.main streams rehearse --matrix --seed {seed}", 1, 1
     ),

@@ -7,7 +7,6 @@ Played as scenarios.py is. Each takes `bootstrap`; sessions may last 6 s.
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -57,16 +56,6 @@ def cluster(bootstrap: str) -> Iterator[Cluster]:
     with_wire = Cluster(bootstrap)
     yield with_wire
     with_wire.close()
-
-
-@pytest.fixture
-def topic(cluster: Cluster) -> Topic:
-    return cluster.create_topic(f"topic-{uuid4().hex[:8]}", 4)
-
-
-@pytest.fixture
-def group() -> str:
-    return f"group-{uuid4().hex[:8]}"
 
 
 @pytest.fixture(params=["range", "cooperative-sticky"])

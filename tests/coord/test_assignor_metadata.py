@@ -99,6 +99,81 @@ def test_metadata_with_a_reason_is_saved_at_once() -> None:
     assert (assignor.reason, assignor.metadata) == (1, b"2")
 
 
+def metadata_of(driver: ShardDriver) -> bytes:
+    """The metadata of "a", as it is saved."""
+    (assignor,) = group_of(driver).saved.members["a"].metadata.client_assignors
+    metadata: bytes = assignor.metadata
+    return metadata
+
+
+def test_metadata_that_came_too_early_is_saved_with_a_later_heartbeat() -> None:
+    driver = with_one(ShardDriver(settings_with(group_consumer_assignment_interval_ms=2_000)))
+    for metadata in (b"1", b"2", b"3"):
+        driver.beat("a", 2, client_assignors=(offer(metadata=metadata),))
+    driver.advance(1_999)
+    driver.beat("a", 2)
+    assert metadata_of(driver) == b"1"
+    driver.advance(1)
+    driver.beat("a", 2)
+    assert metadata_of(driver) == b"3"
+    written = len(driver.log)
+    driver.advance(2_000)
+    driver.beat("a", 2)
+    assert (len(driver.log), group_of(driver).saved.epoch) == (written, 2)
+
+
+@pytest.mark.parametrize("interval_ms", [0, 1_000])
+def test_reasons_begin_one_epoch_in_an_interval_or_in_a_second(interval_ms: int) -> None:
+    driver = with_one(ShardDriver(settings_with(group_consumer_assignment_interval_ms=interval_ms)))
+    written = len(driver.log)
+    for number in range(20):
+        driver.beat("a", 2, client_assignors=(offer(metadata=b"%d" % number, reason=1),))
+        driver.advance(50)
+    # Metadata and epoch.
+    assert (group_of(driver).saved.epoch, len(driver.log)) == (3, written + 2)
+    driver.beat("a", 2)
+    assert (group_of(driver).saved.epoch, metadata_of(driver)) == (4, b"19")
+
+
+def test_a_reason_that_came_too_early_stays_beside_newer_metadata() -> None:
+    driver = with_one(ShardDriver())
+    for reason in (1, 2, 0):
+        driver.beat("a", 2, client_assignors=(offer(metadata=b"%d" % reason, reason=reason),))
+    driver.advance(1_000)
+    driver.beat("a", 2)
+    (saved,) = group_of(driver).saved.members["a"].metadata.client_assignors
+    assert (saved.metadata, saved.reason, group_of(driver).saved.epoch) == (b"0", 2, 4)
+
+
+def test_another_offer_is_saved_at_once_in_place_of_what_waits() -> None:
+    driver = with_one(ShardDriver())
+    for number in range(2):
+        driver.beat("a", 2, client_assignors=(offer(metadata=b"%d" % number, reason=1),))
+    driver.beat("a", 2, client_assignors=(offer("other"),))
+    assert agreement(driver) == ("other", 0)
+    driver.advance(1_000)
+    driver.beat("a", 2)
+    assert (agreement(driver), group_of(driver).saved.epoch) == (("other", 0), 4)
+
+
+def test_a_reason_begins_no_epoch_where_the_broker_assigns() -> None:
+    driver = with_one(ShardDriver())
+    driver.join("java")
+    epoch = group_of(driver).saved.epoch
+    driver.beat("a", 2, owned={"foo": [0, 1]}, client_assignors=(offer(reason=1),))
+    driver.beat("a", 3, client_assignors=(offer("lag", maximum_version=1),))
+    assert group_of(driver).saved.epoch == epoch
+
+
+def test_a_client_assignor_named_as_the_brokers_is_another() -> None:
+    driver = ShardDriver()
+    driver.join("a")
+    driver.beat("a", 1)
+    epoch = group_of(driver).saved.epoch
+    answer = driver.beat("a", epoch, client_assignors=(offer("uniform"),))
+    assert (group_of(driver).saved.epoch, answer.should_compute_assignment) == (epoch + 1, True)
+
+
 def test_a_member_is_asked_for_metadata_in_the_version_of_the_group() -> None:
     driver = ShardDriver()
     wide = offer(maximum_version=1, version=1, metadata=b"new")

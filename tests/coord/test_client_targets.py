@@ -109,6 +109,24 @@ def test_a_chosen_member_that_joins_again_is_told_again() -> None:
     assert prepare(driver, "b", 2).error_code == 0
 
 
+@pytest.mark.parametrize("installs", [True, False])
+def test_a_chosen_member_that_has_missed_an_epoch_is_told_again(installs: bool) -> None:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    refused = install(driver, "b", (1, 3), {}) if installs else prepare(driver, "b", 1)
+    assert refused.error_code == Code.STALE_MEMBER_EPOCH
+    assert computes(driver, "b", 2)
+    assert prepare(driver, "b", 2).error_code == 0
+    assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
+
+
+def test_a_stale_request_of_another_member_ends_no_computation() -> None:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    assert prepare(driver, "a", 1).error_code == Code.STALE_MEMBER_EPOCH
+    assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
+
+
 def test_a_late_member_is_passed_over_and_stays_in_its_group() -> None:
     driver = with_two(ShardDriver(settings_with(apportion_assignor_timeout_ms=4_000)))
     prepare(driver, "b", 2)
@@ -154,6 +172,44 @@ def test_a_group_of_failing_members_pauses_longer_after_each_round() -> None:
             times.append(driver.mono_ms)
     pauses = [(after - before) // 1_000 for before, after in pairwise(times)]
     assert pauses == [1, 2, 4, 8, 16, 32, LONGEST_PAUSE_MS // 1_000]
+
+
+def test_a_member_that_fails_is_passed_over_also_after_others_have_succeeded() -> None:
+    driver = with_two(ShardDriver(settings_with(apportion_assignor_timeout_ms=1_000)))
+    for epoch in (2, 3, 4):
+        driver.advance(1_000 if epoch == 2 else 0)
+        driver.advance(1_000)
+        assert not computes(driver, "b", epoch)
+        assert computes(driver, "a", epoch)
+        prepare(driver, "a", epoch)
+        assert install(driver, "a", (epoch, epoch + 1), {"a": EVERYTHING}).error_code == 0
+        assert driver.beat("a", epoch).member_epoch == epoch + 1
+        # A new epoch, whose target is due at once, by the member that has failed.
+        driver.advance(1_000)
+        answer = driver.beat("b", epoch, client_assignors=(offer(reason=1),))
+        assert (answer.member_epoch, answer.should_compute_assignment) == (epoch + 1, False)
+    assert len(driver.notes) == 1
+
+
+def test_a_member_that_succeeds_after_all_have_failed_is_forgiven() -> None:
+    driver = with_two(ShardDriver(settings_with(apportion_assignor_timeout_ms=1_000)))
+    driver.advance(2_000)
+    assert computes(driver, "a", 2)
+    driver.advance(2_000)
+    assert computes(driver, "b", 2)
+    prepare(driver, "b", 2)
+    assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
+    driver.change_topics(topics(foo=4))
+    assert not computes(driver, "a", 2)
+    assert computes(driver, "b", 2)
+
+
+def test_a_failure_is_forgotten_with_its_member() -> None:
+    driver = with_two(ShardDriver(settings_with(apportion_assignor_timeout_ms=1_000)))
+    driver.advance(1_000)
+    assert list(group_of(driver).live.offering_members) == ["b"]
+    driver.beat("b", -1)
+    assert group_of(driver).live.offering_members == {}
 
 
 # what it is told
@@ -227,6 +283,7 @@ def test_both_requests_check_their_sender_in_this_order(
     assert answer.error_code == code
     assert answer.error_message
     assert state_of(driver.shard) == before
+    assert prepare(driver, "b", 2).error_code == 0
     assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
 
 

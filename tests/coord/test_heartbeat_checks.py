@@ -172,18 +172,20 @@ def test_leaving_is_checked_in_kafkas_order() -> None:
     assert driver.beat("a", -1) == ConsumerGroupHeartbeatResponse(member_id="a", member_epoch=-1)
 
 
-def test_a_leave_forgets_the_member_and_bumps_the_group_epoch_but_not_the_target() -> None:
+def test_the_last_leave_forgets_the_member_and_bumps_both_epochs_of_the_group() -> None:
     driver = ShardDriver()
     driver.join("a")
     written = len(driver.log)
     driver.beat("a", -1)
-    names = [(type(record.key).__name__, record.value) for record in driver.log[written:-1]]
+    *tombstones, epoch, target = driver.log[written:]
+    names = [(type(record.key).__name__, record.value) for record in tombstones]
     assert names == [
         ("ConsumerGroupCurrentMemberAssignmentKey", None),
         ("ConsumerGroupTargetAssignmentMemberKey", None),
         ("ConsumerGroupMemberMetadataKey", None),
     ]
-    assert (driver.log[-1].value.epoch, driver.log[-1].value.metadata_hash) == (3, 0)
+    assert (epoch.value.epoch, epoch.value.metadata_hash) == (3, 0)
+    assert (target.value.assignment_epoch, target.value.assignment_timestamp) == (3, 0)
     assert driver.shard.ledger.groups["g"].state_name() == "Empty"
     # and no member's deadline is left
     assert driver.shard.wake_at() == driver.settings.offsets_retention_check_interval_ms

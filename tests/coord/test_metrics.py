@@ -107,7 +107,7 @@ def test_a_consumer_group_counts_its_rebalances_and_the_time_in_each_state() -> 
         state="Empty",
         members=0,
         epoch=5,
-        assignment_epoch=3,
+        assignment_epoch=5,  # which nobody computed
         unowned_partitions=0,
         rebalances=4,
         targets_computed=2,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.coord.shard_driver import ShardDriver, end_of, state_of, topics
+from tests.coord.shard_driver import ShardDriver, end_of, settings_with, state_of, topics
 from tests.coord.toy_assignor import FOO, Toy, beat_to_target, with_toy
 
 
@@ -110,3 +110,14 @@ def test_an_answer_for_members_who_have_all_left_is_dropped() -> None:
     driver.beat("b", 3)
     driver.end_computations()
     assert beat_to_target(driver, "b", 3) == (4, {FOO: (0, 1, 2)})
+
+
+def test_the_first_member_of_a_group_that_was_empty_does_not_wait_for_the_interval() -> None:
+    driver = ShardDriver(settings_with(group_consumer_assignment_interval_ms=5_000))
+    driver.join("a")
+    driver.join("b")
+    driver.beat("a", -1)
+    assert driver.beat("b", 2).member_epoch == 2
+    driver.beat("b", -1)
+    assert driver.join("c").member_epoch == 6
+    assert driver.join("d").member_epoch == 6

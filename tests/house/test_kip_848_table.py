@@ -25,7 +25,6 @@ from apportion.wire.messages import consumer_group_prepare_assignment as prepare
 from apportion.wire.records import groups
 
 PAGE = ROOT / "docs" / "kips" / "kip-848-table.md"
-NOT_YET = "not built yet"
 NOWHERE = "-"
 """Stands in place of modules or tests where there are none; then the last cell says why."""
 
@@ -74,7 +73,7 @@ class Row(NamedTuple):
     @property
     def is_built(self) -> bool:
         """Return whether the row says that a module of ours has it."""
-        return self.built not in (NOT_YET, NOWHERE)
+        return self.built != NOWHERE
 
 
 @cache

@@ -93,9 +93,18 @@ def test_a_member_that_leaves_does_not_cut_the_interval_short(
     sides: tuple[Side, Side], group: str
 ) -> None:
     agreed(sides, joining(group, "a", "four"))
+    agreed(sides, joining(group, "b", "four"))
     agreed(sides, Beat(group, "a", -1))
-    assert agreed(sides, joining(group, "b", "four"))["epoch"] == 2
+    assert agreed(sides, Beat(group, "b", 2))["epoch"] == 2
     after_the_interval(sides, Beat(group, "b", 2), 4)
+
+
+def test_a_member_of_a_group_that_was_empty_waits_on_this_kafka_and_not_here(
+    sides: tuple[Side, Side], group: str
+) -> None:
+    agreed(sides, joining(group, "a", "four"))
+    agreed(sides, Beat(group, "a", -1))
+    assert [side.play(joining(group, "b", "four"))["epoch"] for side in sides] == [4, 2]
 
 
 def test_a_classic_member_rejoins_for_a_target_not_for_an_epoch(

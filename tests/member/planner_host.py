@@ -11,8 +11,8 @@ from apportion.member.batch.plan import StartingOffsets
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     EndMembership,
+    GroupSetting,
     ReadWriterReport,
-    SessionTimeout,
     StartMembership,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
@@ -118,6 +118,7 @@ class PlannerHost:
         self.view = View("m", 3, MembershipState.RECONCILING, 1, held(), held(), 1_000, None)
         self.now_ms = 1_000
         self.interruptions = 0
+        self.session_ms = SESSION_MS
         self.topics = Topics([Topic("t", ID, 3)])
         self.starts = dict.fromkeys(ALL, 0)
         self.ends = dict.fromkeys(ALL, 10)
@@ -163,8 +164,8 @@ class PlannerHost:
         match ask:
             case ReadMembership():
                 return MembershipSnapshot(self.view, self.now_ms, self.interruptions)
-            case SessionTimeout():
-                return SESSION_MS
+            case GroupSetting("consumer.session.timeout.ms"):
+                return str(self.session_ms)
             case ExistingTopics(names):
                 return Topics(
                     topic for name in names if (topic := self.topics.named(name)) is not None
@@ -217,7 +218,7 @@ class PlannerHost:
 def make_planner(
     otherwise: int = EARLIEST, topics: tuple[str, ...] = ("t",), **given: Any
 ) -> BatchPlanner:
-    group = BatchGroup("g", topics, classic=False)
+    group = BatchGroup("g", topics, classic_session_ms=None)
     return BatchPlanner(group, checkpoint="c", starting=StartingOffsets(otherwise), **given)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.batch.planner import BatchPlanner
-from apportion.member.batch.queries import NotReady, SessionTimeout, StartMembership
+from apportion.member.batch.queries import GroupSetting, NotReady, StartMembership
 from apportion.member.batch.span import EMPTY_SPAN, Span, sorted_span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
@@ -124,7 +124,11 @@ def test_a_newcomer_is_refused_if_members_claim_nothing_for_a_session_and_its_gr
         r"writes to /lake/t.*group of its own",
     ):
         host.attempt(planner.plan_next(question, None))
-    assert (host.joins, host.offsets, host.asked[-1]) == (0, {}, SessionTimeout())
+    assert (host.joins, host.offsets, host.asked[-1]) == (
+        0,
+        {},
+        GroupSetting("consumer.session.timeout.ms"),
+    )
 
 
 def test_of_many_members_that_claim_nothing_the_first_are_named(host: PlannerHost) -> None:

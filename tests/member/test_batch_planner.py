@@ -9,11 +9,14 @@ import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note
-from apportion.member.batch.membership import BatchOwnership, MembershipFailed
+from apportion.member.batch.membership import (
+    BatchOwnership,
+    MembershipFailed,
+)
 from apportion.member.batch.queries import (
+    GroupSetting,
     NotReady,
     ReadWriterReport,
-    SessionTimeout,
     StartMembership,
 )
 from apportion.member.batch.writer_reports import NO_REPORT
@@ -47,6 +50,7 @@ from tests.member.planner_host import (
 )
 
 GRACE_MS = 5_000
+LOOK_AT_SESSION = (GroupSetting("consumer.session.timeout.ms"), ReadMembership())
 ENTRY = (ExistingTopics(("t",)), FetchCommitted(ALL, 0), StartMembership())  # whose group is it?
 
 
@@ -68,8 +72,8 @@ def test_the_first_plan_commits_its_start_before_the_span(host: PlannerHost) -> 
     assert host.asked == [
         *ENTRY,
         ReadMembership(),
-        SessionTimeout(),
         ExistingTopics(("t",)),
+        *LOOK_AT_SESSION,
         ResolveTopicNames(held(P0, P1)),
         AdoptAssignment(1, held(P0, P1)),
         ExistingTopics(("t",)),
@@ -140,8 +144,8 @@ def test_a_gained_partition_starts_where_the_group_or_the_last_span_is_further(
     assert host.asked == [
         *ENTRY,
         ReadMembership(),
-        SessionTimeout(),
         ExistingTopics(("t",)),
+        *LOOK_AT_SESSION,
         ResolveTopicNames(held(*ALL)),
         ExistingTopics(("t",)),
         FetchCommitted(ALL, 1),
@@ -242,28 +246,40 @@ def test_a_partition_outside_the_new_target_stays_dropped_when_the_target_change
 
 
 @pytest.mark.parametrize(
-    ("fields", "now_ms", "why"),
+    ("fields", "now_ms", "why", "looks"),
     [
         (
             {"epoch": 0},
             1_000,
             "the member has no assignment yet: it uses exactly what it is assigned",
+            (),
         ),
         (
             {"target": None},
             1_000,
             "the member has no assignment yet: it uses exactly what it is assigned",
+            (),
         ),
         (
             {"last_accepted_ms": None},
             1_000,
             "the coordinator has accepted no heartbeat for 4000 ms",
+            LOOK_AT_SESSION,
         ),
-        ({}, 1_000 + SESSION_MS + 1, "the coordinator has accepted no heartbeat for 4000 ms"),
+        (
+            {},
+            1_000 + SESSION_MS + 1,
+            "the coordinator has accepted no heartbeat for 4000 ms",
+            LOOK_AT_SESSION,
+        ),
     ],
 )
 def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(
-    host: PlannerHost, fields: dict[str, int | None], now_ms: int, why: str
+    host: PlannerHost,
+    fields: dict[str, int | None],
+    now_ms: int,
+    why: str,
+    looks: tuple[Any, ...],
 ) -> None:
     planner, first = working(host, P0)
     host.sees(state=MembershipState.STABLE)
@@ -273,15 +289,9 @@ def test_without_a_place_or_after_a_silent_session_nothing_can_be_said(
         host.attempt(planner.plan_next(first, None))
     assert (str(refusal.value), host.asked, planner.ownership) == (
         why,
-        [ReadMembership()],
+        [ReadMembership(), *looks],
         BatchOwnership(1, {P0: None}),
     )
-
-
-def test_a_session_that_was_silent_for_exactly_its_length_still_holds(host: PlannerHost) -> None:
-    planner, first = working(host, P0)
-    host.now_ms = 1_000 + SESSION_MS
-    assert host.attempt(planner.plan_next(first, None)) is first
 
 
 def test_a_member_that_cannot_be_one_says_why_and_asks_the_cluster_nothing(
@@ -335,13 +345,13 @@ def test_a_topic_that_comes_later_is_told_once_and_read_from_its_beginning(
         ExistingTopics(("t",)),
         StartMembership(),
         ReadMembership(),
-        SessionTimeout(),
         ExistingTopics(("t",)),
         Note(
             "warning",
             "topic t does not exist yet; it is read from its beginning once it does",
             ": is its name right?",
         ),
+        *LOOK_AT_SESSION,
         ResolveTopicNames(()),
         ListOffsets((), EARLIEST),
         ListOffsets((), LATEST),

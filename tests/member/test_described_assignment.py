@@ -41,7 +41,9 @@ def host() -> PlannerHost:
 
 
 def owns_all(host: PlannerHost, *, classic: bool) -> Rule[bool]:
-    return BatchGroup("g", ("t",), classic=classic).has_full_assignment(host.view)
+    return BatchGroup(
+        "g", ("t",), classic_session_ms=45_000 if classic else None
+    ).has_full_assignment(host.view)
 
 
 def large() -> int:

@@ -99,7 +99,7 @@ def view_of(member_id: str) -> View:
 
 
 def batch_group(classic: bool) -> BatchGroup:
-    return BatchGroup("g", ("t",), classic=classic)
+    return BatchGroup("g", ("t",), classic_session_ms=45_000 if classic else None)
 
 
 def ids(readers: tuple[TopicReader, ...]) -> tuple[str, ...]:

@@ -8,7 +8,25 @@ WATCHED_LAWS: dict[str, str] = {
     ),
     "converges": "after the faults every member has its target within a bound",
     "silent": "a group that has converged writes nothing and changes no epoch without a cause",
+    "computed-by-chosen": (
+        "a target assignment is installed by the chosen member alone, for the group epoch that it "
+        "was told last, and only if it is an assignment; any other request changes nothing"
+    ),
+    "computed-is-target": (
+        "what the chosen member has installed is the target of all who are still members"
+    ),
+    "computed-by-members": (
+        "the broker computes no target for a group whose members have a client-side assignor in "
+        "common"
+    ),
+    "reason-bumps-epoch": (
+        "a member that gives a reason for a new assignment brings its group a newer epoch"
+    ),
     "commit-is-fenced": "the coordinator refuses a commit with a fenced or stale epoch",
+    "commit-with-cause": (
+        "the coordinator refuses no commit of a member at its own epoch, nor at an older one for "
+        "partitions that have stayed with the member since (KIP-1251)"
+    ),
     "offsets-never-back": "a committed offset never decreases without a reset",
     "one-sink": "no offset is committed beyond records that the group's sink lacks",
     "refused-before-join": "no plain consumer joins a group whose committed offsets name a sink",

@@ -2,7 +2,8 @@
 some that Kafka had.
 
 Those of classic groups, and of groups of both protocols, are in `planted_classic.py`; those of the
-rule of plain consumers in `planted_records.py`, and of a query's retries in `planted_retries.py`.
+rule of plain consumers in `planted_records.py`, of a query's retries in `planted_retries.py`, and
+of client-side assignors in `planted_installs.py`.
 
 `PLANTED[name].plant(patch)` makes the replacement in this process; `patch` is pytest's monkeypatch,
 or anything with its `setattr`.
@@ -40,6 +41,7 @@ from apportion.wire.records.groups import (
 )
 from tests.sim.bug import Planted
 from tests.sim.planted_classic import CLASSIC
+from tests.sim.planted_installs import INSTALLS
 from tests.sim.planted_records import RECORDS
 from tests.sim.planted_retries import RETRIES
 
@@ -61,6 +63,12 @@ def only_the_newest_epoch_suffices(
 
 def members_may_commit(member: ConsumerGroupMember, claimed: int, units: Iterable[int]) -> bool:
     return True
+
+
+def only_at_the_newest_epoch(
+    member: ConsumerGroupMember, claimed: int, units: Iterable[int]
+) -> bool:
+    return claimed == member.epoch
 
 
 def leaves_at_once(flush_seq: int, durable_seq: int) -> bool:
@@ -196,6 +204,11 @@ PLANTED = {
             ((state, "may_commit", members_may_commit),),
         ),
         Planted(
+            "older-commit",
+            "Who commits as of an older epoch has to learn of its new assignment first.",
+            ((state, "may_commit", only_at_the_newest_epoch),),
+        ),
+        Planted(
             "reply-before-durable",
             "The record is written, and the flush is on its way.",
             ((flush_gate, "may_send", leaves_at_once),),
@@ -312,6 +325,7 @@ PLANTED = {
             ((heartbeat, "is_reconciled", has_its_target),),
             sizes={"assignment_interval_ms": 15_000},
         ),
+        *INSTALLS,
         *CLASSIC,
         *RECORDS,
         *RETRIES,

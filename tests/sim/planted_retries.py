@@ -1,14 +1,18 @@
-"""Bugs to be found in the rule that judges a query's failed attempts to plan a batch.
+"""Bugs to be found in the rules by which a query ends: that of its failed attempts to plan a batch,
+and that of its wait for members of its group.
 
 See `planted.py`.
 """
 
 from apportion.member.batch import retry_limits
+from apportion.member.batch.admission import AwaitedMembers
 from apportion.member.batch.retries import BatchRetries
+from apportion.member.queries import MembershipSnapshot
 from apportion.member.reactions import is_permanent
 from tests.sim.bug import Planted
 
-limit_s = retry_limits.retry_limit_s  # as it is, whatever stands in its place
+limit_s, observe = retry_limits.retry_limit_s, AwaitedMembers.observe
+"""As they are, whatever stands in their place."""
 
 
 def end_at_once_if_permanent(
@@ -29,6 +33,12 @@ def keep_failures(self: BatchRetries) -> None:
     pass
 
 
+def observe_through_restarts(
+    self: AwaitedMembers, members: tuple[str, ...], snapshot: MembershipSnapshot
+) -> AwaitedMembers:
+    return observe(self._replace(interruptions=snapshot.interruptions), members, snapshot)
+
+
 RETRIES = (
     Planted(
         "final-at-once",
@@ -45,5 +55,29 @@ RETRIES = (
         "The limit is on the time since the first failure.",
         ((BatchRetries, "_forget_failures", keep_failures),),
         sizes={"duration_ms": 300_000, "heartbeat_budget": 0},
+    ),
+    Planted(
+        "interrupted-wait",
+        "Members that the group has kept for a whole session are alive.",
+        ((AwaitedMembers, "observe", observe_through_restarts),),
+        # Of three queries, of which two are static, one begins while the group still has another's
+        # lost member, and the coordinator starts again within each short session.
+        sizes={
+            "protocol": "classic",
+            "workers": 3,
+            "readers": 0,
+            "statics": 2,
+            "topics": 1,
+            "partitions": 2,
+            "session_ms": 4_000,
+            "rebalance_ms": 20_000,
+            "heartbeat_ms": 3_000,
+            "batch_ms": 4_000,
+            "produce_every_ms": 2_000,
+            "delay_us": 200,
+            "flush_us": 30_000,
+            "duration_ms": 40_000,
+        },
+        kinds=("broker-crash", "replace"),
     ),
 )

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from apportion.errors import Code, Refused, Unanswerable
+from apportion.member.batch.admission import AwaitedMembers
 from apportion.member.batch.membership import MembershipFailed
-from tests.member.planner_host import BEGUN
+from apportion.member.queries import MembershipSnapshot
+from tests.member.planner_host import BEGUN, PlannerHost
 from tests.member.query_host import QueryHost
 
 FENCED = Refused(Code.FENCED_MEMBER_EPOCH)
@@ -38,8 +40,20 @@ def two_errors_an_hour_apart() -> str:
     return "plans"
 
 
+def members_count_as_alive() -> bool:
+    """Whether they do to a query that has looked every second, also when the coordinator started
+    again.
+    """
+    view, awaited = PlannerHost().view, AwaitedMembers()
+    for second in range(10):
+        snapshot = MembershipSnapshot(view, 1_000 * second, interruptions=second // 5)
+        awaited = awaited.observe(("m",), snapshot)
+    return awaited.have_stayed(session_timeout_ms=1_000)
+
+
 RETRY_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "final-at-once": (lambda: plan_after(FENCED, 5_000), "plans", "ends"),
     "outage-is-final": (lambda: plan_after(Unanswerable("no broker"), 30_000), "plans", "ends"),
     "failures-add-up": (two_errors_an_hour_apart, "plans", "ends"),
+    "interrupted-wait": (members_count_as_alive, False, True),
 }

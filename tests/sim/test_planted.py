@@ -50,6 +50,7 @@ from tests.member.planner_host import P0 as P0_OF_T
 from tests.member.planner_host import PlannerHost, held, make_planner
 from tests.node.conftest import NodeDriver
 from tests.sim.classic_examples import CLASSIC_EXAMPLES
+from tests.sim.install_examples import INSTALL_EXAMPLES
 from tests.sim.planted import PLANTED
 from tests.sim.record_examples import RECORD_EXAMPLES
 from tests.sim.retry_examples import RETRY_EXAMPLES
@@ -91,6 +92,12 @@ def a_commit_of_an_older_epoch() -> Any:
     driver = shard_driver.ShardDriver()
     driver.join("A")
     return driver.commit(1, {("foo", 0): 5}, "A")
+
+
+def a_commit_of_an_older_epoch_for_a_kept_partition() -> Any:
+    driver = shared()
+    driver.beat("A", 2, owned={"foo": [0, 1]})
+    return driver.commit(2, {("foo", 0): 5}, "A")
 
 
 def join() -> ConsumerGroupHeartbeatRequest:
@@ -290,6 +297,11 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "grant-before-release": (what_b_gets_before_a_let_go, {}, {topic_id("foo"): (2,)}),
     "previous-epoch": (a_beat_after_a_lost_answer, Code.NONE, Code.FENCED_MEMBER_EPOCH),
     "commit-epoch": (a_commit_of_an_older_epoch, [Code.STALE_MEMBER_EPOCH], [Code.NONE]),
+    "older-commit": (
+        a_commit_of_an_older_epoch_for_a_kept_partition,
+        [Code.NONE],
+        [Code.STALE_MEMBER_EPOCH],
+    ),
     "reply-before-durable": (a_join_before_the_flush, False, True),
     "overtaking-read": (a_fetch_of_a_commit_before_the_flush, (False, False), (False, True)),
     "early-acknowledgement": (what_is_acknowledged_before_it_is_adopted, None, (P0,)),
@@ -310,6 +322,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "answer-unchecked": (who_gets_what_an_assignor_gives_to_both, ["A"], ["A", "B"]),
     "KAFKA-19431": (what_is_left_of_a_topic_that_is_not_subscribed_to, [], [0]),
     "kept-while-the-target-lags": (what_is_left_of_it_while_the_target_lags, [], [0, 1, 2]),
+    **INSTALL_EXAMPLES,
     **CLASSIC_EXAMPLES,
     **RECORD_EXAMPLES,
     **RETRY_EXAMPLES,

@@ -2,6 +2,8 @@
 it.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from apportion.member.assignors.interface import Rebalance
@@ -109,6 +111,29 @@ def test_a_protocol_that_there_is_not_is_refused() -> None:
         match=r"^there is no protocol 'share'; there are consumer, classic, mixed\.$",
     ):
         Scenario(seed=1, protocol="share")
+
+
+def test_a_local_assignor_that_there_is_not_is_refused() -> None:
+    with pytest.raises(
+        ScenarioRefused,
+        match=r"^there is no local assignor 'uniform'; there are none, range, sticky, "
+        r"lag-weighted, unreliable\.$",
+    ):
+        Scenario(seed=1, local_assignor="uniform")
+
+
+def test_classic_members_have_the_assignors_that_the_seed_chooses() -> None:
+    with pytest.raises(
+        ScenarioRefused, match=r"^a local assignor is for worlds with members of the consumer"
+    ):
+        draw_scenario(1, protocol=CLASSIC, local_assignor="range")
+    assert draw_scenario(1, protocol=MIXED, local_assignor="range").local_assignor == "range"
+
+
+def test_a_seed_chooses_no_local_assignor_and_has_the_same_sizes_with_one() -> None:
+    plain = draw_scenario(1)
+    assert plain.local_assignor == "none"
+    assert draw_scenario(1, local_assignor="range") == replace(plain, local_assignor="range")
 
 
 def test_mixed_groups_draw_all_faults_and_others_all_but_changes_of_protocol() -> None:

@@ -96,3 +96,16 @@ def test_seeds_with_an_unreliable_custom_assignor_hold(protocol: str) -> None:
     sizes = {"protocol": protocol, "assignor": UNRELIABLE}
     outcomes = [play(Draw(sizes=sizes).scenario(seed)) for seed in range(10)]
     assert [outcome.broken for outcome in outcomes] == [None] * 10
+
+
+@pytest.mark.parametrize("protocol", [CONSUMER, MIXED])
+def test_seeds_whose_members_compute_badly_hold(protocol: str) -> None:
+    sizes = {"protocol": protocol, "local_assignor": UNRELIABLE}
+    outcomes = [play(Draw(sizes=sizes).scenario(seed)) for seed in range(10)]
+    assert [outcome.broken for outcome in outcomes] == [None] * 10
+
+
+@pytest.mark.parametrize("assignor", ["range", "sticky", "lag-weighted"])
+def test_seeds_whose_members_compute_hold(assignor: str) -> None:
+    outcomes = [play(Draw(sizes={"local_assignor": assignor}).scenario(seed)) for seed in range(5)]
+    assert [outcome.broken for outcome in outcomes] == [None] * 5

@@ -11,10 +11,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from apportion.coord.consumer import fencing, heartbeat_api, timers
+from apportion.coord.consumer import fencing, heartbeat_api, targets, timers
 from apportion.coord.consumer.heartbeat import HeartbeatResult
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.turn import Turn
+from apportion.member.consumer.local_assignors import LocalAssignors
 from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
 from apportion.node import coordinators
@@ -151,6 +152,44 @@ def test_a_law_says_what_was_broken_on_purpose(what: str, monkeypatch: pytest.Mo
     assert broken.law == law, broken
 
 
+def assigns_by_itself(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
+    if targets.is_target_due(turn, group):
+        targets.retarget(turn, group, "uniform")
+
+
+def tells_of_nothing(self: LocalAssignors) -> None:
+    return None
+
+
+OF_LOCAL_ASSIGNORS = {  # what is done -> what is replaced, by what, and the law that says so
+    "the broker assigns all the same": (
+        targets,
+        "renew_target",
+        assigns_by_itself,
+        "computed-by-members",
+    ),
+    "a member does not tell its assignor": (
+        LocalAssignors,
+        "tell_assignment",
+        tells_of_nothing,
+        "converges",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OF_LOCAL_ASSIGNORS)
+def test_a_law_says_what_was_broken_where_members_compute(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, name, faulty, law = OF_LOCAL_ASSIGNORS[what]
+    scenario = draw_scenario(0, kinds=(), duration_ms=30_000, local_assignor="range")
+    assert play(scenario).broken is None
+    monkeypatch.setattr(target, name, faulty)
+    broken = play(scenario).broken
+    assert broken is not None, broken
+    assert broken.law == law, broken
+
+
 def test_a_broker_that_starts_without_its_last_records_has_forgotten_what_it_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -195,7 +234,7 @@ def test_a_first_commit_that_passes_over_records_does_not_say_where_the_sink_beg
 
 
 def test_every_law_of_the_watch_is_seen_broken() -> None:
-    on_purpose = {law for *_, law in SABOTAGE.values()} | {
+    on_purpose = {law for *_, law in (SABOTAGE | OF_LOCAL_ASSIGNORS).values()} | {
         law for *_, law, _ in OF_CLASSIC.values()
     }
     seen = on_purpose | {row.law for row in FOUND.values()}

@@ -36,7 +36,7 @@ def one_named(kind: str, argument: str | None, option: str | None) -> str:
     return named[0]
 
 
-def deleted_ones(
+def names_to_delete(
     kind: str, arguments: list[str] | None, options: list[str] | None
 ) -> tuple[str, ...]:
     """Return the groups or topics that were named to be deleted, in either way.

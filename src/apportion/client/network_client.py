@@ -12,17 +12,16 @@ from typing import Any, TypeVar
 
 from apportion.client.bootstrap import HostAndPort, addresses
 from apportion.client.connection import BrokerConnection, Disconnected
-from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.query import GroupQuery
 from apportion.member.cluster_queries.retries import PauseBeforeRetry, RecordInterruption, Send
 from apportion.member.cluster_queries.topics import Leader
 from apportion.member.membership import MemberAssignment, TopicDescription
 from apportion.member.metadata_cache import MetadataCache
+from apportion.member.partition_leaders import SendToLeader
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
 from apportion.rules import Rule, run_rule
 from apportion.topics import TopicId, TopicIdPartition, Topics
-from apportion.wire.uuids import uuid_text
 
 CONNECT_TIMEOUT_MS = 5_000
 METADATA_TIMEOUT_MS = 10_000
@@ -131,7 +130,7 @@ class NetworkClient:
 
     def answer(
         self,
-        query: Send | PauseBeforeRetry | RecordInterruption,
+        query: Send | SendToLeader | PauseBeforeRetry | RecordInterruption,
         retry_timer: RetryTimer,
         node: int | None = None,
     ) -> Any:
@@ -141,6 +140,9 @@ class NetworkClient:
                 return retry_timer.pause(error)
             case RecordInterruption(group_id, has_moved):
                 return self._record_interruption(group_id, has_moved=has_moved)
+            case SendToLeader(leader, asked):
+                left_ms = retry_timer.left_ms()
+                return asked.results(self.call(asked.request(), node=leader, timeout_ms=left_ms))
         sent = query.query
         response = self.call(
             sent.request(),
@@ -282,27 +284,8 @@ class NetworkClient:
         return self._run_metadata(self.metadata.resolve_names(partitions), timeout_ms)
 
     def leader(self, partition: TopicIdPartition, *, timeout_ms: int | None = None) -> Leader:
-        """Return the partition's leader.
-
-        Raises Refused: UNKNOWN_TOPIC_ID if the topic was deleted or recreated,
-        LEADER_NOT_AVAILABLE.
-        """
-        known = self.metadata.leader(partition)
-        if known is None:
-            topics = self.topics([partition.topic], fresh=True, timeout_ms=timeout_ms)
-            topic = topics.named(partition.topic)
-            # By id and not by name (KIP-516): offsets of a deleted topic mean nothing in the one
-            # recreated under its name.
-            if topic is None or topic.id != partition.topic_id:
-                fate = "is gone" if topic is None else f"was made again as {uuid_text(topic.id)}"
-                raise Refused(
-                    Code.UNKNOWN_TOPIC_ID,
-                    f"topic {partition.topic!r} with id {uuid_text(partition.topic_id)} {fate}",
-                )
-            known = self.metadata.leader(partition)
-        if known is None:
-            raise Refused(Code.LEADER_NOT_AVAILABLE, f"partition {partition} has no leader now")
-        return known
+        """Return the partition's leader. Raises as `MetadataCache.find_leader` does."""
+        return self._run_metadata(self.metadata.find_leader(partition), timeout_ms)
 
     def nodes(self) -> dict[int, HostAndPort]:
         """Fetch and return the addresses of the brokers by node id."""

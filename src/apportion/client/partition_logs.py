@@ -1,18 +1,17 @@
 """Read and write the logs of partitions: ListOffsets, Fetch and Produce, each to the leader.
 
 Operations retry until their timeout, then raise the last error: `Refused` with Kafka's code, or
-`Disconnected`. `list_offsets` and `produce` retry by the table of `member/reactions.py`;
-`fetch_range`, and the look-up of leaders, retry whatever is not permanent there. `fetch` is sent
-once: the next poll of a consumer is its retry. Thread-safe.
+`Disconnected`. `list_offsets` and `produce` run the rule of `member/partition_leaders.py`, which
+retries by the table of `member/reactions.py`; `fetch_range` retries whatever is not permanent
+there. `fetch` is sent once: the next poll of a consumer is its retry. Thread-safe.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from apportion.client.connection import Disconnected
 from apportion.client.network_client import NetworkClient, RetryTimer
 from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.query import LeaderQuery
 from apportion.member.cluster_queries.records import (
     FETCH_BYTES,
     FetchPosition,
@@ -21,8 +20,13 @@ from apportion.member.cluster_queries.records import (
     ProduceQuery,
     refusals,
 )
-from apportion.member.cluster_queries.topics import Leader, ListOffsetsQuery
-from apportion.member.reactions import Reaction, is_permanent, reaction, retry_or_raise
+from apportion.member.partition_leaders import (
+    ask_leaders,
+    find_leaders,
+    list_offsets,
+    raise_unless_retriable,
+)
+from apportion.member.reactions import Reaction, is_permanent, reaction
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -49,69 +53,8 @@ class PartitionLogs(NetworkClient):
 
         LATEST is the last stable offset. A time means the first record at or after it, -1 if none.
         """
-        return self._ask_leaders(
-            partitions,
-            lambda leaders: ListOffsetsQuery(
-                timestamp, {partition: leader.epoch for partition, leader in leaders.items()}
-            ),
-            timeout_ms,
-        )
-
-    def _ask_leaders(
-        self,
-        partitions: Iterable[TopicIdPartition],
-        query_of: Callable[[dict[TopicIdPartition, Leader]], LeaderQuery],
-        timeout_ms: int | None = None,
-    ) -> dict[TopicIdPartition, int]:
-        """Send a query to each leader, with retries; return the offset of each partition.
-
-        query_of: returns the query for the partitions of one leader.
-        """
-        retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
-        found: dict[TopicIdPartition, int] = {}
-        # Only what is still missing is asked for again: a partition that has answered keeps its
-        # answer.
-        missing = partitions
-        while True:
-            by_node, errors = self._find_leaders(missing, retry_timer)
-            for error in errors.values():
-                _raise_unless_retriable(error)
-            for node, leaders in by_node.items():
-                query = query_of(leaders)
-                try:
-                    response = self._call_leader(
-                        node, leaders, query.request(), retry_timer.left_ms()
-                    )
-                except Disconnected as error:
-                    errors.update(dict.fromkeys(leaders, error))
-                    continue
-                for partition, result in query.results(response).items():
-                    if not isinstance(result, Refused):
-                        found[partition] = result
-                        continue
-                    errors[partition] = result
-                    # Forgotten, so that the retry asks for the new leader instead of the same
-                    # broker.
-                    if retry_or_raise(query.api, result) is Reaction.REFRESH_METADATA:
-                        self.metadata.forget_leader(partition)
-            if not errors:
-                return found
-            retry_timer.pause([*errors.values()][-1])
-            missing = errors
-
-    def _find_leaders(
-        self, partitions: Iterable[TopicIdPartition], retry_timer: RetryTimer
-    ) -> tuple[dict[int, dict[TopicIdPartition, Leader]], dict[TopicIdPartition, Exception]]:
-        """Return the leaders by node, and the errors of those that cannot be looked up."""
-        by_node: dict[int, dict[TopicIdPartition, Leader]] = {}
-        errors: dict[TopicIdPartition, Exception] = {}
-        for partition in partitions:
-            try:
-                leader = self.leader(partition, timeout_ms=retry_timer.left_ms())
-                by_node.setdefault(leader.node_id, {})[partition] = leader
-            except (Disconnected, Refused) as error:
-                errors[partition] = error
-        return by_node, errors
+        rule = list_offsets(self.metadata, partitions, timestamp)
+        return self.run(rule, timeout_ms=timeout_ms)
 
     def _call_leader(
         self, node: int, partitions: Iterable[TopicIdPartition], request: Any, timeout_ms: int
@@ -132,7 +75,6 @@ class PartitionLogs(NetworkClient):
         positions: Mapping[TopicIdPartition, int],
         *,
         max_wait_ms: int,
-        max_bytes: int = FETCH_BYTES,
         timeout_ms: int | None = None,
     ) -> dict[TopicIdPartition, PartitionFetch]:
         """Fetch records from these positions on; wait up to `max_wait_ms` while there are none.
@@ -145,7 +87,7 @@ class PartitionLogs(NetworkClient):
         timeout_ms: for the metadata of all partitions, and for the response of each leader.
         """
         limit_ms = self.timeout_ms if timeout_ms is None else timeout_ms
-        by_node, errors = self._find_leaders(positions, RetryTimer(limit_ms))
+        by_node, errors = self.run(find_leaders(self.metadata, positions), timeout_ms=limit_ms)
         fetched = {
             partition: _failed(positions[partition], error)
             for partition, error in errors.items()
@@ -165,7 +107,7 @@ class PartitionLogs(NetworkClient):
             }
             try:
                 fetched |= self._fetch(
-                    node, requested, wait_ms=wait_ms, max_bytes=max_bytes, timeout_ms=limit_ms
+                    node, requested, wait_ms=wait_ms, max_bytes=FETCH_BYTES, timeout_ms=limit_ms
                 )
             except Refused as refused:
                 fetched |= {each: _failed(positions[each], refused) for each in leaders}
@@ -240,7 +182,7 @@ class PartitionLogs(NetworkClient):
                     end=end,
                 )[partition]
             except (Disconnected, Refused) as error:
-                _raise_unless_retriable(error)
+                raise_unless_retriable(error)
                 retry_timer.pause(error)
                 continue
             # Never skipped here: a batch that yields less than its range would not be the same on a
@@ -283,14 +225,8 @@ class PartitionLogs(NetworkClient):
         A batch without a producer id may be appended twice if a response is lost.
         """
         query = ProduceQuery({partition: batch}, self.timeout_ms)
-        return self._ask_leaders([partition], lambda _leaders: query)[partition]
-
-
-def _raise_unless_retriable(error: Exception) -> None:
-    """Raise the error of a look-up or a read unless a retry may mend it."""
-    # UNKNOWN_TOPIC_ID is retriable in Kafka, but no topic gets a deleted one's id.
-    if is_permanent(error) or (isinstance(error, Refused) and error.code is Code.UNKNOWN_TOPIC_ID):
-        raise error
+        rule = ask_leaders(self.metadata, [partition], lambda _leaders: query)
+        return self.run(rule)[partition]
 
 
 def _failed(position: int, refused: Refused) -> PartitionFetch:

@@ -101,7 +101,13 @@ def observe(ledger: Ledger, actions: Iterable[Any], now: Instant) -> None:
             brought.pop((group_id, kind), None)
             # A later record of the step may have replaced the group by one of the other type.
             group = ledger.consumer_group_or_none(group_id)
-            if group is not None and not is_brought:
+            # An empty group's target was not computed: it comes with the last member's leave.
+            is_of_nobody = (
+                kind is groups.ConsumerGroupTargetAssignmentMetadataKey
+                and group is not None
+                and group.is_empty()
+            )
+            if group is not None and not is_brought and not is_of_nobody:
                 COUNTED[kind](group.live.counts)
     observe_states(ledger, changed, now)
 

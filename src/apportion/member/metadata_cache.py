@@ -14,6 +14,7 @@ from apportion.member.membership import MemberAssignment
 from apportion.member.reactions import retry_or_raise
 from apportion.rules import Rule
 from apportion.topics import TopicId, TopicIdPartition, TopicPartition, Topics
+from apportion.wire.uuids import uuid_text
 
 
 class MetadataCache:
@@ -86,6 +87,29 @@ class MetadataCache:
             # name, as ListOffsets names topics without their ids.
             if before is not None and before.topic.id != each.topic.id:
                 self._topics.pop(before.topic.id, None)
+
+    def find_leader(self, partition: TopicIdPartition) -> Rule[Leader]:
+        """Return the partition's leader, fetched if it is unknown.
+
+        Raises Refused: UNKNOWN_TOPIC_ID if the topic was deleted or recreated,
+        LEADER_NOT_AVAILABLE.
+        """
+        known = self.leader(partition)
+        if known is None:
+            topics = yield from self.topics([partition.topic], fresh=True)
+            topic = topics.named(partition.topic)
+            # By id and not by name (KIP-516): offsets of a deleted topic mean nothing in the one
+            # recreated under its name.
+            if topic is None or topic.id != partition.topic_id:
+                fate = "is gone" if topic is None else f"was made again as {uuid_text(topic.id)}"
+                raise Refused(
+                    Code.UNKNOWN_TOPIC_ID,
+                    f"topic {partition.topic!r} with id {uuid_text(partition.topic_id)} {fate}",
+                )
+            known = self.leader(partition)
+        if known is None:
+            raise Refused(Code.LEADER_NOT_AVAILABLE, f"partition {partition} has no leader now")
+        return known
 
     def leader(self, partition: TopicIdPartition) -> Leader | None:
         """Return the partition's leader; None if it is unknown."""

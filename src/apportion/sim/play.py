@@ -1,13 +1,14 @@
 """Plays one history: faults, then calm, then convergence within a bound, then silent logs."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from re import fullmatch
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.consumer.custom_targets import LONGEST_PAUSE_MS
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.member.membership import MembershipState
+from apportion.sim.actors.application import Application
 from apportion.sim.actors.reader import Reader
 from apportion.sim.actors.sink import Sink
 from apportion.sim.actors.worker import Worker, start_position
@@ -96,7 +97,7 @@ def convergence_bound_ms(scenario: Scenario) -> int:
     if any(fault.kind == "alter-group" for fault in scenario.faults):
         # A session may be 2.6 times as long when the faults end, and so may an interval be.
         bound += 6 * scenario.session_ms
-    if scenario.assignor == UNRELIABLE:
+    if UNRELIABLE in (scenario.assignor, scenario.local_assignor):
         # The last answer may be late, and the longest pause begins then.
         bound += 10_000 + LONGEST_PAUSE_MS
     # Classic groups need several rebalances, each as long as the slowest member may take to rejoin.
@@ -210,6 +211,7 @@ def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
             yield f"group {group_id} has not converged"
         else:
             yield from _unresolved(group, cluster.broker.node.topics)
+            yield from _untold(group, cluster.applications)
     yield from _unwritten(cluster)
     yield from _uncommitted(cluster)
 
@@ -221,6 +223,18 @@ def _unresolved(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
         matched = tuple(topic.name for topic in topics if fullmatch(expression, topic.name))
         if group.saved.resolutions.get(expression) != matched:
             yield f"group {group.group_id} does not know that {expression} matches {matched}"
+
+
+def _untold(group: ConsumerGroup, applications: Iterable[Application]) -> Iterator[str]:
+    """Yield a sentence for each member whose assignor was not told what it is given."""
+    for application in applications:
+        member = group.saved.members.get(application.member.view().member_id)
+        assignor = application.local_assignor.observed
+        if assignor is None or member is None:
+            continue
+        answer, told = member.target_answer, assignor.told
+        if told is None or (told.error, told.version, told.user_data or b"") != answer:
+            yield f"{application.name} has not told its assignor what the group's has answered"
 
 
 def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:

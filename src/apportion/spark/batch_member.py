@@ -16,16 +16,16 @@ from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
 from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
 from apportion.client.members import new_member
-from apportion.coord.config import GroupSettings
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
     AwaitNewTarget,
     AwaitNextAttempt,
+    BrokerSetting,
     DeleteOldReports,
     EndMembership,
+    GroupSetting,
     ReadWriterReport,
-    SessionTimeout,
     StartMembership,
 )
 from apportion.member.batch.retries import BatchRetries, QuerySettings
@@ -61,7 +61,11 @@ class BatchMember(RuleDriver):
         )
         self._membership = self._new_membership()
         self.planner = BatchPlanner(
-            BatchGroup(options.group, options.topics, classic=options.classic),
+            BatchGroup(
+                options.group,
+                options.topics,
+                classic_session_ms=options.session_timeout_ms if options.classic else None,
+            ),
             # Used by a new checkpoint alone: every later span copies the id of the one before.
             checkpoint=uuid4().hex,
             starting=options.starting,
@@ -148,17 +152,6 @@ class BatchMember(RuleDriver):
             self._membership.leave(LEAVE_TIMEOUT_MS, for_good=True)
             self._membership = self._new_membership()
 
-    def _session_timeout_ms(self) -> int:
-        """Return how long a silent member stays in the group: a classic member decides that."""
-        if self.options.classic:
-            return self.options.session_timeout_ms
-        own = self.cluster.group_setting(self.options.group, "consumer.session.timeout.ms")
-        if own is not None:
-            return int(own)
-        # Kafka's default is also ours; it is for brokers that do not tell their configuration.
-        default_ms = GroupSettings().group_consumer_session_timeout_ms
-        return int(self.cluster.broker_setting("group.consumer.session.timeout.ms") or default_ms)
-
     _answers: ClassVar[Answers] = {
         **ANSWERS,
         ReadWriterReport: lambda member, query: member._read_writer_report(query.previous),
@@ -172,7 +165,10 @@ class BatchMember(RuleDriver):
         ),
         StartMembership: lambda member, _query: member._join(),
         EndMembership: lambda member, _query: member._leave(),
-        SessionTimeout: lambda member, _query: member._session_timeout_ms(),
+        GroupSetting: lambda member, query: member.cluster.group_setting(
+            member.options.group, query.name
+        ),
+        BrokerSetting: lambda member, query: member.cluster.broker_setting(query.name),
         AskCoordinator: lambda member, query: member.cluster.ask_coordinator(
             query.query, timeout_ms=CALL_TIMEOUT_MS
         ),

@@ -61,6 +61,7 @@ class MixedAuthor:
         """Whether somebody has come and gone at once: the targets of two epochs leave open who has
         what to give up.
         """
+        self.may_take_last_place = seed % 5 == 4
         self.is_over = self.must_end = False
         """Whether members want different topics: what they come to is the last that is compared."""
         self.is_steady = True

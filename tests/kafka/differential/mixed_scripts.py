@@ -322,13 +322,15 @@ CHANGES: Table = [
     (10, come_modern),
     (4, take_classic_place),
     (4, take_modern_place),
-    (4, take_last_place_for_others),
     (4, go_on_as_classic),
     (6, leave_classic),
     (8, leave_modern),
     (4, knock),
 ]
 """What moves partitions, or changes the group's kind."""
+
+LAST_CHANGES: Table = [(12, take_last_place_for_others)]
+"""What is drawn besides by every fifth script."""
 
 PROBES: Table = [
     (4, probe_pulse),
@@ -349,7 +351,7 @@ class MixedScript(MixedAuthor):
         """The step after those that the author has noted."""
         if self.must_rest or self.must_end or (not self.is_at_rest and self.rng.random() < 0.5):
             return Rest(self.group)
-        table = CHANGES + PROBES
+        table = CHANGES + PROBES + (LAST_CHANGES if self.may_take_last_place else [])
         weights = [weight for weight, _ in table]
         while True:
             step = self.rng.choices(table, weights)[0][1](self)

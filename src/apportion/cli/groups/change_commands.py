@@ -14,9 +14,9 @@ from apportion.cli.arguments import (
     Bootstrap,
     OnlyCheck,
     Timeout,
-    deleted_ones,
     group_assignments,
     group_setting_names,
+    names_to_delete,
     one_named,
     whole_number_or_none,
 )
@@ -195,7 +195,7 @@ def delete_command(
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
 
     def run() -> int:
-        named = deleted_ones("group", names, group)
+        named = names_to_delete("group", names, group)
         return delete_groups(asked, named)
 
     raise typer.Exit(checked(asked, run))

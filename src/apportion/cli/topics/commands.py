@@ -13,7 +13,7 @@ from apportion.cli.arguments import (
     Bootstrap,
     OnlyCheck,
     Timeout,
-    deleted_ones,
+    names_to_delete,
     one_named,
     topic_assignments,
     topic_names,
@@ -230,7 +230,7 @@ def delete_command(
     asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
 
     def run() -> int:
-        named = deleted_ones("topic", names, topic)
+        named = names_to_delete("topic", names, topic)
         return delete_topics(asked, named, if_exists)
 
     raise typer.Exit(checked(asked, run))

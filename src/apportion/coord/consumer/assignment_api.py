@@ -84,6 +84,9 @@ def checked_caller(
             Code.UNKNOWN_MEMBER_ID, f"Group {group.group_id} has no member {member_id!r}."
         )
     if member.epoch != request.member_epoch:
+        # It has missed a response, and gives its computation up: its next heartbeat has to tell it
+        # again.
+        client_targets.forget_prepared(group, member_id)
         raise Refused(
             Code.STALE_MEMBER_EPOCH,
             f"Member {member_id} is at epoch {member.epoch}, not {request.member_epoch}.",
@@ -159,7 +162,7 @@ def install_assignment(turn: Turn, arrived: Arrived) -> None:
     group, chosen = checked_caller(turn, request)
     prepared = chosen.prepared
     if prepared is None or not client_targets.is_prepared_epoch(prepared, request.group_epoch):
-        group.live.chosen = chosen._replace(prepared=None)
+        client_targets.forget_prepared(group, chosen.member_id)
         raise stale_epoch_error(group, request.group_epoch, prepared)
     try:
         targets = checked_targets(prepared, request)

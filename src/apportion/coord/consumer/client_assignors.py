@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from apportion.assign.by_name import Subscription, TopicShape
 from apportion.errors import Code, Refused
 from apportion.topics import Topic, TopicId
+from apportion.wire.fields import replaced
 from apportion.wire.records.groups import RecordClientAssignor
 
 if TYPE_CHECKING:
@@ -52,6 +53,25 @@ class PreparedGroup(NamedTuple):
     def shapes(self) -> dict[str, TopicShape]:
         """Return the topics as `checks.check_given` takes them."""
         return {topic.name: TopicShape(topic.partitions) for topic in self.topics.values()}
+
+
+class OfferingMember:
+    """Live state of one member with client-side assignors.
+
+    saved_ms, asked_ms: when assignors of a heartbeat were last saved, and when with a reason (both
+    mono ms).
+    early: the newest assignors of its heartbeats, as long as they wait to be saved.
+    failed_with: the assignor by which it was last chosen and failed; None if it has not, or was
+    forgiven.
+    """
+
+    __slots__ = ("asked_ms", "early", "failed_with", "saved_ms")
+
+    def __init__(self) -> None:
+        self.saved_ms: int | None = None
+        self.asked_ms: int | None = None
+        self.early: tuple[RecordClientAssignor, ...] | None = None
+        self.failed_with: str | None = None
 
 
 class ChosenMember(NamedTuple):
@@ -151,16 +171,31 @@ def agreed_or_none(offers: Mapping[ClientOffer, int], members: int) -> AgreedAss
     return AgreedAssignor(name, versions[name])
 
 
-def asks_for_assignment(
+def has_reason(assignors: tuple[RecordClientAssignor, ...]) -> bool:
+    """Return whether a member asks for a new assignment by a reason."""
+    return any(assignor.reason for assignor in assignors)
+
+
+def is_other_offer(
     before: tuple[RecordClientAssignor, ...], assignors: tuple[RecordClientAssignor, ...]
 ) -> bool:
-    """Return whether a member asks for a new assignment by the client assignors in a heartbeat.
+    """Return whether a member offers others than before, or has metadata of another version.
 
-    It does with a reason, or if it offers others than before. So it does with metadata of another
-    version: the assignor could not read the metadata before.
+    The assignor could not read the metadata before.
     """
-    return any(assignor.reason for assignor in assignors) or _versions(before) != _versions(
-        assignors
+    return _versions(before) != _versions(assignors)
+
+
+def with_reasons(
+    assignors: tuple[RecordClientAssignor, ...], early: tuple[RecordClientAssignor, ...]
+) -> tuple[RecordClientAssignor, ...]:
+    """Return assignors with the reasons of earlier ones that have not been saved.
+
+    A newer reason counts. Both are the same offer.
+    """
+    return tuple(
+        replaced(newer, reason=newer.reason or older.reason)
+        for newer, older in zip(assignors, early, strict=True)
     )
 
 

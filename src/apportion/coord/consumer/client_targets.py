@@ -22,7 +22,6 @@ A restart forgets who was chosen, and the next heartbeat chooses anew.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from apportion.assign.by_name import Given, Subscription
@@ -32,15 +31,21 @@ from apportion.coord.consumer.beat import AWAY, JOINING, Beat
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
     ChosenMember,
+    OfferingMember,
     PreparedGroup,
-    asks_for_assignment,
+    has_reason,
+    is_other_offer,
+    with_reasons,
 )
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.records import TargetAnswer
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.topics import Topic
+from apportion.wire.records.groups import RecordClientAssignor
 
+# Where the assignment interval is shorter: metadata and reasons are saved no more often than this.
+SHORTEST_INTERVAL_MS = 1_000
 CLIENT_TARGET = "client target"
 """The deadline by which the chosen member has to install a target assignment."""
 
@@ -52,27 +57,60 @@ class InstalledTarget(NamedTuple):
     answer: TargetAnswer
 
 
-def without_early_metadata(turn: Turn, member: ConsumerGroupMember, beat: Beat) -> Beat:
-    """Return a member's heartbeat without metadata that nothing needs yet.
+class AssignorChange(NamedTuple):
+    """The effect of a heartbeat on the client-side assignors of its member.
 
-    Metadata that has only changed, and for no reason, is saved once in an assignment interval: no
-    target is computed more often. So measured values cannot write a record with each heartbeat.
+    due: what is to be saved now; None for nothing. early: what has to wait.
     """
-    before, assignors = member.metadata.client_assignors, beat.client_assignors
-    if assignors is None or assignors == before:
-        return beat
-    saved_ms = turn.ledger.consumer_group(beat.group_id).live.metadata_saved_ms
-    last_ms, now_ms = saved_ms.get(member.member_id), turn.now.mono_ms
-    interval_ms = turn.settings_of(beat.group_id).group_consumer_assignment_interval_ms
-    if (
-        beat.epoch != JOINING
-        and not asks_for_assignment(before, assignors)
-        and last_ms is not None
-        and now_ms < last_ms + interval_ms
-    ):
-        return replace(beat, client_assignors=None)
-    saved_ms[member.member_id] = now_ms
-    return beat
+
+    due: tuple[RecordClientAssignor, ...] | None
+    early: tuple[RecordClientAssignor, ...] | None
+
+
+def assignor_change_or_none(
+    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember, beat: Beat
+) -> AssignorChange | None:
+    """Return what a heartbeat changes about the client-side assignors of its member.
+
+    Metadata that has only changed is saved once in an assignment interval, and so are reasons,
+    because no target is computed more often. So neither measured values nor reasons can write
+    records, or begin epochs, with each heartbeat. The newest ones wait for the first heartbeat
+    after the interval.
+    """
+    offering = group.live.offering_members.get(member.member_id)
+    early = None if offering is None else offering.early
+    sent, before = beat.client_assignors, member.metadata.client_assignors
+    newest = early if sent is None else sent
+    if newest is None:  # as in every steady heartbeat
+        return None
+    if early is None and newest == before and not has_reason(newest):
+        return None
+    if beat.epoch == JOINING or is_other_offer(before, newest):
+        return AssignorChange(due=newest, early=None)
+    if early is not None:
+        newest = with_reasons(newest, early)
+    last_ms = None
+    if offering is not None:
+        last_ms = offering.asked_ms if has_reason(newest) else offering.saved_ms
+    interval_ms = max(
+        turn.settings_of(group.group_id).group_consumer_assignment_interval_ms,
+        SHORTEST_INTERVAL_MS,
+    )
+    if last_ms is None or turn.now.mono_ms >= last_ms + interval_ms:
+        return AssignorChange(due=newest, early=None)
+    return AssignorChange(due=None, early=newest)
+
+
+def note_assignor_change(
+    turn: Turn, group: ConsumerGroup, member_id: str, change: AssignorChange
+) -> None:
+    """Remember what has to wait to be saved, and when something was saved."""
+    offering = group.live.offering_members.setdefault(member_id, OfferingMember())
+    offering.early = change.early
+    if change.due is not None:
+        offering.saved_ms = turn.now.mono_ms
+        if has_reason(change.due):
+            offering.asked_ms = turn.now.mono_ms
 
 
 def should_compute(group: ConsumerGroup, member_id: str) -> bool:
@@ -110,14 +148,17 @@ def choose_if_none(
 
 def is_passed_over(group: ConsumerGroup, assignor: AgreedAssignor, member_id: str) -> bool:
     """Return whether the member has failed, and another that has not can be chosen."""
-    failed = group.live.failed_target
-    if failed is None or failed.assignor != assignor.name or member_id not in failed.members:
-        return False
-    return any(
+    return has_failed(group, assignor, member_id) and any(
         # A member that left temporarily sends no heartbeats.
-        member.member_id not in failed.members and member.epoch != AWAY
+        not has_failed(group, assignor, member.member_id) and member.epoch != AWAY
         for member in group.saved.members.values()
     )
+
+
+def has_failed(group: ConsumerGroup, assignor: AgreedAssignor, member_id: str) -> bool:
+    """Return whether the member was chosen and failed, since it last succeeded or all failed."""
+    offering = group.live.offering_members.get(member_id)
+    return offering is not None and offering.failed_with == assignor.name
 
 
 def timeout_ms(turn: Turn, group: ConsumerGroup, member_id: str) -> int:
@@ -144,6 +185,13 @@ def prepare(group: ConsumerGroup, topics: list[Topic], members: list[ConsumerGro
     group.live.chosen = group.live.chosen._replace(prepared=prepared)
 
 
+def forget_prepared(group: ConsumerGroup, member_id: str) -> None:
+    """Forget what a member was told of its group, if it is the chosen one: it is told again."""
+    chosen = group.live.chosen
+    if chosen is not None and chosen.member_id == member_id:
+        group.live.chosen = chosen._replace(prepared=None)
+
+
 def forget(turn: Turn, group: ConsumerGroup) -> None:
     """Wait no longer for a target of the chosen member, if there is one."""
     if group.live.chosen is not None:
@@ -152,8 +200,8 @@ def forget(turn: Turn, group: ConsumerGroup) -> None:
 
 
 def forget_member(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
-    """Wait no longer for a member that is removed or replaced."""
-    group.live.metadata_saved_ms.pop(member_id, None)
+    """Wait no longer for a member that is removed or replaced, and forget what it did."""
+    group.live.offering_members.pop(member_id, None)
     if is_chosen(group, member_id):
         forget(turn, group)
 
@@ -169,6 +217,10 @@ def save_installed(
     Only members whose target or answer changes get a record. targets: members that are not in it
     are assigned nothing.
     """
+    assert group.live.chosen is not None, "the caller has checked the sender"
+    # It alone is forgiven: others that have failed would keep the group waiting again.
+    if (offering := group.live.offering_members.get(group.live.chosen.member_id)) is not None:
+        offering.failed_with = None
     forget(turn, group)
     ids = {topic.name: topic.id for topic in prepared.topics.values()}
     for told_id, subscription in prepared.members.items():
@@ -194,13 +246,20 @@ def save_installed(
 def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> None:
     """Keep the older targets of a group whose chosen member has failed, and pass it over."""
     forget(turn, group)
+    is_new_round = has_failed(group, chosen.assignor, chosen.member_id)
+    if is_new_round:
+        # All had failed, or it would have been passed over.
+        for each in group.live.offering_members.values():
+            each.failed_with = None
+    offering = group.live.offering_members.setdefault(chosen.member_id, OfferingMember())
+    offering.failed_with = chosen.assignor.name
     custom_targets.note_failure(
         turn,
         group,
         assignor=chosen.assignor.name,
         epoch=group.saved.epoch if chosen.prepared is None else chosen.prepared.epoch,
         what=what,
-        member_id=chosen.member_id,
+        is_new_round=is_new_round,
     )
 
 

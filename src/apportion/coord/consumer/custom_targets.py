@@ -206,25 +206,17 @@ def note_failure(
     epoch: int,
     *,
     what: str,
-    member_id: str | None = None,
+    is_new_round: bool = True,
 ) -> None:
     """Log what an assignor has done wrong, and remember when.
 
-    epoch: the group's, for which it was asked. member_id: that of the member that was asked by a
-    client-side assignor.
+    epoch: the group's, for which it was asked. is_new_round: False for one more member that fails
+    with a client-side assignor: all members together count as one time.
     """
-    before = group.live.failed_target
-    if before is not None and before.assignor != assignor:
-        before = None
-    members = {} if before is None else before.members
-    # Members that fail one after another are one failure: the next of them may do better.
-    is_first = member_id is not None and member_id not in members
-    times = 1
-    if before is not None and before.epoch == epoch:
-        times = before.times + (not is_first)
-    if member_id is not None:
-        members = {**(members if is_first else {}), member_id: None}
-    group.live.failed_target = FailedTarget(assignor, epoch, turn.now.mono_ms, times, members)
+    before, times = group.live.failed_target, 1
+    if before is not None and (before.assignor, before.epoch) == (assignor, epoch):
+        times = before.times + is_new_round
+    group.live.failed_target = FailedTarget(assignor, epoch, turn.now.mono_ms, times)
     turn.note(
         "error",
         f"group {group.group_id}: {assignor}: {what[:MAX_NOTED]}; the target assignment of epoch "

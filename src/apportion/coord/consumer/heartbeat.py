@@ -14,7 +14,7 @@ from typing import NamedTuple
 from apportion.coord import records
 from apportion.coord.consumer import client_targets, expressions, fencing, targets, timers
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat, merge_metadata
-from apportion.coord.consumer.client_assignors import asks_for_assignment
+from apportion.coord.consumer.client_assignors import AgreedAssignor, has_reason, is_other_offer
 from apportion.coord.consumer.fencing import AdmittedMember, admit
 from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState, reconcile
 from apportion.coord.consumer.state import (
@@ -71,6 +71,11 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     # Before the first record: a request that has written cannot be refused any more.
     admission = admit(group, beat, owned, turn.settings.group_consumer_max_size)
     known = admission.member or admission.predecessor
+    offered = None
+    if group is not None and admission.member is not None:
+        offered = client_targets.assignor_change_or_none(turn, group, admission.member, beat)
+        if offered is not None:
+            beat = replace(beat, client_assignors=offered.due)
     expressions.check_new_expression(group, beat, known)
     if beat.client_assignors:
         fencing.check_agreement(group, beat, known)
@@ -80,9 +85,11 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     group = turn.ledger.consumer_group(beat.group_id)
     expressions.refresh_if_due(turn, group)
     bump_epoch_if_changed(turn, group, needs_target=change.needs_target)
-    if beat.epoch == JOINING:
+    if offered is not None:
+        client_targets.note_assignor_change(turn, group, beat.member_id, offered)
+    if beat.epoch == JOINING and client_targets.is_chosen(group, beat.member_id):
         # A process that has begun again knows nothing of a computation.
-        client_targets.forget_member(turn, group, beat.member_id)
+        client_targets.forget(turn, group)
     targets.renew_target(turn, group, beat.member_id)
     member = group.saved.members[beat.member_id]
     has_moved = reconcile_member(
@@ -103,13 +110,9 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     a static one and so gives up a membership of its own, whose units others may have now.
     """
     member, predecessor = admission
-    if member is not None:
-        beat = client_targets.without_early_metadata(turn, member, beat)
     known = member or predecessor
     metadata = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
-    asks = beat.client_assignors is not None and asks_for_assignment(
-        () if known is None else known.metadata.client_assignors, beat.client_assignors
-    )
+    asks = known is not None and asks_for_assignment(turn, beat, known)
     if member is not None and metadata is member.metadata:
         return NO_CHANGE._replace(needs_target=True) if asks else NO_CHANGE
     # All of this before the records, which overwrite it.
@@ -141,12 +144,27 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     )
 
 
-def _assignor(turn: Turn, group_id: str) -> str:
-    """Return the assignor of the group's next target; the default for a group not there yet."""
+def asks_for_assignment(turn: Turn, beat: Beat, known: ConsumerGroupMember) -> bool:
+    """Return whether a member asks for a new assignment by its client-side assignors.
+
+    It does with a reason, and with another offer than before, if the group uses one of them. Where
+    the broker assigns, neither would change the target.
+    """
+    assignors = beat.client_assignors
+    if assignors is None or turn.ledger.consumer_group(beat.group_id).saved.client_assignor is None:
+        return False
+    return has_reason(assignors) or is_other_offer(known.metadata.client_assignors, assignors)
+
+
+def _assignor(turn: Turn, group_id: str) -> AgreedAssignor | str:
+    """Return the assignor of the group's next target; the default for a group not there yet.
+
+    A client-side one is another in another version, as it is told other metadata.
+    """
     group = turn.ledger.consumer_group_or_none(group_id)
     if group is None:
         return turn.settings.group_consumer_assignors[0]
-    return targets.assignor_of(turn, group)
+    return group.saved.client_assignor or targets.assignor_of(turn, group)
 
 
 def _subscription(

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         AgreedAssignor,
         ChosenMember,
         ClientOffer,
+        OfferingMember,
     )
     from apportion.coord.consumer.target_computation import ComputeTarget, FailedTarget
     from apportion.coord.heartbeat_budget import Booking
@@ -165,8 +166,8 @@ class ConsumerGroupLiveState:
         "chosen",
         "counts",
         "failed_target",
-        "metadata_saved_ms",
         "next_heartbeats",
+        "offering_members",
         "renewing_member_id",
         "resolved_ms",
         "resolved_topics",
@@ -186,8 +187,8 @@ class ConsumerGroupLiveState:
         self.target_under_way: ComputeTarget | None = None
         self.chosen: ChosenMember | None = None
         self.failed_target: FailedTarget | None = None
-        # member id -> when metadata of its client-side assignors was last saved (mono ms)
-        self.metadata_saved_ms: dict[str, int] = {}
+        # by member id; only members of which there is something to know
+        self.offering_members: dict[str, OfferingMember] = {}
         # the snapshot for which the group's expressions were last resolved, and when (mono ms)
         self.resolved_topics: Topics | None = None
         self.resolved_ms: int | None = None

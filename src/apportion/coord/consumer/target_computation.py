@@ -47,17 +47,12 @@ class WrongAnswer(NamedTuple):
 
 
 class FailedTarget(NamedTuple):
-    """A failure of an assignor. times: how often in a row, with the same assignor and epoch.
-
-    members: those that failed with a client-side assignor since all had failed the last time, as
-    keys. All of them count as one time.
-    """
+    """A failure of an assignor. times: how often in a row, with the same assignor and epoch."""
 
     assignor: str
     epoch: int
     at_ms: int
     times: int
-    members: Mapping[str, None]
 
 
 @dataclass(slots=True, frozen=True, eq=False)

@@ -29,6 +29,8 @@ from apportion.coord.turn import Turn
 from apportion.topics import Topic, TopicId, Topics
 
 Positions = NDArray[np.int64]
+NEVER_MS = 0
+"""AssignmentTimestamp of a target that was not computed."""
 
 
 class TopicLayout(NamedTuple):
@@ -203,11 +205,15 @@ def retarget(turn: Turn, group: ConsumerGroup, name: str) -> None:
 
 
 def save_target_of_nobody(turn: Turn, group: ConsumerGroup) -> None:
-    """Save that a group without members has its target for its epoch (KAFKA-20442)."""
+    """Save that a group without members has its target for its epoch (KAFKA-20442).
+
+    It was not computed, so the first member that comes does not wait for the interval.
+    """
     # What a custom assignor still computes would take the epoch of the targets back: it is dropped
     # when it comes. It is not abandoned, so that groups which come and go cannot pile them up.
     group.live.target_under_way = None
-    turn.emit(records.assignment_epoch(group.group_id, group.saved.epoch, turn.now.wall_ms))
+    group.live.target_computed_ms = None
+    turn.emit(records.assignment_epoch(group.group_id, group.saved.epoch, NEVER_MS))
 
 
 def in_assignor_order(members: dict[str, ConsumerGroupMember]) -> list[ConsumerGroupMember]:

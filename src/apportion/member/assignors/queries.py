@@ -6,12 +6,13 @@ never can. Those that Kafka Streams needs, too, are in `streams/queries.py`.
 
 from dataclasses import dataclass
 
+from apportion.rules import RuleQuery
 from apportion.streams.queries import FetchCommittedOffsets, ListEndOffsets
 from apportion.topics import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class ListStartOffsets:
+class ListStartOffsets(RuleQuery):
     """List the first offsets of these partitions. The answer maps each of them to its offset."""
 
     partitions: tuple[TopicPartition, ...]

@@ -29,7 +29,6 @@ from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.queries import (
     EndMembership,
     NotReadyForATime,
-    SessionTimeout,
     StartMembership,
 )
 from apportion.member.batch.span import EMPTY_SPAN, Span
@@ -360,8 +359,7 @@ class GroupAdmission:
         """Record the members that the group has now; return whether they have stayed too long."""
         snapshot: MembershipSnapshot = yield ReadMembership()
         self._awaited = self._awaited.observe(members, snapshot)
-        session_ms: int = yield SessionTimeout()
-        return self._awaited.have_stayed(session_ms)
+        return self._awaited.have_stayed((yield from self._group.fetch_session_timeout()))
 
 
 def offsets_skipping_records(

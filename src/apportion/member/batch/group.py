@@ -1,14 +1,15 @@
 """The group of a member that works in micro-batches, as the cluster shows it.
 
-The batch planner needs three answers: the group's committed offsets, with the sinks that they name;
-who is assigned what, to know that a share is complete; and which members may read the query's
-topics, to know whose writers have yet to name their sink. They are the same whichever protocol the
-members speak.
+The batch planner needs four answers: the group's committed offsets, with the sinks that they name;
+who is assigned what, to know that a share is complete; which members may read the query's topics,
+to know whose writers have yet to name their sink; and how long a silent member stays in the group.
+They are the same whichever protocol the members speak.
 """
 
 from typing import NamedTuple
 
 from apportion.errors import Code, Refused
+from apportion.member.batch.queries import BrokerSetting, GroupSetting
 from apportion.member.classic.described import (
     from_described_group,
     has_assignment,
@@ -27,6 +28,8 @@ from apportion.wire.messages.consumer_group_describe import Member as ConsumerGr
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 from apportion.wire.messages.describe_groups import DescribedGroupMember as ClassicGroupMember
 
+# Kafka's, and ours: for brokers that tell no settings.
+DEFAULT_SESSION_TIMEOUT_MS = 45_000
 LONGEST_CLIENT_ID = 50  # in texts, in characters
 
 
@@ -44,12 +47,29 @@ class TopicReader(NamedTuple):
 class BatchGroup:
     """A batch planner's group. topics: those that its member subscribes to.
 
-    classic: the member speaks the classic protocol, so the group probably does.
+    classic_session_ms: the session timeout of a member that speaks the classic protocol, as its
+    group then probably does; None for one of the consumer protocol.
     """
 
-    def __init__(self, group_id: str, topics: tuple[str, ...], *, classic: bool) -> None:
+    def __init__(
+        self, group_id: str, topics: tuple[str, ...], *, classic_session_ms: int | None
+    ) -> None:
         self.topics = topics
-        self._group_id, self._classic = group_id, classic
+        self._group_id, self._classic_session_ms = group_id, classic_session_ms
+        self._is_classic = classic_session_ms is not None
+
+    def fetch_session_timeout(self) -> Rule[int]:
+        """Return how long the coordinator keeps a silent member, in ms.
+
+        A classic member decides that; for others it is a setting of the group, which an operator
+        may alter at any time.
+        """
+        if self._classic_session_ms is not None:
+            return self._classic_session_ms
+        value: str | None = yield GroupSetting("consumer.session.timeout.ms")
+        if value is None:
+            value = yield BrokerSetting("group.consumer.session.timeout.ms")
+        return DEFAULT_SESSION_TIMEOUT_MS if value is None else int(value)
 
     def fetch_topics(self) -> Rule[Topics]:
         """Return the subscribed topics that exist."""
@@ -71,7 +91,7 @@ class BatchGroup:
 
         Raises Refused, with GROUP_ID_NOT_FOUND if there is no group of consumers.
         """
-        group = yield from describe_by_protocol(self._group_id, classic_first=self._classic)
+        group = yield from describe_by_protocol(self._group_id, classic_first=self._is_classic)
         if isinstance(group, ClassicGroup):
             described = from_described_group(group, (yield from self.fetch_topics()))
             # KIP-429: a partition that changes hands is unassigned for one generation.
@@ -97,7 +117,7 @@ class BatchGroup:
         A member that subscribes to a regular expression counts: only the broker resolves it. A
         group that does not exist has no members.
         """
-        group = yield from describe_by_protocol(self._group_id, classic_first=self._classic)
+        group = yield from describe_by_protocol(self._group_id, classic_first=self._is_classic)
         readers: list[TopicReader] = []
         if isinstance(group, ClassicGroup):
             readers = [

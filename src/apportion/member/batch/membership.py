@@ -10,7 +10,7 @@ from typing import NamedTuple
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLossCheck
 from apportion.member.batch.group import BatchGroup
-from apportion.member.batch.queries import NotReady, NotReadyForATime, SessionTimeout
+from apportion.member.batch.queries import NotReady, NotReadyForATime
 from apportion.member.deleted_topics import commit_without_deleted
 from apportion.member.membership import MembershipState, View
 from apportion.member.ownership import report_adoption
@@ -24,6 +24,8 @@ from apportion.rules import Rule
 from apportion.topics import TopicId, TopicIdPartition
 
 FULL_ASSIGNMENT_GRACE_MS = 5_000
+# Kafka's default heartbeat interval: the session timeout is read again after a longer silence.
+TRUSTED_SILENCE_MS = 5_000
 
 
 class MembershipFailed(RuntimeError):
@@ -61,7 +63,7 @@ class BatchMembership:
         self._data_loss = data_loss
         # the partition counts of the topics that existed when this member first asked
         self._partition_counts: dict[TopicId, int] | None = None
-        self._session_timeout_ms = 0
+        self._session_timeout_ms = -1  # as it was read last; -1: never
         self.forget()
 
     def forget(self) -> None:
@@ -97,19 +99,28 @@ class BatchMembership:
             raise NotReady(f"the member has no assignment yet: it {view.state.value}")
         if view.incarnation != self._assigned_since[0]:
             self._assigned_since = view.incarnation, snapshot.read_at_ms
+        yield from self._require_heartbeat(snapshot)
+        return view
+
+    def _require_heartbeat(self, snapshot: MembershipSnapshot) -> Rule[None]:
+        """Raise NotReady if no heartbeat of this member was accepted for a session timeout.
+
+        The session may have expired then, and the partitions may have a new owner.
+        """
+        if is_silent(snapshot, min(self._session_timeout_ms, TRUSTED_SILENCE_MS)):
+            # Read anew where it matters: an operator may have lowered it meanwhile.
+            self._session_timeout_ms = yield from self._group.fetch_session_timeout()
+            snapshot = yield ReadMembership()
         if is_silent(snapshot, self._session_timeout_ms):
-            # The session may have expired, and the partitions may have a new owner.
             raise NotReady(
                 f"the coordinator has accepted no heartbeat for {self._session_timeout_ms} ms"
             )
-        return view
 
     def _read_initial_topics(self) -> Rule[None]:
-        """Read the session timeout, and the partition counts at the start of this process.
+        """Read the partition counts at the start of this process.
 
         Partitions that appear later are read from their beginning, whatever startingOffsets says.
         """
-        self._session_timeout_ms = yield SessionTimeout()
         topics = yield from self._group.fetch_topics()
         self._partition_counts = {topic.id: topic.partitions for topic in topics}
         for name in self._group.topics:
@@ -191,10 +202,7 @@ class BatchMembership:
         self.committed.update(new)
 
 
-def is_silent(snapshot: MembershipSnapshot, session_timeout_ms: int) -> bool:
-    """Return whether no heartbeat of this member was accepted for a session timeout.
-
-    The coordinator may have expired the member then.
-    """
+def is_silent(snapshot: MembershipSnapshot, limit_ms: int) -> bool:
+    """Return whether no heartbeat of this member was accepted for that long."""
     accepted_ms = snapshot.view.last_accepted_ms
-    return accepted_ms is None or snapshot.read_at_ms - accepted_ms > session_timeout_ms
+    return accepted_ms is None or snapshot.read_at_ms - accepted_ms > limit_ms

@@ -63,8 +63,17 @@ class EndMembership(RuleQuery):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTimeout(RuleQuery):
-    """Read the session timeout in ms. Answer: int.
+class GroupSetting(RuleQuery):
+    """Read a setting of the query's group, its own or its brokers'.
 
-    group.consumer.session.timeout.ms of the broker, or session.timeout.ms of a classic member.
+    Answer: str; None where groups have no such setting, as before Kafka 4.0, or may not tell it.
     """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSetting(RuleQuery):
+    """Read a setting of a broker. Answer: str; None if the broker does not tell it."""
+
+    name: str

@@ -6,26 +6,23 @@ observer sees which partitions the script uses.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
-from apportion.errors import Code, Refused
+from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import CLIENT_ASSIGNORS
-from apportion.member.cluster_queries.groups import FindCoordinatorQuery
-from apportion.member.cluster_queries.query import BrokerQuery
-from apportion.member.cluster_queries.topics import MetadataQuery
 from apportion.member.members import GroupMember, make_member
 from apportion.member.membership import (
     Answered,
-    CoordinatorFound,
-    Event,
     Failed,
     FetchMetadata,
     FindCoordinator,
     Leave,
     Left,
+    MembershipRequest,
     MembershipState,
-    MetadataFetched,
+    QueryCluster,
+    RunAssignor,
     SendToCoordinator,
     Subscribe,
     Unanswered,
@@ -33,25 +30,33 @@ from apportion.member.membership import (
 from apportion.member.queries import MembershipSnapshot
 from apportion.member.reactions import Reaction, reaction
 from apportion.sim.actors.broker import BrokerProcess
+from apportion.sim.actors.local_assignors import ApplicationAssignor
+from apportion.sim.actors.member_client import MemberClient
 from apportion.sim.actors.members import classic_settings, member_settings
 from apportion.sim.actors.protocols import ProtocolPair
-from apportion.sim.actors.requests import AwaitMember, sending
-from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Client
+from apportion.sim.actors.requests import AwaitMember
 from apportion.sim.kernel.clock import ScriptRunner, Simulation, Timer
-from apportion.sim.kernel.network import RequestChannel
 from apportion.sim.kernel.observer import NOTHING_IN_USE, InUse, Observer
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.kernel.settings import CONSUMER
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+)
+from apportion.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+)
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest
 from apportion.wire.messages.sync_group import SyncGroupRequest
 
-REQUEST_VERSIONS = {  # of a member's own requests
+REQUEST_VERSIONS: dict[type[MembershipRequest], int] = {  # of a member's own requests
     ConsumerGroupHeartbeatRequest: 1,
+    ConsumerGroupPrepareAssignmentRequest: 0,
+    ConsumerGroupInstallAssignmentRequest: 0,
     JoinGroupRequest: 9,
     SyncGroupRequest: 5,
     HeartbeatRequest: 4,
@@ -61,16 +66,12 @@ LEAVE_TIMEOUT_MS = 3_000
 RESTART_DELAY_US = 1_000_000
 WAKE_UP_US = 10_000  # a thread that waited runs a moment after it was woken
 
-V = TypeVar("V")
 
-
-class Application(Client):
+class Application(MemberClient):
     """One application: a member, and an owner that uses its partitions.
 
     in_use: the partitions that the owner uses now. next_protocol_choice: of its next process.
     """
-
-    group = ""
 
     def __init__(
         self,
@@ -98,15 +99,14 @@ class Application(Client):
         # work that began while the application was slow may last until then
         self.slow_work_until_us = 0
         self.observer = observer
+        self.local_assignor = ApplicationAssignor(simulation, name)
         self._awaited: tuple[Callable[[Any], bool], ScriptRunner, int] | None = None
 
     def start(self) -> None:
         """Start a new process: a new member joins the group, and the script begins."""
         self.start_incarnation()
         self.in_use, self.protocol_choice = NOTHING_IN_USE, self.next_protocol_choice
-        # Connections of their own: a JoinGroup that is held back must not delay a commit.
-        self.heartbeat_channel = RequestChannel(self, self.link, self.broker)
-        self.metadata_channel = RequestChannel(self, self.link, self.broker)
+        self.open_member_channels()
         self.member = self._new_member(self.simulation.scenario)
         self._status = self.member.view()
         self._alarm = Timer(self, self._on_timer)
@@ -133,11 +133,13 @@ class Application(Client):
     def _new_member(self, scenario: Scenario) -> GroupMember:
         """Create the member of a new incarnation, of the protocol that is its turn."""
         protocol, assignors = self.protocol_choice
+        assignor = self.local_assignor.start(is_offered=not self.uses_classic_protocol)
         if self.uses_classic_protocol:
             settings = classic_settings(scenario, self.instance_id)
             settings["assignors"] = tuple(CLIENT_ASSIGNORS[name]() for name in assignors)
         else:
             settings = member_settings(scenario, self.instance_id)
+            settings["assignors"] = assignor
         return make_member(protocol, self.group, f"{self.name}.{self.incarnation}", **settings)
 
     def die(self, closes_connections: bool) -> None:
@@ -151,7 +153,7 @@ class Application(Client):
             self.name, "is killed" if closes_connections else "is lost with its host"
         )
         self._stop_work()
-        for channel in self._channels:
+        for channel in self.channels:
             if closes_connections:
                 channel.close()
             else:
@@ -190,9 +192,20 @@ class Application(Client):
                 case SendToCoordinator():
                     self._send(action)
                 case FindCoordinator():
-                    self._find_coordinator(action)
+                    self.find_coordinator(action)
                 case FetchMetadata():
-                    self._fetch_metadata(action)
+                    self.fetch_metadata(action)
+                case QueryCluster():
+                    self.query_cluster(action)
+                case RunAssignor():
+                    if self.local_assignor.crashes():
+                        self._crash()
+                        return
+                    self.call_later(
+                        self.local_assignor.run_us(self._status.member_id, action.run.members),
+                        self._run_assignor,
+                        action,
+                    )
                 # Nothing after it counts: the process is over.
                 case Left():
                     self._end_process()
@@ -210,6 +223,14 @@ class Application(Client):
             self._awaited = None
             # After the actions were performed, so that the script sees the state that they left.
             runner.resume(turn, True)
+
+    def _run_assignor(self, action: RunAssignor) -> None:
+        self.step_member(action.perform())
+
+    def _crash(self) -> None:
+        """Kill the process, whose member was to compute its group's target; start another later."""
+        self.die(closes_connections=self.rng.random() < 0.5)
+        self.simulation.call_later(RESTART_DELAY_US, self._restart, self.incarnation)
 
     def snapshot(self) -> MembershipSnapshot:
         """Return the member's state as its last step left it, and the time of its process."""
@@ -276,18 +297,9 @@ class Application(Client):
         if self.is_up:
             self.simulation.write_trace(self.name, "ends")
             self._stop_work()
-            for channel in self._channels:
+            for channel in self.channels:
                 channel.close()
             self.end_incarnation()
-
-    @property
-    def _channels(self) -> tuple[RequestChannel, ...]:
-        """The connections that the member's protocol needs."""
-        return (
-            (self.heartbeat_channel, self.work_channel, self.metadata_channel)
-            if self.uses_classic_protocol
-            else (self.heartbeat_channel, self.work_channel)
-        )
 
     def _on_timer(self) -> None:
         """Step the member if it is due, on the clock of its process."""
@@ -300,11 +312,14 @@ class Application(Client):
     def _send(self, send: SendToCoordinator) -> None:
         """Send the member's request to the coordinator, in place of an unanswered one."""
         self.heartbeat_channel.abandon_request()
-        version = REQUEST_VERSIONS[type(send.request)]
-        if isinstance(send.request, JoinGroupRequest):
+        request: MembershipRequest = send.request
+        version = REQUEST_VERSIONS[type(request)]
+        if isinstance(request, JoinGroupRequest):
             self._rebuilds_at_request = self.observer.shard_rebuilds
+        elif isinstance(request, ConsumerGroupInstallAssignmentRequest):
+            request = self.local_assignor.as_sent(request)
         self.heartbeat_channel.send(
-            send.request, version, send.timeout_ms, lambda answer: self._receive(send, answer)
+            request, version, send.timeout_ms, lambda answer: self._receive(send, answer)
         )
 
     def _receive(self, send: SendToCoordinator, answer: Any) -> None:
@@ -336,53 +351,16 @@ class Application(Client):
                     self.name, f"is in generation {generation}, {code.name}"
                 )
                 self.observer.answer_received(self, generation, code)
+            case ConsumerGroupPrepareAssignmentRequest():
+                self.local_assignor.note_prepared(answer)
+                self.simulation.write_trace(
+                    self.name, f"prepares for epoch {answer.group_epoch}, {code.name}"
+                )
             case _:
                 self.simulation.write_trace(self.name, f"hears {code.name}")
         self.step_member(Answered(send.request_id, answer))
         if type(send.request) is JoinGroupRequest and code is Code.NONE:
             self.observer.member_joined(self)
-
-    def _fetch_metadata(self, fetch: FetchMetadata) -> None:
-        """Send Metadata for a classic member, over a connection of its own."""
-        self.metadata_channel.abandon_request()
-        self._query(
-            self.metadata_channel,
-            MetadataQuery(fetch.names),
-            fetch.request_id,
-            lambda metadata: MetadataFetched(fetch.request_id, metadata.accepted().descriptions),
-        )
-
-    def _find_coordinator(self, find: FindCoordinator) -> None:
-        """Send FindCoordinator for the member, over its connection for heartbeats."""
-        self.heartbeat_channel.abandon_request()
-        self._query(
-            self.heartbeat_channel,
-            FindCoordinatorQuery(find.group_id),
-            find.request_id,
-            lambda _coordinator: CoordinatorFound(find.request_id),
-        )
-
-    def _query(
-        self,
-        channel: RequestChannel,
-        query: BrokerQuery[V],
-        request_id: int,
-        event: Callable[[V], Event],
-    ) -> None:
-        """Send a query for the member; give it the event of the result, or of the failure."""
-
-        def receive(answer: Any) -> None:
-            if answer is None:
-                self.step_member(Unanswered(request_id, "nobody answered"))
-                return
-            try:
-                result = event(query.parse(answer))
-            except Refused as refused:
-                result = Unanswered(request_id, refused.why, refused.code)
-            self.step_member(result)
-
-        send = sending(query)
-        channel.send(send.body, send.version, REQUEST_TIMEOUT_MS, receive)
 
     def perform_effect(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
         """Start what the application's script yielded: a request, a wait, or AwaitMember."""

@@ -64,7 +64,7 @@ class BrokerProcess(SimulatedProcess):
         super().__init__(simulation, "broker")
         self.observer = observer
         self.disk = MemoryDisk()
-        self.assignor = UnreliableAssignor(simulation.scenario.seed)
+        self.assignor = UnreliableAssignor(simulation.random_stream("assignor"))
         self.settings = broker_settings(simulation, self.assignor)
         self.node: Node | None = None
         self.is_listening = False

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from apportion.machine import Note
+from apportion.member.partition_leaders import list_offsets
 from apportion.member.queries import (
     CommitOffsets,
     ExistingTopics,
@@ -16,7 +17,7 @@ from apportion.member.queries import (
     ReadMembership,
     ResolveTopicNames,
 )
-from apportion.sim.actors.requests import list_offsets, request_offsets, run_requests
+from apportion.sim.actors.requests import request_offsets, run_requests
 from apportion.sim.kernel.clock import Script
 
 
@@ -42,8 +43,8 @@ ANSWERS: dict[type, Callable[[Any, Any], Script]] = {
     ),
     FetchCommitted: request_offsets,
     CommitOffsets: request_offsets,
-    ListOffsets: lambda application, query: list_offsets(
-        application, query.partitions, query.timestamp
+    ListOffsets: lambda application, query: run_requests(
+        application, list_offsets(application.metadata, query.partitions, query.timestamp)
     ),
     Note: _trace,
 }

@@ -16,12 +16,10 @@ from apportion.member.cluster_queries.retries import (
     Send,
     send_until_accepted,
 )
-from apportion.member.cluster_queries.topics import (
-    NO_LEADER_EPOCH,
-    ListOffsetsQuery,
-)
+from apportion.member.cluster_queries.topics import NO_LEADER_EPOCH, ListOffsetsQuery
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.offset_requests import AwaitNewEpoch
+from apportion.member.partition_leaders import SendToLeader
 from apportion.member.queries import (
     AskCoordinator,
     CommitOffsets,
@@ -34,6 +32,7 @@ from apportion.sim.kernel.client import SendRequest, Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.topics import TopicIdPartition
+from apportion.wire.messages.list_offsets import LATEST
 
 VERSIONS = {  # of the requests that applications use
     "OffsetCommit": 10,
@@ -46,6 +45,7 @@ VERSIONS = {  # of the requests that applications use
     "ConsumerGroupDescribe": 1,
     "DescribeGroups": 6,
     "ListGroups": 5,
+    "DescribeConfigs": 4,
     "CreateTopics": 7,
     "IncrementalAlterConfigs": 1,
     "CreatePartitions": 3,
@@ -81,14 +81,16 @@ def sending(query: BrokerQuery[Any]) -> SendRequest:
     return SendRequest(query.request(), VERSIONS[query.api])
 
 
-def run_requests(process: Requester, rule: Rule[Any], timeout_ms: int = TIMEOUT_MS) -> Script:
-    """Run a rule that sends queries, with retries for `timeout_ms`, for a simulated process."""
-    until_ms = process.mono_ms() + timeout_ms
+def run_requests(process: Requester, rule: Rule[Any]) -> Script:
+    """Run a rule that sends queries, with retries for TIMEOUT_MS, for a simulated process."""
+    until_ms = process.mono_ms() + TIMEOUT_MS
     return (yield from rule_script(rule, lambda query: answer_request(process, query, until_ms)))
 
 
 def answer_request(
-    process: Requester, query: Send | PauseBeforeRetry | RecordInterruption, until_ms: int
+    process: Requester,
+    query: Send | SendToLeader | PauseBeforeRetry | RecordInterruption,
+    until_ms: int,
 ) -> Script:
     """Answer one query of such a rule. until_ms: by the process's clock."""
     match query:
@@ -103,6 +105,12 @@ def answer_request(
                 # The search is what makes a broker create the offsets topic.
                 yield sending(FindCoordinatorQuery(group_id))
             return None
+        case SendToLeader(_, asked):
+            answer = yield sending(asked)
+            if answer is None:
+                process.interruptions += 1
+                raise Unanswerable(asked.api)
+            return asked.results(answer)
     sent = query.query
     answer = yield sending(sent)
     while answer is None:
@@ -154,7 +162,7 @@ def fetch_topics(process: Requester, names: tuple[str, ...]) -> Script:
     return (yield from run_requests(process, MetadataCache().fetch(names))).topics
 
 
-def list_offsets(process: Requester, partitions: Iterable[TopicIdPartition], when: int) -> Script:
-    """Fetch the start (EARLIEST) or end offsets (LATEST) of partitions, for a simulated process."""
-    query = ListOffsetsQuery(when, dict.fromkeys(partitions, NO_LEADER_EPOCH))
+def list_ends(process: Requester, partitions: Iterable[TopicIdPartition]) -> Script:
+    """Fetch the end offsets of partitions, for a simulated process without a cache."""
+    query = ListOffsetsQuery(LATEST, dict.fromkeys(partitions, NO_LEADER_EPOCH))
     return (yield from ask(process, query)) if query.leader_epochs else {}

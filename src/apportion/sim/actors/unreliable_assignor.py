@@ -22,8 +22,8 @@ class UnreliableAssignor:
 
     name = UNRELIABLE
 
-    def __init__(self, seed: int) -> None:
-        self.rng = Random(f"{seed} assignor")
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
         self.is_failing = True
 
     def delay_us(self) -> int:

@@ -18,6 +18,7 @@ from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.retries import BatchRetries, Pauses, QuerySettings
 from apportion.member.batch.span import EMPTY_SPAN, Span, admit
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
+from apportion.member.cluster_queries.configs import SettingQuery
 from apportion.member.membership import Adopted, Polled
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.reactions import is_permanent
@@ -37,6 +38,7 @@ from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.sim.kernel.scenario import Scenario
 from apportion.topics import TopicIdPartition
+from apportion.wire.messages.describe_configs import BROKER, GROUP
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 IDLE_MS = 1_000
@@ -95,7 +97,12 @@ class Worker(Application):
             self.checkpoint = Checkpoint(f"{self.name}/{self._checkpoints}")
         checkpoint = self.checkpoint
         self.metadata = MetadataCache()
-        self.batch_group = BatchGroup(self.group, self.topics, classic=self.uses_classic_protocol)
+        session_ms = self.simulation.scenario.session_ms
+        self.batch_group = BatchGroup(
+            self.group,
+            self.topics,
+            classic_session_ms=session_ms if self.uses_classic_protocol else None,
+        )
         self.batches = BatchPlanner(
             self.batch_group,
             checkpoint=checkpoint.name,
@@ -261,8 +268,11 @@ ANSWERS: dict[type, Callable[[Any, Any], Script]] = {
     batch_queries.StartMembership: lambda worker, _query: worker._start_membership(),
     # No query of the simulation takes over another's group, and every writer reports.
     batch_queries.EndMembership: lambda _worker, _query: at_once(None),
-    batch_queries.SessionTimeout: lambda worker, _query: at_once(
-        worker.simulation.scenario.session_ms
+    batch_queries.GroupSetting: lambda worker, query: ask(
+        worker, SettingQuery(GROUP, worker.group, query.name)
+    ),
+    batch_queries.BrokerSetting: lambda worker, query: ask(
+        worker, SettingQuery(BROKER, str(min(worker.metadata.nodes)), query.name)
     ),
     queries.AdoptAssignment: lambda worker, query: worker._adopt(query),
     queries.AskCoordinator: lambda worker, query: ask(worker, query.query),

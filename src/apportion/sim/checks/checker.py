@@ -76,6 +76,7 @@ class InvariantChecker:
         # Before the step, since the step answers: silence is measured from the arrival of a
         # request.
         self.classic_groups.before_step(event, self._mono_ms())
+        self.consumer_groups.installs.before_step(event, self._shards)
         if type(event) is Arrived and type(event.request) is OffsetCommitRequest:
             self.offsets.before_commit(self._shards(), event.request)
 
@@ -91,6 +92,7 @@ class InvariantChecker:
                 self.consumer_groups.heartbeat_processed(event.request.member_id, session_ms)
             elif type(event.request) is OffsetCommitRequest:
                 self.offsets.after_commit(self._shards(), event.request)
+        self.consumer_groups.installs.after_step(event, self._shards)
         self._check_groups(event)
         if (
             self.simulation.steps // STEPS_BETWEEN_REPLAYS

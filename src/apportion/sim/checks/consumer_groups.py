@@ -16,7 +16,8 @@ from apportion.coord.consumer.state import ConsumerGroup
 from apportion.errors import Code
 from apportion.machine import Arrived
 from apportion.member.membership import SILENT, MembershipState
-from apportion.sim.checks.consumer_laws import GROUP_LAWS, topics_of_target
+from apportion.sim.checks.consumer_laws import GROUP_LAWS
+from apportion.sim.checks.installed_targets import InstalledTargetChecker
 from apportion.sim.checks.member_snapshot import (
     MemberSnapshot,
     removes_member,
@@ -69,6 +70,7 @@ class ConsumerGroupChecker:
         # its incarnation, and the last epoch received in it
         self._epochs_received: dict[str, tuple[int, int]] = {}
         self._upgraded = UpgradedMembers()
+        self.installs = InstalledTargetChecker()
         # members that were removed or replaced, and may not know it
         self._removed: dict[str, None] = {}
 
@@ -165,7 +167,9 @@ class ConsumerGroupChecker:
         # Noted at the step that computed the target: topics may change before the next target, and
         # the old one stays right by the old topics.
         if event is not None and is_retargeted:
-            self._target_topics[target] = topics_of_target(event, topics)
+            self._target_topics[target] = self.installs.topics_of_target(event, topics)
+            if group_id in self._members:
+                self.installs.check_retargeted(group, event)
         self._assignment_epochs[group_id] = saved.assignment_epoch
         for law, violations in GROUP_LAWS.items():
             for why in violations(group, self._target_topics.get(target, topics)):
@@ -193,6 +197,7 @@ class ConsumerGroupChecker:
                 kept = kept_by_expression(group, before.get(name), member)
                 check_subscribed(group, member, topics, {**self._upgraded.assigned(name), **kept})
         self._members[group_id] = after
+        self.installs.note_assignor(group)
         epochs = saved.epoch - self._epochs.get(group_id, 0)
         self._epochs[group_id] = saved.epoch
         return epochs
@@ -244,6 +249,7 @@ class ConsumerGroupChecker:
             self._removed.pop(name, None)  # its removal was not flushed before the crash
         self._epochs[group.group_id] = saved.epoch
         self._assignment_epochs[group.group_id] = saved.assignment_epoch
+        self.installs.recovered(group.group_id)
         self._sessions.recovered(saved.members, now_ms, session_ms)
         self._check_epochs(group, {}, {})
 

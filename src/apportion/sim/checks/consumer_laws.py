@@ -8,15 +8,12 @@ docs/simulator.md has a sentence for each.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from apportion.coord.consumer.beat import AWAY
 from apportion.coord.consumer.client_assignors import ClientOffer, agreed_or_none, offer_of
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup
-from apportion.coord.consumer.target_computation import ComputeTarget
 from apportion.coord.consumer.units import PARTITION, SHIFT
-from apportion.machine import Computed
 from apportion.topics import Topic, Topics
 
 # Every law has this signature, as it stands in the table GROUP_LAWS; some need no topics.
@@ -283,16 +280,6 @@ def _partition_name(group: ConsumerGroup, topics: Topics, unit: int) -> str:
     topic_id, partition = group.saved.units.id_partition(unit)
     topic = topics.with_id(topic_id)
     return f"{topic_id.hex() if topic is None else topic.name}-{partition}"
-
-
-def topics_of_target(event: Any, topics: Topics) -> Topics:
-    """Return the topics from which the target was computed that a step has saved.
-
-    They are those of the coordinator, unless a custom assignor computed it beside.
-    """
-    if isinstance(event, Computed) and isinstance(event.computation, ComputeTarget):
-        return Topics(event.computation.topics)
-    return topics
 
 
 def _target_owners(group: ConsumerGroup) -> dict[int, str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
+from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.shard import Shard
 from apportion.errors import Code
 from apportion.node.node import Node
@@ -56,6 +57,34 @@ class OffsetChecker:
                         old=old.get(partition),
                         offset=value.offset,
                     )
+
+        self._check_refused(shards, request)
+
+    def _check_refused(self, shards: Iterable[Shard], request: OffsetCommitRequest) -> None:
+        """Check that a commit was not refused which a member of a consumer group may make."""
+        group, topics = _group_and_topics(shards, request.group_id)
+        member = None if group is None else group.saved.members.get(request.member_id)
+        if member is None or member.is_classic:
+            return
+        committed = committed_offsets(shards, request.group_id)
+        offsets: dict[TopicIdPartition, int] = {}
+        for requested in request.topics:
+            topic = topics.with_id(bytes(requested.topic_id))
+            for each in requested.partitions:
+                if topic is None or each.partition_index >= topic.partitions:
+                    return
+                partition = TopicIdPartition(topic.name, topic.id, each.partition_index)
+                offsets[partition] = each.committed_offset
+        if not all(_may_commit(shards, request, partition) for partition in offsets):
+            return
+        for partition, offset in offsets.items():
+            value = committed.get(partition.topic, {}).get(partition.partition)
+            if value is None or (value.topic_id, value.offset) != (partition.topic_id, offset):
+                raise LawBroken(
+                    "commit-with-cause",
+                    f"{request.member_id} may commit {partition} as of epoch "
+                    f"{request.generation_id_or_member_epoch}, and was refused.",
+                )
 
     def _check(
         self,
@@ -200,6 +229,17 @@ def committed_offsets(shards: Iterable[Shard], group_id: str) -> ByTopic:
         if by_topic is not None:
             return by_topic
     return {}
+
+
+def _group_and_topics(
+    shards: Iterable[Shard], group_id: str
+) -> tuple[ConsumerGroup | None, Topics]:
+    """Return the consumer group, None if there is none, and the topics that its shard knows."""
+    for shard in shards:
+        group = shard.ledger.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group, shard.topics
+    return None, Topics()
 
 
 def _may_commit(

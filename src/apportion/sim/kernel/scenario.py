@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 
 from apportion.settings import Setting, declared, fault_or_none, takes_number
 from apportion.sim.kernel.settings import (
+    CLASSIC,
     CONSUMER,
     LIMITS,
+    LOCAL_ASSIGNORS,
     MIXED,
+    NO_LOCAL_ASSIGNOR,
     PROTOCOLS,
     SERVER_ASSIGNORS,
     WorldSettings,
@@ -104,6 +107,7 @@ class Scenario:
     session_ms: int = 10_000
     rebalance_ms: int = 12_000
     assignor: str = "uniform"
+    local_assignor: str = NO_LOCAL_ASSIGNOR  # not drawn, for the same reason
     # what the applications speak; which of the classic assignors each has, `protocols` draws
     protocol: str = CONSUMER
     delay_us: int = 800
@@ -138,10 +142,23 @@ class Scenario:
             raise ScenarioRefused(
                 f"there is no protocol {self.protocol!r}; there are {', '.join(PROTOCOLS)}."
             )
+        self._check_local_assignor()
         check_faults([fault.kind for fault in self.faults], self.protocol)
         if any(fault.at_ms < 0 for fault in self.faults):
             raise ScenarioRefused(
                 "a fault must not be before the beginning: its at_ms must be at least 0."
+            )
+
+    def _check_local_assignor(self) -> None:
+        if self.local_assignor not in LOCAL_ASSIGNORS:
+            raise ScenarioRefused(
+                f"there is no local assignor {self.local_assignor!r}; there are "
+                f"{', '.join(LOCAL_ASSIGNORS)}."
+            )
+        if self.local_assignor != NO_LOCAL_ASSIGNOR and self.protocol == CLASSIC:
+            raise ScenarioRefused(
+                "a local assignor is for worlds with members of the consumer protocol: the seed "
+                "chooses the assignors of classic ones."
             )
 
     @property

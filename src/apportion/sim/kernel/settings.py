@@ -12,6 +12,8 @@ CONSUMER, CLASSIC, MIXED = "consumer", "classic", "mixed"
 PROTOCOLS = (CONSUMER, CLASSIC, MIXED)
 UNRELIABLE = "unreliable"
 SERVER_ASSIGNORS = (*dict.fromkeys(ASSIGNORS.values()), UNRELIABLE)
+NO_LOCAL_ASSIGNOR = "none"
+LOCAL_ASSIGNORS = (NO_LOCAL_ASSIGNOR, "range", "sticky", "lag-weighted", UNRELIABLE)
 LIMITS = GroupSettings()
 """The coordinator's own limits, as the simulated broker has them."""
 
@@ -111,6 +113,15 @@ class WorldSettings(TypedDict, total=False):
             "The server-side assignor: uniform or range; or unreliable, a custom one that is late, "
             "raises, or answers what is no assignment, until the faults end.",
             choices=SERVER_ASSIGNORS,
+        ),
+    ]
+    local_assignor: Annotated[
+        str | None,
+        Setting(
+            "The client-side assignor of members of the consumer protocol: none (the default), "
+            "range, sticky, lag-weighted; or unreliable, one of faulty members, which until the "
+            "faults end are late, crash, or install what is no assignment.",
+            choices=LOCAL_ASSIGNORS,
         ),
     ]
     protocol: Annotated[

@@ -8,16 +8,13 @@ waits for its session to end.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.cluster_queries.records import ProduceQuery
-from apportion.member.leader_queries import answer_query
-from apportion.member.membership import QueryCluster, SendToCoordinator
+from apportion.member.membership import SendToCoordinator
 from apportion.member.metadata_cache import MetadataCache
-from apportion.member.queries import ListOffsets
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.records.queries import CallListener, FetchRecords
 from apportion.member.records.record_ownership import RecordConsumerSettings
@@ -29,7 +26,6 @@ from apportion.member.records.streams_consumer import (
 )
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.machine import StreamsMember, TaskOffsetSums
-from apportion.rules import rule_script
 from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import classic_settings, has_new_target
 from apportion.sim.actors.record_application import (
@@ -37,10 +33,9 @@ from apportion.sim.actors.record_application import (
     ObservedCommits,
     RecordApplication,
 )
-from apportion.sim.actors.requests import AwaitMember, answer_request, list_offsets, sending
+from apportion.sim.actors.requests import AwaitMember, list_ends, sending
 from apportion.sim.kernel.client import Sleep
-from apportion.sim.kernel.clock import Script, ScriptRunner
-from apportion.sim.kernel.network import RequestChannel
+from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.streams.word_count import (
     CHANGELOG_BATCH,
@@ -53,7 +48,7 @@ from apportion.sim.streams.word_count import (
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.metadata.releases import Release
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from apportion.wire.messages.list_offsets import EARLIEST, LATEST
+from apportion.wire.messages.list_offsets import EARLIEST
 
 if TYPE_CHECKING:
     from apportion.sim.streams.instance import Instance
@@ -147,8 +142,6 @@ class StreamThread(RecordApplication):
         if not self.instance.is_up:
             self.instance.start()
         self.active, self.restoring, self.offset_sums_at_join = {}, {}, {}
-        self._leader_channel: RequestChannel | None = None
-        self._leader_metadata = MetadataCache()
         super().start()
 
     def end_incarnation(self) -> None:
@@ -247,30 +240,6 @@ class StreamThread(RecordApplication):
                 self.on_newer_version(self, request.reason or "")
         super()._send(send)
 
-    # the queries of a leader
-
-    def perform_other(self, action: Any) -> None:
-        """Send the leader's query to the broker, over a channel of its own."""
-        if isinstance(action, QueryCluster):
-            if self._leader_channel is not None:
-                self._leader_channel.close()
-            self._leader_channel = RequestChannel(self, self.link, self.broker)
-            perform = partial(self.perform_on, self._leader_channel)
-            ScriptRunner(self._answer_query(action), perform).resume(0)
-
-    def _answer_query(self, action: QueryCluster) -> Script:
-        """Answer a query of the leader's task assignor, by the rule of `member.leader_queries`."""
-        until_ms = self.mono_ms() + LEADER_QUERY_TIMEOUT_MS
-
-        # FetchCommitted is for source topics that serve as changelogs: word count has none.
-        def answer(query: Any) -> Script:
-            if isinstance(query, ListOffsets):
-                return list_offsets(self, query.partitions, query.timestamp)
-            return answer_request(self, query, until_ms)
-
-        event = yield from rule_script(answer_query(action, self._leader_metadata), answer)
-        self.step_member(event)
-
     # the work of the tasks
 
     def script(self) -> Script:
@@ -329,7 +298,7 @@ class StreamThread(RecordApplication):
             for task in self.restoring | dict.fromkeys(self.share.standby)
             if task.subtopology == COUNT_SUBTOPOLOGY
         ]
-        ends = yield from list_offsets(self, [changelog_of(task) for task in tasks], LATEST)
+        ends = yield from list_ends(self, [changelog_of(task) for task in tasks])
         for task in tasks:
             end = ends[changelog_of(task)]
             self.instance.state[task] = min(

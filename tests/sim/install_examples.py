@@ -1,0 +1,112 @@
+"""A small example for each bug of `planted_installs.py`, which ends otherwise with the bug."""
+
+from collections.abc import Callable
+from typing import Any
+
+from apportion.coord.consumer.client_assignors import AgreedAssignor
+from apportion.errors import Code
+from tests.coord.client_side import (
+    EVERYTHING,
+    computes,
+    group_of,
+    install,
+    join,
+    offer,
+    prepare,
+    with_one,
+    with_two,
+)
+from tests.coord.shard_driver import ShardDriver, settings_with
+
+LATE_MS = 4_000
+
+
+def patient() -> ShardDriver:
+    """A driver whose coordinator waits for 4 s."""
+    return ShardDriver(settings_with(apportion_assignor_timeout_ms=LATE_MS))
+
+
+def an_install_of_another_member() -> Any:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    return install(driver, "a", (2, 3), {"a": EVERYTHING}).error_code
+
+
+def an_install_for_an_older_epoch() -> Any:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    return install(driver, "b", (2, 2), {"a": EVERYTHING}).error_code
+
+
+def an_install_of_a_partition_for_both() -> Any:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    return install(driver, "b", (2, 3), {"a": EVERYTHING, "b": EVERYTHING}).error_code
+
+
+def another_is_chosen_after_a_deadline() -> Any:
+    driver = with_two(patient())
+    driver.advance(LATE_MS + 1_000)
+    return computes(driver, "a", 2)
+
+
+def the_late_member_is_asked_again() -> Any:
+    driver = with_two(patient())
+    driver.advance(LATE_MS + 1_000)
+    return computes(driver, "b", 2)
+
+
+def another_is_chosen_when_the_chosen_one_has_left() -> Any:
+    driver = with_two(ShardDriver())
+    driver.beat("b", -1)
+    return computes(driver, "a", 2)
+
+
+def what_a_successor_gets_of_a_target_for_its_predecessor() -> Any:
+    driver = with_one(ShardDriver())
+    join(driver, "b", instance_id="i")
+    driver.beat("b", -2, instance_id="i")
+    computes(driver, "a", 2)
+    prepare(driver, "a", 2)
+    join(driver, "c", instance_id="i")
+    install(driver, "a", (2, 3), {"a": {"foo": [0, 1]}, "b": {"foo": [2]}})
+    target = group_of(driver).saved.members["c"].target
+    return 0 if target is None else len(target)
+
+
+def who_has_a_target_after_a_member_has_gone() -> Any:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    driver.beat("a", -1)
+    install(driver, "b", (2, 3), {"a": {"foo": [0, 1]}, "b": {"foo": [2]}})
+    return list(group_of(driver).saved.members)
+
+
+def a_reason_begins_an_epoch() -> Any:
+    driver = with_one(ShardDriver())
+    driver.beat("a", 2, client_assignors=(offer(reason=1),))
+    return group_of(driver).saved.epoch
+
+
+def what_is_agreed_with_a_member_that_offers_nothing() -> Any:
+    driver = with_one(ShardDriver())
+    driver.join("b")
+    return group_of(driver).saved.client_assignor
+
+
+INSTALL_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
+    "anybody-installs": (an_install_of_another_member, Code.UNKNOWN_MEMBER_ID, Code.NONE),
+    "any-epoch-installs": (an_install_for_an_older_epoch, Code.STALE_MEMBER_EPOCH, Code.NONE),
+    "install-unchecked": (an_install_of_a_partition_for_both, Code.INVALID_REQUEST, Code.NONE),
+    "computes-for-ever": (another_is_chosen_after_a_deadline, True, False),
+    "asked-again": (the_late_member_is_asked_again, False, True),
+    "chosen-and-gone": (another_is_chosen_when_the_chosen_one_has_left, True, False),
+    "successor-without-target": (what_a_successor_gets_of_a_target_for_its_predecessor, 1, 0),
+    "target-of-the-gone": (who_has_a_target_after_a_member_has_gone, ["b"], ["b", "a"]),
+    "reason-unheard": (a_reason_begins_an_epoch, 3, 2),
+    "agreed-without-all": (
+        what_is_agreed_with_a_member_that_offers_nothing,
+        None,
+        AgreedAssignor("lag", 0),
+    ),
+}

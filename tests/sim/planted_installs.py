@@ -1,0 +1,154 @@
+"""Bugs to be found where members compute their group's target by client-side assignors.
+
+See `planted.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from apportion.assign import checks
+from apportion.assign.by_name import ClusterTopics, Given, Subscription
+from apportion.coord import replay, shard
+from apportion.coord.consumer import client_targets, custom_targets, heartbeat, timers
+from apportion.coord.consumer.client_assignors import (
+    AgreedAssignor,
+    ClientOffer,
+    PreparedGroup,
+    agreed_or_none,
+)
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.turn import Turn
+from apportion.deadlines import Key
+from apportion.sim.kernel.settings import UNRELIABLE
+from apportion.wire.records.groups import RecordClientAssignor
+from tests.sim.bug import Planted
+
+agree = agreed_or_none  # as it is, whatever stands in its place
+
+
+def any_member_is(group: ConsumerGroup, member_id: str) -> bool:
+    return group.live.chosen is not None
+
+
+def any_epoch_is(prepared: PreparedGroup, epoch: int) -> bool:
+    return True
+
+
+def takes_any_target(
+    cluster: ClusterTopics, members: Mapping[str, Subscription], answer: Mapping[str, Given]
+) -> None:
+    """Check nothing."""
+
+
+def waits_on(turn: Turn, key: Key) -> None:
+    pass
+
+
+def nobody_is(group: ConsumerGroup, assignor: AgreedAssignor, member_id: str) -> bool:
+    return False
+
+
+def keeps_the_chosen(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
+    pass
+
+
+def by_member_id_alone(
+    group: ConsumerGroup, member_id: str, instance_id: str | None
+) -> ConsumerGroupMember | None:
+    return group.saved.members.get(member_id)
+
+
+def as_if_nobody_went(
+    group: ConsumerGroup, member_id: str, instance_id: str | None
+) -> ConsumerGroupMember | None:
+    return group.saved.members.get(member_id) or ConsumerGroupMember(member_id)
+
+
+def only_another_offer_does(
+    before: tuple[RecordClientAssignor, ...], assignors: tuple[RecordClientAssignor, ...]
+) -> bool:
+    return [each.name for each in before] != [each.name for each in assignors]
+
+
+def among_those_that_offer(
+    offers: Mapping[ClientOffer, int], members: int
+) -> AgreedAssignor | None:
+    return agree(offers, sum(offers.values()))
+
+
+LOCAL: dict[str, Any] = {"local_assignor": UNRELIABLE}
+REPLACED = {"statics": 9, "workers": 2, "readers": 3, "delay_us": 20_000}
+
+INSTALLS = (
+    Planted(
+        "anybody-installs",
+        "Whoever is a member of the group, at its own epoch, means well.",
+        ((client_targets, "is_chosen", any_member_is),),
+        sizes=LOCAL,
+    ),
+    Planted(
+        "any-epoch-installs",
+        "The chosen member was asked for a target, and this is one.",
+        ((client_targets, "is_prepared_epoch", any_epoch_is),),
+        sizes=LOCAL,
+    ),
+    Planted(
+        "install-unchecked",
+        "The member has checked the answer of its assignor before it sends it.",
+        ((checks, "check_given", takes_any_target),),
+        sizes=LOCAL,
+    ),
+    Planted(
+        "computes-for-ever",
+        "Whoever was chosen will send a target, or its session ends.",
+        (
+            (
+                shard,
+                "ON_DEADLINE",
+                {**shard.ON_DEADLINE, client_targets.CLIENT_TARGET: waits_on},
+            ),
+        ),
+        sizes=LOCAL,
+    ),
+    Planted(
+        "asked-again",
+        "A member that was too late may be faster the next time.",
+        ((client_targets, "is_passed_over", nobody_is),),
+        sizes=LOCAL,
+    ),
+    Planted(
+        "chosen-and-gone",
+        "The deadline takes care of a chosen member that is gone.",
+        (
+            (client_targets, "forget_member", keeps_the_chosen),
+            (timers, "forget_member", keeps_the_chosen),
+        ),
+        sizes=LOCAL,
+    ),
+    Planted(
+        "successor-without-target",
+        "A member that has gone while the target was computed needs none.",
+        ((custom_targets, "current_member_or_none", by_member_id_alone),),
+        sizes=LOCAL | REPLACED,
+        kinds=("restart", "crash", "roll", "more-partitions", "lost-reply"),
+    ),
+    Planted(
+        "target-of-the-gone",
+        "The assignor was told of these members, and its target is one for all of them.",
+        ((custom_targets, "current_member_or_none", as_if_nobody_went),),
+        sizes=LOCAL,
+    ),
+    Planted(
+        "reason-unheard",
+        "The offer is the same as before, so nothing has changed.",
+        ((heartbeat, "asks_for_assignment", only_another_offer_does),),
+        sizes=LOCAL,
+    ),
+    Planted(
+        "agreed-without-all",
+        "Those that offer no assignor have nothing against the one of the others.",
+        ((replay, "agreed_or_none", among_those_that_offer),),
+        sizes=LOCAL,
+    ),
+)
+"""The guards of `coord.consumer.client_targets` and of what it calls."""
