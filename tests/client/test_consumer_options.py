@@ -157,6 +157,10 @@ def test_an_unclear_option_is_refused_with_the_remedy(
     assert sentence in str(refusal.value)
 
 
+def test_an_empty_list_of_local_assignors_goes_with_the_brokers() -> None:
+    Consumer("localhost:1", "g", group_local_assignors=[], group_remote_assignor="range").close()
+
+
 PLAIN = "only plain connections are supported yet"
 
 

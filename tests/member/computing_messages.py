@@ -46,12 +46,14 @@ from tests.member.consumer_messages import T, accepted, at, new_member
 class CountingAssignor(Assignor):
     """Answers what it is told to; its user data count how often they were asked for.
 
-    given: its answer; an exception is raised instead. reply: of `on_assignment`.
+    given: its answer; an exception is raised instead. reply: of `on_assignment`, likewise.
     """
 
     name = "counting"
 
-    def __init__(self, given: Any = None, reply: FollowUp | MemberFailure | None = None) -> None:
+    def __init__(
+        self, given: Any = None, reply: FollowUp | MemberFailure | Exception | None = None
+    ) -> None:
         self.given: Any = {} if given is None else given
         self.reply = reply
         self.encoded = 0
@@ -68,6 +70,8 @@ class CountingAssignor(Assignor):
 
     def on_assignment(self, given: Given, generation: int) -> FollowUp | MemberFailure | None:
         self.told.append((given, generation))
+        if isinstance(self.reply, Exception):
+            raise self.reply
         return self.reply
 
 

@@ -43,13 +43,18 @@ from apportion.member.membership import (
 )
 from apportion.topics import IdPartition, Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+)
+from apportion.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+)
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
 if TYPE_CHECKING:
     from apportion.streams.metadata.model import TaskId
     from tests.member.test_streams_member import Broken
-
 
 NEWEST = {
     "JoinGroupRequest": 9,
@@ -60,6 +65,11 @@ NEWEST = {
     "ConsumerGroupInstallAssignmentRequest": 0,
 }
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
+
+COMPUTATION_REQUESTS = (
+    ConsumerGroupPrepareAssignmentRequest,
+    ConsumerGroupInstallAssignmentRequest,
+)
 
 
 class Actor:
@@ -74,6 +84,8 @@ class Actor:
         self.forgotten = False
         self.seen: View | None = None  # the view that it is about to act upon
         self.flight: SendToCoordinator | None = None
+        # Prepare or Install of a computation, beside the heartbeats
+        self.computing: SendToCoordinator | None = None
         self.sent_at_ms: int | None = None
         self.left: Left | None = None
         self.failed: str | None = None
@@ -178,8 +190,11 @@ class SimulatedGroup:
             match action:
                 case FindCoordinator(request_id):
                     self.mail.append((actor, CoordinatorFound(request_id), request_id))
-                case SendToCoordinator(request_id):
-                    actor.flight, actor.sent_at_ms = action, self.mono_ms
+                case SendToCoordinator(request_id, request):
+                    if isinstance(request, COMPUTATION_REQUESTS):
+                        actor.computing = action
+                    else:
+                        actor.flight, actor.sent_at_ms = action, self.mono_ms
                     self.mail.append((actor, "ask", request_id))
                 case FetchMetadata(request_id):
                     self.mail.append((actor, action, request_id))
@@ -294,9 +309,10 @@ class SimulatedGroup:
         )
 
     def ask(self, actor: Actor, request_id: int) -> None:
-        if actor.flight is None or actor.flight.request_id != request_id:
+        sent = [each for each in (actor.flight, actor.computing) if each is not None]
+        request = next((each.request for each in sent if each.request_id == request_id), None)
+        if request is None:
             return  # the member has sent another one since
-        request = actor.flight.request
         actor.forgotten |= (
             isinstance(request, JoinGroupRequest) and request.member_id not in self.current()
         )

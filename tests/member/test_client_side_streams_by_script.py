@@ -36,6 +36,7 @@ from apportion.streams.topology_parser import topology_of
 from apportion.wire.fields import replaced
 from apportion.wire.messages.consumer_group_install_assignment import (
     ConsumerGroupInstallAssignmentRequest,
+    ConsumerGroupInstallAssignmentResponse,
     InstalledMember,
     InstalledPartitions,
 )
@@ -93,7 +94,7 @@ def test_the_chosen_member_makes_topics_asks_for_ends_and_installs_the_tasks_of_
     member = running(P0, P1, P2)
     member.step(Tick(), at(1_000))
     assert member.step(Answered(6, chosen(1)), at(1_000)) == [
-        SendToCoordinator(7, prepare(1), 5_000)
+        SendToCoordinator(7, prepare(1), 30_000)
     ]
     group = prepared(
         replaced(group_member("m", 0, 1, 2), assignor=AssignorMetadata(metadata=metadata())),
@@ -377,7 +378,10 @@ def test_a_target_that_was_computed_without_ends_is_computed_again_after_an_inte
     )
     install = actions[-1]
     assert isinstance(install, SendToCoordinator)
-    member.step(Answered(install.request_id, accepted(1, unchanged=True)), at(1_000))
+    installed = Answered(install.request_id, ConsumerGroupInstallAssignmentResponse())
+    (then,) = member.step(installed, at(1_000))
+    assert isinstance(then, SendToCoordinator)
+    member.step(Answered(then.request_id, accepted(1, unchanged=True)), at(1_000))
     (later,) = member.step(Tick(), at(601_000))
     assert isinstance(later, SendToCoordinator)
     assert later.request == beat(1, **offers({0: 0}, Reason.WARM_UP_READY))

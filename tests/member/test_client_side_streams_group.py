@@ -55,9 +55,9 @@ def test_a_task_is_used_by_nobody_while_its_owner_uses_it() -> None:
 def installing(group: SimulatedClientSideGroup) -> str | None:
     """The name of the member whose target is on its way to the coordinator."""
     for actor, what, _ in group.mail:
-        flight = actor.flight
-        if what == "ask" and flight is not None:
-            request = flight.request
+        computing = actor.computing
+        if what == "ask" and computing is not None:
+            request = computing.request
             if isinstance(request, ConsumerGroupInstallAssignmentRequest):
                 return actor.name
     return None

@@ -1,7 +1,7 @@
 """A KIP-848 member that computes its group's target assignment, event by event."""
 
 from collections.abc import Generator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -10,7 +10,7 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Note, Tick
 from apportion.member.assignors.builtin import CooperativeSticky
 from apportion.member.assignors.interface import Assignor
-from apportion.member.assignors.runs import AssignorRun
+from apportion.member.assignors.runs import AssignorRun, checked_user_data
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -27,6 +27,7 @@ from apportion.member.membership import (
     to_id_parts,
 )
 from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
     ConsumerGroupInstallAssignmentResponse,
 )
 from apportion.wire.messages.consumer_group_prepare_assignment import (
@@ -47,7 +48,7 @@ from tests.member.computing_messages import (
     runs,
     stable,
 )
-from tests.member.consumer_messages import P0, P1, T, accepted, at, beat, joined, refused
+from tests.member.consumer_messages import P0, P1, T, accepted, at, beat, full, joined, refused
 
 ALL = Given(by_topic([("t", 0), ("t", 1), ("t", 2)]))
 OWNS_0 = Subscription(("t",), owned=by_topic([("t", 0)]), generation=1)
@@ -60,7 +61,7 @@ def computes(assignor: Assignor, *members: AssignableMember) -> Any:
     member = stable(assignor, P0)
     member.step(Tick(), at(1_000))
     assert member.step(Answered(6, chosen(1)), at(1_000)) == [
-        SendToCoordinator(7, prepare(1), 5_000)
+        SendToCoordinator(7, prepare(1), 30_000)
     ]
     group = members or (group_member("m", 0),)
     (run,) = member.step(Answered(7, prepared(*group, epoch=2, name=assignor.name)), at(1_001))
@@ -73,7 +74,7 @@ def test_a_chosen_member_prepares_runs_its_assignor_and_installs() -> None:
     assert run == runs(8, assignor, {"m": OWNS_0})
     assert run.perform() == AssignorRan(8, {"m": ALL})
     assert member.step(AssignorRan(8, {"m": ALL}), at(1_002)) == [
-        SendToCoordinator(9, installs(1, 2, ("m", (0, 1, 2))), 5_000)
+        SendToCoordinator(9, installs(1, 2, ("m", (0, 1, 2))), 30_000)
     ]
     assert member.step(Answered(9, ConsumerGroupInstallAssignmentResponse()), at(1_003)) == [
         SendToCoordinator(10, beat(1), 5_000)
@@ -106,7 +107,7 @@ def test_heartbeats_go_on_while_the_assignor_runs() -> None:
     assert member.step(Tick(), at(2_000)) == [SendToCoordinator(9, beat(1), 5_000)]
     member.step(Answered(9, heard(2)), at(2_001))
     assert member.step(AssignorRan(8, {}), at(2_002)) == [
-        SendToCoordinator(10, installs(2, 2, ("m", ())), 5_000)
+        SendToCoordinator(10, installs(2, 2, ("m", ())), 30_000)
     ]
 
 
@@ -123,25 +124,43 @@ def test_an_acknowledgement_goes_before_what_was_computed() -> None:
     ]
     assert member.step(AssignorRan(8, {}), at(2_003)) == []
     assert member.step(Answered(10, heard(2)), at(2_004)) == [
-        SendToCoordinator(11, installs(2, 2, ("m", ())), 5_000)
+        SendToCoordinator(11, installs(2, 2, ("m", ())), 30_000)
     ]
 
 
 def test_an_error_of_the_assignor_is_installed_for_all() -> None:
     member, _ = computes(CountingAssignor(), group_member("m", 0), group_member("s"))
     assert member.step(AssignorRan(8, {"s": Given(error=5)}), at(1_002)) == [
-        SendToCoordinator(9, installs(1, 2, ("m", ()), ("s", ()), error=5), 5_000)
+        SendToCoordinator(9, installs(1, 2, ("m", ()), ("s", ()), error=5), 30_000)
     ]
 
 
-@pytest.mark.parametrize("errors", [(5, 6), (128, 128), (-200, 0), ("x", 0)])
-def test_an_error_that_cannot_be_told_to_all_is_installed_for_nobody(errors: Any) -> None:
+@pytest.mark.parametrize(
+    ("errors", "why"),
+    [
+        ((5, 6), "gives the errors 5 and 6: all members are told the same"),
+        ((128, 128), "gives the error 128 to 'm': it must be a number from -127 to 127"),
+        ((0, -200), "gives the error -200 to 's': it must be a number from -127 to 127"),
+        (("x", 0), "gives the error 'x' to 'm': it must be a number from -127 to 127"),
+        (([1], 0), "gives the error [1] to 'm': it must be a number from -127 to 127"),
+        ((None, 0), "gives the error None to 'm': it must be a number from -127 to 127"),
+        ((1.5, 0), "gives the error 1.5 to 'm': it must be a number from -127 to 127"),
+    ],
+)
+def test_an_error_that_cannot_be_told_to_all_is_installed_for_nobody(errors: Any, why: str) -> None:
     given = {name: Given(error=error) for name, error in zip("ms", errors, strict=True)}
     members = group_member("m", 0), group_member("s")
     member, run = computes(CountingAssignor(given), *members)
-    told = list(dict.fromkeys(error for error in errors if error))
+    assert member.step(run.perform(), at(1_002)) == [not_computed(f"the assignor {why}")]
+
+
+def test_metadata_that_the_coordinator_refuses_are_not_installed() -> None:
+    given = {"m": Given(user_data=b"x" * (2**16 + 1))}
+    member, run = computes(CountingAssignor(given))
     assert member.step(run.perform(), at(1_002)) == [
-        not_computed(f"the assignor gives the errors {told}: it may give one, a number up to 127")
+        not_computed(
+            "the assignor gives more than 65536 bytes of metadata to one member, or 67108864 to all"
+        )
     ]
 
 
@@ -163,6 +182,47 @@ def test_nothing_is_installed_of_an_assignor_that_raises() -> None:
     assert member.step(Tick(), at(2_000)) == [SendToCoordinator(9, beat(1), 5_000)]
 
 
+class ExitingAssignor(CountingAssignor):
+    """Raises what ends a process that does not catch it."""
+
+    def assign(self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]) -> Any:
+        raise SystemExit(3)
+
+
+def test_an_assignor_that_ends_the_process_ends_its_run_alone() -> None:
+    member, run = computes(ExitingAssignor())
+    assert member.step(run.perform(), at(1_002)) == [
+        not_computed("the assignor 'counting' failed: SystemExit: 3")
+    ]
+
+
+class FalseMapping(dict[str, Given]):
+    """A mapping that cannot be read."""
+
+    def items(self) -> Any:
+        raise LookupError("no items")
+
+
+def test_an_answer_that_cannot_be_read_ends_its_run_alone() -> None:
+    member, run = computes(CountingAssignor(FalseMapping({"m": Given()})))
+    assert member.step(run.perform(), at(1_002)) == [
+        not_computed("the assignor 'counting' failed: LookupError: no items")
+    ]
+
+
+def test_a_long_exception_of_an_assignor_is_cut() -> None:
+    member, run = computes(CountingAssignor(ValueError("x" * 1_000_000)))
+    (note,) = member.step(run.perform(), at(1_002))
+    assert isinstance(note, Note)
+    assert len(note.text) < 800
+
+
+def test_user_data_that_are_no_bytes_are_cut() -> None:
+    with pytest.raises(Refused) as refusal:
+        checked_user_data(CountingAssignor(), cast("Any", lambda: "x" * 1_000_000))
+    assert len(refusal.value.why) < 200
+
+
 def test_nothing_is_installed_of_an_answer_that_is_no_assignment() -> None:
     member, run = computes(CountingAssignor({"s": ALL}))
     assert member.step(run.perform(), at(1_002)) == [
@@ -181,7 +241,7 @@ def test_a_stale_target_is_computed_anew_when_the_coordinator_says_so() -> None:
         SendToCoordinator(10, beat(1), 5_000),
     ]
     assert member.step(Answered(10, chosen(1)), at(1_004)) == [
-        SendToCoordinator(11, prepare(1), 5_000)
+        SendToCoordinator(11, prepare(1), 30_000)
     ]
 
 
@@ -218,7 +278,7 @@ def test_a_member_that_is_chosen_again_begins_anew_once_its_assignor_has_ended()
     assert member.step(AssignorRan(8, {}), at(2_002)) == []
     member.step(Tick(), at(3_000))
     assert member.step(Answered(10, chosen(1)), at(3_001)) == [
-        SendToCoordinator(11, prepare(1), 5_000)
+        SendToCoordinator(11, prepare(1), 30_000)
     ]
 
 
@@ -230,8 +290,92 @@ def test_a_request_without_a_response_is_sent_again() -> None:
     ]
     assert member.step(Tick(), at(1_103)) == [FindCoordinator(10, "g")]
     assert member.step(CoordinatorFound(10), at(1_103)) == [
-        SendToCoordinator(11, installs(1, 2, ("m", ())), 5_000)
+        SendToCoordinator(11, full(1, P0, client_assignors=offer(b"t 3")), 5_000)
     ]
+    assert member.step(Answered(11, heard(2)), at(1_104)) == [
+        SendToCoordinator(12, installs(2, 2, ("m", ())), 30_000)
+    ]
+
+
+def test_a_request_that_never_gets_a_response_is_given_up() -> None:
+    member, _ = computes(CountingAssignor())
+    actions = member.step(AssignorRan(8, {}), at(1_002))
+    now_ms, sent = 1_002, 0
+    while now_ms < 60_000:
+        now_ms += 100
+        requests = [action for action in actions if isinstance(action, SendToCoordinator)]
+        installed = [
+            each.request_id
+            for each in requests
+            if isinstance(each.request, ConsumerGroupInstallAssignmentRequest)
+        ]
+        sent += len(installed)
+        if installed:
+            actions = member.step(Unanswered(installed[0], "closed"), at(now_ms))
+        elif requests:
+            actions = member.step(Answered(requests[0].request_id, heard(1)), at(now_ms))
+        elif actions and isinstance(actions[0], FindCoordinator):
+            actions = member.step(CoordinatorFound(actions[0].request_id), at(now_ms))
+        else:
+            actions = member.step(Tick(), at(now_ms))
+    assert sent == 5
+
+
+@pytest.mark.parametrize("is_installing", [False, True])
+def test_heartbeats_go_on_while_the_coordinator_takes_long(is_installing: bool) -> None:
+    member = stable(CountingAssignor(), P0)
+    member.step(Tick(), at(1_000))
+    member.step(Answered(6, chosen(1)), at(1_000))
+    if is_installing:
+        member.step(Answered(7, prepared(group_member("m", 0), epoch=2)), at(1_001))
+        member.step(AssignorRan(8, {}), at(1_002))
+    first = 10 if is_installing else 8
+    assert member.step(Tick(), at(1_999)) == []
+    assert member.step(Tick(), at(2_000)) == [SendToCoordinator(first, beat(1), 5_000)]
+    member.step(Answered(first, heard(1)), at(2_001))
+    assert member.step(Tick(), at(3_000)) == [SendToCoordinator(first + 1, beat(1), 5_000)]
+
+
+def test_a_heartbeat_that_overtakes_prepare_does_not_repeat_it() -> None:
+    member = stable(CountingAssignor(), P0)
+    member.step(Tick(), at(1_000))
+    member.step(Answered(6, chosen(1)), at(1_000))
+    member.step(Tick(), at(2_000))
+    assert member.step(Answered(8, chosen(1)), at(2_001)) == []
+    (run,) = member.step(Answered(7, prepared(group_member("m", 0), epoch=2)), at(2_002))
+    assert isinstance(run, RunAssignor)
+
+
+def test_an_installation_that_the_coordinator_asks_to_repeat_begins_anew() -> None:
+    member, _ = computes(CountingAssignor())
+    member.step(AssignorRan(8, {}), at(1_002))
+    member.step(Tick(), at(2_000))
+    assert member.step(Answered(10, chosen(1)), at(2_001)) == [
+        SendToCoordinator(11, prepare(1), 30_000)
+    ]
+    assert member.step(Answered(9, ConsumerGroupInstallAssignmentResponse()), at(2_002)) == []
+
+
+def test_what_was_computed_waits_for_the_heartbeat_after_a_lost_response() -> None:
+    member, _ = computes(CountingAssignor())
+    assert member.step(Tick(), at(2_001)) == [SendToCoordinator(9, beat(1), 5_000)]
+    assert member.step(AssignorRan(8, {}), at(2_002)) == []
+    member.step(Unanswered(9, "lost"), at(2_003))
+    assert member.step(Tick(), at(2_103)) == [FindCoordinator(10, "g")]
+    assert member.step(CoordinatorFound(10), at(2_104)) == [
+        SendToCoordinator(11, full(1, P0, client_assignors=offer(b"t 3")), 5_000)
+    ]
+    assert member.step(Answered(11, accepted(2, P0)), at(2_105)) == [
+        SendToCoordinator(12, installs(2, 2, ("m", ())), 30_000)
+    ]
+
+
+def test_no_response_to_a_computation_changes_a_member_that_leaves() -> None:
+    member = stable(CountingAssignor(), P0)
+    member.step(Tick(), at(1_000))
+    member.step(Answered(6, chosen(1)), at(1_000))
+    assert member.step(Leave(), at(1_001)) == [SendToCoordinator(8, beat(-1), 5_000)]
+    assert member.step(Answered(7, prepared(group_member("m", 0), epoch=2)), at(1_002)) == []
 
 
 def test_a_computation_ends_with_the_membership() -> None:
@@ -242,7 +386,7 @@ def test_a_computation_ends_with_the_membership() -> None:
     assert member.step(Answered(10, heard(2)), at(2_003)) == [Offer(2, (), (), ())]
     member.step(Tick(), at(3_003))
     assert member.step(Answered(11, chosen(2)), at(3_004)) == [
-        SendToCoordinator(12, prepare(2), 5_000)
+        SendToCoordinator(12, prepare(2), 30_000)
     ]
 
 
@@ -279,7 +423,7 @@ def test_an_assignors_query_is_answered_by_the_cluster() -> None:
     (resumed,) = member.step(QueryAnswered(9, "s"), at(1_003))
     assert isinstance(resumed, RunAssignor)
     assert member.step(resumed.perform(), at(1_004)) == [
-        SendToCoordinator(11, installs(1, 2, ("m", ()), ("s", (0, 1, 2))), 5_000)
+        SendToCoordinator(11, installs(1, 2, ("m", ()), ("s", (0, 1, 2))), 30_000)
     ]
 
 

@@ -3,13 +3,13 @@
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from apportion.assign.by_name import Given
 from apportion.errors import Code, Refused
 from apportion.machine import Tick
-from apportion.member.assignors.interface import FollowUp
+from apportion.member.assignors.interface import FollowUp, MemberFailure
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
@@ -58,28 +58,38 @@ codes = st.sampled_from([
     Code.FENCED_MEMBER_EPOCH, Code.UNKNOWN_MEMBER_ID, Code.NOT_COORDINATOR, Code.GROUP_ID_NOT_FOUND,
     Code.COORDINATOR_LOAD_IN_PROGRESS, Code.STALE_MEMBER_EPOCH, Code.INVALID_REQUEST,
 ])  # fmt: skip
+AGAIN = FollowUp(0, "again", after_ms=2_000, reason=5)
+replies = st.sampled_from(
+    [AGAIN, None, MemberFailure(Code.POLICY_VIOLATION, "over"), OSError("no")]
+)
 happenings = st.lists(
     st.one_of(
         st.tuples(st.just("accept"), st.none() | held),
         st.tuples(st.just("choose"), st.none() | held),
-        st.tuples(st.just("refuse"), codes),
+        st.tuples(st.sampled_from(["refuse", "refuse computed"]), codes),
         st.tuples(st.sampled_from(["lose", "adopt", "subscribe", "leave"]), st.none()),
+        st.tuples(st.sampled_from(["accept computed", "lose computed"]), st.none()),
         st.tuples(st.just("run"), st.sampled_from([{}, {"m": Given(error=3)}, "raise"])),
+        st.tuples(st.just("reply"), replies),
         st.tuples(st.sampled_from(["look up", "cannot look up"]), st.none()),
         st.tuples(st.just("wait"), st.integers(1, 3_000)),
     ),
     max_size=80,
 )
+JOINS: list[tuple[str, Any]] = [("accept", None), ("accept", None), ("accept", (0,))]
 
 
 class CheckedMember:
     """Plays the surroundings of a member with an assignor, and checks the laws after every step."""
 
     def __init__(self) -> None:
-        assignor = CountingAssignor(reply=FollowUp(0, "again", after_ms=2_000, reason=5))
-        self.member = ConsumerMember(ConsumerSettings("g", "m", assignors=(assignor,)))
+        self.assignor = CountingAssignor(reply=AGAIN)
+        self.member = ConsumerMember(ConsumerSettings("g", "m", assignors=(self.assignor,)))
         self.now_ms = self.epoch = 0
         self.in_flight: Any = None
+        self.computed: Any = None  # Prepare or Install in flight, beside the heartbeats
+        # requests that the member has sent before it ended or left: they are answered all the same
+        self.late: list[SendToCoordinator] = []
         self.running: list[RunAssignor] = []
         self.lookups: list[FetchMetadata | QueryCluster] = []
         # of the last response to Prepare in this membership
@@ -96,7 +106,12 @@ class CheckedMember:
         for action in actions:
             self.check(action)
         if self.member.state in SILENT:
-            self.in_flight = None
+            self.late += [
+                each
+                for each in (self.in_flight, self.computed)
+                if isinstance(each, SendToCoordinator)
+            ]
+            self.in_flight = self.computed = None
         elif self.in_flight is None:
             assert self.member.wake_at() is not None, "the member would sleep for ever"
 
@@ -104,10 +119,7 @@ class CheckedMember:
         self.seen[type(getattr(action, "request", action)).__name__] += 1
         match action:
             case SendToCoordinator():
-                request: Any = action.request
-                assert self.in_flight is None or request.member_epoch < 0, "two requests in flight"
-                self.check_request(request)
-                self.in_flight = action
+                self.check_sent(action)
             case FindCoordinator():
                 assert self.in_flight is None
                 self.in_flight = action
@@ -116,6 +128,20 @@ class CheckedMember:
                 self.running.append(action)
             case FetchMetadata() | QueryCluster():
                 self.lookups.append(action)
+
+    def check_sent(self, sent: SendToCoordinator) -> None:
+        request: Any = sent.request
+        self.check_request(request)
+        if self.has_joined and not isinstance(request, ConsumerGroupHeartbeatRequest):
+            assert self.in_flight is None, "the member's epoch may change meanwhile"
+            # One that was abandoned: the coordinator has chosen the member again.
+            self.late += [] if self.computed is None else [self.computed]
+            self.computed = sent
+            return
+        assert self.in_flight is None or request.member_epoch < 0, "two requests in flight"
+        if isinstance(self.in_flight, SendToCoordinator):
+            self.late.append(self.in_flight)
+        self.in_flight = sent
 
     def check_request(self, request: Any) -> None:
         match request:
@@ -131,6 +157,13 @@ class CheckedMember:
                 assert request.group_epoch == self.prepared_epoch
 
     def play(self, what: str, with_: Any) -> None:
+        self.happen(what, with_)
+        while self.late:
+            state = self.member.state
+            self.respond(self.late.pop(), (1, 2), chosen=True)
+            assert self.member.state is state, "a late response changes something"
+
+    def happen(self, what: str, with_: Any) -> None:
         match what:
             case "accept" | "choose":
                 self.accept(with_, chosen=what == "choose")
@@ -141,6 +174,17 @@ class CheckedMember:
                 )
             case "lose" if self.in_flight is not None:
                 done, self.in_flight = self.in_flight, None
+                self.step(Unanswered(done.request_id, "lost"))
+            case "accept computed" if self.computed is not None:
+                done, self.computed = self.computed, None
+                self.respond(done, None, chosen=False)
+            case "refuse computed" if self.computed is not None:
+                done, self.computed = self.computed, None
+                self.step(
+                    Answered(done.request_id, RESPONSES[type(done.request)](error_code=with_))
+                )
+            case "lose computed" if self.computed is not None:
+                done, self.computed = self.computed, None
                 self.step(Unanswered(done.request_id, "lost"))
             case "adopt":
                 view = self.member.view()
@@ -155,6 +199,8 @@ class CheckedMember:
                 self.step(MetadataFetched(lookup.request_id, (topic,)))
             case "cannot look up" if self.lookups:
                 self.step(Unanswered(self.lookups.pop(0).request_id, "no broker"))
+            case "reply":
+                self.assignor.reply = with_
             case "wait":
                 self.now_ms += with_
                 self.step(Tick())
@@ -169,6 +215,13 @@ class CheckedMember:
         match done:
             case FindCoordinator():
                 self.step(CoordinatorFound(done.request_id))
+            case SendToCoordinator():
+                self.respond(done, numbers, chosen=chosen)
+
+    def respond(
+        self, done: SendToCoordinator, numbers: tuple[int, ...] | None, *, chosen: bool
+    ) -> None:
+        match done:
             case SendToCoordinator(request_id, ConsumerGroupPrepareAssignmentRequest(), _):
                 if not self.has_joined:
                     response: Any = RESPONSES[type(done.request)](error_code=Code.UNKNOWN_MEMBER_ID)
@@ -197,12 +250,13 @@ class CheckedMember:
 
 
 @settings(max_examples=400, deadline=None)
-@given(happenings)
+@example(JOINS, [("adopt", None), ("reply", OSError("no")), ("look up", None)])
+@given(st.sampled_from([[], JOINS]), happenings)
 def test_the_laws_of_a_computing_member_hold_in_every_history(
-    history: list[tuple[str, Any]],
+    beginning: list[tuple[str, Any]], history: list[tuple[str, Any]]
 ) -> None:
     witness = CheckedMember()
-    for what, with_ in history:
+    for what, with_ in beginning + history:
         witness.play(what, with_)
 
 
@@ -212,10 +266,10 @@ def test_the_witness_sees_all_that_a_computing_member_does() -> None:
         ("accept", None),
         ("accept", None),
         ("choose", (0,)),
-        ("accept", None),
+        ("accept computed", None),
         ("look up", None),
         ("run", {}),
-        ("accept", None),
+        ("accept computed", None),
         ("accept", None),
         ("wait", 2_000),
     ]

@@ -75,6 +75,26 @@ def test_a_check_that_meets_the_wrong_broker_is_made_again_at_the_right_one() ->
     assert member.step(CoordinatorFound(3), at(0)) == [SendToCoordinator(4, CHECK, 5_000)]
 
 
+def test_a_member_that_joins_again_at_another_broker_asks_for_its_api_first() -> None:
+    member = stable(CountingAssignor(), P0)
+    member.step(Tick(), at(1_000))
+    assert member.step(Answered(6, refused(Code.NOT_COORDINATOR)), at(1_000)) == [
+        FindCoordinator(7, "g")
+    ]
+    member.step(CoordinatorFound(7), at(1_000))
+    assert member.step(Answered(8, refused(Code.UNKNOWN_MEMBER_ID)), at(1_001))[-1:] == [
+        SendToCoordinator(9, CHECK, 5_000)
+    ]
+
+
+def test_a_member_that_joins_again_at_the_same_broker_asks_for_nothing() -> None:
+    member = stable(CountingAssignor(), P0)
+    member.step(Tick(), at(1_000))
+    assert member.step(Answered(6, refused(Code.UNKNOWN_MEMBER_ID)), at(1_001))[-1:] == [
+        SendToCoordinator(7, full(0, client_assignors=offer(b"t 3")), 5_000)
+    ]
+
+
 def test_a_check_without_a_response_is_made_again() -> None:
     member = new_member(assignors=(CountingAssignor(),))
     member.step(Subscribe(("t",)), at(0))
@@ -208,12 +228,48 @@ def test_a_reason_whose_heartbeat_was_lost_is_sent_again() -> None:
     ]
 
 
+def test_a_full_heartbeat_does_not_put_off_what_an_assignor_has_asked_for() -> None:
+    assignor = CountingAssignor(reply=FollowUp(0, "again", after_ms=3_000, reason=9))
+    member = stable(assignor, P0)
+    member.step(Tick(), at(1_000))
+    member.step(Unanswered(6, "closed"), at(1_000))
+    member.step(Tick(), at(1_100))
+    assert member.step(CoordinatorFound(7), at(1_100)) == [
+        SendToCoordinator(8, full(1, P0, client_assignors=offer(b"t 3")), 5_000)
+    ]
+    member.step(Answered(8, accepted(1, P0)), at(1_101))
+    assert len(assignor.told) == 1
+    member.step(Tick(), at(2_100))
+    member.step(Answered(9, accepted(1, unchanged=True)), at(2_101))
+    assert member.step(Tick(), at(3_000)) == [
+        SendToCoordinator(10, beat(1, client_assignors=offer(b"t 4", reason=9)), 5_000)
+    ]
+
+
+def test_the_same_assignment_at_a_newer_epoch_is_told() -> None:
+    assignor = CountingAssignor()
+    member = stable(assignor, P0)
+    member.step(Tick(), at(1_000))
+    member.step(Answered(6, accepted(2, P0)), at(1_000))
+    assert assignor.told == [(Given(by_topic([("t", 0)])), epoch) for epoch in (1, 2)]
+
+
 @pytest.mark.parametrize("reason", [0, 128, -1])
 def test_a_reason_that_a_heartbeat_cannot_carry_ends_the_member(reason: int) -> None:
     member = offering(CountingAssignor(reply=FollowUp(0, "now", reason)))
     member.step(Answered(3, accepted(1, P0)), at(0))
     why = f"the assignor 'counting' gives the reason {reason}: it must be from 1 to 127"
     assert learn_names(member, 4) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
+
+
+def test_a_member_ended_by_its_assignor_ignores_the_response_to_come() -> None:
+    member = offering(CountingAssignor(reply=OSError("no")))
+    member.step(Answered(3, accepted(1, P0)), at(0))
+    member.step(Adopted(1, (P0,)), at(0))
+    why = "the assignor 'counting' failed: OSError: no"
+    assert learn_names(member, 4) == [Lost(1, (P0,)), Failed(Code.INVALID_REQUEST, why)]
+    assert member.step(Answered(5, accepted(2, P0, P1)), at(1)) == []
+    assert member.view().state is MembershipState.FATAL
 
 
 def failed(failure: MemberFailure, **settings: Any) -> tuple[ConsumerMember, list[Any]]:
@@ -253,6 +309,21 @@ def test_a_failed_member_whose_leave_gets_no_response_ends_as_well() -> None:
         Lost(1, ()),
         Failed(Code.POLICY_VIOLATION, "that was all"),
     ]
+
+
+def test_a_failed_member_that_loses_its_membership_ends_at_once() -> None:
+    assignor = CountingAssignor()
+    member = stable(assignor, P0)
+    assignor.reply = THAT_WAS_ALL
+    member.step(Tick(), at(1_000))
+    member.step(Answered(6, accepted(2, P0, P1)), at(1_000))
+    member.step(Tick(), at(2_000))
+    assert member.step(Answered(7, refused(Code.FENCED_MEMBER_EPOCH)), at(2_001)) == [
+        Lost(1, (P0,)),
+        Failed(Code.POLICY_VIOLATION, "that was all"),
+    ]
+    assert member.step(Adopted(1, ()), at(2_002)) == []
+    assert member.view().state is MembershipState.FATAL
 
 
 def test_an_owner_that_leaves_meanwhile_is_only_told_that_it_has_left() -> None:

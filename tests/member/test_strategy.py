@@ -38,6 +38,18 @@ def test_a_name_of_a_module_and_a_class_stands_for_a_new_object_of_it() -> None:
     assert [type(each) for each in assignors] == [Range]
 
 
+MINE = RoundRobin()
+
+
+def test_a_name_of_a_module_and_an_object_is_refused_as_members_would_share_it() -> None:
+    with pytest.raises(ValueError) as refusal:
+        strategy(f"{__name__}:MINE")
+    assert str(refusal.value) == (
+        f"the assignor {__name__}:MINE is no class: name one, of which each member makes its own "
+        "object"
+    )
+
+
 def test_a_consumer_group_wants_no_rebalance_protocol_in_common() -> None:
     mine = RoundRobin()
     assert local_assignors([mine, "cooperative-sticky"])[0] is mine

@@ -1,12 +1,16 @@
 """Checks of what a custom assignor answers, on either side."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from numbers import Integral
 from typing import Any
 
 from apportion.assign.by_name import ClusterTopics, Given, Subscription
 from apportion.errors import Code, Refused
 
+MAX_USER_DATA_BYTES = 1 << 16
+"""How many bytes an assignor may give to one member of a consumer group beside its partitions."""
+MAX_ALL_USER_DATA_BYTES = 1 << 26
+"""How many it may give to all members together."""
 EXPECTED = "by_topic([(topic, number), ...])"  # how the partitions of a Given are made
 
 
@@ -89,6 +93,16 @@ def check_shape(answer: Any) -> None:
                     f"gives {parts!r:.80} to {member!r}, which is no topic with whole "
                     f"numbers: use {EXPECTED}"
                 )
+
+
+def check_metadata_sizes(sizes_bytes: Collection[int]) -> None:
+    """Raise Refused unless a consumer group's members may be given metadata of these sizes."""
+    longest_bytes, all_bytes = max(sizes_bytes, default=0), sum(sizes_bytes)
+    if longest_bytes > MAX_USER_DATA_BYTES or all_bytes > MAX_ALL_USER_DATA_BYTES:
+        raise invalid_assignment(
+            f"gives more than {MAX_USER_DATA_BYTES} bytes of metadata to one member, or "
+            f"{MAX_ALL_USER_DATA_BYTES} to all"
+        )
 
 
 def are_numbers(numbers: Any) -> bool:

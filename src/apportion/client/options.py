@@ -229,7 +229,8 @@ def _check_protocol(options: Mapping[str, Any], chosen: Mapping[str, Any]) -> No
                     f"{name} is for group_protocol={other!r}; with {protocol!r} {instead}"
                 )
     local, remote = chosen["group_local_assignors"], chosen["group_remote_assignor"]
-    if local != () and remote is not None:
+    has_local = bool(local) or not isinstance(local, tuple | list)
+    if has_local and remote is not None:
         raise ValueError(
             "group_remote_assignor and group_local_assignors exclude each other: the broker "
             "assigns, or a member does; leave one out"

@@ -346,6 +346,8 @@ class MemberMachine(ABC, Generic[S]):
         """End the membership for good (FATAL), reporting everything owned as lost."""
         self._error = Failed(code, why)
         self._poll_deadline.stop()
+        # An assignor may fail while a response is still to come: it must not revive the member.
+        self._link.in_flight = None
         step.emit(self._ownership.lose(), self._error)
         self._enter(MembershipState.FATAL)
         self._start_incarnation(self._ownership.incarnation)

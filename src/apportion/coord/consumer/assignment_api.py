@@ -10,7 +10,6 @@ from apportion.assign import checks
 from apportion.assign.by_name import Given, TopicParts, by_topic
 from apportion.coord.consumer import client_targets
 from apportion.coord.consumer.client_assignors import (
-    MAX_METADATA_BYTES,
     ChosenMember,
     PreparedGroup,
     metadata_for,
@@ -38,7 +37,6 @@ from apportion.wire.messages.consumer_group_prepare_assignment import (
     TargetPartitions,
 )
 
-MAX_TARGET_METADATA_BYTES = 1 << 26  # of all members together
 NO_TARGET = InstalledTarget(Given(), TargetAnswer())
 
 
@@ -203,13 +201,7 @@ def checked_targets(
                 for part in member.topic_partitions
             )
         )
-    size_bytes = sum(len(member.metadata) for member in request.members)
-    longest_bytes = max((len(member.metadata) for member in request.members), default=0)
-    if longest_bytes > MAX_METADATA_BYTES or size_bytes > MAX_TARGET_METADATA_BYTES:
-        raise checks.invalid_assignment(
-            f"gives more than {MAX_METADATA_BYTES} bytes of metadata to one member, or "
-            f"{MAX_TARGET_METADATA_BYTES} to all"
-        )
+    checks.check_metadata_sizes([len(member.metadata) for member in request.members])
     # Through the module: the simulator replaces the guard by a faulty one (docs/guards.md).
     checks.check_given(prepared.shapes(), prepared.members, answer)
     # An error is of the whole assignment, so every member is told.

@@ -10,14 +10,22 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from apportion.assign.by_name import ClusterTopics, Given, Subscription
-from apportion.assign.checks import check_given, invalid_assignment
+from apportion.assign.checks import (
+    are_numbers,
+    check_given,
+    check_metadata_sizes,
+    invalid_assignment,
+)
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.assignors.checks import partitions_of
 from apportion.member.assignors.interface import Assignor, Rebalance
+from apportion.readable import shortened
 from apportion.rules import RunningRule
 
 T = TypeVar("T")
 MAX_INT8 = 2**7 - 1
+MOST_CHARACTERS = 500
+"""How long a log line may quote an assignor's exception."""
 MOST_ROUNDS = 3
 """How often a cooperative assignor is asked again; Kafka's needs one round more than the first."""
 
@@ -103,11 +111,20 @@ class AssignorRun:
             outcome = self.paused.resume(self.answer)
         if isinstance(outcome, PausedAssignor):
             return replace(self, paused=outcome, answer=None)
-        check_given(self.cluster, self.members, outcome)
-        check_error(outcome)
-        if self._has_to_repeat(outcome):
-            return self._next_round(outcome).proceed()
-        return outcome
+        # Reading the answer runs foreign code, too: it is done here, and what was checked is kept.
+        answer: Mapping[str, Given] = outcome
+        answer = call_assignor(self.assignor, lambda: self._checked(answer))
+        if self._has_to_repeat(answer):
+            return self._next_round(answer).proceed()
+        return answer
+
+    def _checked(self, answer: Mapping[str, Given]) -> Mapping[str, Given]:
+        """Return an assignor's answer as a value of our own. Raises Refused for a wrong one."""
+        answer = dict(answer.items()) if isinstance(answer, Mapping) else answer
+        check_given(self.cluster, self.members, answer)
+        check_error(answer)
+        check_metadata_sizes([len(each.user_data or b"") for each in answer.values()])
+        return answer
 
     def _has_to_repeat(self, given: Mapping[str, Given]) -> bool:
         return (
@@ -130,16 +147,24 @@ def check_error(given: Mapping[str, Given]) -> None:
 
     It is one number for all of them, in one byte; 0 for none.
     """
-    errors = list(dict.fromkeys(each.error for each in given.values() if each.error))
-    if len(errors) > 1 or not all(is_byte(error) for error in errors):
-        raise invalid_assignment(
-            f"gives the errors {errors!r:.80}: it may give one, a number up to {MAX_INT8}"
-        )
+    # One after the other: what is no number may not be comparable, or hashable, either.
+    told: int = 0
+    for member, each in given.items():
+        if not is_byte(each.error):
+            raise invalid_assignment(
+                f"gives the error {each.error!r:.80} to {member!r}: it must be a number from "
+                f"{-MAX_INT8} to {MAX_INT8}"
+            )
+        if told and each.error not in (0, told):
+            raise invalid_assignment(
+                f"gives the errors {told} and {each.error}: all members are told the same"
+            )
+        told = told or each.error
 
 
 def is_byte(number: Any) -> bool:
     """Return whether this is a whole number that a field of one byte carries, but for -128."""
-    return isinstance(number, int) and abs(number) <= MAX_INT8
+    return are_numbers((number,)) and abs(number) <= MAX_INT8
 
 
 def has_pending_revocation(members: Mapping[str, Subscription], given: Mapping[str, Given]) -> bool:
@@ -162,7 +187,7 @@ def checked_user_data(assignor: Assignor, encode: Callable[[], bytes | None]) ->
     if data is not None and not isinstance(data, bytes):
         raise Refused(
             Code.INVALID_REQUEST,
-            f"the assignor {assignor.name!r} gives {data!r} as user data, which are no bytes",
+            f"the assignor {assignor.name!r} gives {data!r:.80} as user data, which are no bytes",
         )
     return data
 
@@ -170,20 +195,23 @@ def checked_user_data(assignor: Assignor, encode: Callable[[], bytes | None]) ->
 def call_assignor(assignor: Assignor, call: Callable[[], T]) -> T:
     """Call a method of an assignor; raise Refused for any exception.
 
-    The assignor may be the user's code.
+    The assignor may be the user's code. So it may also end the process, or a task, that it runs in.
     """
     try:
         return call()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise assignor_failure(assignor, error) from error
 
 
-def assignor_failure(assignor: Assignor, error: Exception) -> Refused:
+def assignor_failure(assignor: Assignor, error: BaseException) -> Refused:
     """Return an assignor's exception as Refused."""
     if isinstance(error, Refused):
         return error
     # Retrying would call the same code with the same input; the application has to hear of it.
     return Refused(
         Code.INVALID_REQUEST,
-        f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}",
+        f"the assignor {assignor.name!r} failed: {type(error).__name__}: "
+        f"{shortened(str(error), MOST_CHARACTERS)}",
     )

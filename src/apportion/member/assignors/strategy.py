@@ -145,12 +145,16 @@ def _loaded(name: str) -> Assignor:
     module, _, path = name.partition(":")
     try:
         found = attribute_of(module, path)
-        made: Assignor = found() if isinstance(found, type) else found
+        made: Assignor | None = found() if isinstance(found, type) else None
     # Foreign code; it may also end the process.
     except (Exception, SystemExit) as error:
         raise ValueError(
             f"the assignor {name} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
+    if made is None:
+        raise ValueError(
+            f"the assignor {name} is no class: name one, of which each member makes its own object"
+        )
     return made
 
 

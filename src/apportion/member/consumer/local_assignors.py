@@ -10,6 +10,7 @@ from functools import partial
 
 from apportion.assign.by_name import Given, by_topic
 from apportion.errors import Code, Refused
+from apportion.machine import Instant
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure
 from apportion.member.assignors.runs import MAX_INT8, call_assignor, checked_user_data, is_byte
 from apportion.member.assignors.strategy import versions_of
@@ -33,8 +34,12 @@ class LocalAssignors:
         self._standing: dict[str, int] = {}  # reasons that hold until they are withdrawn
         self._sent: tuple[ClientAssignor, ...] = ()
         self._names: dict[TopicId, str] = {}
-        # An assignment whose topics' names are not known yet, and the member epoch with it.
+        # An assignment and the member epoch with it: the newest, and the same while nobody was told
+        # of it, since its topics' names are not known yet.
+        self._newest: tuple[Assignment, int] | None = None
         self._unresolved: tuple[Assignment, int] | None = None
+        self._follow_up: tuple[str, FollowUp] | None = None  # and the assignor that asked for it
+        self._follow_up_ms = 0
 
     def named_or_none(self, name: str) -> Assignor | None:
         """Return the assignor of this name."""
@@ -102,7 +107,7 @@ class LocalAssignors:
         if not is_byte(reason) or reason < 1:
             why = f"gives the reason {reason!r}: it must be from 1 to {MAX_INT8}"
             raise Refused(Code.INVALID_REQUEST, f"the assignor {name!r} {why}")
-        self._reasons[name] = reason
+        self._reasons[name] = int(reason)
         if stands:
             self._standing[name] = reason
 
@@ -130,20 +135,39 @@ class LocalAssignors:
         ids = dict.fromkeys(bytes(each.topic_id) for each in topics)
         return tuple(topic_id for topic_id in ids if topic_id not in self._names)
 
-    def hold_assignment(self, assignment: Assignment, epoch: int) -> None:
-        """Keep an assignment for `tell_assignment`; it replaces one that nobody was told of."""
-        self._unresolved = (assignment, epoch) if self.assignors else None
+    def hold_assignment(self, assignment: Assignment, epoch: int) -> bool:
+        """Keep an assignment for `tell_assignment`; it replaces one that nobody was told of.
+
+        Return False, and keep nothing, if it is the newest already: the response to each full
+        heartbeat has it again, which must not put off what an assignor has asked for.
+        """
+        if not self.assignors or self._newest == (assignment, epoch):
+            return False
+        self._newest = self._unresolved = assignment, epoch
+        self._follow_up = None
+        return True
 
     def forget_assignment(self) -> None:
         """Tell of no assignment any more: the membership that had it has ended."""
-        self._unresolved = None
+        self._newest = self._unresolved = self._follow_up = None
 
     def add_names(self, names: Mapping[TopicId, str]) -> None:
         """Remember the names of topics."""
         self._names |= names
 
-    def tell_assignment(self) -> tuple[str, FollowUp | MemberFailure] | None:
-        """Tell each assignor of the assignment that is held; return the first reply, with its name.
+    @property
+    def follow_up_at_ms(self) -> int | None:
+        """When the rebalance is due for which an assignor has asked (monotonic); None without."""
+        return None if self._follow_up is None else self._follow_up_ms
+
+    def request_follow_up(self) -> None:
+        """Have the next heartbeat ask for what an assignor has asked for: its time has come."""
+        if self._follow_up is not None:
+            (name, follow_up), self._follow_up = self._follow_up, None
+            self.request_rebalance(name, follow_up.reason)
+
+    def tell_assignment(self, now: Instant) -> MemberFailure | None:
+        """Tell each assignor of the assignment that is held; the first reply counts.
 
         The member does not learn which of its assignors has computed it, if one has; so all are
         told. Partitions of a topic that is gone have no name any more, and are left out. Raises
@@ -166,4 +190,10 @@ class LocalAssignors:
             (each.name, call_assignor(each, partial(each.on_assignment, given, epoch)))
             for each in self.assignors
         ]
-        return next(((name, reply) for name, reply in replies if reply is not None), None)
+        for name, reply in replies:
+            if isinstance(reply, FollowUp):
+                self._follow_up, self._follow_up_ms = (name, reply), reply.due_ms(now)
+                return None
+            if reply is not None:
+                return reply
+        return None

@@ -10,8 +10,8 @@ sockets.
 from typing import Any, ClassVar
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.machine import Note, Tick
-from apportion.member.assignors.interface import FollowUp, MemberFailure
+from apportion.machine import Note
+from apportion.member.assignors.interface import MemberFailure
 from apportion.member.consumer.local_assignors import LocalAssignors
 from apportion.member.consumer.requests import (
     JOIN,
@@ -23,12 +23,19 @@ from apportion.member.consumer.requests import (
     leave_request,
 )
 from apportion.member.consumer.states import NEXT
-from apportion.member.consumer.target_computation import TargetComputation
+from apportion.member.consumer.target_computation import (
+    ComputationResponse,
+    TargetComputation,
+    api_of,
+    prepare_request,
+)
 from apportion.member.lookups import MetadataRefresh
 from apportion.member.machine import MemberMachine
 from apportion.member.membership import (
     SILENT,
+    Answered,
     AssignorRan,
+    CoordinatorFound,
     Event,
     FetchMetadata,
     Leave,
@@ -49,11 +56,7 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from apportion.wire.messages.consumer_group_install_assignment import (
-    ConsumerGroupInstallAssignmentResponse,
-)
 from apportion.wire.messages.consumer_group_prepare_assignment import (
-    ConsumerGroupPrepareAssignmentRequest,
     ConsumerGroupPrepareAssignmentResponse,
 )
 
@@ -63,16 +66,6 @@ IN_GROUP = (
     MembershipState.STABLE,
 )
 """The states of a member that the coordinator has admitted."""
-COMPUTATION_RESPONSES = (
-    ConsumerGroupPrepareAssignmentResponse,
-    ConsumerGroupInstallAssignmentResponse,
-)
-CHOSEN_NO_MORE = (
-    Code.STALE_MEMBER_EPOCH,
-    Code.UNKNOWN_MEMBER_ID,
-    Code.GROUP_ID_NOT_FOUND,
-)
-"""Errors of a computation whose group has changed, or has chosen another member: no fault of it."""
 NO_LOCAL_ASSIGNORS = "this broker has no client-side assignors, as no Apache Kafka has"
 
 
@@ -93,19 +86,18 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         super().__init__(settings, member_id=settings.member_id)
         self._local = LocalAssignors(settings.assignors)
         self._heartbeats = HeartbeatBuilder(settings, self._local)
-        self._computation = TargetComputation(self._local)
+        self._computation = TargetComputation(settings, self._local)
         self._lookups = MetadataRefresh()
-        self._follow_up: tuple[str, FollowUp] | None = None  # and the assignor that asked for it
-        self._follow_up_ms = 0
         self._fatal: MemberFailure | None = None
         # A broker without client-side assignors would read over them and assign by its own.
         self._may_offer = not settings.assignors
         if settings.assignors:
-            # Also for a look-up, and for the assignor itself.
-            self.concurrent_calls = 4
+            # Also for a look-up, for the assignor itself, and for its group's state or target.
+            self.concurrent_calls = 5
 
     def _due_times(self) -> list[int | None]:
-        return [*super()._due_times(), self._lookup_at_ms(), self._follow_up_at_ms()]
+        own = self._lookup_at_ms(), self._follow_up_at_ms(), self._computation_at_ms()
+        return [*super()._due_times(), *own]
 
     def _apply_event(self, step: Step, event: Event) -> None:
         if isinstance(event, Leave):
@@ -124,13 +116,15 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                     )
             case MetadataFetched() | QueryAnswered() | Unanswered():
                 self._apply_lookup(step, event)
-            case Tick() if step.is_due(self._follow_up_at_ms()):
-                self._request_follow_up()
+        if step.is_due(self._follow_up_at_ms()):
+            self._local.request_follow_up()
         if self._fatal is not None and not self._ownership.owned and self.state in IN_GROUP:
             # For good: what the assignor has read in this member's metadata must not outlive it.
             self._leave(step, for_good=True)
         if step.is_due(self._lookup_at_ms()):
             step.emit(self._lookups.start(self._build_lookup()))
+        if step.is_due(self._computation_at_ms()):
+            step.emit(self._computation.send(self._link.next_request_id(), self._epoch))
 
     # the owner
 
@@ -144,11 +138,27 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
 
     # the coordinator
 
+    def _apply_answer(self, step: Step, event: CoordinatorFound | Answered | Unanswered) -> None:
+        computation = self._computation.take_answered(event.request_id)
+        match event:
+            case Answered(_, response) if computation is not None:
+                self._apply_computation_response(step, response)
+            case Unanswered(_, why, code) if computation is not None:
+                self._computation.repeat_request()
+                self._apply_failure(step, why, code)
+            case _:
+                if isinstance(event, CoordinatorFound):
+                    # It may be another broker, of an older release.
+                    self._may_offer = not self._local.assignors
+                super()._apply_answer(step, event)
+
     def _apply_response(self, step: Step, response: MembershipResponse) -> None:
-        if isinstance(response, COMPUTATION_RESPONSES):
-            self._apply_computation_response(step, response)
-        else:
+        if not isinstance(response, ConsumerGroupPrepareAssignmentResponse):
             super()._apply_response(step, response)
+        # else: of the check before the join. The broker has the API, whatever it says of a member
+        # that has not joined.
+        elif not self._must_retry(step, self._link.api, response):
+            self._may_offer = True
 
     def _accept(self, step: Step, response: MembershipResponse) -> None:
         """Take epoch, interval and target of a ConsumerGroupHeartbeat response without an error."""
@@ -181,10 +191,6 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             on_error = Reaction.RETRY_FOR_A_TIME
         super()._apply_error(step, response, on_error)
 
-    def _apply_failure(self, step: Step, why: str, code: Code) -> None:
-        self._computation.repeat_request()
-        super()._apply_failure(step, why, code)
-
     def _explain(self, response: MembershipResponse) -> str:
         assert isinstance(response, ConsumerGroupHeartbeatResponse)
         return response.error_message or super()._explain(response)
@@ -204,15 +210,24 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._heartbeats.require_full()
         self._computation.abandon()
         self._local.forget_assignment()
-        self._lookups, self._follow_up = MetadataRefresh(), None
+        self._lookups, self._fatal = MetadataRefresh(), None
+
+    def _leave(self, step: Step, for_good: bool) -> None:
+        self._computation.abandon()
+        super()._leave(step, for_good)
+
+    def _lose_membership(self, step: Step, code: Code, *, keeps_id: bool) -> None:
+        if self._fatal is None:
+            super()._lose_membership(step, code, keeps_id=keeps_id)
+        else:
+            # Its owner is told that all is lost, for which the end has waited.
+            self._fail(step, *self._fatal)
 
     def _finish_leaving(self, step: Step) -> None:
-        failure, self._fatal = self._fatal, None
-        if failure is None:
+        if self._fatal is None:
             super()._finish_leaving(step)
         else:
-            self._link.in_flight = None
-            self._fail(step, *failure)
+            self._fail(step, *self._fatal)
 
     def _fail(self, step: Step, code: Code, why: str) -> None:
         if code is Code.UNSUPPORTED_VERSION:
@@ -241,54 +256,35 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 f"{self._label} cannot compute the group's target: its assignor still runs from "
                 "the last time"
             )
-        if response.assignment is None:
+        assignment = response.assignment
+        if assignment is None or not self._local.hold_assignment(assignment, self._epoch):
             return
-        if response.assignment.error:
-            step.warn(
-                f"{self._label} is told of error {response.assignment.error} by the group's "
-                "assignor"
-            )
-        self._follow_up = None
-        self._local.hold_assignment(response.assignment, self._epoch)
+        if assignment.error:
+            step.warn(f"{self._label} is told of error {assignment.error} by the group's assignor")
         if not self._local.unresolved_ids:
             self._tell_assignment(step)
 
     def _tell_assignment(self, step: Step) -> None:
         """Tell the assignors of their member's assignment (KIP-341), and do what one replies."""
-        match self._local.tell_assignment():
-            case (name, FollowUp() as follow_up):
-                self._follow_up = name, follow_up
-                self._follow_up_ms = follow_up.due_ms(step.now)
-                if step.is_due(self._follow_up_ms):
-                    self._request_follow_up()
-            case (_, MemberFailure() as failure):
+        match self._local.tell_assignment(step.now):
+            case MemberFailure() as failure:
                 self._fatal = failure
                 self._set_target(step, ())
 
     def _follow_up_at_ms(self) -> int | None:
         """Return when the rebalance is due for which an assignor asked; None without one."""
-        has_follow_up = self._follow_up is not None and self.state in IN_GROUP
-        return self._follow_up_ms if has_follow_up else None
-
-    def _request_follow_up(self) -> None:
-        """Have the next heartbeat ask for a new assignment: an assignor's time has come."""
-        if self._follow_up is not None:
-            (name, follow_up), self._follow_up = self._follow_up, None
-            self._local.request_rebalance(name, follow_up.reason)
+        return self._local.follow_up_at_ms if self.state in IN_GROUP else None
 
     def _apply_computation_response(self, step: Step, response: MembershipResponse) -> None:
-        """Apply the response to Prepare or Install, and to the check before the join."""
-        code, on_error = Code.of(response.error_code), reaction(self._link.api, response.error_code)
-        if on_error in (Reaction.FIND_COORDINATOR, Reaction.RETRY):
-            self._link.is_known = on_error is Reaction.RETRY
+        """Apply the response to Prepare or Install."""
+        assert isinstance(response, ComputationResponse)
+        if self._must_retry(step, api_of(response), response):
             self._computation.repeat_request()
-            self._retry(step, free=1)
-        elif self.state is MembershipState.JOINING:
-            # The broker has the API, whatever it says of a member that has not joined.
-            self._may_offer = True
-        elif code is not Code.NONE:
-            self._computation.abandon()
-            self._note_refusal(step, code, response)
+        elif response.error_code != Code.NONE:
+            step.emit(self._computation.end_refused(response, self._label))
+            if response.error_code == Code.STALE_MEMBER_EPOCH:
+                # The next response may choose this member again.
+                self._link.retry(step.now, free=1)
         elif isinstance(response, ConsumerGroupPrepareAssignmentResponse):
             run = self._computation.run(response, self._link.next_request_id())
             if run is not None:
@@ -298,14 +294,32 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             # The member's own part of the target is in the next response.
             self._link.heartbeat_at_ms = step.now.mono_ms
 
-    def _note_refusal(self, step: Step, code: Code, response: MembershipResponse) -> None:
-        """Log why the coordinator does not take this member's computation."""
-        assert isinstance(response, COMPUTATION_RESPONSES)
-        text = f"{self._link.api} of {self._label}: {response.error_message or code.sentence}"
-        step.emit(Note("info" if code in CHOSEN_NO_MORE else "error", text))
-        if code is Code.STALE_MEMBER_EPOCH:
-            # The next response may choose this member again.
-            self._link.retry(step.now, free=1)
+    def _must_retry(self, step: Step, api: str, response: MembershipResponse) -> bool:
+        """Return whether a request is to be sent again, at a coordinator that is known or not."""
+        on_error = reaction(api, response.error_code)
+        must_retry = on_error in (Reaction.FIND_COORDINATOR, Reaction.RETRY)
+        if must_retry:
+            self._link.is_known = on_error is Reaction.RETRY
+            self._retry(step, free=1)
+        return must_retry
+
+    def _computation_at_ms(self) -> int | None:
+        """Return when Prepare or Install may be sent; None if neither is to be sent now.
+
+        Either names the member's epoch. So heartbeats go first while their response may change it:
+        one that is in flight, that reports what was adopted, or that follows a lost response.
+        """
+        if (
+            not self._computation.is_request_due
+            or self.state not in (MembershipState.RECONCILING, MembershipState.STABLE)
+            or self._link.in_flight is not None
+            or self._must_confirm_epoch()
+        ):
+            return None
+        return self._link.backoff.not_before_ms
+
+    def _must_confirm_epoch(self) -> bool:
+        return self._heartbeats.must_be_full or not self._link.is_known
 
     def _apply_lookup(
         self, step: Step, event: MetadataFetched | QueryAnswered | Unanswered
@@ -344,7 +358,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     # requests
 
     def _sends_at_once(self) -> bool:
-        has_more = self._computation.is_request_due or self._local.must_send
+        is_awaited = self._computation.is_request_due and self._must_confirm_epoch()
+        has_more = is_awaited or self._local.must_send
         return super()._sends_at_once() or (self.state in IN_GROUP and has_more)
 
     def _build_request(self) -> MembershipRequest:
@@ -354,16 +369,11 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             is_final = self._leaves_for_good or self.settings.instance_id is None
             self._epoch = LEAVE_FOR_GOOD if is_final else LEAVE_FOR_NOW
             return leave_request(self.settings, self._epoch)
-        group_id, member_id = self.settings.group_id, self._member_id
         if self.state is MembershipState.JOINING and not self._may_offer:
-            return ConsumerGroupPrepareAssignmentRequest(
-                group_id=group_id, member_id=member_id, member_epoch=JOIN
-            )
+            return prepare_request(self.settings, JOIN)
         if self.state is MembershipState.ACKNOWLEDGING:
             # This heartbeat is the acknowledgement.
             self._enter(self._ownership.state)
-        elif self._computation.is_request_due:
-            return self._computation.build_request(group_id, member_id, self._epoch)
         # Also claims what was offered and not adopted yet, so that a withdrawn offer is seen to be
         # given back.
         subscription = NamesAndExpression(self._topics, self._expression)

@@ -2,9 +2,10 @@
 
 The coordinator chooses a member and says so in its heartbeat responses. The member asks for the
 group's state (ConsumerGroupPrepareAssignment), runs its assignor on it, and sends the targets
-(ConsumerGroupInstallAssignment). The assignor may take long and may ask the cluster; heartbeats go
-on meanwhile. If it fails, nothing is sent: at its deadline the coordinator chooses another member,
-and the older target stays until then.
+(ConsumerGroupInstallAssignment). The assignor may take long and may ask the cluster, and both
+requests have the whole group in them; heartbeats go on meanwhile. If the assignor fails, or a
+request gets no response again and again, the computation ends: at its deadline the coordinator
+chooses another member, and the older target stays until then.
 """
 
 from collections.abc import Mapping
@@ -13,13 +14,16 @@ from enum import Enum, auto
 from typing import Any
 
 from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
-from apportion.errors import Refused
+from apportion.errors import Code, Refused
+from apportion.machine import Note
 from apportion.member.assignors.runs import AssignorRun
 from apportion.member.consumer.local_assignors import LocalAssignors
-from apportion.member.membership import RunAssignor
+from apportion.member.consumer.requests import ConsumerSettings
+from apportion.member.membership import RunAssignor, SendToCoordinator
 from apportion.topics import TopicId
 from apportion.wire.messages.consumer_group_install_assignment import (
     ConsumerGroupInstallAssignmentRequest,
+    ConsumerGroupInstallAssignmentResponse,
     InstalledMember,
     InstalledPartitions,
 )
@@ -29,6 +33,18 @@ from apportion.wire.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentRequest,
     ConsumerGroupPrepareAssignmentResponse,
 )
+
+ComputationResponse = (
+    ConsumerGroupPrepareAssignmentResponse | ConsumerGroupInstallAssignmentResponse
+)
+CHOSEN_NO_MORE = (
+    Code.STALE_MEMBER_EPOCH,
+    Code.UNKNOWN_MEMBER_ID,
+    Code.GROUP_ID_NOT_FOUND,
+)
+"""Errors of a computation whose group has changed, or has chosen another member: no fault of it."""
+MOST_ATTEMPTS = 5
+"""How often Prepare or Install is sent in one computation until there is a response."""
 
 
 class ComputationStage(Enum):
@@ -54,10 +70,13 @@ DUE = (ComputationStage.CHOSEN, ComputationStage.COMPUTED)
 class TargetComputation:
     """The computation of one target, from the coordinator's choice to the response to Install."""
 
-    def __init__(self, assignors: LocalAssignors) -> None:
+    def __init__(self, settings: ConsumerSettings, assignors: LocalAssignors) -> None:
         """Begin as a member that is not chosen."""
         self.stage = ComputationStage.NOT_CHOSEN
+        self._settings = settings
         self._assignors = assignors
+        self._in_flight: SendToCoordinator | None = None
+        self._attempts = 0  # of the request that is due or in flight
         self._prepared = ConsumerGroupPrepareAssignmentResponse()
         self._targets: Mapping[str, Given] = {}
         self._run: AssignorRun | None = None
@@ -80,6 +99,9 @@ class TargetComputation:
         Return False, and begin nothing, while the assignor still runs from the last time. It may
         never end, and each run takes a thread of the member, whose heartbeats need one, too.
         """
+        # A heartbeat may have overtaken the request, which the coordinator takes all the same.
+        if self.stage is ComputationStage.PREPARING:
+            return True
         self.abandon()
         if self._running_id is not None:
             return False
@@ -88,29 +110,60 @@ class TargetComputation:
 
     def abandon(self) -> None:
         """End the computation; whatever is under way for it changes nothing any more."""
-        self.stage, self._run = ComputationStage.NOT_CHOSEN, None
+        self.stage, self._run, self._in_flight = ComputationStage.NOT_CHOSEN, None, None
+        self._attempts = 0
+        # The state of a large group need not be kept until the next computation.
+        self._prepared, self._targets = ConsumerGroupPrepareAssignmentResponse(), {}
 
     def repeat_request(self) -> None:
-        """Send the last request again: it is not known whether the coordinator has seen it."""
-        if self.stage is ComputationStage.PREPARING:
+        """Send the last request again: it is not known whether the coordinator has seen it.
+
+        The computation ends instead if that was tried often: the request itself may be the reason.
+        """
+        if self._attempts >= MOST_ATTEMPTS:
+            self.abandon()
+        elif self.stage is ComputationStage.PREPARING:
             self.stage = ComputationStage.CHOSEN
         elif self.stage is ComputationStage.INSTALLING:
             self.stage = ComputationStage.COMPUTED
 
-    def build_request(
-        self, group_id: str, member_id: str, epoch: int
+    def send(self, request_id: int, epoch: int) -> SendToCoordinator:
+        """Send the request that is due, which is in flight then. epoch: the member's."""
+        self._attempts += 1
+        self._in_flight = sent = SendToCoordinator(
+            request_id, self._build_request(epoch), self._settings.computation_timeout_ms
+        )
+        return sent
+
+    def take_answered(self, request_id: int) -> SendToCoordinator | None:
+        """Return the request in flight if it has this id; then none is in flight any more."""
+        answered = self._in_flight
+        if answered is None or request_id != answered.request_id:
+            return None
+        self._in_flight = None
+        return answered
+
+    def end_refused(self, response: ComputationResponse, label: str) -> Note:
+        """End the computation, which the coordinator does not take; return why, for the log.
+
+        label: of the member.
+        """
+        self.abandon()
+        code, api = Code.of(response.error_code), api_of(response)
+        text = f"{api} of {label}: {response.error_message or code.sentence}"
+        return Note("info" if code in CHOSEN_NO_MORE else "error", text)
+
+    def _build_request(
+        self, epoch: int
     ) -> ConsumerGroupPrepareAssignmentRequest | ConsumerGroupInstallAssignmentRequest:
-        """Return the request that is due. epoch: the member's."""
         if self.stage is ComputationStage.CHOSEN:
             self.stage = ComputationStage.PREPARING
-            return ConsumerGroupPrepareAssignmentRequest(
-                group_id=group_id, member_id=member_id, member_epoch=epoch
-            )
+            return prepare_request(self._settings, epoch)
         self.stage = ComputationStage.INSTALLING
         prepared = self._prepared
         return ConsumerGroupInstallAssignmentRequest(
-            group_id=group_id,
-            member_id=member_id,
+            group_id=self._settings.group_id,
+            member_id=self._settings.member_id,
             member_epoch=epoch,
             group_epoch=prepared.group_epoch,
             error=_error_of(self._targets),
@@ -128,7 +181,7 @@ class TargetComputation:
         if assignor is None:
             self.abandon()
             return None
-        self._prepared = prepared
+        self._prepared, self._attempts = prepared, 0
         names = {bytes(each.topic_id): each.topic_name for each in prepared.topics}
         self._assignors.add_names(names)
         cluster = {each.topic_name: _shape(each) for each in prepared.topics}
@@ -167,6 +220,20 @@ class TargetComputation:
             return None
         self.abandon()
         return outcome.why
+
+
+def api_of(response: ComputationResponse) -> str:
+    """Return the API of a response."""
+    return type(response).__name__.removesuffix("Response")
+
+
+def prepare_request(
+    settings: ConsumerSettings, epoch: int
+) -> ConsumerGroupPrepareAssignmentRequest:
+    """Return the request for the group's state. epoch: the member's."""
+    return ConsumerGroupPrepareAssignmentRequest(
+        group_id=settings.group_id, member_id=settings.member_id, member_epoch=epoch
+    )
 
 
 def _shape(topic: AssignableTopic) -> TopicShape:
@@ -220,4 +287,4 @@ def _installed_members(
 
 def _error_of(targets: Mapping[str, Given]) -> int:
     """Return the one error of an assignor's answer; 0 for none."""
-    return next((given.error for given in targets.values() if given.error), 0)
+    return next((int(given.error) for given in targets.values() if given.error), 0)
