@@ -7,7 +7,7 @@ first of its list, as the protocols of a classic group are chosen. A group in wh
 none uses the assignors of the broker, so members of other clients need not know about this.
 
 Members of one application make the same offer, so offers are counted: the agreement costs time in
-proportion to the different offers, and only when one is made or withdrawn.
+proportion to the different offers, which are bounded, and only after one is made or withdrawn.
 
 A change of metadata without a reason is saved, and starts no rebalance. This is how the KIP is
 read here: measured values, such as a lag, can be kept fresh for the next assignment.
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 MAX_ASSIGNORS = 16  # of one member
 MAX_METADATA_BYTES = 1 << 16  # of all assignors of one member together
+MAX_GROUP_METADATA_BYTES = 1 << 26  # of all members of a group together
+# Different ones in a group. Members of one application make the same offer.
+MOST_OFFERS = 100
 
 ClientOffer = tuple[tuple[str, int, int], ...]
 """Assignors that a member offers, the preferred first: name, minimum and maximum version."""
@@ -37,6 +40,12 @@ class AgreedAssignor(NamedTuple):
 
     name: str
     version: int
+
+
+class Agreement(NamedTuple):
+    """Result of the search for a common assignor; None if there is none."""
+
+    assignor: AgreedAssignor | None
 
 
 class PreparedGroup(NamedTuple):
@@ -144,6 +153,11 @@ def offer_of(assignors: Iterable[RecordClientAssignor]) -> ClientOffer:
     )
 
 
+def metadata_bytes(assignors: Iterable[RecordClientAssignor]) -> int:
+    """Return the size of the metadata of a member's client-side assignors."""
+    return sum(len(assignor.metadata) for assignor in assignors)
+
+
 def agreed_or_none(offers: Mapping[ClientOffer, int], members: int) -> AgreedAssignor | None:
     """Return the client-side assignor of a group; None if its members agree on none.
 
@@ -160,6 +174,8 @@ def agreed_or_none(offers: Mapping[ClientOffer, int], members: int) -> AgreedAss
             for name, (lowest, highest) in common.items()
             if name in bounds
         }
+        if not common:
+            return None
     versions = {name: highest for name, (lowest, highest) in common.items() if lowest <= highest}
     if not versions:
         return None

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from apportion.assign.by_name import Given, Subscription
 from apportion.coord import records
-from apportion.coord.consumer import custom_targets
+from apportion.coord.consumer import custom_targets, fencing
 from apportion.coord.consumer.beat import AWAY, JOINING, Beat
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
@@ -97,6 +97,9 @@ def assignor_change_or_none(
         SHORTEST_INTERVAL_MS,
     )
     if last_ms is None or turn.now.mono_ms >= last_ms + interval_ms:
+        if sent is None and not fencing.has_room_for_metadata(group, member, newest):
+            # The heartbeat that brought it has been answered: nobody can be told any more.
+            newest = None
         return AssignorChange(due=newest, early=None)
     return AssignorChange(due=None, early=newest)
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from apportion.coord import records
 from apportion.coord.consumer import client_targets, expressions, fencing, targets, timers
+from apportion.coord.consumer.assignment_record import to_current_assignment_value
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat, merge_metadata
 from apportion.coord.consumer.client_assignors import AgreedAssignor, has_reason, is_other_offer
 from apportion.coord.consumer.fencing import AdmittedMember, admit
@@ -21,7 +22,6 @@ from apportion.coord.consumer.state import (
     NO_METADATA,
     ConsumerGroup,
     ConsumerGroupMember,
-    to_current_assignment_value,
 )
 from apportion.coord.consumer.units import SHIFT
 from apportion.coord.group_counts import Removal
@@ -77,8 +77,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
         if offered is not None:
             beat = replace(beat, client_assignors=offered.due)
     expressions.check_new_expression(group, beat, known)
-    if beat.client_assignors:
-        fencing.check_agreement(group, beat, known)
+    fencing.check_offer(group, beat, known)
     # The order of the records is Kafka's: 5 (member), 16 (tombstone of its old expression), 3
     # (epoch), 7 and 6 (targets), 8 (assignment). Each step reads what the one before has saved.
     change = create_or_update_member(turn, beat, admission)

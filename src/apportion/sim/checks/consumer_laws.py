@@ -11,7 +11,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from apportion.coord.consumer.beat import AWAY
-from apportion.coord.consumer.client_assignors import ClientOffer, agreed_or_none, offer_of
+from apportion.coord.consumer.client_assignors import (
+    ClientOffer,
+    agreed_or_none,
+    metadata_bytes,
+    offer_of,
+)
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup
 from apportion.coord.consumer.target_computation import ComputeTarget
@@ -217,7 +222,7 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
     votes: Counter[str] = Counter()
     offers: Counter[ClientOffer] = Counter()
     protocols: Counter[str] = Counter()
-    classic_members = 0
+    classic_members = client_bytes = 0
     stable_by_epoch: Counter[int] = Counter()
     instances: dict[str, str] = {}
     for name, member in saved.members.items():
@@ -233,6 +238,7 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
             votes[metadata.server_assignor] += 1
         if metadata.client_assignors:
             offers[offer_of(metadata.client_assignors)] += 1
+            client_bytes += metadata_bytes(metadata.client_assignors)
         if metadata.classic_member_metadata is not None:
             classic_members += 1
             protocols.update(
@@ -256,6 +262,7 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
         ("expressions", saved.expression_counts, dict(expressions)),
         ("votes", saved.assignor_votes, dict(votes)),
         ("offers", saved.client_offers, dict(offers)),
+        ("bytes of metadata", saved.client_metadata_bytes, client_bytes),
         ("agreement", saved.client_assignor, agreed_or_none(offers, len(saved.members))),
         ("speakers", saved.protocol_counts, dict(protocols)),
         ("classic members", saved.classic_member_count, classic_members),
