@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from apportion.assign.by_name import Subscription, TopicShape
+from apportion.coord.records import NO_ANSWER
 from apportion.errors import Code, Refused
 from apportion.topics import Topic, TopicId
 from apportion.wire.fields import replaced
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from apportion.wire.messages.consumer_group_heartbeat import ClientAssignor
 
 MAX_ASSIGNORS = 16  # of one member
+MAX_NAME = 249  # characters, as in the name of a topic
 MAX_METADATA_BYTES = 1 << 16  # of all assignors of one member together
 MAX_GROUP_METADATA_BYTES = 1 << 26  # of all members of a group together
 # Different ones in a group. Members of one application make the same offer.
@@ -70,16 +72,18 @@ class OfferingMember:
     saved_ms, asked_ms: when assignors of a heartbeat were last saved, and when with a reason (both
     mono ms).
     early: the newest assignors of its heartbeats, as long as they wait to be saved.
+    told: what came with the assignment that the member was told last for a target of its epoch.
     failed_with: the assignor by which it was last chosen and failed; None if it has not, or was
     forgiven.
     """
 
-    __slots__ = ("asked_ms", "early", "failed_with", "saved_ms")
+    __slots__ = ("asked_ms", "early", "failed_with", "saved_ms", "told")
 
     def __init__(self) -> None:
         self.saved_ms: int | None = None
         self.asked_ms: int | None = None
         self.early: tuple[RecordClientAssignor, ...] | None = None
+        self.told = NO_ANSWER
         self.failed_with: str | None = None
 
 
@@ -107,6 +111,10 @@ def check_assignors(assignors: tuple["ClientAssignor", ...]) -> None:
         name, lowest, highest = assignor.name, assignor.minimum_version, assignor.maximum_version
         if not name.strip():
             raise _invalid("The name of a client assignor is empty.")
+        if len(name) > MAX_NAME:
+            raise _invalid(
+                f"The name of a client assignor may have {MAX_NAME} characters, not more."
+            )
         if name in names:
             raise _invalid(f"Client assignor {name} is offered twice.")
         names[name] = None

@@ -246,6 +246,28 @@ def save_installed(
     group.live.failed_target = None
 
 
+def told_answer(group: ConsumerGroup, member: ConsumerGroupMember) -> TargetAnswer:
+    """Return what comes with the assignment that a member is told now.
+
+    A member that has yet to give up partitions for a newer target is at its older epoch, and is
+    told the same as before; after a restart, nothing. So is a client that offers no assignors,
+    which need not know how to read over such an answer.
+    """
+    if not member.metadata.client_assignors:
+        return records.NO_ANSWER
+    if member.epoch == group.saved.assignment_epoch:
+        return member.target_answer
+    offering = group.live.offering_members.get(member.member_id)
+    return records.NO_ANSWER if offering is None else offering.told
+
+
+def note_told(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+    """Remember what came with the assignment that a member is told now."""
+    told, members = told_answer(group, member), group.live.offering_members
+    if told != records.NO_ANSWER or member.member_id in members:
+        members.setdefault(member.member_id, OfferingMember()).told = told
+
+
 def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> None:
     """Keep the older targets of a group whose chosen member has failed, and pass it over."""
     forget(turn, group)
