@@ -153,6 +153,26 @@ def test_a_member_with_a_shorter_rebalance_timeout_has_only_that() -> None:
     ]
 
 
+def test_a_late_member_is_told_the_time_that_it_had() -> None:
+    driver = ShardDriver(settings_with(apportion_assignor_timeout_ms=2_000))
+    join(driver, "a")
+    driver.shard.settings = settings_with(apportion_assignor_timeout_ms=60_000)
+    driver.advance(2_000)
+    assert driver.notes == [
+        "group g: lag: member a has not installed an assignment within 2000 ms; "
+        "the target assignment of epoch 1 is kept"
+    ]
+
+
+def test_a_rebalance_timeout_that_no_member_could_keep_is_longer() -> None:
+    driver = ShardDriver()
+    assert join(driver, "a", rebalance_timeout_ms=-5).should_compute_assignment
+    driver.advance(99)
+    assert driver.notes == []
+    assert prepare(driver, "a", 1).error_code == 0
+    assert install(driver, "a", (1, 2), {"a": EVERYTHING}).error_code == 0
+
+
 def test_a_member_that_left_for_a_while_is_not_waited_for() -> None:
     driver = with_one(ShardDriver(settings_with(apportion_assignor_timeout_ms=1_000)))
     join(driver, "b", instance_id="i")

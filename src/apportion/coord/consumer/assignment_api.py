@@ -169,6 +169,7 @@ def install_assignment(turn: Turn, arrived: Arrived) -> None:
     try:
         targets = checked_targets(prepared, request)
     except Refused as refusal:
+        # Live state and a line in the log, before the refusal: nothing is saved.
         client_targets.fail(turn, group, chosen, f"member {chosen.member_id}: {refusal.why}")
         raise
     client_targets.save_installed(turn, group, prepared, targets)

@@ -88,15 +88,17 @@ class OfferingMember:
 
 
 class ChosenMember(NamedTuple):
-    """The member that computes its group's target, since when (mono ms).
+    """The member that computes its group's target, since when (mono ms), and how long it may.
 
-    prepared: None until it has asked.
+    prepared: None until it has asked. prepared_ms: when it was last told of its group (mono ms).
     """
 
     member_id: str
     assignor: AgreedAssignor
     since_ms: int
+    timeout_ms: int
     prepared: PreparedGroup | None = None
+    prepared_ms: int | None = None
 
 
 def check_assignors(assignors: tuple["ClientAssignor", ...]) -> None:
@@ -208,6 +210,13 @@ def is_other_offer(
     The assignor could not read the metadata before.
     """
     return _versions(before) != _versions(assignors)
+
+
+def asks_for_assignment(
+    before: tuple[RecordClientAssignor, ...], assignors: tuple[RecordClientAssignor, ...]
+) -> bool:
+    """Return whether a member asks for a new assignment by the assignors in a heartbeat."""
+    return has_reason(assignors) or is_other_offer(before, assignors)
 
 
 def with_reasons(

@@ -46,6 +46,7 @@ from apportion.wire.records.groups import RecordClientAssignor
 
 # Where the assignment interval is shorter: metadata and reasons are saved no more often than this.
 SHORTEST_INTERVAL_MS = 1_000
+SHORTEST_TIMEOUT_MS = 100  # an answer takes two heartbeats at least
 CLIENT_TARGET = "client target"
 """The deadline by which the chosen member has to install a target assignment."""
 
@@ -143,10 +144,10 @@ def choose_if_none(
     forget(turn, group)
     if is_passed_over(group, assignor, member_id):
         return
-    live.chosen = ChosenMember(member_id, assignor, turn.now.mono_ms)
-    turn.deadlines.arm(
-        (CLIENT_TARGET, group.group_id), turn.now.mono_ms + timeout_ms(turn, group, member_id)
+    live.chosen = ChosenMember(
+        member_id, assignor, turn.now.mono_ms, timeout_ms(turn, group, member_id)
     )
+    turn.deadlines.arm((CLIENT_TARGET, group.group_id), turn.now.mono_ms + live.chosen.timeout_ms)
 
 
 def is_passed_over(group: ConsumerGroup, assignor: AgreedAssignor, member_id: str) -> bool:
@@ -167,7 +168,10 @@ def has_failed(group: ConsumerGroup, assignor: AgreedAssignor, member_id: str) -
 def timeout_ms(turn: Turn, group: ConsumerGroup, member_id: str) -> int:
     """Return how long the member may take for a target assignment."""
     rebalance_timeout_ms = group.saved.members[member_id].metadata.rebalance_timeout_ms
-    return min(rebalance_timeout_ms, turn.settings.apportion_assignor_timeout_ms)
+    # Kafka takes any timeout but -1, also one below 0.
+    return min(
+        max(rebalance_timeout_ms, SHORTEST_TIMEOUT_MS), turn.settings.apportion_assignor_timeout_ms
+    )
 
 
 def prepare(group: ConsumerGroup, topics: list[Topic], members: list[ConsumerGroupMember]) -> None:
@@ -271,6 +275,9 @@ def note_told(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
 def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> None:
     """Keep the older targets of a group whose chosen member has failed, and pass it over."""
     forget(turn, group)
+    if group.live.renewing_member_id == chosen.member_id:
+        # Its heartbeat makes no target: that of another is awaited.
+        group.live.renewing_member_id = None
     is_new_round = has_failed(group, chosen.assignor, chosen.member_id)
     if is_new_round:
         # All had failed, or it would have been passed over.
@@ -294,10 +301,9 @@ def expire_client_target(turn: Turn, key: Key) -> None:
     chosen = None if group is None else group.live.chosen
     if group is None or chosen is None:
         return
-    late_ms = timeout_ms(turn, group, chosen.member_id)
     fail(
         turn,
         group,
         chosen,
-        f"member {chosen.member_id} has not installed an assignment within {late_ms} ms",
+        f"member {chosen.member_id} has not installed an assignment within {chosen.timeout_ms} ms",
     )
