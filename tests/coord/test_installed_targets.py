@@ -35,6 +35,7 @@ def test_a_target_for_another_epoch_than_the_prepared_one_is_refused_as_stale() 
         "The target assignment is for epoch 2 of group g, and epoch 3 was prepared.",
     )
     # It is asked again.
+    driver.advance(1_000)
     assert computes(driver, "b", 2)
     prepare(driver, "b", 2)
     assert install(driver, "b", (2, 3), {"b": EVERYTHING}).error_code == 0

@@ -46,6 +46,7 @@ from apportion.wire.records.groups import RecordClientAssignor
 
 # Where the assignment interval is shorter: metadata and reasons are saved no more often than this.
 SHORTEST_INTERVAL_MS = 1_000
+PREPARE_INTERVAL_MS = 1_000  # between two responses to the same chosen member
 SHORTEST_TIMEOUT_MS = 100  # an answer takes two heartbeats at least
 CLIENT_TARGET = "client target"
 """The deadline by which the chosen member has to install a target assignment."""
@@ -174,7 +175,16 @@ def timeout_ms(turn: Turn, group: ConsumerGroup, member_id: str) -> int:
     )
 
 
-def prepare(group: ConsumerGroup, topics: list[Topic], members: list[ConsumerGroupMember]) -> None:
+def may_prepare(turn: Turn, chosen: ChosenMember) -> bool:
+    """Return whether the chosen member may be told of its group (again)."""
+    # The response takes time in proportion to the group.
+    last_ms = chosen.prepared_ms
+    return last_ms is None or turn.now.mono_ms >= last_ms + PREPARE_INTERVAL_MS
+
+
+def prepare(
+    turn: Turn, group: ConsumerGroup, topics: list[Topic], members: list[ConsumerGroupMember]
+) -> None:
     """Remember what the chosen member is told of its group."""
     assert group.live.chosen is not None, "the caller has checked the sender"
     saved = group.saved
@@ -189,7 +199,7 @@ def prepare(group: ConsumerGroup, topics: list[Topic], members: list[ConsumerGro
             for member in members
         },
     )
-    group.live.chosen = group.live.chosen._replace(prepared=prepared)
+    group.live.chosen = group.live.chosen._replace(prepared=prepared, prepared_ms=turn.now.mono_ms)
 
 
 def forget_prepared(group: ConsumerGroup, member_id: str) -> None:
