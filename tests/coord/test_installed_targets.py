@@ -103,6 +103,16 @@ def test_the_successor_of_a_static_member_gets_its_part() -> None:
     assert (member.target.tolist(), member.target_answer.metadata) == ([0], b"yours")
 
 
+def test_a_member_that_takes_an_instance_id_meanwhile_keeps_its_part() -> None:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    assert join(driver, "a", instance_id="i").error_code == 0
+    assert install(driver, "b", (2, 3), {"a": {"foo": [0]}, "b": {"foo": [1]}}).error_code == 0
+    saved = group_of(driver).saved
+    assert (saved.epoch, saved.assignment_epoch) == (3, 3)
+    assert saved.members["a"].target.tolist() == [0]
+
+
 def test_members_and_partitions_that_are_left_out_get_nothing() -> None:
     driver = with_two(ShardDriver())
     prepare(driver, "b", 2)

@@ -136,7 +136,9 @@ def current_member_or_none(
     if member is not None and member.metadata.instance_id == instance_id:
         return member
     # A static member's successor has its membership, and its older target.
-    return None if instance_id is None else group.static_member_or_none(instance_id)
+    successor = None if instance_id is None else group.static_member_or_none(instance_id)
+    # A member that has joined again with another instance id, which bumps no epoch, keeps its part.
+    return member if successor is None else successor
 
 
 def keep_target(turn: Turn, computation: ComputeTarget, why: str) -> None:
