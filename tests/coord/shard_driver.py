@@ -337,6 +337,7 @@ def _group(
         "resolutions": saved.resolutions,
         "votes": saved.assignor_votes,
         "offers": saved.client_offers,
+        "metadata bytes": saved.client_metadata_bytes,
         "agreed": saved.client_assignor,
         "speakers": saved.protocol_counts,
         "classics": saved.classic_member_count,

@@ -45,6 +45,10 @@ def agreement(driver: ShardDriver) -> tuple[str, int] | None:
 
 WRONG: dict[str, tuple[tuple[ClientAssignor, ...], str]] = {
     "no name": ((offer(" "),), "The name of a client assignor is empty."),
+    "a long name": (
+        (offer("x" * 250),),
+        "The name of a client assignor may have 249 characters, not more.",
+    ),
     "a name twice": ((offer(), offer("b"), offer()), "Client assignor lag is offered twice."),
     "minimum above maximum": (
         (offer(minimum_version=2, maximum_version=1, version=1),),

@@ -115,6 +115,7 @@ def test_a_chosen_member_that_has_missed_an_epoch_is_told_again(installs: bool) 
     prepare(driver, "b", 2)
     refused = install(driver, "b", (1, 3), {}) if installs else prepare(driver, "b", 1)
     assert refused.error_code == Code.STALE_MEMBER_EPOCH
+    driver.advance(1_000)
     assert computes(driver, "b", 2)
     assert prepare(driver, "b", 2).error_code == 0
     assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
@@ -151,6 +152,26 @@ def test_a_member_with_a_shorter_rebalance_timeout_has_only_that() -> None:
         "group g: lag: member a has not installed an assignment within 700 ms; "
         "the target assignment of epoch 1 is kept"
     ]
+
+
+def test_a_late_member_is_told_the_time_that_it_had() -> None:
+    driver = ShardDriver(settings_with(apportion_assignor_timeout_ms=2_000))
+    join(driver, "a")
+    driver.shard.settings = settings_with(apportion_assignor_timeout_ms=60_000)
+    driver.advance(2_000)
+    assert driver.notes == [
+        "group g: lag: member a has not installed an assignment within 2000 ms; "
+        "the target assignment of epoch 1 is kept"
+    ]
+
+
+def test_a_rebalance_timeout_that_no_member_could_keep_is_longer() -> None:
+    driver = ShardDriver()
+    assert join(driver, "a", rebalance_timeout_ms=-5).should_compute_assignment
+    driver.advance(99)
+    assert driver.notes == []
+    assert prepare(driver, "a", 1).error_code == 0
+    assert install(driver, "a", (1, 2), {"a": EVERYTHING}).error_code == 0
 
 
 def test_a_member_that_left_for_a_while_is_not_waited_for() -> None:
@@ -260,6 +281,32 @@ def test_the_chosen_member_is_told_the_group_as_it_is() -> None:
     )
 
 
+def test_the_chosen_member_is_told_once_a_second() -> None:
+    driver = with_two(ShardDriver())
+    assert prepare(driver, "b", 2).group_epoch == 3
+    driver.advance(999)
+    driver.change_topics(topics(foo=4))
+    driver.beat("a", 2)
+    refused = prepare(driver, "b", 2)
+    assert (refused.error_code, refused.error_message) == (
+        Code.COORDINATOR_LOAD_IN_PROGRESS,
+        "Member b was told of group g less than 1000 ms ago.",
+    )
+    driver.advance(1)
+    assert prepare(driver, "b", 2).group_epoch == 4
+    assert install(driver, "b", (2, 4), {"a": EVERYTHING}).error_code == 0
+
+
+def test_topics_of_many_partitions_are_told_whole() -> None:
+    driver = ShardDriver(known=topics(bar=1_000, foo=1_001))
+    join(driver, "a", topics=("bar", "foo"))
+    told = prepare(driver, "a", 1).topics
+    assert [[each.partition for each in topic.partitions] for topic in told] == [
+        list(range(1_000)),
+        list(range(1_001)),
+    ]
+
+
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
@@ -283,6 +330,7 @@ def test_both_requests_check_their_sender_in_this_order(
     assert answer.error_code == code
     assert answer.error_message
     assert state_of(driver.shard) == before
+    driver.advance(1_000)
     assert prepare(driver, "b", 2).error_code == 0
     assert install(driver, "b", (2, 3), {"a": EVERYTHING}).error_code == 0
 

@@ -35,6 +35,7 @@ def test_a_target_for_another_epoch_than_the_prepared_one_is_refused_as_stale() 
         "The target assignment is for epoch 2 of group g, and epoch 3 was prepared.",
     )
     # It is asked again.
+    driver.advance(1_000)
     assert computes(driver, "b", 2)
     prepare(driver, "b", 2)
     assert install(driver, "b", (2, 3), {"b": EVERYTHING}).error_code == 0
@@ -245,6 +246,31 @@ def test_an_answer_ends_with_the_target_that_it_came_with() -> None:
     # Now the broker assigns.
     driver.join("java", topics=("bar",))
     assert told_to(driver.beat("a", 3)) == (4, {FOO: (0, 1, 2, 3)}, (0, 0, b""))
+
+
+def test_an_answer_comes_with_the_epoch_of_its_target() -> None:
+    driver = with_one(ShardDriver())
+    driver.change_topics([Topic("foo", FOO, 4)])
+    driver.beat("a", 2)
+    prepare(driver, "a", 2)
+    install(driver, "a", (2, 3), [installed("a", EVERYTHING, b"old")], error=1)
+    driver.beat("a", 2)
+    join(driver, "b")
+    prepare(driver, "b", 3)
+    targets = [installed("a", {"foo": [0]}, b"new"), installed("b", {"foo": [1, 2]}, b"new")]
+    install(driver, "b", (3, 4), targets)
+    # It has to give partitions up first, and is at the older epoch.
+    assert told_to(driver.beat("a", 3)) == (3, {FOO: (0,)}, (1, 0, b"old"))
+    assert told_to(driver.beat("a", 3, owned={"foo": [0]})) == (4, {FOO: (0,)}, (0, 0, b"new"))
+
+
+def test_a_process_that_offers_none_gets_no_answer_of_its_older_one() -> None:
+    driver = ShardDriver(settings_with(group_consumer_assignment_interval_ms=1_000))
+    join(driver, "a")
+    prepare(driver, "a", 1)
+    install(driver, "a", (1, 2), [installed("a", EVERYTHING, b"mine")], error=1)
+    assert told_to(driver.beat("a", 1)) == (2, {FOO: (0, 1, 2)}, (1, 0, b"mine"))
+    assert told_to(driver.join("a")) == (2, {FOO: (0, 1, 2)}, (0, 0, b""))
 
 
 # the crash of a broker

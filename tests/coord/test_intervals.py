@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.coord.client_side import join, with_one
+from tests.coord.client_side import install, join, prepare, with_one, with_two
 from tests.coord.shard_driver import ShardDriver, settings_with, topics
 from tests.coord.toy_assignor import Toy, raises, with_toy
 
@@ -201,6 +201,36 @@ def test_a_target_that_a_member_computes_is_looked_for_less_and_less_often() -> 
         told.append(driver.beat("b", 2))
         intervals.append(told[-1].heartbeat_interval_ms)
     assert intervals == [100, 100, 200, 400, 800]
+
+
+def test_a_member_that_failed_is_not_awaited_for_the_next_try_but_another_is() -> None:
+    driver = with_budget(200, group_consumer_assignment_interval_ms=0)
+    with_two(driver)
+    driver.advance(9_800)
+    fill(driver)
+    assert len(driver.notes) == 1
+    told = [driver.beat("b", 2), driver.beat("a", 2)]
+    # A second after the failure "a" computes. "b" has no target, and waits for that of "a".
+    assert [answer.heartbeat_interval_ms for answer in told] == [1_000, 1_000]
+    driver.advance(1_000)
+    assert driver.beat("a", 2).should_compute_assignment
+
+
+def test_a_member_with_a_target_that_failed_is_at_rest() -> None:
+    driver = with_budget(200, group_consumer_assignment_interval_ms=0)
+    with_two(driver)
+    prepare(driver, "b", 2)
+    targets = {"a": {"foo": list(range(6))}, "b": {"foo": list(range(6, 12))}}
+    install(driver, "b", (2, 3), targets)
+    driver.beat("a", 2)
+    driver.beat("a", 2, owned={"foo": [0, 1, 2]})
+    assert driver.beat("b", 2).member_epoch == 3
+    driver.change_topics(topics(foo=13))
+    assert driver.beat("b", 3).should_compute_assignment
+    driver.advance(9_800)
+    fill(driver)
+    told = [driver.beat(name, 3) for name in "ba"]
+    assert [answer.heartbeat_interval_ms for answer in told] == [1_100, 1_000]
 
 
 def test_a_member_with_a_target_does_not_wait_for_a_custom_assignor() -> None:

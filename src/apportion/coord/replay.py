@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.consumer.client_assignors import agreed_or_none, offer_of
+from apportion.coord.consumer.client_assignors import metadata_bytes, offer_of
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import (
     FIRST_EPOCH,
@@ -156,11 +156,10 @@ def apply_member_metadata(
         # Before the new id is set: a member that joins with another instance id gives the old one
         # up. Kafka keeps both until a restart, so nobody can use the old one.
         _release_instance(saved, member)
-        member.metadata = value
+        member.metadata = _with_own_metadata(value)
         _count_metadata(saved, member, 1)
         if value.instance_id is not None:
             saved.instances[value.instance_id] = member.member_id
-        _renew_agreement(saved)
         return
     group = ledger.consumer_group_or_none(key.group_id)
     if group is None or key.member_id not in group.saved.members:
@@ -173,7 +172,22 @@ def apply_member_metadata(
     # too.
     saved.owners.release(member.member_id, member.units())
     del saved.members[member.member_id]
-    _renew_agreement(saved)
+    saved.agreement = None
+
+
+def _with_own_metadata(
+    value: groups.ConsumerGroupMemberMetadataValue,
+) -> groups.ConsumerGroupMemberMetadataValue:
+    """Return a member's metadata with copies of what its client-side assignors say.
+
+    A record of a log that is read has views of the reader's buffer, all of which they would keep.
+    """
+    if all(isinstance(assignor.metadata, bytes) for assignor in value.client_assignors):
+        return value
+    copies = (
+        replaced(assignor, metadata=bytes(assignor.metadata)) for assignor in value.client_assignors
+    )
+    return replaced(value, client_assignors=tuple(copies))
 
 
 def apply_assignment_epoch(
@@ -285,6 +299,7 @@ def _find_or_create_member(saved: ConsumerGroupSavedState, member_id: str) -> Co
     member = saved.members.get(member_id)
     if member is None:
         member = saved.members[member_id] = ConsumerGroupMember(member_id)
+        saved.agreement = None
         _count_stable(saved, member, 1)
     return member
 
@@ -302,18 +317,14 @@ def _count_metadata(saved: ConsumerGroupSavedState, member: ConsumerGroupMember,
         _count(saved.assignor_votes, member.metadata.server_assignor, step)
     if member.metadata.client_assignors:
         _count(saved.client_offers, offer_of(member.metadata.client_assignors), step)
+        saved.client_metadata_bytes += step * metadata_bytes(member.metadata.client_assignors)
+        saved.agreement = None
     classic = member.metadata.classic_member_metadata
     if classic is not None:
         saved.classic_member_count += step
         names = [protocol.name for protocol in classic.supported_protocols]
         for protocol in dict.fromkeys(names):
             _count(saved.protocol_counts, protocol, step)
-
-
-def _renew_agreement(saved: ConsumerGroupSavedState) -> None:
-    """Note on which client-side assignor the members agree, after one has changed or gone."""
-    if saved.client_offers or saved.client_assignor is not None:
-        saved.client_assignor = agreed_or_none(saved.client_offers, len(saved.members))
 
 
 def _count_stable(saved: ConsumerGroupSavedState, member: ConsumerGroupMember, step: int) -> None:

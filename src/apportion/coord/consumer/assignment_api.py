@@ -43,14 +43,20 @@ NO_TARGET = InstalledTarget(Given(), TargetAnswer())
 def prepare_assignment(turn: Turn, arrived: Arrived) -> None:
     """Return the group to the member that computes its target.
 
-    The member may ask again: the newest response counts.
-    Errors: those of `checked_caller`.
+    The member may ask again, once a second, after a response that was lost: the newest counts.
+    Errors: those of `checked_caller`; COORDINATOR_LOAD_IN_PROGRESS, after which clients ask again.
     """
     request: ConsumerGroupPrepareAssignmentRequest = arrived.request
     group, chosen = checked_caller(turn, request)
+    if not client_targets.may_prepare(turn, chosen):
+        raise Refused(
+            Code.COORDINATOR_LOAD_IN_PROGRESS,
+            f"Member {chosen.member_id} was told of group {group.group_id} less than "
+            f"{client_targets.PREPARE_INTERVAL_MS} ms ago.",
+        )
     topics = TopicLayout.of(group, turn.topics).topics
     members = in_assignor_order(group.saved.members)
-    client_targets.prepare(group, topics, members)
+    client_targets.prepare(turn, group, topics, members)
     ids = {topic.name: topic.id for topic in topics}
     turn.reply(
         arrived.ticket,
@@ -133,9 +139,10 @@ def assignable_member(
 
 def assignable_topics(topics: list[Topic]) -> tuple[AssignableTopic, ...]:
     """Return topics as a client-side assignor is told of them, with the racks that are known."""
-    # Shared by all topics without racks: a group may have a million partitions.
     most = max((topic.partitions for topic in topics), default=0)
-    partitions = tuple(AssignablePartition(partition=number) for number in range(most))
+    # Shared by all topics without racks, and by the next request: a group may have a million
+    # partitions, most often of small topics.
+    partitions = RACKLESS if most <= len(RACKLESS) else rackless(most)
     return tuple(
         AssignableTopic(
             topic_id=topic.id,
@@ -148,6 +155,14 @@ def assignable_topics(topics: list[Topic]) -> tuple[AssignableTopic, ...]:
         )
         for topic in topics
     )
+
+
+def rackless(count: int) -> tuple[AssignablePartition, ...]:
+    """Return the first partitions of a topic of which no rack is known."""
+    return tuple(AssignablePartition(partition=number) for number in range(count))
+
+
+RACKLESS = rackless(1_000)
 
 
 def install_assignment(turn: Turn, arrived: Arrived) -> None:
@@ -167,6 +182,7 @@ def install_assignment(turn: Turn, arrived: Arrived) -> None:
     try:
         targets = checked_targets(prepared, request)
     except Refused as refusal:
+        # Live state and a line in the log, before the refusal: nothing is saved.
         client_targets.fail(turn, group, chosen, f"member {chosen.member_id}: {refusal.why}")
         raise
     client_targets.save_installed(turn, group, prepared, targets)

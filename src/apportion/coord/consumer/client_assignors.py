@@ -7,7 +7,7 @@ first of its list, as the protocols of a classic group are chosen. A group in wh
 none uses the assignors of the broker, so members of other clients need not know about this.
 
 Members of one application make the same offer, so offers are counted: the agreement costs time in
-proportion to the different offers, and only when one is made or withdrawn.
+proportion to the different offers, which are bounded, and only after one is made or withdrawn.
 
 A change of metadata without a reason is saved, and starts no rebalance. This is how the KIP is
 read here: measured values, such as a lag, can be kept fresh for the next assignment.
@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from apportion.assign.by_name import Subscription, TopicShape
+from apportion.coord.records import NO_ANSWER
 from apportion.errors import Code, Refused
 from apportion.topics import Topic, TopicId
 from apportion.wire.fields import replaced
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
     from apportion.wire.messages.consumer_group_heartbeat import ClientAssignor
 
 MAX_ASSIGNORS = 16  # of one member
+MAX_NAME = 249  # characters, as in the name of a topic
 MAX_METADATA_BYTES = 1 << 16  # of all assignors of one member together
+MAX_GROUP_METADATA_BYTES = 1 << 26  # of all members of a group together
+# Different ones in a group. Members of one application make the same offer.
+MOST_OFFERS = 100
 
 ClientOffer = tuple[tuple[str, int, int], ...]
 """Assignors that a member offers, the preferred first: name, minimum and maximum version."""
@@ -37,6 +42,12 @@ class AgreedAssignor(NamedTuple):
 
     name: str
     version: int
+
+
+class Agreement(NamedTuple):
+    """Result of the search for a common assignor; None if there is none."""
+
+    assignor: AgreedAssignor | None
 
 
 class PreparedGroup(NamedTuple):
@@ -61,29 +72,33 @@ class OfferingMember:
     saved_ms, asked_ms: when assignors of a heartbeat were last saved, and when with a reason (both
     mono ms).
     early: the newest assignors of its heartbeats, as long as they wait to be saved.
+    told: what came with the assignment that the member was told last for a target of its epoch.
     failed_with: the assignor by which it was last chosen and failed; None if it has not, or was
     forgiven.
     """
 
-    __slots__ = ("asked_ms", "early", "failed_with", "saved_ms")
+    __slots__ = ("asked_ms", "early", "failed_with", "saved_ms", "told")
 
     def __init__(self) -> None:
         self.saved_ms: int | None = None
         self.asked_ms: int | None = None
         self.early: tuple[RecordClientAssignor, ...] | None = None
+        self.told = NO_ANSWER
         self.failed_with: str | None = None
 
 
 class ChosenMember(NamedTuple):
-    """The member that computes its group's target, since when (mono ms).
+    """The member that computes its group's target, since when (mono ms), and how long it may.
 
-    prepared: None until it has asked.
+    prepared: None until it has asked. prepared_ms: when it was last told of its group (mono ms).
     """
 
     member_id: str
     assignor: AgreedAssignor
     since_ms: int
+    timeout_ms: int
     prepared: PreparedGroup | None = None
+    prepared_ms: int | None = None
 
 
 def check_assignors(assignors: tuple["ClientAssignor", ...]) -> None:
@@ -98,6 +113,10 @@ def check_assignors(assignors: tuple["ClientAssignor", ...]) -> None:
         name, lowest, highest = assignor.name, assignor.minimum_version, assignor.maximum_version
         if not name.strip():
             raise _invalid("The name of a client assignor is empty.")
+        if len(name) > MAX_NAME:
+            raise _invalid(
+                f"The name of a client assignor may have {MAX_NAME} characters, not more."
+            )
         if name in names:
             raise _invalid(f"Client assignor {name} is offered twice.")
         names[name] = None
@@ -144,6 +163,11 @@ def offer_of(assignors: Iterable[RecordClientAssignor]) -> ClientOffer:
     )
 
 
+def metadata_bytes(assignors: Iterable[RecordClientAssignor]) -> int:
+    """Return the size of the metadata of a member's client-side assignors."""
+    return sum(len(assignor.metadata) for assignor in assignors)
+
+
 def agreed_or_none(offers: Mapping[ClientOffer, int], members: int) -> AgreedAssignor | None:
     """Return the client-side assignor of a group; None if its members agree on none.
 
@@ -160,6 +184,8 @@ def agreed_or_none(offers: Mapping[ClientOffer, int], members: int) -> AgreedAss
             for name, (lowest, highest) in common.items()
             if name in bounds
         }
+        if not common:
+            return None
     versions = {name: highest for name, (lowest, highest) in common.items() if lowest <= highest}
     if not versions:
         return None
@@ -184,6 +210,13 @@ def is_other_offer(
     The assignor could not read the metadata before.
     """
     return _versions(before) != _versions(assignors)
+
+
+def asks_for_assignment(
+    before: tuple[RecordClientAssignor, ...], assignors: tuple[RecordClientAssignor, ...]
+) -> bool:
+    """Return whether a member asks for a new assignment by the assignors in a heartbeat."""
+    return has_reason(assignors) or is_other_offer(before, assignors)
 
 
 def with_reasons(

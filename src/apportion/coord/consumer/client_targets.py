@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from apportion.assign.by_name import Given, Subscription
 from apportion.coord import records
-from apportion.coord.consumer import custom_targets
+from apportion.coord.consumer import custom_targets, fencing
 from apportion.coord.consumer.beat import AWAY, JOINING, Beat
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
@@ -46,6 +46,8 @@ from apportion.wire.records.groups import RecordClientAssignor
 
 # Where the assignment interval is shorter: metadata and reasons are saved no more often than this.
 SHORTEST_INTERVAL_MS = 1_000
+PREPARE_INTERVAL_MS = 1_000  # between two responses to the same chosen member
+SHORTEST_TIMEOUT_MS = 100  # an answer takes two heartbeats at least
 CLIENT_TARGET = "client target"
 """The deadline by which the chosen member has to install a target assignment."""
 
@@ -97,6 +99,9 @@ def assignor_change_or_none(
         SHORTEST_INTERVAL_MS,
     )
     if last_ms is None or turn.now.mono_ms >= last_ms + interval_ms:
+        if sent is None and not fencing.has_room_for_metadata(group, member, newest):
+            # The heartbeat that brought it has been answered: nobody can be told any more.
+            newest = None
         return AssignorChange(due=newest, early=None)
     return AssignorChange(due=None, early=newest)
 
@@ -140,10 +145,10 @@ def choose_if_none(
     forget(turn, group)
     if is_passed_over(group, assignor, member_id):
         return
-    live.chosen = ChosenMember(member_id, assignor, turn.now.mono_ms)
-    turn.deadlines.arm(
-        (CLIENT_TARGET, group.group_id), turn.now.mono_ms + timeout_ms(turn, group, member_id)
+    live.chosen = ChosenMember(
+        member_id, assignor, turn.now.mono_ms, timeout_ms(turn, group, member_id)
     )
+    turn.deadlines.arm((CLIENT_TARGET, group.group_id), turn.now.mono_ms + live.chosen.timeout_ms)
 
 
 def is_passed_over(group: ConsumerGroup, assignor: AgreedAssignor, member_id: str) -> bool:
@@ -164,10 +169,22 @@ def has_failed(group: ConsumerGroup, assignor: AgreedAssignor, member_id: str) -
 def timeout_ms(turn: Turn, group: ConsumerGroup, member_id: str) -> int:
     """Return how long the member may take for a target assignment."""
     rebalance_timeout_ms = group.saved.members[member_id].metadata.rebalance_timeout_ms
-    return min(rebalance_timeout_ms, turn.settings.apportion_assignor_timeout_ms)
+    # Kafka takes any timeout but -1, also one below 0.
+    return min(
+        max(rebalance_timeout_ms, SHORTEST_TIMEOUT_MS), turn.settings.apportion_assignor_timeout_ms
+    )
 
 
-def prepare(group: ConsumerGroup, topics: list[Topic], members: list[ConsumerGroupMember]) -> None:
+def may_prepare(turn: Turn, chosen: ChosenMember) -> bool:
+    """Return whether the chosen member may be told of its group (again)."""
+    # The response takes time in proportion to the group.
+    last_ms = chosen.prepared_ms
+    return last_ms is None or turn.now.mono_ms >= last_ms + PREPARE_INTERVAL_MS
+
+
+def prepare(
+    turn: Turn, group: ConsumerGroup, topics: list[Topic], members: list[ConsumerGroupMember]
+) -> None:
     """Remember what the chosen member is told of its group."""
     assert group.live.chosen is not None, "the caller has checked the sender"
     saved = group.saved
@@ -182,7 +199,7 @@ def prepare(group: ConsumerGroup, topics: list[Topic], members: list[ConsumerGro
             for member in members
         },
     )
-    group.live.chosen = group.live.chosen._replace(prepared=prepared)
+    group.live.chosen = group.live.chosen._replace(prepared=prepared, prepared_ms=turn.now.mono_ms)
 
 
 def forget_prepared(group: ConsumerGroup, member_id: str) -> None:
@@ -243,9 +260,34 @@ def save_installed(
     group.live.failed_target = None
 
 
+def told_answer(group: ConsumerGroup, member: ConsumerGroupMember) -> TargetAnswer:
+    """Return what comes with the assignment that a member is told now.
+
+    A member that has yet to give up partitions for a newer target is at its older epoch, and is
+    told the same as before; after a restart, nothing. So is a client that offers no assignors,
+    which need not know how to read over such an answer.
+    """
+    if not member.metadata.client_assignors:
+        return records.NO_ANSWER
+    if member.epoch == group.saved.assignment_epoch:
+        return member.target_answer
+    offering = group.live.offering_members.get(member.member_id)
+    return records.NO_ANSWER if offering is None else offering.told
+
+
+def note_told(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+    """Remember what came with the assignment that a member is told now."""
+    told, members = told_answer(group, member), group.live.offering_members
+    if told != records.NO_ANSWER or member.member_id in members:
+        members.setdefault(member.member_id, OfferingMember()).told = told
+
+
 def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> None:
     """Keep the older targets of a group whose chosen member has failed, and pass it over."""
     forget(turn, group)
+    if group.live.renewing_member_id == chosen.member_id:
+        # Its heartbeat makes no target: that of another is awaited.
+        group.live.renewing_member_id = None
     is_new_round = has_failed(group, chosen.assignor, chosen.member_id)
     if is_new_round:
         # All had failed, or it would have been passed over.
@@ -269,10 +311,9 @@ def expire_client_target(turn: Turn, key: Key) -> None:
     chosen = None if group is None else group.live.chosen
     if group is None or chosen is None:
         return
-    late_ms = timeout_ms(turn, group, chosen.member_id)
     fail(
         turn,
         group,
         chosen,
-        f"member {chosen.member_id} has not installed an assignment within {late_ms} ms",
+        f"member {chosen.member_id} has not installed an assignment within {chosen.timeout_ms} ms",
     )

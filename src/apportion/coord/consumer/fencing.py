@@ -7,10 +7,18 @@ module, so that a test can switch one off and see which law breaks.
 from typing import NamedTuple
 
 from apportion.coord.consumer.beat import AWAY, JOINING, Beat
-from apportion.coord.consumer.client_assignors import agreed_or_none, offer_of
+from apportion.coord.consumer.client_assignors import (
+    MAX_GROUP_METADATA_BYTES,
+    MOST_OFFERS,
+    ClientOffer,
+    agreed_or_none,
+    metadata_bytes,
+    offer_of,
+)
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.errors import Code, Refused
+from apportion.wire.records.groups import RecordClientAssignor
 
 
 class AdmittedMember(NamedTuple):
@@ -175,33 +183,75 @@ def _static(group: ConsumerGroup, beat: Beat, instance_id: str) -> AdmittedMembe
     )
 
 
+def has_room_for_metadata(
+    group: ConsumerGroup,
+    known: ConsumerGroupMember | None,
+    assignors: tuple[RecordClientAssignor, ...],
+) -> bool:
+    """Return whether a group may save the metadata of a member's client-side assignors.
+
+    known: as in `check_offer`.
+    """
+    before_bytes = 0 if known is None else metadata_bytes(known.metadata.client_assignors)
+    more_bytes = metadata_bytes(assignors) - before_bytes
+    return more_bytes <= 0 or (
+        group.saved.client_metadata_bytes + more_bytes <= MAX_GROUP_METADATA_BYTES
+    )
+
+
+def check_offer(group: ConsumerGroup | None, beat: Beat, known: ConsumerGroupMember | None) -> None:
+    """Refuse a heartbeat that offers client-side assignors which its group cannot take.
+
+    known: the sender as it is saved, or the member that it replaces; None for a new member.
+    Errors: GROUP_MAX_SIZE_REACHED for too much metadata, INVALID_REQUEST for one more of too many
+    different offers, UNSUPPORTED_ASSIGNOR as `check_agreement` says.
+    """
+    if not beat.client_assignors or group is None:
+        return
+    if not has_room_for_metadata(group, known, beat.client_assignors):
+        raise Refused(
+            Code.GROUP_MAX_SIZE_REACHED,
+            f"The client assignors of group {group.group_id} have {MAX_GROUP_METADATA_BYTES} bytes "
+            "of metadata already.",
+        )
+    offer = offer_of(beat.client_assignors)
+    if known is not None and offer_of(known.metadata.client_assignors) == offer:
+        return
+    # A member that replaces a static one gives up the membership that it may have.
+    given_up = {} if known is None else {known.member_id: known}
+    if (own := group.saved.members.get(beat.member_id)) is not None:
+        given_up[own.member_id] = own
+    others = dict(group.saved.client_offers)
+    for member in given_up.values():
+        before = offer_of(member.metadata.client_assignors)
+        others[before] = others.get(before, 0) - 1
+    others = {each: members for each, members in others.items() if members > 0}
+    if offer in others:
+        return
+    if len(others) >= MOST_OFFERS:
+        raise Refused(
+            Code.INVALID_REQUEST,
+            f"The members of group {group.group_id} make {len(others)} different offers of client "
+            "assignors, and more are not allowed: use one that another member makes.",
+        )
+    if not (beat.assignor or (known and known.metadata.server_assignor)):
+        check_agreement(group, offer, others, len(group.saved.members) - len(given_up))
+
+
 def check_agreement(
-    group: ConsumerGroup | None, beat: Beat, known: ConsumerGroupMember | None
+    group: ConsumerGroup, offer: ClientOffer, others: dict[ClientOffer, int], count: int
 ) -> None:
-    """Refuse a heartbeat that offers client-side assignors on which its group cannot agree.
+    """Refuse an offer of client-side assignors on which the group cannot agree.
 
     Only members that have agreed on one are protected: if one of them offers none, the broker
     assigns in any case. A sender that offers none, or names a server-side assignor as well, can be
-    assigned by the broker, and so is never refused.
-    known: the sender as it is saved, or the member that it replaces; None for a new member.
+    assigned by the broker, and so is not checked.
+    others: those of the `count` other members; none of them is the same.
     Errors: UNSUPPORTED_ASSIGNOR.
     """
-    server_assignor = beat.assignor or (known and known.metadata.server_assignor)
-    if not beat.client_assignors or server_assignor or group is None:
-        return
-    offer, saved = offer_of(beat.client_assignors), group.saved
-    others, count = dict(saved.client_offers), len(saved.members)
-    if known is not None:
-        before = offer_of(known.metadata.client_assignors)
-        if before == offer:
-            return
-        count -= 1
-        others[before] = others.get(before, 0) - 1
-    others = {each: members for each, members in others.items() if members > 0}
     agreed = agreed_or_none(others, count)
-    others[offer] = others.get(offer, 0) + 1
-    if agreed is not None and agreed_or_none(others, count + 1) is None:
-        offered = ", ".join(assignor.name for assignor in beat.client_assignors)
+    if agreed is not None and agreed_or_none({**others, offer: 1}, count + 1) is None:
+        offered = ", ".join(name for name, _, _ in offer)
         raise Refused(
             Code.UNSUPPORTED_ASSIGNOR,
             f"The members of group {group.group_id} use the client assignor {agreed.name} in "

@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 from apportion.coord import records
 from apportion.coord.consumer import client_targets, expressions, fencing, targets, timers
+from apportion.coord.consumer.assignment_record import to_current_assignment_value
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat, merge_metadata
-from apportion.coord.consumer.client_assignors import AgreedAssignor, has_reason, is_other_offer
+from apportion.coord.consumer.client_assignors import AgreedAssignor, asks_for_assignment
 from apportion.coord.consumer.fencing import AdmittedMember, admit
 from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState, reconcile
 from apportion.coord.consumer.state import (
     NO_METADATA,
     ConsumerGroup,
     ConsumerGroupMember,
-    to_current_assignment_value,
 )
 from apportion.coord.consumer.units import SHIFT
 from apportion.coord.group_counts import Removal
@@ -77,8 +77,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
         if offered is not None:
             beat = replace(beat, client_assignors=offered.due)
     expressions.check_new_expression(group, beat, known)
-    if beat.client_assignors:
-        fencing.check_agreement(group, beat, known)
+    fencing.check_offer(group, beat, known)
     # The order of the records is Kafka's: 5 (member), 16 (tombstone of its old expression), 3
     # (epoch), 7 and 6 (targets), 8 (assignment). Each step reads what the one before has saved.
     change = create_or_update_member(turn, beat, admission)
@@ -112,7 +111,7 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     member, predecessor = admission
     known = member or predecessor
     metadata = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
-    asks = known is not None and asks_for_assignment(turn, beat, known)
+    asks = _asks(turn, beat, known)
     if member is not None and metadata is member.metadata:
         return NO_CHANGE._replace(needs_target=True) if asks else NO_CHANGE
     # All of this before the records, which overwrite it.
@@ -144,16 +143,19 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     )
 
 
-def asks_for_assignment(turn: Turn, beat: Beat, known: ConsumerGroupMember) -> bool:
-    """Return whether a member asks for a new assignment by its client-side assignors.
+def _asks(turn: Turn, beat: Beat, known: ConsumerGroupMember | None) -> bool:
+    """Return whether a member asks its group for a new assignment by client-side assignors.
 
-    It does with a reason, and with another offer than before, if the group uses one of them. Where
-    the broker assigns, neither would change the target.
+    Where the broker assigns, a reason or another offer would not change the target.
     """
     assignors = beat.client_assignors
-    if assignors is None or turn.ledger.consumer_group(beat.group_id).saved.client_assignor is None:
+    if known is None or assignors is None:
         return False
-    return has_reason(assignors) or is_other_offer(known.metadata.client_assignors, assignors)
+    return turn.ledger.consumer_group(
+        beat.group_id
+    ).saved.client_assignor is not None and asks_for_assignment(
+        known.metadata.client_assignors, assignors
+    )
 
 
 def _assignor(turn: Turn, group_id: str) -> AgreedAssignor | str:

@@ -70,6 +70,8 @@ def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
         result = heartbeat(turn, beat)
         result.group.live.counts.heartbeats += 1
         interval_ms = book_next_heartbeat(turn, result.group, result.member)
+        if result.includes_assignment:
+            client_targets.note_told(result.group, result.member)
         turn.reply(arrived.ticket, heartbeat_response(result, interval_ms))
 
 
@@ -164,7 +166,9 @@ def heartbeat_response(result: HeartbeatResult, interval_ms: int) -> ConsumerGro
         member_id=member.member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=interval_ms,
-        assignment=Assignment(topic_partitions=parts, **member.target_answer._asdict())
+        assignment=Assignment(
+            topic_partitions=parts, **client_targets.told_answer(group, member)._asdict()
+        )
         if includes_assignment
         else None,
     )

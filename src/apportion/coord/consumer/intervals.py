@@ -45,6 +45,7 @@ A classic member of a consumer group sends heartbeats at an interval of its own,
 
 from typing import Any
 
+from apportion.coord.consumer.client_targets import is_passed_over
 from apportion.coord.consumer.expressions import ResolveExpressions, refresh_wait_ms
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
@@ -69,7 +70,7 @@ def book_next_heartbeat(turn: Turn, group: ConsumerGroup, member: ConsumerGroupM
     live.next_heartbeats[member.member_id] = booking
     if not is_target_behind(group):
         live.renewing_member_id = None
-    elif booking.is_awaited:
+    elif booking.is_awaited and _may_renew(group, member):
         live.renewing_member_id = member.member_id
     return booking.due_ms - now_ms
 
@@ -105,13 +106,22 @@ def _target_ms_or_none(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMe
     One heartbeat makes the target. What it changes for members that have an older one is not known
     before they ask, so they are at rest, as if the target had been computed at once.
     """
-    if not is_target_behind(group) or (
-        member.target is not None and _is_renewal_booked(group, turn.now.mono_ms)
+    if not is_target_behind(group):
+        return None
+    # One without a target waits for that of others, too.
+    if member.target is not None and (
+        _is_renewal_booked(group, turn.now.mono_ms) or not _may_renew(group, member)
     ):
         return None
     if group.live.chosen is not None:
         return _after_as_long_again(turn.now.mono_ms, group.live.chosen.since_ms)
     return _end_ms_or_none(turn, group, ComputeTarget, target_wait_ms(turn, group))
+
+
+def _may_renew(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
+    """Return whether the member's heartbeat may make a target, if one is due by then."""
+    agreed = group.saved.client_assignor
+    return agreed is None or not is_passed_over(group, agreed, member.member_id)
 
 
 def _is_renewal_booked(group: ConsumerGroup, now_ms: int) -> bool:

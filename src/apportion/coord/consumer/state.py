@@ -5,10 +5,18 @@ without a look at the other members.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from apportion.coord import records
+from apportion.coord.consumer.client_assignors import (
+    AgreedAssignor,
+    Agreement,
+    ChosenMember,
+    ClientOffer,
+    OfferingMember,
+    agreed_or_none,
+)
 from apportion.coord.consumer.reconcile import CurrentAssignment, MemberState
 from apportion.coord.consumer.units import (
     NO_ASSIGNED_UNITS,
@@ -16,7 +24,6 @@ from apportion.coord.consumer.units import (
     UnitArray,
     UnitNumbering,
     UnitOwners,
-    by_topic_with_epochs,
 )
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim
 from apportion.coord.group_counts import GroupCounts
@@ -24,19 +31,9 @@ from apportion.coord.records import NO_ANSWER, CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
 from apportion.topics import Topics
-from apportion.wire.records.groups import (
-    ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataValue,
-    RecordTopicPartitions,
-)
+from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 
 if TYPE_CHECKING:
-    from apportion.coord.consumer.client_assignors import (
-        AgreedAssignor,
-        ChosenMember,
-        ClientOffer,
-        OfferingMember,
-    )
     from apportion.coord.consumer.target_computation import ComputeTarget, FailedTarget
     from apportion.coord.heartbeat_budget import Booking
 
@@ -104,10 +101,11 @@ class ConsumerGroupSavedState:
     """State of a consumer group that is in the log. Only `replay.apply_*` writes here."""
 
     __slots__ = (
+        "agreement",
         "assignment_epoch",
         "assignor_votes",
         "classic_member_count",
-        "client_assignor",
+        "client_metadata_bytes",
         "client_offers",
         "epoch",
         "expression_counts",
@@ -141,12 +139,21 @@ class ConsumerGroupSavedState:
         self.assignor_votes: dict[str, int] = {}
         # client-side assignors with their versions -> how many members offer just these
         self.client_offers: dict[ClientOffer, int] = {}
-        # the one on which all members agree; kept, because every heartbeat may ask
-        self.client_assignor: AgreedAssignor | None = None
+        # what `client_assignor` found; None if that has to be found anew
+        self.agreement: Agreement | None = None
+        self.client_metadata_bytes = 0  # of the client-side assignors of all members
         self.protocol_counts: dict[str, int] = {}  # protocol -> how many classic members support it
         self.classic_member_count = 0  # how many members are classic
         # epoch -> how many members are STABLE there
         self.stable_members_by_epoch: dict[int, int] = {}
+
+    @property
+    def client_assignor(self) -> AgreedAssignor | None:
+        """The client-side assignor on which all members agree; None if they agree on none."""
+        # Found when it is asked for: the log of a large group would else find it again and again.
+        if self.agreement is None:
+            self.agreement = Agreement(agreed_or_none(self.client_offers, len(self.members)))
+        return self.agreement.assignor
 
     def subscription(self, metadata: ConsumerGroupMemberMetadataValue) -> tuple[str, ...]:
         """Return the topics to which a member with that metadata subscribes, each once.
@@ -366,26 +373,3 @@ def _stale_epoch_error(member: ConsumerGroupMember, claimed: int) -> Refused:
     # Clients of the classic protocol do not know STALE_MEMBER_EPOCH.
     code = Code.ILLEGAL_GENERATION if member.is_classic else Code.STALE_MEMBER_EPOCH
     return Refused(code, f"Member {member.member_id} is at epoch {member.epoch}, not {claimed}.")
-
-
-def to_current_assignment_value(
-    current: CurrentAssignment[int], units: UnitNumbering
-) -> ConsumerGroupCurrentMemberAssignmentValue:
-    """Return the ConsumerGroupCurrentMemberAssignment record's value."""
-    return ConsumerGroupCurrentMemberAssignmentValue(
-        member_epoch=current.epoch,
-        previous_member_epoch=current.previous_epoch,
-        state=int(current.state),
-        assigned_partitions=_with_epochs(current.assigned, units),
-        partitions_pending_revocation=_with_epochs(current.pending_revocation, units),
-    )
-
-
-def _with_epochs(
-    epochs_by_unit: Mapping[int, int], units: UnitNumbering
-) -> tuple[RecordTopicPartitions, ...]:
-    """Return partitions with their assignment epochs (KIP-1251) as a record has them."""
-    return tuple(
-        RecordTopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs)
-        for topic_id, partitions, epochs in by_topic_with_epochs(epochs_by_unit, units)
-    )

@@ -10,7 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from apportion.coord.consumer.beat import AWAY
-from apportion.coord.consumer.client_assignors import ClientOffer, agreed_or_none, offer_of
+from apportion.coord.consumer.client_assignors import (
+    ClientOffer,
+    agreed_or_none,
+    metadata_bytes,
+    offer_of,
+)
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup
 from apportion.coord.consumer.units import PARTITION, SHIFT
@@ -214,7 +219,7 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
     votes: Counter[str] = Counter()
     offers: Counter[ClientOffer] = Counter()
     protocols: Counter[str] = Counter()
-    classic_members = 0
+    classic_members = client_bytes = 0
     stable_by_epoch: Counter[int] = Counter()
     instances: dict[str, str] = {}
     for name, member in saved.members.items():
@@ -230,6 +235,7 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
             votes[metadata.server_assignor] += 1
         if metadata.client_assignors:
             offers[offer_of(metadata.client_assignors)] += 1
+            client_bytes += metadata_bytes(metadata.client_assignors)
         if metadata.classic_member_metadata is not None:
             classic_members += 1
             protocols.update(
@@ -253,6 +259,7 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
         ("expressions", saved.expression_counts, dict(expressions)),
         ("votes", saved.assignor_votes, dict(votes)),
         ("offers", saved.client_offers, dict(offers)),
+        ("bytes of metadata", saved.client_metadata_bytes, client_bytes),
         ("agreement", saved.client_assignor, agreed_or_none(offers, len(saved.members))),
         ("speakers", saved.protocol_counts, dict(protocols)),
         ("classic members", saved.classic_member_count, classic_members),
