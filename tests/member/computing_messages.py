@@ -5,6 +5,7 @@ from typing import Any
 
 from apportion.assign.by_name import Given, Subscription, TopicShape
 from apportion.errors import Code
+from apportion.machine import Tick
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure
 from apportion.member.assignors.runs import AssignorRun
 from apportion.member.consumer.machine import ConsumerMember
@@ -15,6 +16,7 @@ from apportion.member.membership import (
     MemberAssignment,
     MetadataFetched,
     RunAssignor,
+    SendToCoordinator,
     Subscribe,
     TopicDescription,
     to_id_parts,
@@ -40,7 +42,12 @@ from apportion.wire.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentResponse,
     TargetPartitions,
 )
-from tests.member.consumer_messages import T, accepted, at, new_member
+from tests.member.consumer_messages import P0, T, accepted, at, new_member
+
+COMPUTATION_REQUESTS = (
+    ConsumerGroupPrepareAssignmentRequest,
+    ConsumerGroupInstallAssignmentRequest,
+)
 
 
 class CountingAssignor(Assignor):
@@ -223,3 +230,17 @@ def assignment(*owned: IdPartition) -> MemberAssignment:
 def learn_names(member: ConsumerMember, request_id: int) -> list[Any]:
     """Answer a member's look-up of its topics' names."""
     return member.step(MetadataFetched(request_id, (TopicDescription("t", T, 3),)), at(0))
+
+
+def computes(assignor: Assignor, *members: AssignableMember) -> Any:
+    """A STABLE member that has been chosen and has prepared; and the action that runs its assignor
+    (request 8).
+    """
+    member = stable(assignor, P0)
+    member.step(Tick(), at(1_000))
+    assert member.step(Answered(6, chosen(1)), at(1_000)) == [
+        SendToCoordinator(7, prepare(1), 30_000)
+    ]
+    group = members or (group_member("m", 0),)
+    (run,) = member.step(Answered(7, prepared(*group, epoch=2, name=assignor.name)), at(1_001))
+    return member, run

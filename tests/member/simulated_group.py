@@ -43,14 +43,9 @@ from apportion.member.membership import (
 )
 from apportion.topics import IdPartition, Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.consumer_group_install_assignment import (
-    ConsumerGroupInstallAssignmentRequest,
-)
-from apportion.wire.messages.consumer_group_prepare_assignment import (
-    ConsumerGroupPrepareAssignmentRequest,
-)
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tests.member.computing_messages import COMPUTATION_REQUESTS
 
 if TYPE_CHECKING:
     from apportion.streams.metadata.model import TaskId
@@ -65,11 +60,6 @@ NEWEST = {
     "ConsumerGroupInstallAssignmentRequest": 0,
 }
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
-
-COMPUTATION_REQUESTS = (
-    ConsumerGroupPrepareAssignmentRequest,
-    ConsumerGroupInstallAssignmentRequest,
-)
 
 
 class Actor:

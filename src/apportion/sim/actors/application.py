@@ -310,17 +310,22 @@ class Application(MemberClient):
             self._alarm.set(wake_ms)
 
     def _send(self, send: SendToCoordinator) -> None:
-        """Send the member's request to the coordinator, in place of an unanswered one."""
-        self.heartbeat_channel.abandon_request()
+        """Send the member's request to the coordinator, in place of an unanswered one.
+
+        A member of a consumer group sends heartbeats while it waits for a computation's request.
+        """
         request: MembershipRequest = send.request
+        is_computation = isinstance(
+            request, ConsumerGroupPrepareAssignmentRequest | ConsumerGroupInstallAssignmentRequest
+        )
+        channel = self.computation_channel if is_computation else self.heartbeat_channel
+        channel.abandon_request()
         version = REQUEST_VERSIONS[type(request)]
         if isinstance(request, JoinGroupRequest):
             self._rebuilds_at_request = self.observer.shard_rebuilds
         elif isinstance(request, ConsumerGroupInstallAssignmentRequest):
             request = self.local_assignor.as_sent(request)
-        self.heartbeat_channel.send(
-            request, version, send.timeout_ms, lambda answer: self._receive(send, answer)
-        )
+        channel.send(request, version, send.timeout_ms, lambda answer: self._receive(send, answer))
 
     def _receive(self, send: SendToCoordinator, answer: Any) -> None:
         """Trace and observe the broker's answer to a member's request; give it to the member.

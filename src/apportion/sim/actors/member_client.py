@@ -41,6 +41,7 @@ class MemberClient(Client):
     def open_member_channels(self) -> None:
         """Begin without a connection: each kind has its own, as a JoinGroup may wait long."""
         self.heartbeat_channel = RequestChannel(self, self.link, self.broker)
+        self.computation_channel = RequestChannel(self, self.link, self.broker)
         self.metadata_channel = RequestChannel(self, self.link, self.broker)
         self._assignor_channel: RequestChannel | None = None
         self._assignor_metadata = MetadataCache()
@@ -48,7 +49,12 @@ class MemberClient(Client):
     @property
     def channels(self) -> tuple[RequestChannel, ...]:
         """The connections that end with the process."""
-        return self.heartbeat_channel, self.work_channel, self.metadata_channel
+        return (
+            self.heartbeat_channel,
+            self.computation_channel,
+            self.work_channel,
+            self.metadata_channel,
+        )
 
     def step_member(self, event: Any) -> None:
         """Step the member over `event` and perform its actions."""
