@@ -11,7 +11,19 @@ from apportion.coord.records import Append, CoordinatorRecord
 from apportion.coord.shard import Shard
 from apportion.machine import Arrived, Caller, Instant, Reply, Ticket
 from apportion.topics import Topic, Topics
-from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.codec import write_onto
+from apportion.wire.messages.consumer_group_heartbeat import (
+    ClientAssignor,
+    ConsumerGroupHeartbeatRequest,
+)
+from apportion.wire.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+    InstalledMember,
+    InstalledPartitions,
+)
+from apportion.wire.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+)
 from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -186,9 +198,57 @@ def steady_heartbeat() -> float:
     return min(seconds) * 1e6
 
 
+def client_target() -> tuple[float, float]:
+    """Return milliseconds of Prepare, with its encoding, and of Install.
+
+    A member computes the target of a group of 100 members on 100,000 partitions.
+    """
+    shard = Shard(GroupSettings(), Topics([Topic("t001", bytes(16), 100_000)]))
+    shard.loaded(NOW)
+    offer = ClientAssignor(name="bench", metadata=bytes(100))
+    names = [f"m{number}" for number in range(100)]
+    for name in names:
+        (_, reply) = beat(shard, name, 0, client_assignors=(offer,), **JOIN_FIELDS)[-2:]
+        assert reply.body.error_code == 0, reply
+    request: Any = ConsumerGroupPrepareAssignmentRequest(
+        group_id="g", member_id="m0", member_epoch=1
+    )
+    start = perf_counter()
+    (reply,) = shard.step(Arrived(Ticket(1), request, 0, CALLER, bytes(16)), NOW)
+    assert isinstance(reply, Reply)
+    assert reply.body.error_code == 0, reply
+    write_onto([], reply.body, 0)
+    prepare_s = perf_counter() - start
+    request = ConsumerGroupInstallAssignmentRequest(
+        group_id="g",
+        member_id="m0",
+        member_epoch=1,
+        group_epoch=reply.body.group_epoch,
+        members=tuple(
+            InstalledMember(
+                member_id=name,
+                topic_partitions=(
+                    InstalledPartitions(
+                        topic_id=bytes(16), partitions=tuple(range(number, 100_000, 100))
+                    ),
+                ),
+            )
+            for number, name in enumerate(names)
+        ),
+    )
+    start = perf_counter()
+    actions = shard.step(Arrived(Ticket(1), request, 0, CALLER, bytes(16)), NOW)
+    install_s = perf_counter() - start
+    reply = actions[-1]
+    assert isinstance(reply, Reply)
+    assert reply.body.error_code == 0, reply
+    return prepare_s * 1e3, install_s * 1e3
+
+
 def run() -> list[dict[str, Any]]:
     """Return the rows of `make bench`."""
     first_ms, join_ms = retargets()
+    prepare_ms, install_ms = client_target()
     return [
         {
             "name": "retarget_first_ms",
@@ -198,6 +258,20 @@ def run() -> list[dict[str, Any]]:
             "better": "lower",
         },
         {"name": "retarget_ms", "value": join_ms, "unit": "ms", "target": None, "better": "lower"},
+        {
+            "name": "prepare_assignment_ms",
+            "value": prepare_ms,
+            "unit": "ms",
+            "target": None,
+            "better": "lower",
+        },
+        {
+            "name": "install_assignment_ms",
+            "value": install_ms,
+            "unit": "ms",
+            "target": None,
+            "better": "lower",
+        },
         {"name": "recover_s", "value": recovery(), "unit": "s", "target": 10, "better": "lower"},
         {
             "name": "heartbeat_shard_us",

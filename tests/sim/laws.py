@@ -20,7 +20,8 @@ WATCHED_LAWS: dict[str, str] = {
         "common"
     ),
     "reason-bumps-epoch": (
-        "a member that gives a reason for a new assignment brings its group a newer epoch"
+        "a reason for a new assignment, once saved, brings a group that uses a client-side "
+        "assignor a newer epoch"
     ),
     "commit-is-fenced": "the coordinator refuses a commit with a fenced or stale epoch",
     "commit-with-cause": (

@@ -8,8 +8,8 @@ from typing import Any
 
 from apportion.assign import checks
 from apportion.assign.by_name import ClusterTopics, Given, Subscription
-from apportion.coord import replay, shard
-from apportion.coord.consumer import client_targets, custom_targets, heartbeat, timers
+from apportion.coord import shard
+from apportion.coord.consumer import client_targets, custom_targets, heartbeat, state, timers
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
     ClientOffer,
@@ -147,7 +147,7 @@ INSTALLS = (
     Planted(
         "agreed-without-all",
         "Those that offer no assignor have nothing against the one of the others.",
-        ((replay, "agreed_or_none", among_those_that_offer),),
+        ((state, "agreed_or_none", among_those_that_offer),),
         sizes=LOCAL,
     ),
 )

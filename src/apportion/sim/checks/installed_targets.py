@@ -108,13 +108,18 @@ class InstalledTargetChecker:
                 self._asked = offered, group.saved.epoch
 
     def _check_reasons(self, request: ConsumerGroupHeartbeatRequest, shards: LoadedShards) -> None:
-        """Check that the group's epoch is newer if a heartbeat was taken that asked for it."""
+        """Check that the group's epoch is newer if a heartbeat was taken that asked for it.
+
+        Not where the broker assigns: a reason would not change its target. One that comes too early
+        waits, and is not saved yet.
+        """
         if self._asked is None:
             return
         (offered, epoch), self._asked = self._asked, None
         group = _group_or_none(shards(), request.group_id)
         if (
             group is not None
+            and group.saved.client_assignor is not None
             and _saved_reasons(group, request.member_id) == offered
             and group.saved.epoch == epoch
         ):
