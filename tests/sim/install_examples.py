@@ -56,12 +56,6 @@ def the_late_member_is_asked_again() -> Any:
     return computes(driver, "b", 2)
 
 
-def another_is_chosen_when_the_chosen_one_has_left() -> Any:
-    driver = with_two(ShardDriver())
-    driver.beat("b", -1)
-    return computes(driver, "a", 2)
-
-
 def what_a_successor_gets_of_a_target_for_its_predecessor() -> Any:
     driver = with_one(ShardDriver())
     join(driver, "b", instance_id="i")
@@ -100,7 +94,6 @@ INSTALL_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "install-unchecked": (an_install_of_a_partition_for_both, Code.INVALID_REQUEST, Code.NONE),
     "computes-for-ever": (another_is_chosen_after_a_deadline, True, False),
     "asked-again": (the_late_member_is_asked_again, False, True),
-    "chosen-and-gone": (another_is_chosen_when_the_chosen_one_has_left, True, False),
     "successor-without-target": (what_a_successor_gets_of_a_target_for_its_predecessor, 1, 0),
     "target-of-the-gone": (who_has_a_target_after_a_member_has_gone, ["b"], ["b", "a"]),
     "reason-unheard": (a_reason_begins_an_epoch, 3, 2),

@@ -9,7 +9,7 @@ from typing import Any
 from apportion.assign import checks
 from apportion.assign.by_name import ClusterTopics, Given, Subscription
 from apportion.coord import shard
-from apportion.coord.consumer import client_targets, custom_targets, heartbeat, state, timers
+from apportion.coord.consumer import client_targets, custom_targets, heartbeat, state
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
     ClientOffer,
@@ -46,10 +46,6 @@ def waits_on(turn: Turn, key: Key) -> None:
 
 def nobody_is(group: ConsumerGroup, assignor: AgreedAssignor, member_id: str) -> bool:
     return False
-
-
-def keeps_the_chosen(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
-    pass
 
 
 def by_member_id_alone(
@@ -114,15 +110,6 @@ INSTALLS = (
         "asked-again",
         "A member that was too late may be faster the next time.",
         ((client_targets, "is_passed_over", nobody_is),),
-        sizes=LOCAL,
-    ),
-    Planted(
-        "chosen-and-gone",
-        "The deadline takes care of a chosen member that is gone.",
-        (
-            (client_targets, "forget_member", keeps_the_chosen),
-            (timers, "forget_member", keeps_the_chosen),
-        ),
         sizes=LOCAL,
     ),
     Planted(
