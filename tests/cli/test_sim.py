@@ -312,6 +312,7 @@ def test_every_size_that_can_be_said_has_its_option_and_its_words(
         "batch_ms": 300,
         "produce_every_ms": 700,
         "assignor": "range",
+        "local_assignor": "sticky",
         "protocol": "mixed",
         "encodes": True,
     }

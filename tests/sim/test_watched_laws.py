@@ -15,6 +15,7 @@ from apportion.coord.consumer import fencing, heartbeat_api, targets, timers
 from apportion.coord.consumer.heartbeat import HeartbeatResult
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.turn import Turn
+from apportion.machine import Instant
 from apportion.member.consumer.local_assignors import LocalAssignors
 from apportion.member.queries import CommitOffsets, FetchCommitted
 from apportion.member.records.fetch_buffer import ConsumerRecord, FetchBuffer
@@ -73,7 +74,7 @@ def commits_what_was_before(
     if isinstance(request, FetchCommitted):
         return request_offsets(who, request)
     before = {
-        partition: max(0, at - who.rng.randint(0, 3)) for partition, at in request.offsets.items()
+        partition: max(0, at - who.rng.randint(0, 9)) for partition, at in request.offsets.items()
     }
     return request_offsets(who, replace(request, offsets=before))
 
@@ -157,7 +158,7 @@ def assigns_by_itself(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
         targets.retarget(turn, group, "uniform")
 
 
-def tells_of_nothing(self: LocalAssignors) -> None:
+def tells_of_nothing(self: LocalAssignors, now: Instant) -> None:
     return None
 
 

@@ -1,5 +1,6 @@
 """The two disks behave alike, and a real one refuses with a sentence that says what and where."""
 
+import gc
 import os
 import resource
 from collections.abc import Iterator
@@ -127,6 +128,7 @@ def test_a_read_beyond_the_end_or_of_no_file_says_so(disk: RealDisk | MemoryDisk
 
 
 def test_many_logs_share_few_open_files(tmp_path: Path) -> None:
+    gc.collect()  # or a file that an earlier test has forgotten is closed meanwhile
     before = len(os.listdir("/dev/fd"))
     disk = RealDisk(tmp_path, open_files=4)
     logs = [Log.open(disk, f"t-{i}", LogSettings(400, 100)) for i in range(30)]
