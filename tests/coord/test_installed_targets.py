@@ -264,6 +264,15 @@ def test_an_answer_comes_with_the_epoch_of_its_target() -> None:
     assert told_to(driver.beat("a", 3, owned={"foo": [0]})) == (4, {FOO: (0,)}, (0, 0, b"new"))
 
 
+def test_an_error_comes_before_the_epoch_of_its_target() -> None:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    install(driver, "b", (2, 3), [installed("b", {}, b"new")], error=1)
+    # Another member that hears of it may leave, and then a newer target is made without it.
+    assert told_to(driver.beat("a", 2)) == (2, {}, (1, 0, b""))
+    assert told_to(driver.beat("a", 2, owned={})) == (3, {}, (1, 0, b""))
+
+
 def test_a_process_that_offers_none_gets_no_answer_of_its_older_one() -> None:
     driver = ShardDriver(settings_with(group_consumer_assignment_interval_ms=1_000))
     join(driver, "a")

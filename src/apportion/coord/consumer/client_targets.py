@@ -264,15 +264,18 @@ def told_answer(group: ConsumerGroup, member: ConsumerGroupMember) -> TargetAnsw
     """Return what comes with the assignment that a member is told now.
 
     A member that has yet to give up partitions for a newer target is at its older epoch, and is
-    told the same as before; after a restart, nothing. So is a client that offers no assignors,
-    which need not know how to read over such an answer.
+    told the same as before; after a restart, nothing. But an error of the newer target it is told
+    at once: another target may take its place before the member has given up what it must. A
+    client that offers no assignors is told nothing, as it need not know how to read over it.
     """
     if not member.metadata.client_assignors:
         return records.NO_ANSWER
+    newest = member.target_answer
     if member.epoch == group.saved.assignment_epoch:
-        return member.target_answer
+        return newest
     offering = group.live.offering_members.get(member.member_id)
-    return records.NO_ANSWER if offering is None else offering.told
+    told = records.NO_ANSWER if offering is None else offering.told
+    return told._replace(error=newest.error) if newest.error else told
 
 
 def note_told(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
