@@ -251,6 +251,10 @@ class CheckedMember:
 
 @settings(max_examples=400, deadline=None)
 @example(JOINS, [("adopt", None), ("reply", OSError("no")), ("look up", None)])
+@example(
+    [("accept", None), ("accept", None), ("accept", (0,))],
+    [("leave", None), ("reply", MemberFailure(Code.POLICY_VIOLATION, "over")), ("look up", None)],
+)
 @given(st.sampled_from([[], JOINS]), happenings)
 def test_the_laws_of_a_computing_member_hold_in_every_history(
     beginning: list[tuple[str, Any]], history: list[tuple[str, Any]]

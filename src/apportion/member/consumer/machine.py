@@ -340,7 +340,9 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 step.emit(run)
         elif isinstance(event, MetadataFetched):
             self._local.add_names({each.id: each.name for each in event.topics})
-            self._tell_assignment(step)
+            # One that leaves, or has lost its membership, has this assignment no more.
+            if self.state in IN_GROUP:
+                self._tell_assignment(step)
 
     def _lookup_at_ms(self) -> int | None:
         """Return when the next look-up is due; None if there is none to send."""

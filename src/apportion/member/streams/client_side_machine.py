@@ -55,7 +55,7 @@ class ChangeTopology:
 ClientSideStreamsEvent = StreamsEvent | WarmUpFailed | ChangeTopology
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _EndsQuery:
     """The end offsets that the member asks the cluster for, to know the lags of its copies."""
 
