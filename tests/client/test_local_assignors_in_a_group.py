@@ -15,7 +15,7 @@ from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
-from apportion.topics import partitions_of
+from apportion.topics import TopicPartition, partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_heartbeat import (
     ClientAssignor,
@@ -317,3 +317,24 @@ def test_another_member_computes_when_the_chosen_one_installs_what_is_no_assignm
     )
     with joining(bootstrap, "lying", Allotting(4)) as consumer:
         until([consumer], 4)
+
+
+def test_a_consumer_reads_on_when_its_assignor_fails_to_measure(
+    bootstrap: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Unmeasuring(BytesWeighted):
+        """Fails whenever it is told of a fetch."""
+
+        def record_fetched(self, fetched: Mapping[TopicPartition, int], at_ms: int) -> None:
+            raise ZeroDivisionError("no bytes")
+
+    options: dict[str, Any] = {"topic": "skewed", "auto_offset_reset": "earliest"}
+    with joining(bootstrap, "unmeasured", Unmeasuring(), **options) as consumer:
+        deadline = time.monotonic() + PATIENT_S
+        read = 0
+        while read < 18_000:
+            assert time.monotonic() < deadline
+            read += len(consumer.poll(20))
+    failure = "the assignor 'bytes-weighted' failed: ZeroDivisionError: no bytes"
+    lines = [line for line in caplog.messages if "ZeroDivisionError" in line]
+    assert lines == [f"group unmeasured: record_fetched: {failure}"]

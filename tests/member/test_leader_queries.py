@@ -25,10 +25,10 @@ from apportion.member.membership import (
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.queries import ListOffsets
 from apportion.rules import run_rule
-from apportion.streams.queries import CreateInternalTopics
+from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
 from apportion.streams.topology import InternalTopic
 from apportion.topics import TopicIdPartition, TopicPartition
-from apportion.wire.messages.list_offsets import EARLIEST
+from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 NAMES = ("changelog", "repartition")
 ACTION = QueryCluster(5, CreateInternalTopics(tuple(InternalTopic(name, 1) for name in NAMES)))
@@ -132,5 +132,65 @@ def test_first_offsets_are_those_of_the_topics_that_exist_now() -> None:
         return {with_id: 7}
 
     action = QueryCluster(5, ListStartOffsets((partition,)))
+    answered = run_rule(answer_query(action, MetadataCache()), answer)
+    assert answered == QueryAnswered(5, {partition: 7})
+
+
+def ends_of(*named: Any) -> Any:
+    """What an assignor hears that asks for the ends of these partitions; each ends at 7."""
+
+    def answer(query: Any) -> Any:
+        if isinstance(query, Send):
+            return shown("t")
+        assert isinstance(query, ListOffsets)
+        assert query.timestamp == LATEST
+        return dict.fromkeys(query.partitions, 7)
+
+    action = QueryCluster(5, ListEndOffsets(*named))
+    return run_rule(answer_query(action, MetadataCache()), answer)
+
+
+def test_plain_pairs_are_partitions_to_an_assignors_query() -> None:
+    assert ends_of([("t", 0)]) == QueryAnswered(5, {TopicPartition("t", 0): 7})
+
+
+@pytest.mark.parametrize(
+    ("named", "shown_as"),
+    [
+        (None, "None"),
+        (5, "5"),
+        ("t", "'t'"),
+        (["t"], "'t'"),
+        ([("t", "0")], "('t', '0')"),
+        ([("t", True)], "('t', True)"),
+        ([("t", 0, 1)], "('t', 0, 1)"),
+        ([(0, "t")], "(0, 't')"),
+    ],
+)
+@pytest.mark.parametrize("query", [ListEndOffsets, ListStartOffsets, FetchCommittedOffsets])
+def test_a_query_of_what_is_no_partition_is_refused(query: Any, named: Any, shown_as: str) -> None:
+    def answer(query: Any) -> Any:
+        raise AssertionError(query)
+
+    why = f"{query.__name__} names {shown_as}, which is no partition: use "
+    answered = run_rule(answer_query(QueryCluster(5, query(named)), MetadataCache()), answer)
+    assert answered == Unanswered(5, why + "TopicPartition(topic, number)", Code.INVALID_REQUEST)
+
+
+def test_a_query_of_a_partition_that_does_not_exist_is_answered_at_once() -> None:
+    assert ends_of([("t", 0), ("t", 99)]) == Unanswered(
+        5, "topic 't' has no partition 99", Code.UNKNOWN_TOPIC_OR_PARTITION
+    )
+
+
+def test_a_query_of_a_topic_that_has_grown_is_answered() -> None:
+    grown = TopicWithLeaders(TopicDescription("t", b"t", 2), {0: Leader(1, 0), 1: Leader(1, 0)})
+    looks = iter((shown("t"), ClusterMetadata({}, (grown,))))
+
+    def answer(query: Any) -> Any:
+        return next(looks) if isinstance(query, Send) else dict.fromkeys(query.partitions, 7)
+
+    partition = TopicPartition("t", 1)
+    action = QueryCluster(5, ListEndOffsets((partition,)))
     answered = run_rule(answer_query(action, MetadataCache()), answer)
     assert answered == QueryAnswered(5, {partition: 7})

@@ -1,13 +1,14 @@
 """A KIP-848 member with client-side assignors, event by event: what it offers and what it hears."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from apportion.assign.by_name import Given, by_topic
-from apportion.errors import Code
+from apportion.errors import Code, Refused
 from apportion.machine import Note, Tick
 from apportion.member.assignors.interface import FollowUp, MemberFailure
+from apportion.member.assignors.runs import LATEST_MS, checked_reply
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.membership import (
     Adopted,
@@ -40,6 +41,9 @@ from tests.member.computing_messages import (
     stable,
 )
 from tests.member.consumer_messages import P0, P1, accepted, at, beat, full, new_member, refused
+
+FOLLOWS = "to its assignment: at_ms and after_ms must be numbers, of ms, and why a sentence"
+FAILS = "to its assignment: code must be an error of apportion.errors.Code, and why a sentence"
 
 
 def test_a_member_asks_for_the_api_then_joins_with_its_assignors() -> None:
@@ -260,6 +264,41 @@ def test_a_reason_that_a_heartbeat_cannot_carry_ends_the_member(reason: int) -> 
     member.step(Answered(3, accepted(1, P0)), at(0))
     why = f"the assignor 'counting' gives the reason {reason}: it must be from 1 to 127"
     assert learn_names(member, 4) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown_as", "must"),
+    [
+        (FollowUp(cast("Any", "now"), "x"), "at_ms='now', why='x'", FOLLOWS),
+        (FollowUp(float("nan"), "x"), "at_ms=nan, why='x'", FOLLOWS),  # type: ignore[arg-type]
+        (FollowUp(True, "x"), "at_ms=True, why='x'", FOLLOWS),
+        (FollowUp(0, cast("Any", None)), "at_ms=0, why=None", FOLLOWS),
+        (MemberFailure(cast("Any", 99_999), "x"), "code=99999, why='x'", FAILS),
+        (MemberFailure(cast("Any", "bad"), "x"), "code='bad', why='x'", FAILS),
+        (MemberFailure(cast("Any", [1]), "x"), "code=[1], why='x'", FAILS),
+        (MemberFailure(Code.NONE, "x"), "code=<Code.NONE: 0>, why='x'", FAILS),
+        (MemberFailure(Code.POLICY_VIOLATION, cast("Any", b"x")), "code=<Code.POLICY", FAILS),
+    ],
+)
+def test_a_reply_that_a_member_cannot_follow_is_the_assignors_failure(
+    reply: Any, shown_as: str, must: str
+) -> None:
+    with pytest.raises(Refused) as refusal:
+        checked_reply(CountingAssignor(), lambda: reply)
+    start = f"the assignor 'counting' replies {type(reply).__name__}({shown_as}"
+    assert refusal.value.code is Code.INVALID_REQUEST
+    assert (refusal.value.why.startswith(start), refusal.value.why.endswith(must)) == (True, True)
+
+
+@pytest.mark.parametrize("at_ms", [10**30, float("inf")])
+def test_a_follow_up_that_never_comes_is_one_for_which_a_thread_can_wait(at_ms: Any) -> None:
+    reply = checked_reply(CountingAssignor(), lambda: FollowUp(at_ms, "never"))
+    assert reply == FollowUp(LATEST_MS, "never")
+
+
+def test_a_failure_with_the_number_of_an_error_is_one_with_that_error() -> None:
+    reply = checked_reply(CountingAssignor(), lambda: MemberFailure(cast("Any", 44), "no"))
+    assert repr(reply) == repr(MemberFailure(Code.POLICY_VIOLATION, "no"))
 
 
 def test_a_member_ended_by_its_assignor_ignores_the_response_to_come() -> None:

@@ -29,6 +29,7 @@ from apportion.client.outage import Outage
 from apportion.drive.clocks import now
 from apportion.errors import Code, Refused
 from apportion.member.assignors.interface import MeasuringAssignor
+from apportion.member.assignors.runs import assignor_failure
 from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.member.group_claims import AnotherSink
 from apportion.member.members import GroupMember
@@ -87,6 +88,7 @@ class Consumer(RuleDriver):
             for each in self._membership.settings.assignors
             if isinstance(each, MeasuringAssignor)
         ]
+        self._measuring_outage = Outage(log, group_id)
         self._missing_topics = MissingTopics(self._cluster, group_id)
         self._outage = Outage(log, group_id)
         self._request_timeout_ms = min(
@@ -297,7 +299,12 @@ class Consumer(RuleDriver):
                 each.topic_partition: sum(map(len, fetch.batches))
                 for each, fetch in fetched.items()
             }
-            assignor.record_fetched(sizes, now().mono_ms)
+            try:
+                assignor.record_fetched(sizes, now().mono_ms)
+            # The assignor's own, whatever it is: what was fetched is delivered all the same.
+            except Exception as error:
+                why = assignor_failure(assignor, error).why
+                self._measuring_outage.record_failure(f"record_fetched: {why}")
         return fetched
 
     def _report_fetch(self, query: ReportFetch) -> None:

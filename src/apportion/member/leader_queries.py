@@ -4,8 +4,10 @@ Offsets are for any assignor, internal topics and the ends of changelogs for tha
 The rule asks the cluster for them; a driver answers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Any
 
+from apportion.assign.checks import are_numbers
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.assignors.queries import ListStartOffsets
 from apportion.member.cluster_queries.topic_changes import NewTopic
@@ -20,7 +22,7 @@ from apportion.member.queries import FetchCommitted, ListOffsets
 from apportion.member.topic_creation import create_missing_topics
 from apportion.rules import Rule
 from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
-from apportion.topics import TopicIdPartition, TopicPartition
+from apportion.topics import TopicIdPartition, TopicPartition, Topics
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 BROKERS_DEFAULT = -1
@@ -52,13 +54,13 @@ def _answer_or_raise(
             metadata = yield from create_missing_topics(wanted, cache)
             return MetadataFetched(action.request_id, metadata.descriptions)
         case ListEndOffsets(partitions):
-            with_ids = yield from _with_topic_ids(partitions, cache)
+            with_ids = yield from _existing_partitions(action.query, partitions, cache)
             answer: dict[TopicIdPartition, int] = yield ListOffsets(with_ids, LATEST)
         case ListStartOffsets(partitions):
-            with_ids = yield from _with_topic_ids(partitions, cache)
+            with_ids = yield from _existing_partitions(action.query, partitions, cache)
             answer = yield ListOffsets(with_ids, EARLIEST)
         case FetchCommittedOffsets(partitions):
-            with_ids = yield from _with_topic_ids(partitions, cache)
+            with_ids = yield from _existing_partitions(action.query, partitions, cache)
             committed = yield FetchCommitted(with_ids, incarnation=0)
             answer = {each: found.offset or 0 for each, found in committed.items()}
         case _:
@@ -67,9 +69,46 @@ def _answer_or_raise(
     return QueryAnswered(action.request_id, offsets)
 
 
-def _with_topic_ids(
-    partitions: Sequence[TopicPartition], cache: MetadataCache
+def _existing_partitions(
+    query: Any, named: Iterable[TopicPartition], cache: MetadataCache
 ) -> Rule[tuple[TopicIdPartition, ...]]:
-    """Return the partitions, which a leader names without ids; refuse those of a missing topic."""
-    topics = yield from cache.topics(each.topic for each in partitions)
-    return with_topic_ids(partitions, topics)
+    """Return the partitions of a query, which an assignor names without ids.
+
+    Raises Refused for a query of what is no partition, and for a partition that does not exist.
+    """
+    partitions = _checked_partitions(query, named)
+    names = tuple(dict.fromkeys(each.topic for each in partitions))
+    topics = yield from cache.topics(names)
+    found = with_topic_ids(partitions, topics)
+    if _missing_or_none(found, topics) is not None:
+        # The topic may have been given more partitions.
+        topics = yield from cache.topics(names, fresh=True)
+        found = with_topic_ids(partitions, topics)
+    if (missing := _missing_or_none(found, topics)) is not None:
+        # Refused here, or its leader would be looked for until the time is up.
+        why = f"topic {missing.topic!r} has no partition {missing.partition}"
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, why)
+    return found
+
+
+def _missing_or_none(
+    partitions: Iterable[TopicIdPartition], topics: Topics
+) -> TopicIdPartition | None:
+    """Return the first of these partitions that its topic does not have."""
+    return next(
+        (each for each in partitions if topics.partition(each.topic, each.partition) is None), None
+    )
+
+
+def _checked_partitions(query: Any, named: Any) -> tuple[TopicPartition, ...]:
+    """Return the partitions that an assignor names; plain pairs will do. Raises Refused."""
+    pairs = tuple(named) if isinstance(named, Iterable) else (named,)
+    for pair in pairs:
+        is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+        if not is_pair or not isinstance(pair[0], str) or not are_numbers(pair[1:]):
+            raise Refused(
+                Code.INVALID_REQUEST,
+                f"{type(query).__name__} names {pair!r:.80}, which is no partition: use "
+                "TopicPartition(topic, number)",
+            )
+    return tuple(TopicPartition(topic, int(number)) for topic, number in pairs)

@@ -6,6 +6,8 @@ that has to ask the cluster first is a generator, and is paused between its quer
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
+from math import isnan
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -18,12 +20,14 @@ from apportion.assign.checks import (
 )
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.assignors.checks import partitions_of
-from apportion.member.assignors.interface import Assignor, Rebalance
+from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure, Rebalance
 from apportion.readable import shortened
 from apportion.rules import RunningRule
 
 T = TypeVar("T")
 MAX_INT8 = 2**7 - 1
+LATEST_MS = 2**42
+"""The latest time of a follow-up, in the year 2109: a thread cannot wait for any longer time."""
 MOST_CHARACTERS = 500
 """How long a log line may quote an assignor's exception."""
 MOST_ROUNDS = 3
@@ -190,6 +194,49 @@ def checked_user_data(assignor: Assignor, encode: Callable[[], bytes | None]) ->
             f"the assignor {assignor.name!r} gives {data!r:.80} as user data, which are no bytes",
         )
     return data
+
+
+def checked_reply(
+    assignor: Assignor, take: Callable[[], FollowUp | MemberFailure | None]
+) -> FollowUp | MemberFailure | None:
+    """Return the reply of an assignor that takes its member's assignment.
+
+    Raises Refused if the assignor fails, or replies what its member cannot follow.
+    """
+    reply = call_assignor(assignor, take)
+    match reply:
+        case FollowUp(at_ms, str(), _, after_ms) if is_time(at_ms) and is_time(after_ms):
+            return reply._replace(
+                at_ms=int(min(at_ms, LATEST_MS)), after_ms=int(min(after_ms, LATEST_MS))
+            )
+        case FollowUp():
+            must = "at_ms and after_ms must be numbers, of ms, and why a sentence"
+            raise refused_reply(assignor, reply, must)
+        case MemberFailure(code, str()) if is_error_code(code):
+            return reply._replace(code=Code.of(code))
+        case MemberFailure():
+            must = "code must be an error of apportion.errors.Code, and why a sentence"
+            raise refused_reply(assignor, reply, must)
+    # As other clients, which take no reply at all.
+    return None
+
+
+def is_time(time_ms: Any) -> bool:
+    """Return whether this is a number of milliseconds."""
+    return type(time_ms) is not bool and isinstance(time_ms, Real) and not isnan(time_ms)
+
+
+def is_error_code(code: Any) -> bool:
+    """Return whether this is the number of a Kafka error, which Code.NONE is not."""
+    return are_numbers((code,)) and code != Code.NONE and Code.of(code) == code
+
+
+def refused_reply(assignor: Assignor, reply: Any, must: str) -> Refused:
+    """Return the refusal of a reply of `on_assignment`. must: how it has to be."""
+    return Refused(
+        Code.INVALID_REQUEST,
+        f"the assignor {assignor.name!r} replies {reply!r:.80} to its assignment: {must}",
+    )
 
 
 def call_assignor(assignor: Assignor, call: Callable[[], T]) -> T:

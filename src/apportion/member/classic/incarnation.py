@@ -14,7 +14,7 @@ from apportion.assign.by_name import ClusterTopics, Given
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Note
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure, Rebalance
-from apportion.member.assignors.runs import call_assignor
+from apportion.member.assignors.runs import checked_reply
 from apportion.member.assignors.serde import decode_assignment
 from apportion.member.assignors.strategy import rebalance_of
 from apportion.member.classic.generation import NO_GENERATION, Generation
@@ -262,7 +262,7 @@ class Incarnation:
         self._update_generation(unresolved=None, is_settled=True)
         self._assigned_generation, self._assigned = generation.number, given
         assignor = self._assignor
-        reply = call_assignor(assignor, lambda: assignor.on_assignment(given, generation.number))
+        reply = checked_reply(assignor, lambda: assignor.on_assignment(given, generation.number))
         self.follow_up = reply if isinstance(reply, FollowUp) else None
         if isinstance(reply, MemberFailure):
             self.fatal, self._assigned, self.rejoin_reason = reply, Given(), reply.why

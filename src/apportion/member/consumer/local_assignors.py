@@ -12,7 +12,7 @@ from apportion.assign.by_name import Given, by_topic
 from apportion.errors import Code, Refused
 from apportion.machine import Instant
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure
-from apportion.member.assignors.runs import MAX_INT8, call_assignor, checked_user_data, is_byte
+from apportion.member.assignors.runs import MAX_INT8, checked_reply, checked_user_data, is_byte
 from apportion.member.assignors.strategy import versions_of
 from apportion.member.membership import from_id_parts
 from apportion.topics import TopicId
@@ -187,7 +187,7 @@ class LocalAssignors:
             assignment.metadata_version,
         )
         replies = [
-            (each.name, call_assignor(each, partial(each.on_assignment, given, epoch)))
+            (each.name, checked_reply(each, partial(each.on_assignment, given, epoch)))
             for each in self.assignors
         ]
         for name, reply in replies:
