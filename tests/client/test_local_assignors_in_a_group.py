@@ -13,7 +13,7 @@ from apportion.assign.by_name import ClusterTopics, Given, Subscription, by_topi
 from apportion.assignors import Assignor, BytesWeighted, CooperativeSticky, LagWeighted
 from apportion.client.cluster import Cluster
 from apportion.client.consumer import Consumer
-from apportion.errors import Code
+from apportion.errors import Code, Refused
 from apportion.server.embedded import EmbeddedBroker
 from apportion.topics import TopicPartition, partitions_of
 from apportion.wire.batch import encode_batch
@@ -338,3 +338,38 @@ def test_a_consumer_reads_on_when_its_assignor_fails_to_measure(
     failure = "the assignor 'bytes-weighted' failed: ZeroDivisionError: no bytes"
     lines = [line for line in caplog.messages if "ZeroDivisionError" in line]
     assert lines == [f"group unmeasured: record_fetched: {failure}"]
+
+
+@pytest.mark.parametrize("method", ["on_assignment", "user_data"])
+def test_a_consumer_that_its_assignor_ends_leaves_its_partitions_to_the_others(
+    bootstrap: str, method: str
+) -> None:
+    class Breaking(CooperativeSticky):
+        """Raises as soon as its member has partitions."""
+
+        has_partitions = False
+
+        def on_assignment(self, given: Given, generation: int) -> None:
+            self.has_partitions |= bool(given.partitions)
+            if self.has_partitions and method == "on_assignment":
+                raise KeyError("on_assignment")
+
+        def user_data(self, topics: tuple[str, ...]) -> bytes | None:
+            if self.has_partitions and method == "user_data":
+                raise KeyError("user_data")
+            return super().user_data(topics)
+
+    group = f"ended-by-{method}"
+    with joining(bootstrap, group, CooperativeSticky()) as sound:
+        until([sound], 6)
+        broken = joining(bootstrap, group, Breaking())
+        deadline = time.monotonic() + PATIENT_S
+        with pytest.raises(Refused, match=f"KeyError: '{method}'"):
+            while time.monotonic() < deadline:
+                sound.poll(20)
+                broken.poll(20)
+        ended_s = time.monotonic()
+        until([sound], 6)
+        # Its session would expire after 45 s only.
+        assert time.monotonic() - ended_s < 30
+        broken.close()

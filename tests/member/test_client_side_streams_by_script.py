@@ -349,8 +349,9 @@ def test_partitions_without_tasks_leave_a_member_the_tasks_that_it_has() -> None
 def test_metadata_that_cannot_be_decoded_end_the_member() -> None:
     member = running(P0)
     member.step(Tick(), at(1_000))
-    actions = member.step(Answered(6, assigned(2, P0, said=b"\xff")), at(1_000))
-    failed = actions[-1]
+    member.step(Answered(6, assigned(2, P0, said=b"\xff")), at(1_000))
+    member.step(Adopted(1, ()), at(1_001))
+    *_, failed = member.step(Answered(7, accepted(-1, unchanged=True)), at(1_002))
     assert isinstance(failed, Failed)
     assert failed.why.startswith("the assignment of tasks cannot be decoded: ")
 

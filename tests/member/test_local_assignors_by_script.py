@@ -1,15 +1,9 @@
 """A KIP-848 member with client-side assignors, event by event: what it offers and what it hears."""
 
-from typing import Any, cast
-
-import pytest
-
 from apportion.assign.by_name import Given, by_topic
-from apportion.errors import Code, Refused
+from apportion.errors import Code
 from apportion.machine import Note, Tick
-from apportion.member.assignors.interface import FollowUp, MemberFailure
-from apportion.member.assignors.runs import LATEST_MS, checked_reply
-from apportion.member.consumer.machine import ConsumerMember
+from apportion.member.assignors.interface import FollowUp
 from apportion.member.membership import (
     Adopted,
     Answered,
@@ -17,10 +11,7 @@ from apportion.member.membership import (
     Failed,
     FetchMetadata,
     FindCoordinator,
-    Leave,
-    Left,
     Lost,
-    MembershipState,
     MetadataFetched,
     Offer,
     SendToCoordinator,
@@ -41,9 +32,6 @@ from tests.member.computing_messages import (
     stable,
 )
 from tests.member.consumer_messages import P0, P1, accepted, at, beat, full, new_member, refused
-
-FOLLOWS = "to its assignment: at_ms and after_ms must be numbers, of ms, and why a sentence"
-FAILS = "to its assignment: code must be an error of apportion.errors.Code, and why a sentence"
 
 
 def test_a_member_asks_for_the_api_then_joins_with_its_assignors() -> None:
@@ -256,131 +244,3 @@ def test_the_same_assignment_at_a_newer_epoch_is_told() -> None:
     member.step(Tick(), at(1_000))
     member.step(Answered(6, accepted(2, P0)), at(1_000))
     assert assignor.told == [(Given(by_topic([("t", 0)])), epoch) for epoch in (1, 2)]
-
-
-@pytest.mark.parametrize("reason", [0, 128, -1])
-def test_a_reason_that_a_heartbeat_cannot_carry_ends_the_member(reason: int) -> None:
-    member = offering(CountingAssignor(reply=FollowUp(0, "now", reason)))
-    member.step(Answered(3, accepted(1, P0)), at(0))
-    why = f"the assignor 'counting' gives the reason {reason}: it must be from 1 to 127"
-    assert learn_names(member, 4) == [Lost(1, ()), Failed(Code.INVALID_REQUEST, why)]
-
-
-@pytest.mark.parametrize(
-    ("reply", "shown_as", "must"),
-    [
-        (FollowUp(cast("Any", "now"), "x"), "at_ms='now', why='x'", FOLLOWS),
-        (FollowUp(float("nan"), "x"), "at_ms=nan, why='x'", FOLLOWS),  # type: ignore[arg-type]
-        (FollowUp(True, "x"), "at_ms=True, why='x'", FOLLOWS),
-        (FollowUp(0, cast("Any", None)), "at_ms=0, why=None", FOLLOWS),
-        (MemberFailure(cast("Any", 99_999), "x"), "code=99999, why='x'", FAILS),
-        (MemberFailure(cast("Any", "bad"), "x"), "code='bad', why='x'", FAILS),
-        (MemberFailure(cast("Any", [1]), "x"), "code=[1], why='x'", FAILS),
-        (MemberFailure(Code.NONE, "x"), "code=<Code.NONE: 0>, why='x'", FAILS),
-        (MemberFailure(Code.POLICY_VIOLATION, cast("Any", b"x")), "code=<Code.POLICY", FAILS),
-    ],
-)
-def test_a_reply_that_a_member_cannot_follow_is_the_assignors_failure(
-    reply: Any, shown_as: str, must: str
-) -> None:
-    with pytest.raises(Refused) as refusal:
-        checked_reply(CountingAssignor(), lambda: reply)
-    start = f"the assignor 'counting' replies {type(reply).__name__}({shown_as}"
-    assert refusal.value.code is Code.INVALID_REQUEST
-    assert (refusal.value.why.startswith(start), refusal.value.why.endswith(must)) == (True, True)
-
-
-@pytest.mark.parametrize("at_ms", [10**30, float("inf")])
-def test_a_follow_up_that_never_comes_is_one_for_which_a_thread_can_wait(at_ms: Any) -> None:
-    reply = checked_reply(CountingAssignor(), lambda: FollowUp(at_ms, "never"))
-    assert reply == FollowUp(LATEST_MS, "never")
-
-
-def test_a_failure_with_the_number_of_an_error_is_one_with_that_error() -> None:
-    reply = checked_reply(CountingAssignor(), lambda: MemberFailure(cast("Any", 44), "no"))
-    assert repr(reply) == repr(MemberFailure(Code.POLICY_VIOLATION, "no"))
-
-
-def test_a_member_ended_by_its_assignor_ignores_the_response_to_come() -> None:
-    member = offering(CountingAssignor(reply=OSError("no")))
-    member.step(Answered(3, accepted(1, P0)), at(0))
-    member.step(Adopted(1, (P0,)), at(0))
-    why = "the assignor 'counting' failed: OSError: no"
-    assert learn_names(member, 4) == [Lost(1, (P0,)), Failed(Code.INVALID_REQUEST, why)]
-    assert member.step(Answered(5, accepted(2, P0, P1)), at(1)) == []
-    assert member.view().state is MembershipState.FATAL
-
-
-def failed(failure: MemberFailure, **settings: Any) -> tuple[ConsumerMember, list[Any]]:
-    """A member that its assignor has failed, and the actions after its owner uses nothing."""
-    assignor = CountingAssignor()
-    member = stable(assignor, P0, **settings)
-    assignor.reply = failure
-    member.step(Tick(), at(1_000))
-    assert member.step(Answered(6, accepted(2, P0, P1)), at(1_000)) == [
-        Offer(1, (P0, P1), (), (P1,)),
-        Offer(1, (), (P0,), ()),
-    ]
-    return member, member.step(Adopted(1, ()), at(1_001))
-
-
-THAT_WAS_ALL = MemberFailure(Code.POLICY_VIOLATION, "that was all")
-
-
-def test_a_member_failed_by_its_assignor_leaves_once_its_owner_uses_nothing() -> None:
-    member, actions = failed(THAT_WAS_ALL)
-    assert actions == [SendToCoordinator(7, beat(-1), 5_000)]
-    assert member.step(Answered(7, accepted(-1, unchanged=True)), at(1_002)) == [
-        Lost(1, ()),
-        Failed(Code.POLICY_VIOLATION, "that was all"),
-    ]
-    assert member.view().state is MembershipState.FATAL
-
-
-def test_a_failed_static_member_leaves_for_good() -> None:
-    _, actions = failed(THAT_WAS_ALL, instance_id="i")
-    assert actions == [SendToCoordinator(7, beat(-1, instance_id="i"), 5_000)]
-
-
-def test_a_failed_member_whose_leave_gets_no_response_ends_as_well() -> None:
-    member, _ = failed(THAT_WAS_ALL)
-    assert member.step(Unanswered(7, "closed"), at(1_002)) == [
-        Lost(1, ()),
-        Failed(Code.POLICY_VIOLATION, "that was all"),
-    ]
-
-
-def test_a_failed_member_that_loses_its_membership_ends_at_once() -> None:
-    assignor = CountingAssignor()
-    member = stable(assignor, P0)
-    assignor.reply = THAT_WAS_ALL
-    member.step(Tick(), at(1_000))
-    member.step(Answered(6, accepted(2, P0, P1)), at(1_000))
-    member.step(Tick(), at(2_000))
-    assert member.step(Answered(7, refused(Code.FENCED_MEMBER_EPOCH)), at(2_001)) == [
-        Lost(1, (P0,)),
-        Failed(Code.POLICY_VIOLATION, "that was all"),
-    ]
-    assert member.step(Adopted(1, ()), at(2_002)) == []
-    assert member.view().state is MembershipState.FATAL
-
-
-def test_an_owner_that_leaves_meanwhile_is_only_told_that_it_has_left() -> None:
-    member, _ = failed(THAT_WAS_ALL)
-    assert member.step(Leave(), at(1_002)) == []
-    assert member.step(Answered(7, accepted(-1, unchanged=True)), at(1_002)) == [Left(True)]
-    assert member.view().state is MembershipState.UNSUBSCRIBED
-
-
-def test_an_assignor_that_fails_to_encode_its_metadata_ends_its_member() -> None:
-    class BrokenAssignor(CountingAssignor):
-        def user_data(self, topics: tuple[str, ...]) -> bytes | None:
-            raise KeyError("nothing")
-
-    member = new_member(assignors=(BrokenAssignor(),))
-    member.step(Subscribe(("t",)), at(0))
-    member.step(CoordinatorFound(1), at(0))
-    assert member.step(Answered(2, refused_computation(Code.GROUP_ID_NOT_FOUND)), at(0)) == [
-        Lost(1, ()),
-        Failed(Code.INVALID_REQUEST, "the assignor 'counting' failed: KeyError: 'nothing'"),
-    ]

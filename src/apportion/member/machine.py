@@ -119,8 +119,12 @@ class MemberMachine(ABC, Generic[S]):
                     else link.find_coordinator()
                 )
         except Refused as refused:
-            self._fail(step, refused.code, refused.why)
+            self._end(step, refused)
         return step.actions
+
+    def _end(self, step: Step, refused: Refused) -> None:
+        """End the membership, which an assignor of the member cannot go on with."""
+        self._fail(step, refused.code, refused.why)
 
     def _apply_event(self, step: Step, event: Event) -> None:
         """Apply an event to the member's state. Raises Refused if the membership has to end."""

@@ -40,6 +40,7 @@ class LocalAssignors:
         self._unresolved: tuple[Assignment, int] | None = None
         self._follow_up: tuple[str, FollowUp] | None = None  # and the assignor that asked for it
         self._follow_up_ms = 0
+        self._is_withdrawn = False
 
     def named_or_none(self, name: str) -> Assignor | None:
         """Return the assignor of this name."""
@@ -50,6 +51,8 @@ class LocalAssignors:
     @property
     def must_send(self) -> bool:
         """Return whether a heartbeat is due for a reason, or for metadata in another version."""
+        if self._is_withdrawn:
+            return False
         sent = {each.name: each.version for each in self._sent}
         return bool(self._reasons) or any(
             version != self._versions[name] for name, version in sent.items()
@@ -63,7 +66,8 @@ class LocalAssignors:
         has_news: it also says something else. Raises Refused if an assignor fails.
         """
         self._reasons_in_flight = {}
-        if not self.assignors or not (is_full or has_news or self.must_send):
+        is_silent = not self.assignors or self._is_withdrawn
+        if is_silent or not (is_full or has_news or self.must_send):
             return None
         offered = tuple(self._offer(each, topics) for each in self.assignors)
         # The same reason again asks for one more assignment.
@@ -141,7 +145,7 @@ class LocalAssignors:
         Return False, and keep nothing, if it is the newest already: the response to each full
         heartbeat has it again, which must not put off what an assignor has asked for.
         """
-        if not self.assignors or self._newest == (assignment, epoch):
+        if not self.assignors or self._is_withdrawn or self._newest == (assignment, epoch):
             return False
         self._newest = self._unresolved = assignment, epoch
         self._follow_up = None
@@ -150,6 +154,12 @@ class LocalAssignors:
     def forget_assignment(self) -> None:
         """Tell of no assignment any more: the membership that had it has ended."""
         self._newest = self._unresolved = self._follow_up = None
+        self._is_withdrawn = False
+
+    def withdraw(self) -> None:
+        """Call no assignor until the membership has ended: one of them has failed."""
+        self.forget_assignment()
+        self._is_withdrawn = True
 
     def add_names(self, names: Mapping[TopicId, str]) -> None:
         """Remember the names of topics."""

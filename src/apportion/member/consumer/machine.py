@@ -7,10 +7,9 @@ Consumer, a Spark source) does the work; the machine tells it what to stop using
 sockets.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from apportion.errors import Code, Refused, Unanswerable
-from apportion.machine import Note
+from apportion.errors import Code, Refused
 from apportion.member.assignors.interface import MemberFailure
 from apportion.member.consumer.local_assignors import LocalAssignors
 from apportion.member.consumer.requests import (
@@ -27,6 +26,7 @@ from apportion.member.consumer.target_computation import (
     ComputationResponse,
     TargetComputation,
     api_of,
+    not_computed,
     prepare_request,
 )
 from apportion.member.lookups import MetadataRefresh
@@ -107,13 +107,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         match event:
             case AssignorRan(request_id, outcome):
                 if (why := self._computation.take_outcome(request_id, outcome)) is not None:
-                    step.emit(
-                        Note(
-                            "error",
-                            f"{self._label} has not computed the group's target: {why}; "
-                            "the older one stays, and the coordinator asks another member",
-                        )
-                    )
+                    step.emit(not_computed(self._label, why))
             case MetadataFetched() | QueryAnswered() | Unanswered():
                 self._apply_lookup(step, event)
         if step.is_due(self._follow_up_at_ms()):
@@ -125,6 +119,19 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             step.emit(self._lookups.start(self._build_lookup()))
         if step.is_due(self._computation_at_ms()):
             step.emit(self._computation.send(self._link.next_request_id(), self._epoch))
+
+    def _end(self, step: Step, refused: Refused) -> None:
+        # It leaves once its owner uses nothing: its partitions would have no owner otherwise until
+        # its session expires.
+        self._local.withdraw()
+        self._computation.abandon()
+        # The heartbeat that was not built may have had something to acknowledge.
+        self._heartbeats.require_full()
+        self._fatal = self._fatal or MemberFailure(refused.code, refused.why)
+        if self.state in IN_GROUP:
+            self._set_target(step, ())
+        if not self._ownership.owned:
+            self._leave(step, for_good=True)
 
     # the owner
 
@@ -250,7 +257,9 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 f"{self._label} has no metadata of version {requested.version} for the assignor "
                 f"{requested.name!r}, which the group uses"
             )
-        is_chosen = response.should_compute_assignment and bool(self._local.assignors)
+        # A member that is to end does not call its assignors any more.
+        may_compute = bool(self._local.assignors) and self._fatal is None
+        is_chosen = response.should_compute_assignment and may_compute
         if is_chosen and not self._computation.begin():
             step.warn(
                 f"{self._label} cannot compute the group's target: its assignor still runs from "
@@ -335,7 +344,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             # An answer to a query of a computation that was abandoned is of no use.
             if lookup.query != self._computation.query:
                 return
-            run = self._computation.resume(_answer_of(event), self._link.next_request_id())
+            run = self._computation.resume(event, self._link.next_request_id())
             if run is not None:
                 step.emit(run)
         elif isinstance(event, MetadataFetched):
@@ -380,15 +389,3 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         # given back.
         subscription = NamesAndExpression(self._topics, self._expression)
         return self._heartbeats.build(self._epoch, subscription, self._ownership.claim())
-
-
-def _answer_of(event: MetadataFetched | QueryAnswered | Unanswered) -> Any:
-    """Return an event as the answer to an assignor's query."""
-    match event:
-        case QueryAnswered(_, answer):
-            return answer
-        case MetadataFetched(_, topics):
-            return {topic.name: topic.partitions for topic in topics}
-        case Unanswered(_, why, code):
-            is_final = code is not Code.NONE and not code.retriable
-            return Refused(code, why) if is_final else Unanswerable(why)
