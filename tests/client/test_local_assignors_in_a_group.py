@@ -1,6 +1,7 @@
 """Consumers that compute their group's target themselves, on a real broker."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
@@ -147,14 +148,29 @@ def test_another_member_computes_when_the_assignor_of_one_raises(
     assert sound.computed > 0
 
 
-def test_another_member_computes_when_the_assignor_of_one_is_slow(bootstrap: str) -> None:
-    sound, slow = Allotting(4), Allotting(2, lambda: time.sleep(6))
-    with joining(bootstrap, "slow", slow) as one, joining(bootstrap, "slow", sound) as other:
-        until([one, other], 2, 4)
-        assert sound.computed > 0
-        # It is slow, and stays a member: its heartbeats go on beside its assignor.
-        until([one, other], 2, 4)
-        assert {event.what for event in one.session.history()} == {"offered", "adopted"}
+def test_another_member_computes_when_the_assignor_of_one_is_slow(
+    bootstrap: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    began = threading.Event()
+
+    def sleep() -> None:
+        began.set()
+        time.sleep(6)
+
+    sound = Allotting(4)
+    with joining(bootstrap, "slow", Allotting(2, sleep)) as one:
+        # Alone, so that it is the one that is chosen.
+        assert began.wait(PATIENT_S)
+        with joining(bootstrap, "slow", sound) as other:
+            until([one, other], 2, 4)
+            assert sound.computed > 0
+            # It is slow, and stays a member: its heartbeats go on beside its assignor.
+            until([one, other], 2, 4)
+            assert {event.what for event in one.session.history()} == {"offered", "adopted"}
+            deadline = time.monotonic() + PATIENT_S
+            while "was too late with the group's target: its assignor took " not in caplog.text:
+                assert time.monotonic() < deadline
+                until([one, other], 2, 4)
 
 
 def test_a_consumer_without_assignors_makes_the_group_use_the_brokers(bootstrap: str) -> None:

@@ -199,6 +199,40 @@ def test_a_stale_target_is_computed_anew_when_the_coordinator_says_so() -> None:
     ]
 
 
+TOO_LATE = (
+    "was too late with the group's target: its assignor took 2.5 s. Make it faster, or raise the "
+    "broker's apportion.assignor.timeout.ms; the member's max.poll.interval.ms limits it, too"
+)
+
+
+def test_a_member_that_another_has_replaced_says_how_long_its_assignor_took() -> None:
+    member, _ = computes(CountingAssignor())
+    member.step(AssignorRan(8, {}), at(3_501))
+    response = refused_install(Code.UNKNOWN_MEMBER_ID, "Member m is not chosen.")
+    assert member.step(Answered(9, response), at(3_502)) == [
+        Note(
+            "warning",
+            "ConsumerGroupInstallAssignment of member m: Member m is not chosen. It " + TOO_LATE,
+        )
+    ]
+
+
+def test_a_member_that_is_refused_at_once_was_not_late() -> None:
+    member, _ = computes(CountingAssignor())
+    member.step(AssignorRan(8, {}), at(1_002))
+    response = refused_install(Code.UNKNOWN_MEMBER_ID, "Member m is not chosen.")
+    assert member.step(Answered(9, response), at(1_003)) == [
+        Note("info", "ConsumerGroupInstallAssignment of member m: Member m is not chosen.")
+    ]
+
+
+def test_a_member_that_was_chosen_again_meanwhile_says_how_long_its_assignor_took() -> None:
+    member, _ = computes(CountingAssignor())
+    member.step(Tick(), at(2_000))
+    member.step(Answered(9, chosen(1)), at(2_001))
+    assert member.step(AssignorRan(8, {}), at(3_501))[0] == Note("warning", "member m " + TOO_LATE)
+
+
 def test_a_refused_target_is_an_error_in_the_log() -> None:
     member, _ = computes(CountingAssignor())
     member.step(AssignorRan(8, {}), at(1_002))
@@ -229,7 +263,9 @@ def test_a_member_that_is_chosen_again_begins_anew_once_its_assignor_has_ended()
             "time",
         )
     ]
-    assert member.step(AssignorRan(8, {}), at(2_002)) == []
+    assert member.step(AssignorRan(8, {}), at(2_002)) == [
+        Note("warning", "member m " + TOO_LATE.replace("2.5", "1.0"))
+    ]
     member.step(Tick(), at(3_000))
     assert member.step(Answered(10, chosen(1)), at(3_001)) == [
         SendToCoordinator(11, prepare(1), 30_000)

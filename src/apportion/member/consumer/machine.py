@@ -26,7 +26,6 @@ from apportion.member.consumer.target_computation import (
     ComputationResponse,
     TargetComputation,
     api_of,
-    not_computed,
     prepare_request,
 )
 from apportion.member.lookups import MetadataRefresh
@@ -105,9 +104,10 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             self._fatal = None
         super()._apply_event(step, event)
         match event:
-            case AssignorRan(request_id, outcome):
-                if (why := self._computation.take_outcome(request_id, outcome)) is not None:
-                    step.emit(not_computed(self._label, why))
+            case AssignorRan():
+                note = self._computation.take_outcome(event, step.now, self._label)
+                if note is not None:
+                    step.emit(note)
             case MetadataFetched() | QueryAnswered() | Unanswered():
                 self._apply_lookup(step, event)
         if step.is_due(self._follow_up_at_ms()):
@@ -295,7 +295,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 # The next response may choose this member again.
                 self._link.retry(step.now, free=1)
         elif isinstance(response, ConsumerGroupPrepareAssignmentResponse):
-            run = self._computation.run(response, self._link.next_request_id())
+            request_id = self._link.next_request_id()
+            run = self._computation.run(response, request_id, step.now)
             if run is not None:
                 step.emit(run)
         else:

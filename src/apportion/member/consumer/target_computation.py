@@ -15,11 +15,12 @@ from typing import Any
 
 from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.machine import Note
+from apportion.machine import Instant, Note
 from apportion.member.assignors.runs import AssignorRun
 from apportion.member.consumer.local_assignors import LocalAssignors
 from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
+    AssignorRan,
     MetadataFetched,
     QueryAnswered,
     RunAssignor,
@@ -49,6 +50,8 @@ CHOSEN_NO_MORE = (
     Code.GROUP_ID_NOT_FOUND,
 )
 """Errors of a computation whose group has changed, or has chosen another member: no fault of it."""
+SHORTEST_PATIENCE_MS = 100
+"""A coordinator waits for so long at least: what is refused sooner was not late."""
 MOST_ATTEMPTS = 5
 """How often Prepare or Install is sent in one computation until there is a response."""
 
@@ -87,6 +90,8 @@ class TargetComputation:
         self._targets: Mapping[str, Given] = {}
         self._run: AssignorRun | None = None
         self._running_id: int | None = None  # of the run that has not ended yet, wanted or not
+        self._began_ms = self._took_ms = 0  # when it began (monotonic), and how long the last took
+        self._was_chosen_again = False  # while the assignor ran: the coordinator has not waited
 
     @property
     def is_request_due(self) -> bool:
@@ -110,6 +115,7 @@ class TargetComputation:
             return True
         self.abandon()
         if self._running_id is not None:
+            self._was_chosen_again = True
             return False
         self.stage = ComputationStage.CHOSEN
         return True
@@ -157,6 +163,11 @@ class TargetComputation:
         self.abandon()
         code, api = Code.of(response.error_code), api_of(response)
         text = f"{api} of {label}: {response.error_message or code.sentence}"
+        is_install = isinstance(response, ConsumerGroupInstallAssignmentResponse)
+        is_replaced = is_install and code is Code.UNKNOWN_MEMBER_ID
+        if is_replaced and self._took_ms >= SHORTEST_PATIENCE_MS:
+            # Another member was chosen, most likely. Only the broker's log says so otherwise.
+            return Note("warning", f"{text} It {self._explain_late()}")
         return Note("info" if code in CHOSEN_NO_MORE else "error", text)
 
     def _build_request(
@@ -177,7 +188,7 @@ class TargetComputation:
         )
 
     def run(
-        self, prepared: ConsumerGroupPrepareAssignmentResponse, request_id: int
+        self, prepared: ConsumerGroupPrepareAssignmentResponse, request_id: int, now: Instant
     ) -> RunAssignor | None:
         """Return the run of the assignor on the group's state.
 
@@ -187,7 +198,7 @@ class TargetComputation:
         if assignor is None:
             self.abandon()
             return None
-        self._prepared, self._attempts = prepared, 0
+        self._prepared, self._attempts, self._began_ms = prepared, 0, now.mono_ms
         names = {bytes(each.topic_id): each.topic_name for each in prepared.topics}
         self._assignors.add_names(names)
         cluster = {each.topic_name: _shape(each) for each in prepared.topics}
@@ -209,17 +220,19 @@ class TargetComputation:
         self.stage, self._run, self._running_id = ComputationStage.RUNNING, run, request_id
         return RunAssignor(request_id, run)
 
-    def take_outcome(
-        self, request_id: int, outcome: Mapping[str, Given] | AssignorRun | Refused
-    ) -> str | None:
-        """Take what a run has come to; return why it has failed, None if it has not.
+    def take_outcome(self, ran: AssignorRan, now: Instant, label: str) -> Note | None:
+        """Take what a run has come to; return what the log has to say of it, None for nothing.
 
-        The outcome of a run that was abandoned changes nothing.
+        The outcome of a run that was abandoned changes nothing. label: of the member.
         """
-        if request_id == self._running_id:
+        is_late = False
+        if ran.request_id == self._running_id:
             self._running_id = None
+            self._took_ms = now.mono_ms - self._began_ms
+            is_late, self._was_chosen_again = self._was_chosen_again, False
         if self.stage is not ComputationStage.RUNNING:
-            return None
+            return Note("warning", f"{label} {self._explain_late()}") if is_late else None
+        outcome = ran.outcome
         if isinstance(outcome, AssignorRun):
             self.stage, self._run = ComputationStage.ASKING, outcome
             return None
@@ -227,7 +240,15 @@ class TargetComputation:
             self.stage, self._targets = ComputationStage.COMPUTED, outcome
             return None
         self.abandon()
-        return outcome.why
+        return not_computed(label, outcome.why)
+
+    def _explain_late(self) -> str:
+        """Return what to do about an assignor whose target comes too late, for the log."""
+        return (
+            f"was too late with the group's target: its assignor took {self._took_ms / 1000:.1f} "
+            "s. Make it faster, or raise the broker's apportion.assignor.timeout.ms; the member's "
+            "max.poll.interval.ms limits it, too"
+        )
 
 
 def not_computed(label: str, why: str) -> Note:
