@@ -172,7 +172,7 @@ def test_a_query_of_what_is_no_partition_is_refused(query: Any, named: Any, show
     def answer(query: Any) -> Any:
         raise AssertionError(query)
 
-    why = f"{query.__name__} names {shown_as}, which is no partition: use "
+    why = f"the assignor's {query.__name__} names {shown_as}, which is no partition: use "
     answered = run_rule(answer_query(QueryCluster(5, query(named)), MetadataCache()), answer)
     assert answered == Unanswered(5, why + "TopicPartition(topic, number)", Code.INVALID_REQUEST)
 
