@@ -108,7 +108,7 @@ def _checked_partitions(query: Any, named: Any) -> tuple[TopicPartition, ...]:
         if not is_pair or not isinstance(pair[0], str) or not are_numbers(pair[1:]):
             raise Refused(
                 Code.INVALID_REQUEST,
-                f"the assignor's {type(query).__name__} names {pair!r:.80}, which is no partition: use "
-                "TopicPartition(topic, number)",
+                f"the assignor's {type(query).__name__} names {pair!r:.80}, which is no partition: "
+                "use TopicPartition(topic, number)",
             )
     return tuple(TopicPartition(topic, int(number)) for topic, number in pairs)
