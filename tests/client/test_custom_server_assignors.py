@@ -101,8 +101,7 @@ def test_a_group_whose_assignor_hangs_or_raises_costs_the_others_nothing(
             *by_topic_name.values(),
         )
         assert [*by_topic_name["hangs"].assignment, *by_topic_name["raises"].assignment] == []
-        kept = "the target assignment of epoch 1 is kept"
         assert {*caplog.messages} >= {
-            f"group of hangs: to-one: the assignor has not answered within 500 ms; {kept}",
-            f"group of raises: to-one: the assignor raised ValueError('on purpose'); {kept}",
+            "group of hangs: to-one: the assignor has not answered within 500 ms",
+            "group of raises: to-one: the assignor raised ValueError('on purpose')",
         }

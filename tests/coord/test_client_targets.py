@@ -135,8 +135,8 @@ def test_a_late_member_is_passed_over_and_stays_in_its_group() -> None:
     assert driver.notes == []
     driver.advance(1)
     assert driver.notes == [
-        "group g: lag: member b has not installed an assignment within 4000 ms; "
-        "the target assignment of epoch 2 is kept"
+        "group g: lag: member b (client client, host 127.0.0.1) has not installed an assignment "
+        "within 4000 ms; another member is asked next; the target assignment of epoch 2 is kept"
     ]
     assert install(driver, "b", (2, 3), {}).error_code == Code.UNKNOWN_MEMBER_ID
     driver.advance(1_000)
@@ -149,8 +149,8 @@ def test_a_member_with_a_shorter_rebalance_timeout_has_only_that() -> None:
     join(driver, "a", rebalance_timeout_ms=700)
     driver.advance(700)
     assert driver.notes == [
-        "group g: lag: member a has not installed an assignment within 700 ms; "
-        "the target assignment of epoch 1 is kept"
+        "group g: lag: member a (client client, host 127.0.0.1) has not installed an assignment "
+        "within 700 ms; all members have failed, and may be asked again"
     ]
 
 
@@ -160,8 +160,8 @@ def test_a_late_member_is_told_the_time_that_it_had() -> None:
     driver.shard.settings = settings_with(apportion_assignor_timeout_ms=60_000)
     driver.advance(2_000)
     assert driver.notes == [
-        "group g: lag: member a has not installed an assignment within 2000 ms; "
-        "the target assignment of epoch 1 is kept"
+        "group g: lag: member a (client client, host 127.0.0.1) has not installed an assignment "
+        "within 2000 ms; all members have failed, and may be asked again"
     ]
 
 

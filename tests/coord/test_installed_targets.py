@@ -181,7 +181,8 @@ def test_a_wrong_target_is_refused_and_the_older_one_stays(what: str) -> None:
         f"the assignor {why}",
     )
     assert driver.notes == [
-        f"group g: lag: member b: the assignor {why}; the target assignment of epoch 2 is kept"
+        f"group g: lag: member b (client client, host 127.0.0.1): the assignor {why}; "
+        "another member is asked next; the target assignment of epoch 2 is kept"
     ]
     assert state_of(driver.shard) == before
     assert assigned(driver.beat("a", 2)) is None

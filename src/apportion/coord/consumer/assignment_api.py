@@ -183,7 +183,7 @@ def install_assignment(turn: Turn, arrived: Arrived) -> None:
         targets = checked_targets(prepared, request)
     except Refused as refusal:
         # Live state and a line in the log, before the refusal: nothing is saved.
-        client_targets.fail(turn, group, chosen, f"member {chosen.member_id}: {refusal.why}")
+        client_targets.fail(turn, group, chosen, f": {refusal.why}")
         raise
     client_targets.save_installed(turn, group, prepared, targets)
     turn.reply(arrived.ticket, ConsumerGroupInstallAssignmentResponse())

@@ -286,7 +286,10 @@ def note_told(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
 
 
 def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> None:
-    """Keep the older targets of a group whose chosen member has failed, and pass it over."""
+    """Keep the older targets of a group whose chosen member has failed, and pass it over.
+
+    what: the rest of the sentence about the member, for the log.
+    """
     forget(turn, group)
     if group.live.renewing_member_id == chosen.member_id:
         # Its heartbeat makes no target: that of another is awaited.
@@ -298,12 +301,19 @@ def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> N
             each.failed_with = None
     offering = group.live.offering_members.setdefault(chosen.member_id, OfferingMember())
     offering.failed_with = chosen.assignor.name
+    is_another_next = is_passed_over(group, chosen.assignor, chosen.member_id)
+    metadata = group.saved.members[chosen.member_id].metadata
     custom_targets.note_failure(
         turn,
         group,
         assignor=chosen.assignor.name,
         epoch=group.saved.epoch if chosen.prepared is None else chosen.prepared.epoch,
-        what=what,
+        what=f"member {chosen.member_id} (client {metadata.client_id}, "
+        # Brokers keep Java's form of an address, with a slash before it.
+        f"host {metadata.client_host.removeprefix('/')}){what}",
+        then="; another member is asked next"
+        if is_another_next
+        else "; all members have failed, and may be asked again",
         is_new_round=is_new_round,
     )
 
@@ -318,5 +328,5 @@ def expire_client_target(turn: Turn, key: Key) -> None:
         turn,
         group,
         chosen,
-        f"member {chosen.member_id} has not installed an assignment within {chosen.timeout_ms} ms",
+        f" has not installed an assignment within {chosen.timeout_ms} ms",
     )

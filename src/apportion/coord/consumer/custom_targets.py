@@ -206,19 +206,23 @@ def note_failure(
     epoch: int,
     *,
     what: str,
+    then: str = "",
     is_new_round: bool = True,
 ) -> None:
     """Log what an assignor has done wrong, and remember when.
 
-    epoch: the group's, for which it was asked. is_new_round: False for one more member that fails
+    epoch: the group's, for which it was asked. then: what follows, with
+    a semicolon before it. is_new_round: False for one more member that fails
     with a client-side assignor: all members together count as one time.
     """
     before, times = group.live.failed_target, 1
     if before is not None and (before.assignor, before.epoch) == (assignor, epoch):
         times = before.times + is_new_round
     group.live.failed_target = FailedTarget(assignor, epoch, turn.now.mono_ms, times)
+    # A group whose members have all joined since its last target has nothing to keep.
+    has_target = any(member.target is not None for member in group.saved.members.values())
+    kept = f"; the target assignment of epoch {group.saved.assignment_epoch} is kept"
     turn.note(
         "error",
-        f"group {group.group_id}: {assignor}: {what[:MAX_NOTED]}; the target assignment of epoch "
-        f"{group.saved.assignment_epoch} is kept",
+        f"group {group.group_id}: {assignor}: {what[:MAX_NOTED]}{then}{kept if has_target else ''}",
     )
