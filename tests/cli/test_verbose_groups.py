@@ -1,17 +1,20 @@
 """`apportion groups` shows epochs, targets and subscriptions of groups that are not settled."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from typer.testing import CliRunner
 
+from apportion import Consumer
+from apportion.assign.by_name import ClusterTopics, Given, Subscription, by_topic
 from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tests.cli.terminal import on_terminal
 
 OTHERS_WAIT_MS = 15_000
 OF_T: dict[str, Any] = {"subscribed_topic_names": ("t",)}
@@ -105,11 +108,51 @@ def test_a_member_is_shown_with_its_target_its_rack_and_its_expression() -> None
 def test_a_group_that_is_about_to_get_partitions_is_not_asked_for_its_topics() -> None:
     with EmbeddedBroker(group_consumer_assignment_interval_ms=OTHERS_WAIT_MS) as broker:
         cluster = Cluster(broker.bootstrap)
-        join(cluster, "one", **OF_T)
-        cluster.create_topic("t", 1)
-        join(cluster, "two", **OF_T)
+        join(cluster, "one", subscribed_topic_names=("absent",))
+        join(cluster, "two", subscribed_topic_names=("absent",))
         lines = run(cluster, "describe", "g")
         cluster.close()
     assert lines[1] == (
         "No offset is committed, and no member owns a partition yet: the group is Assigning."
     )
+
+
+class OneToOne:
+    """An assignor that gives the first partition of `t` to a member, and the others to nobody."""
+
+    name = "one-to-one"
+
+    def assign(
+        self, cluster: ClusterTopics, members: Mapping[str, Subscription]
+    ) -> dict[str, Given]:
+        return {member: Given(by_topic([("t", 0)])) for member in [*members][:1]}
+
+
+def test_partitions_that_an_assignor_gives_to_nobody_are_listed_and_counted() -> None:
+    with EmbeddedBroker(group_consumer_assignors=["uniform", OneToOne()]) as broker:
+        cluster = Cluster(broker.bootstrap, client_id="reader")
+        cluster.create_topic("t", 3)
+        with Consumer(
+            broker.bootstrap, "g", topics=["t"], group_remote_assignor="one-to-one"
+        ) as one:
+            while not one.assignment:
+                one.poll()
+            lines = run(cluster, "describe", "g")
+            at = ["--bootstrap", broker.bootstrap]
+            watched = CliRunner().invoke(app, ["watch", "g", "--refreshes", "1", *at])
+            screen = on_terminal(["watch", "g", "--refreshes", "1", *at], 100)
+        cluster.close()
+    words = "1 member, 3 partitions without a committed offset, 2 partitions without an owner"
+    assert lines[0].endswith(words)
+    assert [line.split()[:5] for line in lines[2:]] == [
+        ["t", str(number), "-", "0", "-"] for number in range(3)
+    ]
+    assert watched.stdout.endswith(words + "\n")
+    assert "without an owner: t 1-2" in screen
+
+
+def test_a_topic_that_cannot_exist_hides_no_other() -> None:
+    with group_of_one(0) as cluster:
+        join(cluster, "two", subscribed_topic_names=("t", "a/b"))
+        lines = run(cluster, "describe", "g")
+    assert [line.split()[:2] for line in lines[2:]] == [["t", "0"], ["t", "1"], ["-", "-"]]

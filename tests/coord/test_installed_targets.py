@@ -23,7 +23,15 @@ from tests.coord.client_side import (
     with_two,
 )
 from tests.coord.shard_driver import ShardDriver, settings_with, state_of, topics
-from tests.coord.toy_assignor import FOO, assigned
+from tests.coord.toy_assignor import (
+    FOO,
+    Toy,
+    all_to_first,
+    assigned,
+    beat_to_target,
+    first_to_first,
+    with_toy,
+)
 
 
 def test_a_target_for_another_epoch_than_the_prepared_one_is_refused_as_stale() -> None:
@@ -189,6 +197,34 @@ def test_a_wrong_target_is_refused_and_the_older_one_stays(what: str) -> None:
     driver.advance(1_000)
     assert not computes(driver, "b", 2)
     assert computes(driver, "a", 2)
+
+
+def test_partitions_that_a_target_gives_to_nobody_are_counted_in_the_log() -> None:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    assert install(driver, "b", (2, 3), {"a": {"foo": [1]}}).error_code == 0
+    assert driver.notes == ["group g: the assignor lag leaves 2 of 3 partitions to nobody"]
+
+
+def test_partitions_that_a_custom_assignor_gives_to_nobody_are_counted_in_the_log() -> None:
+    toy = Toy(first_to_first)
+    driver = with_toy(toy)
+    driver.join("a")
+    driver.end_computations()
+    left_out = "group g: the assignor toy leaves 2 of 3 partitions to nobody"
+    assert driver.notes == [left_out]
+    assert beat_to_target(driver, "a", 1) == (2, {FOO: (0,)})
+    driver.join("b")
+    driver.advance(1_000)
+    assert driver.beat("a", 2).error_code == 0
+    driver.end_computations()
+    assert driver.notes == [left_out, left_out]
+    toy.answer = all_to_first
+    driver.beat("b", -1)
+    driver.advance(1_000)
+    assert driver.beat("a", 2).error_code == 0
+    driver.end_computations()
+    assert driver.notes == [left_out, left_out]
 
 
 # what members get

@@ -21,6 +21,11 @@ def first_to_all(_cluster: ClusterTopics, members: Members) -> dict[str, Given]:
     return {member: Given(by_topic([("foo", 0)])) for member in members}
 
 
+def first_to_first(_cluster: ClusterTopics, members: Members) -> dict[str, Given]:
+    """The first partition of foo to the first member, and the others to nobody."""
+    return {member: Given(by_topic([("foo", 0)])) for member in list(members)[:1]}
+
+
 def raises(_cluster: ClusterTopics, _members: Members) -> Any:
     """Nothing, as it raises."""
     raise ValueError("no")

@@ -8,7 +8,14 @@ from apportion.cli.cluster_settings import print_settings
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.altering import read_group_settings
 from apportion.cli.groups.partitions import PartitionChoice, chosen_rows
-from apportion.cli.groups.report import read_group, read_members, total_lag, unread
+from apportion.cli.groups.report import (
+    REBALANCING_STATES,
+    read_group,
+    read_members,
+    total_lag,
+    unread,
+    without_owner,
+)
 from apportion.cli.groups.views import GroupForm, GroupView, Sort
 from apportion.cli.lines import print_sentence, ranges, row_console
 from apportion.cli.tables import Column, Kind, print_table
@@ -18,7 +25,7 @@ from apportion.readable import readable
 NO_MEMBERS = "It has no members."
 NO_OFFSETS = "No offset is committed, and no member owns a partition: do the topics exist?"
 NO_OFFSETS_YET = "No offset is committed, and no member owns a partition yet: the group is {}."
-MOVING_STATES = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+MOVING_STATES = (*REBALANCING_STATES, "Assigning", "Reconciling")
 """The states of a group whose members are about to get partitions."""
 SHORTENED = (
     "Shortened to fit this terminal: --json and a pipe, as in `... | cat`, show all of each name."
@@ -166,6 +173,7 @@ def title(group: Report, is_verbose: bool = False) -> str:
         *([f"of the sink {' and '.join(group['sinks'])}"] if group.get("sinks") else []),
         f"{count} member{'' if count == 1 else 's'}",
         *lag_words(group.get("offsets", ())),
+        *owner_words(group),
     ]
     return f"{group['group']}: {', '.join(parts)}"
 
@@ -179,6 +187,12 @@ def lag_words(rows: Iterable[Report]) -> list[str]:
     if unknown:
         words.append(f"{unknown} partition{'' if unknown == 1 else 's'} without a committed offset")
     return words
+
+
+def owner_words(group: Report) -> list[str]:
+    """Return in words how many partitions no member owns; [] if there are none."""
+    count = len(without_owner(group))
+    return [f"{count} partition{'' if count == 1 else 's'} without an owner"] if count else []
 
 
 def _print_states(groups: list[Report], is_verbose: bool) -> bool:

@@ -10,7 +10,7 @@ from apportion.cli.cluster_reports import Report
 from apportion.cli.failures import NoSuchGroup
 from apportion.client.cluster import Cluster
 from apportion.client.group_positions import all_group_positions
-from apportion.errors import DecodeError
+from apportion.errors import DecodeError, Refused
 from apportion.member.group_claims import sinks_of
 from apportion.member.group_protocols import describe_by_protocol
 from apportion.rules import run_rule
@@ -27,6 +27,7 @@ from apportion.wire.records.consumer_protocol import (
 from apportion.wire.records.consumer_serde import decode
 
 EMPTY_STATES = ("Empty", "Dead")
+REBALANCING_STATES = ("PreparingRebalance", "CompletingRebalance")  # of a classic group
 # by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
 PROTOCOLS = {0: "classic", 1: "consumer"}
 
@@ -149,11 +150,13 @@ def _decode_topics(subscription_bytes: Buffer) -> list[str]:
 def _offsets(cluster: Cluster, group_id: str, members: list[Report]) -> Report:
     """Return the sinks that have claimed the group, its lag, and a row for each partition.
 
-    Partitions are those that have a committed offset or an owner.
+    Partitions are those that have a committed offset, and those of the topics that members read.
     """
     owners = dict(_owners(members))
     # Partitions without a commit are listed, too: they may be the ones that nobody reads.
-    positions = all_group_positions(cluster, group_id, owners)
+    positions = all_group_positions(
+        cluster, group_id, [*owners, *_read_partitions(cluster, members)]
+    )
     rows = [
         {
             "topic": partition.topic,
@@ -175,6 +178,36 @@ def _owners(members: Iterable[Report]) -> Iterator[tuple[TopicPartition, str]]:
         for name, partitions in member["owns"].items():
             for partition in partitions:
                 yield TopicPartition(name, partition), member["member"]
+
+
+def _read_partitions(cluster: Cluster, members: Iterable[Report]) -> Iterator[TopicPartition]:
+    """Yield the partitions of all topics that members read, whether they have an owner or not.
+
+    What a regular expression matches is not told, but topics of which members own partitions are.
+    """
+    names = {
+        name
+        for member in members
+        for name in (*member["topics"], *member["owns"], *member.get("target", ()))
+    }
+    try:
+        # Fresh, as a watch has to see that a topic has grown.
+        topics = cluster.topics(names, fresh=bool(names))
+    except Refused:
+        # A member may subscribe to what cannot exist, or what the caller may not describe.
+        return
+    for topic in topics:
+        yield from (TopicPartition(topic.name, number) for number in range(topic.partitions))
+
+
+def without_owner(group: Report) -> list[Report]:
+    """Return the rows of partitions that no member owns; none if the group has no members.
+
+    Brokers do not tell who owns what while a classic group rebalances: none then, either.
+    """
+    if not group["members"] or group["state"] in REBALANCING_STATES:
+        return []
+    return [row for row in group.get("offsets", ()) if row["owner"] is None]
 
 
 def unread(row: Report) -> int | None:

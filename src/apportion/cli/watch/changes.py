@@ -7,10 +7,10 @@ last ones that were told, and a partition that comes back to its owner has not m
 from collections.abc import Callable, Iterator
 
 from apportion.cli.cluster_reports import Report
+from apportion.cli.groups.report import REBALANCING_STATES
 from apportion.cli.lines import ranges
 from apportion.topics import TopicPartition, grouped
 
-REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 NOBODY = "nobody"
 
 
@@ -26,7 +26,7 @@ class GroupChanges:
         """Return what has changed since the last report. name: how a member's id is shown."""
         changes = [*_state_changes(self._last, report), *_member_changes(self._last, report, name)]
         self._last = report
-        if report["state"] not in REBALANCING:
+        if report["state"] not in REBALANCING_STATES:
             owners = _owners(report)
             changes += _moves(self._owners, owners, name)
             self._owners = owners

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from apportion.cli.cluster_reports import Report
-from apportion.cli.groups.describing import lag_words, title
+from apportion.cli.groups.describing import lag_words, owner_words, title
 from apportion.cli.lines import ranges
 from apportion.cli.short_names import least_width, shortened_or_none
 from apportion.cli.tables import Column, Kind, lay_out
@@ -108,7 +108,9 @@ def _status(report: Report) -> str:
     count = len(report["members"])
     epoch = [f"epoch {report['epoch']}"] if "epoch" in report else []
     members = f"{count} member{'' if count == 1 else 's'}"
-    return ", ".join([report["state"], *epoch, members, *lag_words(report["offsets"])])
+    return ", ".join(
+        [report["state"], *epoch, members, *lag_words(report["offsets"]), *owner_words(report)]
+    )
 
 
 class Screen:

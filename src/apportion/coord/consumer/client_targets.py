@@ -235,6 +235,7 @@ def save_installed(
     are assigned nothing.
     """
     assert group.live.chosen is not None, "the caller has checked the sender"
+    assignor = group.live.chosen.assignor.name
     # It alone is forgiven: others that have failed would keep the group waiting again.
     if (offering := group.live.offering_members.get(group.live.chosen.member_id)) is not None:
         offering.failed_with = None
@@ -258,6 +259,13 @@ def save_installed(
     turn.emit(records.assignment_epoch(group.group_id, prepared.epoch, turn.now.wall_ms))
     group.live.target_computed_ms = turn.now.mono_ms
     group.live.failed_target = None
+    custom_targets.note_left_out(
+        turn,
+        group,
+        assignor,
+        prepared.topics.values(),
+        sum(len(numbers) for target in targets.values() for _, numbers in target.given.partitions),
+    )
 
 
 def told_answer(group: ConsumerGroup, member: ConsumerGroupMember) -> TargetAnswer:

@@ -126,6 +126,24 @@ def save_target(
     turn.emit(records.assignment_epoch(group.group_id, computation.epoch, turn.now.wall_ms))
     group.live.target_computed_ms = turn.now.mono_ms
     group.live.failed_target = None
+    note_left_out(turn, group, computation.assignor.name, computation.topics, result.assigned)
+
+
+def note_left_out(
+    turn: Turn, group: ConsumerGroup, assignor: str, topics: Iterable[Topic], assigned: int
+) -> None:
+    """Log how many partitions a new target gives to nobody, if there are any.
+
+    It is an assignment, and may be meant so. But nobody reads them, and the group is Stable.
+    topics: of which the assignor was told. assigned: how many of their partitions it gave away.
+    """
+    partitions = sum(topic.partitions for topic in topics)
+    if assigned < partitions:
+        turn.note(
+            "warning",
+            f"group {group.group_id}: the assignor {assignor} leaves {partitions - assigned} of "
+            f"{partitions} partitions to nobody",
+        )
 
 
 def current_member_or_none(

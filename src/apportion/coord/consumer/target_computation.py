@@ -35,9 +35,13 @@ class AskedMember(NamedTuple):
 
 
 class ChangedTargets(NamedTuple):
-    """The targets of an answer, of those members whose target it changes."""
+    """The targets of an answer, of those members whose target it changes.
+
+    assigned: how many partitions the whole answer gives to members.
+    """
 
     by_member: Mapping[str, PartitionsByTopic]
+    assigned: int
 
 
 class WrongAnswer(NamedTuple):
@@ -89,7 +93,7 @@ class ComputeTarget:
         except Refused as refusal:
             return WrongAnswer(refusal.why.removeprefix("the assignor "))
         ids = {topic.name: topic.id for topic in self.topics}
-        changed = {}
+        changed, assigned = {}, 0
         for member in self.members:
             given = answer.get(member.member_id, Given())
             after = {
@@ -98,9 +102,10 @@ class ComputeTarget:
                     (topic, number) for topic, numbers in given.partitions for number in numbers
                 )
             }
+            assigned += sum(map(len, after.values()))
             if member.must_save or after != before[member.member_id]:
                 changed[member.member_id] = after
-        return ChangedTargets(changed)
+        return ChangedTargets(changed, assigned)
 
     def _older_target(self, member: AskedMember) -> PartitionsByTopic:
         """Return the partitions of a member's older target, with those that are gone."""
