@@ -252,7 +252,7 @@ def test_an_instance_of_another_topology_gets_nothing_until_all_have_changed(
 
 def test_missing_source_topics_end_every_instance(instance: Start, application: str) -> None:
     lost = instance([{"sources": [f"{application}-nothing"]}])
-    why = "the tasks could not be assigned; the log of the instance that tried says why"
+    why = f"source topics are missing, of {application}-nothing: create them, and start again"
     assert ended(lost) == [why]
 
 

@@ -23,10 +23,12 @@ from tests.member.simulated_group import REBALANCE_MS, Actor, SimulatedGroup
 from tests.member.simulated_streams_group import SimulatedStreamsGroup
 
 POLICY = AssignmentConfigs(acceptable_recovery_lag=10)
-ENDS = (
-    "an instance has asked all instances to shut down",
-    "the tasks could not be assigned; the log of the instance that tried says why",
-)
+ENDS = {
+    "an instance has asked all instances to shut down": Code.INVALID_REQUEST,
+    "the tasks could not be assigned; the log of the instance that tried says why": (
+        Code.INVALID_REQUEST
+    ),
+}
 
 
 class SimulatedClientSideGroup(SimulatedStreamsGroup):
@@ -101,8 +103,7 @@ class SimulatedClientSideGroup(SimulatedStreamsGroup):
         for actor in self.actors.values():
             if actor.failed is not None:
                 code, why = actor.failed.split(": ", 1)
-                assert code == Code.INVALID_REQUEST.name
-                assert why in ENDS
+                assert code == ENDS[why].name
         ended = {name: each for name, each in self.actors.items() if each.failed}
         everybody = self.actors
         self.actors = {name: each for name, each in everybody.items() if name not in ended}

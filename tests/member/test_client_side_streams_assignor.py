@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
-from apportion.errors import Refused
+from apportion.errors import Code, Refused
+from apportion.member.assignors.interface import MemberFailure
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.client_side import ClientSideStreamsAssignor
 from apportion.rules import run_rule
@@ -131,6 +132,16 @@ def test_an_error_that_ends_nobody_leaves_the_tasks_whose_partitions_stay(
     hears(member, LINES_1, two, active_tasks=(*names(ONE), *names(TaskId(0, 2))))
     assert hears(member, two, error=error) == TaskShare(4, 0, {TaskId(0, 2): (two,)})
     assert list(member.notes) == [note]
+
+
+def test_missing_source_topics_end_a_member_as_in_a_classic_group() -> None:
+    member = assignor(BOTH)
+    hears(member, LINES_1, MORE_1, active_tasks=names(ONE, 2))
+    assert member.on_assignment(Given(error=4), 5) == MemberFailure(
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        "source topics are missing, of lines, more: create them, and start again",
+    )
+    assert member.tasks == TaskShare()
 
 
 def test_a_member_that_waits_for_its_first_assignment_says_nothing_of_it() -> None:

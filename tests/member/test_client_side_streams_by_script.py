@@ -295,7 +295,7 @@ def test_a_member_that_is_told_to_shut_down_gives_up_its_tasks_leaves_and_ends()
     member.step(Tick(), at(1_000))
     assert member.step(Answered(6, assigned(2, error=1)), at(1_000)) == [
         Offer(1, (), (P0,), ()),
-        Note("warning", "member m is told of error 1 by the group's assignor"),
+        Note("warning", "member m is told of error 1 (shutdown) by the group's assignor"),
     ]
     assert member.tasks() == TaskShare()
     assert member.step(Adopted(1, ()), at(1_000)) == [SendToCoordinator(7, beat(-1), 5_000)]
@@ -329,7 +329,9 @@ def test_while_topologies_differ_a_member_goes_on_with_the_tasks_that_it_has() -
             "instances run different topologies: this instance goes on with the tasks that it has",
         ),
         Offer(1, (P0,), (P1,), ()),
-        Note("warning", "member m is told of error 3 by the group's assignor"),
+        Note(
+            "warning", "member m is told of error 3 (inconsistent topology) by the group's assignor"
+        ),
     ]
     assert member.tasks() == share(2, 0, warmup=(2,))
 

@@ -239,23 +239,28 @@ def test_while_topologies_differ_every_member_keeps_its_older_target() -> None:
 
 
 @pytest.mark.parametrize(
-    ("existing", "why"),
+    ("existing", "error", "why"),
     [
-        ({"other": 1}, "source topics are missing: lines; create them, and start again"),
+        (
+            {"other": 1},
+            AssignmentError.MISSING_SOURCES,
+            "source topics are missing: lines; create them, and start again",
+        ),
         (
             {"lines": 4},
+            AssignmentError.ASSIGNMENT_ERROR,
             "internal topic g-changelog has 3 partitions and should have 4: reset the "
             "application, or give its topics the partitions they had",
         ),
     ],
 )
-def test_a_topology_that_cannot_run_is_an_assignment_error_of_all(
-    existing: dict[str, int], why: str
+def test_a_topology_that_cannot_run_is_an_error_of_all(
+    existing: dict[str, int], error: AssignmentError, why: str
 ) -> None:
     plan = compute({"a": instance("p")}, existing=existing, made={"g-changelog": 3})
     assert plan == ClientSideAssignment(
         {"a": InstanceTasks()},
-        AssignmentError.ASSIGNMENT_ERROR,
+        error,
         (f"nobody gets anything: {why}",),
     )
 

@@ -54,6 +54,7 @@ def test_reasons_and_errors_have_the_numbers_of_the_page() -> None:
         "SHUTDOWN": 1,
         "ASSIGNMENT_ERROR": 2,
         "INCONSISTENT_TOPOLOGY": 3,
+        "MISSING_SOURCES": 4,  # not the page's
     }
 
 

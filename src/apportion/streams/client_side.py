@@ -130,7 +130,9 @@ def assign_client_side(
     topology = settings.topology
     try:
         index = yield from create_topics_and_index_tasks(topology, existing)
-    except (MissingSources, TopologyRefused) as refused:
+    except MissingSources as missing:
+        return _assign_nothing(members, AssignmentError.MISSING_SOURCES, missing.why)
+    except TopologyRefused as refused:
         return _assign_nothing(members, AssignmentError.ASSIGNMENT_ERROR, refused.why)
     index = _readable_tasks(index, existing)
     assignable, notes = _assignable_members(

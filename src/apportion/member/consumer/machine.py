@@ -7,6 +7,7 @@ Consumer, a Spark source) does the work; the machine tells it what to stop using
 sockets.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from apportion.errors import Code, Refused
@@ -78,6 +79,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         "group.remote.assignor, or partition.assignment.strategy with group.protocol=classic"
     )
     """what to use at a broker that has none"""
+    _assignor_errors: ClassVar[Mapping[int, str]] = {}
+    """what the errors of the group's assignor mean, where that is known"""
     # It may wait for its heartbeat and for the response to its leave at the same time.
     concurrent_calls = 2
 
@@ -269,7 +272,9 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         if assignment is None or not self._local.hold_assignment(assignment, self._epoch):
             return
         if assignment.error:
-            step.warn(f"{self._label} is told of error {assignment.error} by the group's assignor")
+            meaning = self._assignor_errors.get(assignment.error)
+            error = f"{assignment.error}{f' ({meaning})' if meaning else ''}"
+            step.warn(f"{self._label} is told of error {error} by the group's assignor")
         if not self._local.unresolved_ids:
             self._tell_assignment(step)
 

@@ -51,12 +51,13 @@ from apportion.topics import TopicPartition
 NAME = "stream"
 NEWEST_RELEASE = "4.3"
 
+SOURCES_MISSING = MemberFailure(
+    Code.UNKNOWN_TOPIC_OR_PARTITION,
+    "source topics are missing, of {sources}: create them, and start again",
+)
 ENDS = {
     # VERSION_PROBING (2) is unused by now, so it is not here.
-    AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: MemberFailure(
-        Code.UNKNOWN_TOPIC_OR_PARTITION,
-        "source topics are missing, of {sources}: create them, and start again",
-    ),
+    AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: SOURCES_MISSING,
     AssignorError.ASSIGNMENT_ERROR: MemberFailure(
         Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"
     ),
@@ -65,6 +66,12 @@ ENDS = {
     ),
 }
 """The error codes of an assignment that end the member, by the error with which it ends."""
+
+
+def with_sources(failure: MemberFailure, topology: Topology) -> MemberFailure:
+    """Return a failure of a Streams member with the names of the source topics in its sentence."""
+    sources = ", ".join(topology.external_topics)
+    return failure._replace(why=failure.why.format(sources=sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,11 +311,8 @@ class StreamsAssignor:
         # Before the versions: an error assignment may be in a version that says nothing about an
         # upgrade.
         if info.error in ENDS:
-            code, why = ENDS[AssignorError(info.error)]
             self.tasks = TaskShare()
-            return MemberFailure(
-                code, why.format(sources=", ".join(self.settings.topology.external_topics))
-            )
+            return with_sources(ENDS[AssignorError(info.error)], self.settings.topology)
         release, received = self.settings.release, MetadataVersions(info.used, info.supported)
         # KIP-268: the group may use a higher version once all members support it
         step = next_subscription_version(

@@ -17,7 +17,12 @@ from typing import Any
 from apportion.assign.by_name import ClusterTopics, Given, Subscription, by_topic
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.assignors.interface import MemberFailure, Rebalance
-from apportion.member.streams.assignor import StreamsSettings, TaskShare
+from apportion.member.streams.assignor import (
+    SOURCES_MISSING,
+    StreamsSettings,
+    TaskShare,
+    with_sources,
+)
 from apportion.streams.client_side import (
     AssignableInstance,
     ClientSideSettings,
@@ -53,6 +58,7 @@ ENDS = {
         Code.INVALID_REQUEST,
         "the tasks could not be assigned; the log of the instance that tried says why",
     ),
+    AssignmentError.MISSING_SOURCES: SOURCES_MISSING,
 }
 """The errors of an assignment that end every member, by the error with which it ends."""
 WITHOUT_TASKS: dict[int, str] = {
@@ -157,7 +163,7 @@ class ClientSideStreamsAssignor:
         """
         if given.error in ENDS:
             self.tasks = TaskShare()
-            return ENDS[AssignmentError(given.error)]
+            return with_sources(ENDS[AssignmentError(given.error)], self.settings.topology)
         partitions = dict.fromkeys(
             TopicPartition(topic, number)
             for topic, numbers in given.partitions

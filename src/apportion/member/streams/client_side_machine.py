@@ -8,7 +8,7 @@ ends of its copies' changelogs itself, and says when one is ready (`task_lags.py
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from apportion.machine import Instant, Note, Tick
 from apportion.member.consumer.machine import IN_GROUP, ConsumerMember
@@ -31,7 +31,7 @@ from apportion.member.streams.client_side import NAME, ClientSideStreamsAssignor
 from apportion.member.streams.machine import ShutDownApplication, StreamsEvent, TaskOffsetSums
 from apportion.member.streams.task_lags import Changelogs, TaskLags
 from apportion.rules import RunningRule
-from apportion.streams.metadata.kip848 import Reason
+from apportion.streams.metadata.kip848 import AssignmentError, Reason
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.task_planning import fetch_changelog_ends
 from apportion.streams.topology import Topology
@@ -67,6 +67,9 @@ class ClientSideStreamsMember(ConsumerMember):
     """One consumer of one process in one Streams group of KIP-848."""
 
     _without_local_assignors = "group_protocol='classic', with which Kafka Streams works on it"
+    _assignor_errors: ClassVar[Mapping[int, str]] = {
+        int(error): error.name.lower().replace("_", " ") for error in AssignmentError
+    }
 
     def __init__(self, settings: StreamsSettings, consumer: ConsumerSettings) -> None:
         """Begin as a member with one client-side assignor. consumer: all settings but that."""

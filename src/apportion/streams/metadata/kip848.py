@@ -36,12 +36,16 @@ class Reason(IntEnum):
 
 
 class AssignmentError(IntEnum):
-    """The error of an assignment. The numbers are not those of `model.AssignorError`."""
+    """The error of an assignment. The numbers are not those of `model.AssignorError`.
+
+    MISSING_SOURCES is not the KIP's, which has no number for source topics that do not exist.
+    """
 
     NONE = 0
     SHUTDOWN = 1
     ASSIGNMENT_ERROR = 2
     INCONSISTENT_TOPOLOGY = 3
+    MISSING_SOURCES = 4
 
 
 @message()
