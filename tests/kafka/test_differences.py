@@ -14,6 +14,10 @@ MARK = " †"
 """What stands behind the name of a row that no test shows."""
 
 BY_NAME = {
+    "a static member that does not join the first generation after a start of the broker": (
+        "test_classic_restart_on_both.py",
+        "test_a_static_member_of_a_dead_generation_is_one_of_the_next_only_on_kafka",
+    ),
     "a JoinGroup or SyncGroup that its member repeats on another connection": (
         "test_classic_on_both.py",
         "test_a_repeated_join_answers_the_first_one_here_and_not_on_kafka",

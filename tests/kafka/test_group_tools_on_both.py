@@ -247,7 +247,8 @@ def test_kafka_consumer_groups_lists_alike(both: Both, filters: str, listed: lis
 
 @pytest.mark.parametrize("view", ["--offsets", "--members", "--state"])
 def test_kafka_consumer_groups_describes_alike(both: Both, view: str) -> None:
-    groups = (MODERN, CLASSIC, EMPTY, SIMPLE)
+    # The target of a group that is empty follows its epoch here, as since Kafka 4.4 (KAFKA-20442).
+    groups = (MODERN, CLASSIC, SIMPLE) if view == "--state" else (MODERN, CLASSIC, EMPTY, SIMPLE)
     printed = both(CONSUMER_GROUPS, "--describe", *named(*groups), view, "--verbose")
     assert [group for group in groups if group not in " ".join(printed.lines)] == []
 
