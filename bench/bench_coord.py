@@ -36,6 +36,7 @@ MEMBERS, TOPICS, PARTITIONS = 10_000, 100, 10_000
 RECORDS = 1_000_000
 NOW = Instant(0, 1_700_000_000_000)
 CALLER = Caller("bench", "/127.0.0.1")
+SETTINGS = GroupSettings(group_consumer_assignment_interval_ms=0)  # each join has its target
 JOIN_FIELDS: dict[str, Any] = {
     "rebalance_timeout_ms": 60_000,
     "subscribed_topic_names": ("t001",),
@@ -90,7 +91,7 @@ def encoded_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
 def retargets() -> tuple[float, float]:
     """Return milliseconds: of the first target of a group of 10,000, and of one more join."""
     topics = large_cluster()
-    shard = Shard(GroupSettings(), topics)
+    shard = Shard(SETTINGS, topics)
     metadata = ConsumerGroupMemberMetadataValue(
         instance_id=None,
         rack_id=None,
@@ -162,7 +163,7 @@ def log() -> list[tuple[bytes, bytes | None]]:
 def recovery() -> float:
     """Return the seconds in which a shard replays 1,000,000 encoded records."""
     stored = log()
-    shard = Shard(GroupSettings(), Topics())
+    shard = Shard(SETTINGS, Topics())
     start = perf_counter()
     for key_bytes, value_bytes in stored:
         key = decode_key(key_bytes)
@@ -175,7 +176,7 @@ def recovery() -> float:
 
 def steady_heartbeat() -> float:
     """Return the microseconds of one steady heartbeat in the shard, in a group of ten."""
-    shard = Shard(GroupSettings(), Topics([Topic("t001", bytes(16), 10)]))
+    shard = Shard(SETTINGS, Topics([Topic("t001", bytes(16), 10)]))
     shard.loaded(NOW)
     for number in range(10):
         join(shard, f"m{number}")
@@ -203,7 +204,7 @@ def client_target() -> tuple[float, float]:
 
     A member computes the target of a group of 100 members on 100,000 partitions.
     """
-    shard = Shard(GroupSettings(), Topics([Topic("t001", bytes(16), 100_000)]))
+    shard = Shard(SETTINGS, Topics([Topic("t001", bytes(16), 100_000)]))
     shard.loaded(NOW)
     offer = ClientAssignor(name="bench", metadata=bytes(100))
     names = [f"m{number}" for number in range(100)]
