@@ -5,7 +5,6 @@ in tests/kafka.
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -24,26 +23,12 @@ from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentit
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.records.consumer_serde import decode
 from tests.client import changes
+from tests.client.shared_scenarios import adopt
+
+adopt(globals(), "streams_application")
 
 PATIENT_S = 60
 EVERY = [TaskId(part, number) for part in range(2) for number in range(4)]
-
-
-@pytest.fixture
-def cluster(bootstrap: str) -> Iterator[Cluster]:
-    made = Cluster(bootstrap)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def application() -> str:
-    return f"application-{uuid4().hex[:8]}"
-
-
-@pytest.fixture
-def lines(cluster: Cluster, application: str) -> Topic:
-    return cluster.create_topic(f"{application}-lines", 4)
 
 
 @pytest.fixture

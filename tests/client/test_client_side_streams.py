@@ -7,7 +7,6 @@ is in streams_scenarios.py, with classic groups.
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -19,6 +18,9 @@ from apportion.server.embedded import EmbeddedBroker
 from apportion.streams.metadata.model import HostInfo, TaskId
 from apportion.topics import Topic, TopicPartition, partitions_of
 from apportion.wire.batch import encode_batch
+from tests.client.shared_scenarios import adopt
+
+adopt(globals(), "streams_application")
 
 PATIENT_S = 20
 RECORDS = 100
@@ -29,23 +31,6 @@ def bootstrap() -> Iterator[str]:
     """Where a broker of ours listens; it assigns at once, so that the tests are quick."""
     with EmbeddedBroker(group_consumer_assignment_interval_ms=0) as running:
         yield running.bootstrap
-
-
-@pytest.fixture
-def cluster(bootstrap: str) -> Iterator[Cluster]:
-    made = Cluster(bootstrap)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def application() -> str:
-    return f"application-{uuid4().hex[:8]}"
-
-
-@pytest.fixture
-def lines(cluster: Cluster, application: str) -> Topic:
-    return cluster.create_topic(f"{application}-lines", 4)
 
 
 @pytest.fixture
