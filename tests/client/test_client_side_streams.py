@@ -82,6 +82,18 @@ def fill_changelogs(cluster: Cluster, application: str) -> None:
         cluster.produce(partition, encode_batch([(b"k", b"v", ())] * RECORDS, timestamp_ms=1))
 
 
+def warming(
+    instance: Start, cluster: Cluster, application: str
+) -> tuple[StreamsConsumer, StreamsConsumer]:
+    """An instance that has every task, and one that warms two of them up."""
+    first = instance()
+    until(lambda: sizes(first) == [4], first)
+    fill_changelogs(cluster, application)
+    second = instance()
+    until(lambda: len(second.tasks.warmup) == 2, first, second)
+    return first, second
+
+
 def ended(*instances: StreamsConsumer) -> list[str]:
     """Why each instance has ended, once all have."""
     errors: dict[int, str] = {}
@@ -141,11 +153,7 @@ def test_records_come_with_the_task_that_they_are_for(
 def test_a_task_moves_when_its_warm_up_has_said_that_it_is_ready(
     instance: Start, cluster: Cluster, application: str
 ) -> None:
-    first = instance()
-    until(lambda: sizes(first) == [4], first)
-    fill_changelogs(cluster, application)
-    second = instance()
-    until(lambda: len(second.tasks.warmup) == 2, first, second)
+    first, second = warming(instance, cluster, application)
     assert sizes(first, second) == [4, 0]
     assert second.tasks.standby == {}
     warm = sorted(second.tasks.warmup)
@@ -161,11 +169,7 @@ def test_a_task_moves_when_its_warm_up_has_said_that_it_is_ready(
 def test_a_task_that_an_instance_cannot_restore_stays_where_it_is(
     instance: Start, cluster: Cluster, application: str
 ) -> None:
-    first = instance()
-    until(lambda: sizes(first) == [4], first)
-    fill_changelogs(cluster, application)
-    second = instance()
-    until(lambda: len(second.tasks.warmup) == 2, first, second)
+    first, second = warming(instance, cluster, application)
     broken, whole = sorted(second.tasks.warmup)
     second.report_failed_warm_ups([broken])
     until(lambda: list(second.tasks.warmup) == [whole], first, second)
