@@ -151,14 +151,14 @@ def test_another_member_computes_when_the_assignor_of_one_raises(
 def test_another_member_computes_when_the_assignor_of_one_is_slow(
     bootstrap: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    began = threading.Event()
+    began, may_end = threading.Event(), threading.Event()
 
-    def sleep() -> None:
+    def take_long() -> None:
         began.set()
-        time.sleep(6)
+        may_end.wait(PATIENT_S)
 
     sound = Allotting(4)
-    with joining(bootstrap, "slow", Allotting(2, sleep)) as one:
+    with joining(bootstrap, "slow", Allotting(2, take_long)) as one:
         # Alone, so that it is the one that is chosen.
         assert began.wait(PATIENT_S)
         with joining(bootstrap, "slow", sound) as other:
@@ -167,6 +167,7 @@ def test_another_member_computes_when_the_assignor_of_one_is_slow(
             # It is slow, and stays a member: its heartbeats go on beside its assignor.
             until([one, other], 2, 4)
             assert {event.what for event in one.session.history()} == {"offered", "adopted"}
+            may_end.set()
             deadline = time.monotonic() + PATIENT_S
             while "was too late with the group's target: its assignor took " not in caplog.text:
                 assert time.monotonic() < deadline
