@@ -379,12 +379,18 @@ def test_a_consumer_that_its_assignor_ends_leaves_its_partitions_to_the_others(
     group = f"ended-by-{method}"
     with joining(bootstrap, group, CooperativeSticky()) as sound:
         until([sound], 6)
-        broken = joining(bootstrap, group, Breaking())
+        breaking = Breaking()
+        broken = joining(bootstrap, group, breaking)
         deadline = time.monotonic() + PATIENT_S
+        has_news = False
         with pytest.raises(Refused, match=f"KeyError: '{method}'"):
             while time.monotonic() < deadline:
                 sound.poll(20)
                 broken.poll(20)
+                if breaking.has_partitions and not has_news:
+                    # User data are encoded beside other news only, such as another subscription.
+                    has_news = True
+                    broken.subscribe(["six", "skewed"])
         ended_s = time.monotonic()
         until([sound], 6)
         # Its session would expire after 45 s only.
