@@ -22,13 +22,12 @@ Steps:
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.machine import Ticket
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
@@ -68,9 +67,8 @@ class ScriptPlayer:
         before = len(self.driver.notes)
         match line.split():
             case ["set", name, value]:
-                self.driver.settings = GroupSettings(
-                    **(asdict(self.driver.settings) | {name: int(value)})
-                )
+                changes: dict[str, Any] = {name: int(value)}
+                self.driver.settings = replace(self.driver.settings, **changes)
                 self.driver.shard.settings = self.driver.settings
             case ["time", elapsed_ms]:
                 self.driver.advance(int(elapsed_ms))

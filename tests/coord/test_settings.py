@@ -36,6 +36,7 @@ def test_the_defaults_are_kafkas_but_for_what_settles_faster() -> None:
         "apportion_heartbeat_budget_per_second": 200,  # ours
         "apportion_assignor_timeout_ms": 10_000,  # ours
         "custom_assignors": {},
+        "heartbeat_interval_ms": 5_000,  # what follows from those above
     }
 
 

@@ -3,7 +3,6 @@ see `planted.py`.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -183,7 +182,7 @@ def without_debts(
 def beat_of_who_owns_nothing(
     turn: Turn, group_id: str, joiner: Joiner, subscription: ConsumerProtocolSubscription
 ) -> Beat:
-    return replace(to_beat(turn, group_id, joiner, subscription), owned=())
+    return to_beat(turn, group_id, joiner, subscription)._replace(owned=())
 
 
 def must_follow_the_group(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember) -> bool:

@@ -50,6 +50,8 @@ class GroupSettings:
     group_initial_rebalance_delay_ms: 0 as in the server.properties that Kafka ships; Kafka without
         a file takes 3,000.
     custom_assignors: those of `group_consumer_assignors` that are not built in, by name.
+    heartbeat_interval_ms: what follows for the members of consumer groups: the configured interval,
+        or its default. Kept, because each heartbeat needs it.
     Errors: ValueError says which rule a value would break.
     """
 
@@ -174,6 +176,7 @@ class GroupSettings:
         ),
     ] = 10_000
     custom_assignors: Mapping[str, CustomAssignor] = field(default_factory=dict)
+    heartbeat_interval_ms: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the broker's group settings against their bounds and each other.
@@ -191,7 +194,8 @@ class GroupSettings:
                     f"({bound})."
                 )
         session_ms = self.group_consumer_session_timeout_ms
-        interval_ms = self.heartbeat_interval_ms
+        interval_ms = self.heartbeat_interval_for(session_ms)
+        object.__setattr__(self, "heartbeat_interval_ms", interval_ms)
         # A member could not heartbeat in time, and would be removed for ever.
         if interval_ms >= session_ms:
             raise ValueError(
@@ -211,11 +215,6 @@ class GroupSettings:
             "group_consumer_assignors",
             _assignor_names(self.group_consumer_assignors, self.custom_assignors),
         )
-
-    @property
-    def heartbeat_interval_ms(self) -> int:
-        """The configured heartbeat interval of members of consumer groups, or its default."""
-        return self.heartbeat_interval_for(self.group_consumer_session_timeout_ms)
 
     def value_of(self, name: str) -> Any:
         """Return what holds for a setting, also where its default depends on other settings."""

@@ -55,12 +55,25 @@ class Booking(NamedTuple):
 class HeartbeatBudget:
     """The heartbeats to come of all consumer groups of a broker, booked in slots."""
 
-    __slots__ = ("_booked", "_current", "_first", "_open_slot", "bookings", "per_second")
+    __slots__ = (
+        "_booked",
+        "_current",
+        "_first",
+        "_kept",
+        "_open_slot",
+        "_whole",
+        "bookings",
+        "per_second",
+    )
 
     def __init__(self, per_second: int) -> None:
         """Begin with an empty calendar. per_second: heartbeats; 0 for none below the interval."""
         self.per_second = per_second
         self.bookings = 0  # so far
+        # What each slot of a second has of the budget, and each slot of `KEPT_PART` seconds of the
+        # part that is kept: the same in each such time.
+        self._whole = _parts(per_second, SLOTS_PER_SECOND)
+        self._kept = _parts(per_second, SLOTS_PER_SECOND * KEPT_PART)
         self._current = 0  # the slot of the last call; those before it are over
         self._first = 0  # the earliest slot that the last call could book
         # is_awaited -> a ring: the heartbeats booked in slot s are at s modulo its length
@@ -78,7 +91,9 @@ class HeartbeatBudget:
         All times are monotonic. from_ms: the heartbeat is not to come before; up to `latest_ms`.
         """
         last = latest_ms // SLOT_MS
-        self._move_to(now_ms // SLOT_MS, last)
+        current = now_ms // SLOT_MS
+        if current > self._current or last - self._current >= len(self):
+            self._move_to(current, last)
         # Rounded up: a slot that has begun by then would be too soon.
         self._first = -((now_ms + SHORTEST_MS) // -SLOT_MS)
         earliest = max(self._first, self._open_slot[is_awaited])
@@ -107,24 +122,18 @@ class HeartbeatBudget:
         if slot < self._first:
             return
         for is_awaited, open_slot in self._open_slot.items():
-            self._open_slot[is_awaited] = min(open_slot, slot)
+            if slot < open_slot:
+                self._open_slot[is_awaited] = slot
 
     def _has_room(self, slot: int, *, is_awaited: bool) -> bool:
         """Return whether one more heartbeat fits into the slot's part of the budget."""
         index = slot % len(self)
         at_rest, awaited = self._booked[False][index], self._booked[True][index]
-        is_within_budget = at_rest + awaited < self._part(slot, 1)
-        kept = self._part(slot, KEPT_PART)
+        whole, kept = self._whole[slot % len(self._whole)], self._kept[slot % len(self._kept)]
         if is_awaited:
             # Members at rest may have taken all: those whose configured interval ends here.
-            return is_within_budget or awaited < kept
-        return is_within_budget and at_rest < self._part(slot, 1) - kept
-
-    def _part(self, slot: int, parts: int) -> int:
-        """Return the slot's part of the budget divided by `parts`."""
-        # Whole numbers whose sum over time is right, whatever the budget is.
-        slots = SLOTS_PER_SECOND * parts
-        return (slot + 1) * self.per_second // slots - slot * self.per_second // slots
+            return at_rest + awaited < whole or awaited < kept
+        return at_rest + awaited < whole and at_rest < whole - kept
 
     def _move_to(self, current: int, last: int) -> None:
         """Forget the slots before `current`; make room for slots up to `last`."""
@@ -140,3 +149,8 @@ class HeartbeatBudget:
                 for slot in range(self._current, self._current + size):
                     longer[slot % needed] = ring[slot % size]
                 self._booked[is_awaited] = longer
+
+
+def _parts(budget: int, slots: int) -> tuple[int, ...]:
+    """Return what each of the slots has of the budget: whole numbers whose sum is the budget."""
+    return tuple((slot + 1) * budget // slots - slot * budget // slots for slot in range(slots))

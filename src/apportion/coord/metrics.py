@@ -80,6 +80,8 @@ def observe(ledger: Ledger, actions: Iterable[Any], now: Instant) -> None:
         for record in action.records
         if type(record.key) is not groups.OffsetCommitKey
     ]
+    if not written:  # as in every steady heartbeat
+        return
     changed: dict[str, None] = {}
     # A classic group whose members go on in a consumer group brings an epoch and a target along:
     # they are written anew, and are no rebalance.

@@ -57,7 +57,6 @@ class Turn:
 
     def __init__(
         self,
-        *,
         ledger: Ledger,
         deadlines: Deadlines,
         heartbeats: HeartbeatBudget,

@@ -1,6 +1,6 @@
 """One heartbeat of a member, by ConsumerGroupHeartbeat or by the classic protocol."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from apportion.coord.consumer.units import PartitionsOfTopic
 from apportion.machine import Caller
@@ -18,8 +18,7 @@ restart.
 """
 
 
-@dataclass(slots=True, frozen=True)
-class Beat:
+class Beat(NamedTuple):
     """One heartbeat. None (-1 for the timeout) means: unchanged.
 
     `epoch` is a member epoch, JOINING, LEAVING or AWAY.

@@ -75,7 +75,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     if group is not None and admission.member is not None:
         offered = client_targets.assignor_change_or_none(turn, group, admission.member, beat)
         if offered is not None:
-            beat = replace(beat, client_assignors=offered.due)
+            beat = beat._replace(client_assignors=offered.due)
     expressions.check_new_expression(group, beat, known)
     fencing.check_offer(group, beat, known)
     # The order of the records is Kafka's: 5 (member), 16 (tombstone of its old expression), 3

@@ -91,8 +91,11 @@ def awaited_from_ms_or_none(
     """
     if member.state is not MemberState.STABLE or member.epoch != group.saved.assignment_epoch:
         return turn.now.mono_ms
-    times = (_target_ms_or_none(turn, group, member), _resolution_ms_or_none(turn, group, member))
-    return min((time_ms for time_ms in times if time_ms is not None), default=None)
+    target_ms = _target_ms_or_none(turn, group, member)
+    resolution_ms = _resolution_ms_or_none(turn, group, member)
+    if target_ms is None or resolution_ms is None:
+        return resolution_ms if target_ms is None else target_ms
+    return min(target_ms, resolution_ms)
 
 
 def is_target_behind(group: ConsumerGroup) -> bool:
