@@ -11,6 +11,8 @@ neither. Four messages:
 Proof and signature are taken over all messages before them, with keys that are made from the
 salted password. So a proof that somebody has overheard is worth nothing in another exchange, whose
 nonces differ, and a peer that changes a message on its way breaks both.
+
+A Kafka takes names of ASCII characters alone.
 """
 
 from collections.abc import Mapping
