@@ -76,7 +76,7 @@ def connection_to(address: str) -> BrokerConnection:
 
 
 def login(broker: RealKafka, mechanism: str, exchange: Any) -> tuple[Any, Any]:
-    """How the exchange ends on our side, and the broker's last answer."""
+    """How the exchange ends on our side (None if the broker ends it), and its last answer."""
     connection = connection_to(broker.addresses["SASL"])
     try:
         shake = connection.call(SaslHandshakeRequest(mechanism=mechanism), timeout_ms=TIMEOUT_MS)
@@ -86,7 +86,7 @@ def login(broker: RealKafka, mechanism: str, exchange: Any) -> tuple[Any, Any]:
             request = SaslAuthenticateRequest(auth_bytes=outcome)
             answer = connection.call(request, timeout_ms=TIMEOUT_MS)
             if answer.error_code:
-                return exchange.step(b""), answer
+                return None, answer
             outcome = exchange.step(answer.auth_bytes)
         if isinstance(outcome, Authenticated):
             cluster = connection.call(DescribeClusterRequest(), timeout_ms=TIMEOUT_MS)
@@ -179,7 +179,11 @@ def test_a_token_logs_in_for_as_long_as_it_lives(secured: RealKafka) -> None:
 
 
 def test_a_token_that_is_over_is_acknowledged_and_refused(secured: RealKafka) -> None:
-    outcome, answer = login(secured, oauthbearer.NAME, oauthbearer.client(token(-50), {}))
-    assert outcome == AuthenticationFailed("the server does not accept the token: 'invalid_token'")
+    client = oauthbearer.client(token(-50), {})
+    _, answer = login(secured, oauthbearer.NAME, client)
     assert answer.error_code == Code.SASL_AUTHENTICATION_FAILED
     assert json.loads(answer.error_message)["status"] == "invalid_token"
+    # It has acknowledged the error, of which it knows the reason.
+    assert client.step(b"") == AuthenticationFailed(
+        "the server does not accept the token: 'invalid_token'"
+    )
