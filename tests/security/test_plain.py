@@ -52,6 +52,20 @@ def test_a_message_that_is_wrong_fails_with_the_reason(message: bytes, why: str)
     assert plain.server(PASSWORDS).step(message) == AuthenticationFailed(why, REJECTED)
 
 
+def test_a_message_of_the_greatest_length_is_looked_at() -> None:
+    message = b"\0tim\0" + b"p" * (65_536 - 5)
+    assert plain.server(PASSWORDS).step(message) == AuthenticationFailed(
+        "user 'tim' gave a wrong password"
+    )
+
+
+def test_a_long_name_is_shortened_in_the_reason() -> None:
+    end = plain.server(PASSWORDS).step(b"\0" + b"n" * 61 + b"\0p")
+    assert end == AuthenticationFailed(f"user '{'n' * 28}...{'n' * 28}' is unknown")
+    end = plain.server(PASSWORDS).step(b"\0" + b"n" * 60 + b"\0p")
+    assert end == AuthenticationFailed(f"user '{'n' * 60}' is unknown")
+
+
 def test_a_user_without_a_password_in_the_table_is_no_unknown_user() -> None:
     # Nobody can log in with the password that stands for none.
     assert plain.server({"tim": ""}).step(b"\0tim\0x") == AuthenticationFailed(
@@ -74,6 +88,7 @@ def test_a_server_that_answers_with_bytes_has_not_agreed() -> None:
         ("tim", "", "a password must have"),
         ("tim", "sec\0ret", "a password must have"),
         ("tim", "sec\ud800ret", "a password must have"),
+        ("t\udfffim", "secret", "a name of a user must have"),
         ("t\0im", "secret", "a name of a user must have"),
     ],
 )

@@ -19,6 +19,7 @@ from apportion.security.scram_credentials import (
     credential_of,
     salted_password,
 )
+from apportion.security.scram_messages import is_nonce
 
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
 # RFC 7677, section 3
@@ -179,7 +180,13 @@ def test_a_user_may_act_as_himself_and_as_nobody_else() -> None:
         ),
         (b"n,,r=abc,n=user", "a message of SCRAM does not begin with n, r"),
         (b"n,,n=user", "a message of SCRAM does not begin with n, r"),
-        (b"n,,n=user,r=abc,,", "a message of SCRAM has a part that is no attribute"),
+        *(
+            (
+                b"n,,n=user,r=abc," + part,
+                "a message of SCRAM has a part that is no attribute",
+            )
+            for part in (b"", b"x", b"1=x", b"=x", b"\xc3\xa9=x", b"a-b=x")
+        ),
         (b"n,,n=user,r=", "the client's first message has no user or no nonce"),
         (b"n,,n=,r=abc", "the client's first message has no user or no nonce"),
         (b"n,,n=user,r=\x07", "the client's first message has no user or no nonce"),
@@ -201,6 +208,14 @@ def test_a_client_that_could_bind_its_channel_is_let_in() -> None:
     # The header that it repeats must be the one that it sent: "eSws" is "y,,".
     other = server.step(CLIENT_FINAL)
     assert other.why == "the client's last message does not continue its first one"
+
+
+@pytest.mark.parametrize(
+    ("nonce", "is_right"),
+    [("!~", True), ("", False), (" ", False), ("a b", False), ("\x7f", False), ("a,b", False)],
+)
+def test_a_nonce_is_printable_and_has_no_comma(nonce: str, is_right: bool) -> None:
+    assert is_nonce(nonce) is is_right
 
 
 def test_extensions_are_ignored_and_signed() -> None:
@@ -280,6 +295,16 @@ def test_a_client_does_not_answer_a_challenge_that_is_wrong(challenge: bytes, wh
     client = rfc_client()
     client.step(b"")
     assert client.step(challenge) == AuthenticationFailed(why)
+
+
+@pytest.mark.parametrize("iterations", ["004096", "9" * 5_000])
+def test_a_client_reads_no_number_of_more_digits_than_it_can_have(iterations: str) -> None:
+    # Python refuses to read a number of more than 4,300 digits, by an exception.
+    client = rfc_client()
+    client.step(b"")
+    end = client.step(SERVER_FIRST.replace(b"4096", iterations.encode()))
+    assert end.why.endswith("iterations, where 4096 to 16384 are allowed")
+    assert len(end.why) < 150
 
 
 @pytest.mark.parametrize(
