@@ -95,6 +95,16 @@ def test_a_client_acknowledges_whatever_the_error_is(error: bytes, why: str) -> 
     assert client.step(b"") == AuthenticationFailed(f"the server does not accept the token: {why}")
 
 
+def test_a_client_does_not_read_an_error_of_any_length() -> None:
+    for length, end in (
+        (8_192, b"\x01"),
+        (8_193, AuthenticationFailed("the peer sent 8193 bytes, and 8192 are allowed")),
+    ):
+        client = oauthbearer.client(TOKEN, {})
+        client.step(b"")
+        assert client.step(b"x" * length) == end
+
+
 def test_both_sides_agree_about_a_token_and_its_extensions() -> None:
     client, server = oauthbearer.client(TOKEN, {"a": "1", "b": ""}), oauthbearer.server()
     first: Any = client.step(b"")

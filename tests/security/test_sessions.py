@@ -10,6 +10,7 @@ from apportion.security.sessions import reauthentication_delay_ms, session_lifet
     [
         (None, 0, None),
         (None, 60_000, 60_000),
+        (None, 1, 1),
         (5_000, 0, 4_000),
         (5_000, 60_000, 4_000),
         (5_000, 3_000, 3_000),
