@@ -5,9 +5,12 @@ from kio.schema.errors import ErrorCode
 
 from apportion.errors import UNKNOWN_TOPIC, Code, Refused, raised_at
 
+LOCAL = (Code.SSL_HANDSHAKE_FAILED,)
+"""Codes that clients have for themselves."""
+
 
 def test_codes_names_and_retriability_are_the_oracles() -> None:
-    ours = {code.value: (code.name.lower(), code.retriable) for code in Code}
+    ours = {code.value: (code.name.lower(), code.retriable) for code in Code if code not in LOCAL}
     assert ours == {code.value: (code.name, code.retriable) for code in ErrorCode}
 
 
@@ -29,6 +32,10 @@ def test_a_number_finds_its_code(value: int, code: Code) -> None:
 
 def test_a_number_without_a_name_is_an_unknown_server_error() -> None:
     assert Code.of(9_999) is Code.UNKNOWN_SERVER_ERROR
+
+
+def test_no_response_has_a_clients_own_code() -> None:
+    assert [Code.of(code) for code in LOCAL] == [Code.UNKNOWN_SERVER_ERROR]
 
 
 def test_a_topic_is_unknown_by_its_id_or_by_its_name() -> None:

@@ -1,6 +1,7 @@
 """The errors: Kafka's error codes, a refusal that carries one, and undecodable bytes.
 
-`Code` is Kafka's numbering, with sentences of our own. `Refused` is for a peer that asked for
+`Code` is Kafka's numbering, with sentences of our own, and one code that no response has: for TLS,
+whose failures Kafka has no number for. `Refused` is for a peer that asked for
 something that it may not have; it is caught once, where a machine takes its requests. `DecodeError`
 is for bytes that are no message: the owner of the connection closes it.
 """
@@ -35,8 +36,12 @@ class Code(IntEnum):
     def of(cls, value: int) -> "Code":
         """Return the code of that number; UNKNOWN_SERVER_ERROR if there is none, as in Java."""
         code = cls._value2member_map_.get(value)
-        return code if isinstance(code, cls) else cls.UNKNOWN_SERVER_ERROR
+        if not isinstance(code, cls) or code is cls.SSL_HANDSHAKE_FAILED:
+            return cls.UNKNOWN_SERVER_ERROR
+        return code
 
+    # A client's own: no broker sends it. The number is that of librdkafka for the same.
+    SSL_HANDSHAKE_FAILED = -181, "Client and broker did not agree on a TLS connection."
     UNKNOWN_SERVER_ERROR = -1, "The broker failed in a way that it did not foresee."
     NONE = 0, "There is no error."
     OFFSET_OUT_OF_RANGE = 1, "The partition holds no record at that offset."
@@ -251,6 +256,13 @@ class Code(IntEnum):
     )
 
 
+AUTHENTICATION_FAILURES = (
+    Code.SSL_HANDSHAKE_FAILED,
+    Code.SASL_AUTHENTICATION_FAILED,
+    Code.UNSUPPORTED_SASL_MECHANISM,
+    Code.ILLEGAL_SASL_STATE,
+)
+"""A connection was not secured as one side wants it. As in Kafka's clients, nobody tries again."""
 UNKNOWN_TOPIC = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 """A topic does not exist: by its id, and by its name."""
 

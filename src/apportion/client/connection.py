@@ -1,19 +1,40 @@
-"""One blocking connection to one broker: ApiVersions, then one request and its response at a time.
+"""One blocking connection to one broker: one request and its response at a time.
 
-The connection knows frames, correlation ids and timeouts, but no topics, groups or retries. Every
-failure on the way is `Disconnected` and closes the connection: a half-read response cannot be
-skipped.
+The connection knows frames, correlation ids and timeouts, but no topics, groups or retries. What is
+sent before the first request, `member/fresh_connection.py` decides. Every failure on the way closes
+the connection: a half-read response cannot be skipped. It is `Disconnected`, or `Refused` where the
+same client will fail again: a wrong certificate, a wrong password.
 """
 
 import socket
-from typing import Any
+import ssl
+import time
+from typing import Any, TypeVar
 
 from apportion import __version__
+from apportion.client.connection_security import ConnectionSecurity, reauthentication_at_s
+from apportion.client.tls import SPEAKS_TLS, handshake_failure_or_none
 from apportion.errors import Code, DecodeError, EncodeError, Refused, Unanswerable
-from apportion.wire.messages.api_versions import ApiVersionsRequest
+from apportion.member.fresh_connection import SendOnConnection, authenticate, open_connection
+from apportion.rules import Rule, run_rule
 from apportion.wire.table import APIS, decode_response, encode_request
 
 FRAME_LIMIT_BYTES = 1 << 30
+TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
+"""How an alert of TLS and a message of its handshake begin."""
+# Why a listener may have closed a connection that it has hardly begun to use.
+NO_PLAIN_LISTENER = (
+    "; this listener may want TLS: see that security.protocol is that of the listener"
+)
+NO_TLS_LISTENER = (
+    "; this listener may have no TLS: see that security.protocol is that of the listener"
+)
+NO_LOGIN = (
+    "; this listener may want SASL, or a client certificate: see that security.protocol is that "
+    "of the listener"
+)
+CLOSED_BY_BROKER = "closed by the broker"
+V = TypeVar("V")
 
 
 class Disconnected(ConnectionError, Unanswerable):
@@ -26,23 +47,80 @@ class Disconnected(ConnectionError, Unanswerable):
 class BrokerConnection:
     """A connection with negotiated API versions. Not thread-safe."""
 
-    def __init__(self, host: str, port: int, client_id: str, timeout_ms: int) -> None:
-        """Connect and negotiate versions. Raises Disconnected after `timeout_ms`."""
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        client_id: str,
+        timeout_ms: int,
+        *,
+        security: ConnectionSecurity | None = None,
+    ) -> None:
+        """Connect, negotiate versions and log in.
+
+        Raises Disconnected after `timeout_ms`; Refused if the broker does not let this client in.
+        """
         self.address = f"{host}:{port}"
         self._client_id = client_id
         self._correlation_id = 0
+        self._security = security or ConnectionSecurity()
+        is_encrypted = self._security.is_encrypted
+        self._hint = NO_TLS_LISTENER if is_encrypted else NO_PLAIN_LISTENER
+        self._has_read = False
+        self._socket = self._connected(host, port, timeout_ms)
+        login = self._security.settings.login
+        opened = self._run(open_connection(self.address, login, __version__), timeout_ms)
+        self._versions = opened.versions
+        self._hint = NO_LOGIN if login is None else ""
+        self._renewal_at_s = reauthentication_at_s(opened.lifetime_ms)
+
+    def _connected(self, host: str, port: int, timeout_ms: int) -> socket.socket:
+        """Return a socket that is connected to the broker, by TLS if the client has that."""
         try:
-            self._socket = socket.create_connection((host, port), timeout_ms / 1000)
+            plain = socket.create_connection((host, port), timeout_ms / 1000)
             # Without it Nagle's algorithm holds small requests back until the last one is
             # acknowledged.
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             if not is_of_socket(error):
                 raise
             raise Disconnected(
                 f"no connection to the broker at {self.address}: {os_error_text(error)}"
             ) from error
-        self._versions = self._negotiate_versions(timeout_ms)
+        try:
+            return self._security.encrypted(plain, host)
+        except OSError as error:
+            if (failure := handshake_failure_or_none(error, self.address)) is not None:
+                raise failure from None
+            if not is_of_socket(error):
+                raise
+            why = (
+                f"no answer within {timeout_ms} ms"
+                if isinstance(error, TimeoutError)
+                else os_error_text(error)
+            )
+            raise Disconnected(
+                f"no TLS handshake with the broker at {self.address}: {why}{NO_TLS_LISTENER}"
+            ) from error
+
+    def _run(self, rule: Rule[V], timeout_ms: int) -> V:
+        """Run a rule that opens or renews the session; close the connection if it fails."""
+
+        def answer(query: Any) -> Any:
+            if isinstance(query, SendOnConnection):
+                return self._exchange(query.request, query.version, timeout_ms)
+            return self._security.answer(query)
+
+        try:
+            return run_rule(rule, answer)
+        except Disconnected:
+            raise
+        except Unanswerable as error:  # of a server of tokens
+            self.close()
+            raise Disconnected(str(error)) from error
+        except BaseException:
+            self.close()
+            raise
 
     def version_of(self, key: int) -> int:
         """Return the newest version of the API that both sides support.
@@ -63,38 +141,25 @@ class BrokerConnection:
         Raises Disconnected, and closes the connection, after `timeout_ms`; Refused
         (UNSUPPORTED_VERSION) for a request with a field that the broker's version does not have.
         """
+        if time.monotonic() >= self._renewal_at_s:
+            self._renew_session(timeout_ms)
         key = type(request).__key__
-        return self._exchange(
+        response = self._exchange(
             request, self.version_of(key) if version is None else version, timeout_ms
         )
+        self._hint = ""
+        return response
+
+    def _renew_session(self, timeout_ms: int) -> None:
+        """Log in again, before the broker ends the session (KIP-368)."""
+        login = self._security.settings.login
+        assert login is not None, "only a session that began with a login has an end"
+        rule = authenticate(self.address, login, self._versions)
+        self._renewal_at_s = reauthentication_at_s(self._run(rule, timeout_ms))
 
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
-
-    def _negotiate_versions(self, timeout_ms: int) -> dict[int, int]:
-        """Return the newest version of each API that both sides support, by API key (KIP-35)."""
-        request = ApiVersionsRequest(
-            client_software_name="apportion", client_software_version=__version__
-        )
-        # Version 3 carries the client's name and version (KIP-511); a broker without it answers
-        # UNSUPPORTED_VERSION and is refused.
-        response = self._exchange(request, 3, timeout_ms)
-        if response.error_code != Code.NONE:
-            self.close()
-            raise Refused(
-                Code.of(response.error_code),
-                f"the broker at {self.address} does not say which API versions it supports",
-            )
-        agreed = {}
-        for theirs in response.api_keys:
-            ours = APIS.get(theirs.api_key)
-            if ours is not None and max(theirs.min_version, ours.versions[0]) <= min(
-                theirs.max_version, ours.versions[-1]
-            ):
-                # The newest common version (KIP-35).
-                agreed[theirs.api_key] = min(theirs.max_version, ours.versions[-1])
-        return agreed
 
     def _exchange(self, request: Any, version: int, timeout_ms: int) -> Any:
         """Send one request and return its response; close the connection on an error.
@@ -123,6 +188,8 @@ class BrokerConnection:
                 )
         except BaseException as error:
             self.close()
+            if (failure := handshake_failure_or_none(error, self.address)) is not None:
+                raise failure from None
             why = self._explain_or_none(error, request, timeout_ms)
             if why is None:
                 raise
@@ -142,11 +209,16 @@ class BrokerConnection:
                 f"the broker at {self.address} did not answer {_name(request)} within "
                 f"{timeout_ms} ms"
             )
-        return f"the connection to the broker at {self.address} broke: {os_error_text(error)}"
+        why = os_error_text(error)
+        return f"the connection to the broker at {self.address} broke: {why}{self._hint}"
 
     def _read_frame(self) -> memoryview:
         """Read one response: four bytes of size, then as many bytes."""
-        size = int.from_bytes(self._read(4), "big", signed=True)
+        first = self._read(4)
+        if not self._has_read and bytes(first[:2]) in TLS_RECORDS:
+            raise Refused(Code.SSL_HANDSHAKE_FAILED, SPEAKS_TLS.format(self.address))
+        self._has_read = True
+        size = int.from_bytes(first, "big", signed=True)
         if not 0 <= size <= FRAME_LIMIT_BYTES:
             raise DecodeError(f"a frame of {size} bytes")
         return self._read(size)
@@ -159,7 +231,7 @@ class BrokerConnection:
             count = self._socket.recv_into(view[filled:])
             # recv returns nothing only at the end of the stream.
             if count == 0:
-                raise ConnectionResetError("closed by the broker")
+                raise ConnectionResetError(CLOSED_BY_BROKER)
             filled += count
         return view
 
@@ -177,9 +249,11 @@ def is_of_socket(error: OSError) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is None or trace.tb_frame.f_globals.get("__name__") in (__name__, "socket")
+    return trace is None or trace.tb_frame.f_globals.get("__name__") in (__name__, "socket", "ssl")
 
 
 def os_error_text(error: OSError) -> str:
     """Return the operating system's words for the error."""
+    if isinstance(error, ssl.SSLEOFError):  # whose words are about the protocol
+        return CLOSED_BY_BROKER
     return error.strerror or str(error) or type(error).__name__

@@ -26,6 +26,7 @@ from apportion.client.options import (
     topic_names,
 )
 from apportion.client.outage import Outage
+from apportion.client.security_options import client_security
 from apportion.drive.clocks import now
 from apportion.errors import Code, Refused
 from apportion.member.assignors.interface import MeasuringAssignor
@@ -81,7 +82,11 @@ class Consumer(RuleDriver):
         self._listeners: dict[str, RebalanceCallback | None] = {
             name: chosen[name] for name in ("on_assigned", "on_revoked", "on_lost")
         }
-        self._cluster = Cluster(bootstrap_servers, client_id=chosen["client_id"])
+        self._cluster = Cluster(
+            bootstrap_servers,
+            client_id=chosen["client_id"],
+            security=client_security(options),
+        )
         self._membership = self._new_membership(group_id, chosen)
         self._measuring = [
             each

@@ -4,18 +4,44 @@ Names are those of Kafka's Java consumer, librdkafka, kafka-python and aiokafka,
 for dots.
 """
 
-NO_ENCRYPTION = "only plain connections are supported yet"
 AUTOMATIC = "the consumer chooses it by itself; drop the option"
 BYTES = "keys and values are bytes; decode them when you read a record, and drop the option"
+OPENSSL = "OpenSSL's own choice is offered; drop the option"
+NO_REVOCATION = "lists of revoked certificates are not looked at here"
+NO_KERBEROS = "Kerberos is not here: use SCRAM, PLAIN, OAUTHBEARER or a client certificate"
 
 PREFIXES = {  # how the name begins -> why it cannot be used
-    "ssl_": NO_ENCRYPTION,
-    "sasl_": NO_ENCRYPTION,
+    "sasl_kerberos_": NO_KERBEROS,
+    "sasl_login_": "the client renews its login by itself; drop the option",
     "metric": "there are no metrics yet; drop the option",
 }
 FOREIGN = {  # option -> why it cannot be used
-    "security_protocol": NO_ENCRYPTION,
-    "enable_ssl_certificate_verification": NO_ENCRYPTION,
+    **{
+        name: f"it is called {ours} here"
+        for name, ours in {
+            "ssl_cafile": "ssl_ca_location",
+            "ssl_certfile": "ssl_certificate_location",
+            "ssl_keyfile": "ssl_key_location",
+            "ssl_password": "ssl_key_password",
+            "ssl_check_hostname": "ssl_endpoint_identification_algorithm",
+            "ssl_truststore_location": "ssl_ca_location",
+            "ssl_truststore_certificates": "ssl_ca_pem",
+            "ssl_keystore_certificate_chain": "ssl_certificate_pem",
+            "ssl_keystore_key": "ssl_key_pem",
+            "sasl_plain_username": "sasl_username",
+            "sasl_plain_password": "sasl_password",
+            "sasl_oauth_token_provider": "oauth_cb",
+        }.items()
+    },
+    "ssl_truststore_password": "certificates are no secret: give them as PEM, in ssl_ca_location",
+    "ssl_truststore_type": "CA certificates are PEM here: ssl_ca_location",
+    "ssl_keystore_type": "ssl_keystore_location is PKCS12; PEM is ssl_certificate_location",
+    "ssl_context": "the client makes it of ssl_ca_location and its neighbours; drop the option",
+    "ssl_ciphers": OPENSSL,
+    "ssl_cipher_suites": OPENSSL,
+    "ssl_crlfile": NO_REVOCATION,
+    "ssl_crl_location": NO_REVOCATION,
+    "sasl_jaas_config": "give sasl_username and sasl_password, or what OAUTHBEARER needs",
     "key_deserializer": BYTES,
     "value_deserializer": BYTES,
     "enable_auto_commit": "it is called auto_commit here",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from apportion.client.bootstrap import HostAndPort, addresses
 from apportion.client.connection import BrokerConnection, Disconnected
+from apportion.client.connection_security import ConnectionSecurity
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.query import GroupQuery
 from apportion.member.cluster_queries.retries import PauseBeforeRetry, RecordInterruption, Send
@@ -21,6 +22,7 @@ from apportion.member.metadata_cache import MetadataCache
 from apportion.member.partition_leaders import SendToLeader
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
 from apportion.rules import Rule, run_rule
+from apportion.security.client_security import PLAINTEXT, ClientSecurity
 from apportion.topics import TopicId, TopicIdPartition, Topics
 
 CONNECT_TIMEOUT_MS = 5_000
@@ -58,12 +60,15 @@ class NetworkClient:
         *,
         client_id: str = CLIENT_ID.default,
         timeout_ms: int = REQUEST_TIMEOUT_MS.default,
+        security: ClientSecurity = PLAINTEXT,
     ) -> None:
         """Keep the bootstrap addresses; connect to nothing yet.
 
         timeout_ms: the default for one request, and for an operation with its retries.
+        Raises ValueError for certificates and keys that cannot be loaded.
         """
         self.timeout_ms = timeout_ms
+        self._security = ConnectionSecurity(security)
         self._bootstrap = addresses(bootstrap)
         self._client_id = client_id
         self._lock = threading.Lock()
@@ -170,7 +175,10 @@ class NetworkClient:
         try:
             if connection is None:
                 connection = BrokerConnection(
-                    *address, self._client_id, min(timeout_ms, CONNECT_TIMEOUT_MS)
+                    *address,
+                    self._client_id,
+                    min(timeout_ms, CONNECT_TIMEOUT_MS),
+                    security=self._security,
                 )
             if version is not None:
                 version = min(version, connection.version_of(type(request).__key__))

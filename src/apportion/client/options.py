@@ -6,9 +6,10 @@ same lines at run time.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 from apportion.client.foreign_options import why_foreign_or_none
+from apportion.client.security_options import SecurityOptions
 from apportion.member.assignors.interface import Assignor
 from apportion.member.assignors.strategy import DEFAULT, local_assignors, strategy
 from apportion.member.settings import (
@@ -43,7 +44,7 @@ Reset = Literal["earliest", "latest", "error"]
 RebalanceCallback = Callable[[tuple[TopicPartition, ...]], object]
 
 
-class MemberOptions(TypedDict, total=False):
+class MemberOptions(SecurityOptions, total=False):
     """Options that every member has, be it a Consumer or a StreamsConsumer."""
 
     client_id: Annotated[str, CLIENT_ID]

@@ -11,7 +11,7 @@ decides, which names more codes than a row does.
 
 from enum import Enum
 
-from apportion.errors import Code, Refused
+from apportion.errors import AUTHENTICATION_FAILURES, Code, Refused
 
 
 class Reaction(Enum):
@@ -156,6 +156,11 @@ def is_permanent(error: Exception) -> bool:
     It can after every error that Kafka calls retriable, and where no broker has answered.
     """
     return isinstance(error, Refused) and not error.code.retriable
+
+
+def is_authentication_failure(error: Exception) -> bool:
+    """Return whether the error says that a connection could not be secured, now and later."""
+    return isinstance(error, Refused) and error.code in AUTHENTICATION_FAILURES
 
 
 def is_coordinator_away(code: Code) -> bool:

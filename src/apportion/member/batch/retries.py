@@ -40,6 +40,7 @@ from apportion.member.queries import (
     PollMembership,
     ReadMembership,
 )
+from apportion.member.reactions import is_authentication_failure
 from apportion.readable import readable
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, partitions_of
@@ -111,6 +112,7 @@ class BatchRetries:
                 return
             except (Refused, Unanswerable) as error:
                 failure = error
+            self._raise_if_locked_out(failure)
             yield from self._log(retry_limits.waiting_text(failure, limit_s))
             if (yield from self._read_time_ms()) + pause_ms >= deadline_ms:
                 raise MembershipFailed(
@@ -181,6 +183,7 @@ class BatchRetries:
 
         Raises MembershipFailed where trying any longer would only hide the fault.
         """
+        self._raise_if_locked_out(error)
         snapshot: MembershipSnapshot = yield ReadMembership()
         now_ms = snapshot.read_at_ms
         if self._unplanned_since_ms is None:
@@ -206,6 +209,13 @@ class BatchRetries:
         pauses = self._settings.pauses
         yield AwaitNextAttempt(pauses.skipped_ms if skips else pauses.retry_ms)
         return skips
+
+    def _raise_if_locked_out(self, error: Exception) -> None:
+        """Raise MembershipFailed if the brokers do not let this query in."""
+        if is_authentication_failure(error):
+            raise MembershipFailed(
+                f"group {readable(self._settings.group_id)} at {self._settings.servers}: {error}"
+            ) from error
 
     def _raise_if_hopeless(self, error: Exception, now_ms: int, limit_s: float | None) -> None:
         """Raise MembershipFailed if attempts have failed for longer than the error's limit."""

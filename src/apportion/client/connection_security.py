@@ -1,0 +1,62 @@
+"""The driver of a client's security: its TLS context, its tokens, and the answers to the rule.
+
+One for all connections of a client. `member/fresh_connection.py` decides what is sent.
+"""
+
+import random
+import secrets
+import socket
+import time
+from typing import Any
+
+from apportion.client.tls import tls_context
+from apportion.client.tokens import TokenSource
+from apportion.member.fresh_connection import DrawNonce, ObtainToken
+from apportion.security.client_security import PLAINTEXT, ClientSecurity, TokenLogin
+from apportion.security.sessions import reauthentication_delay_ms
+
+NONCE_BYTES = 24
+NEVER_S = float("inf")
+
+
+class ConnectionSecurity:
+    """The security of one client's connections."""
+
+    def __init__(self, security: ClientSecurity = PLAINTEXT) -> None:
+        """Load certificates, keys and token functions. Raises ValueError for what cannot be."""
+        self.settings = security
+        self._context = None if security.tls is None else tls_context(security.tls)
+        login = security.login
+        self._tokens = TokenSource(login.source) if isinstance(login, TokenLogin) else None
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Return whether connections are TLS."""
+        return self._context is not None
+
+    def encrypted(self, plain: socket.socket, host: str) -> socket.socket:
+        """Return the socket after a TLS handshake, or itself where connections are plain.
+
+        Closes it, and raises OSError, if there is no handshake within its timeout.
+        """
+        if self._context is None:
+            return plain
+        try:
+            return self._context.wrap_socket(plain, server_hostname=host)
+        except BaseException:
+            plain.close()
+            raise
+
+    def answer(self, query: DrawNonce | ObtainToken) -> Any:
+        """Answer a query of the rule that is none to the broker."""
+        if isinstance(query, DrawNonce):
+            return secrets.token_urlsafe(NONCE_BYTES)
+        assert self._tokens is not None, "a login without tokens asks for none"
+        return self._tokens.token()
+
+
+def reauthentication_at_s(lifetime_ms: int) -> float:
+    """Return when a session that begins now is renewed, on the monotonic clock (KIP-368)."""
+    if lifetime_ms <= 0:
+        return NEVER_S
+    return time.monotonic() + reauthentication_delay_ms(lifetime_ms, random.random()) / 1000

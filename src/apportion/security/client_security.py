@@ -1,0 +1,142 @@
+"""The security of a client's connections, as one value: TLS, and a SASL login.
+
+The values hold what a client was given, and no socket, file or token. Each can be pickled, for the
+executors of a Spark query; the `repr` of none has a secret in it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
+"""The versions of TLS that a client offers, by Kafka's names."""
+
+
+class StoreKind(Enum):
+    """The formats of certificates and keys, by Kafka's names.
+
+    JKS is what Java calls so, and reads: mostly PKCS12, since Java 9.
+    """
+
+    PEM = "PEM"
+    PKCS12 = "PKCS12"
+    JKS = "JKS"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStore:
+    """Certificates, a key, or both, as a client was given them.
+
+    location: of a file. text: the PEM itself, in place of a file. password: of the store, or of the
+    key in it.
+    """
+
+    kind: StoreKind = StoreKind.PEM
+    location: str = ""
+    text: str = field(default="", repr=False)
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientIdentity:
+    """The certificate by which a client shows who it is (mTLS).
+
+    certificate: with its chain. key: its key; None where that is in the same store.
+    """
+
+    certificate: KeyStore
+    key: KeyStore | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """The TLS of a client.
+
+    trusted: the CA certificates; None for those of the system. checks_certificate: whether brokers
+    must have a certificate of one of these. checks_host_name: whether it must name the host.
+    """
+
+    trusted: KeyStore | None = None
+    identity: ClientIdentity | None = None
+    checks_certificate: bool = True
+    checks_host_name: bool = True
+    versions: tuple[str, ...] = TLS_VERSIONS
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordLogin:
+    """A user with a password, for PLAIN and SCRAM."""
+
+    mechanism: str
+    name: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCredentials:
+    """The OAuth server that gives a program its tokens (RFC 6749, section 4.4; KIP-768).
+
+    trusted: the CA certificates of that server; None for those of the system.
+    """
+
+    token_url: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    scope: str = ""
+    extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
+    trusted: KeyStore | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFunction:
+    """A function of the user's that returns a token.
+
+    function: itself, or as "module:function". config: its argument.
+    """
+
+    function: str | Callable[[str], Any]
+    config: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogin:
+    """A login by tokens, for OAUTHBEARER."""
+
+    source: ClientCredentials | TokenFunction
+    mechanism: str = "OAUTHBEARER"
+
+
+@dataclass(frozen=True, slots=True)
+class BearerToken:
+    """A token for OAUTHBEARER.
+
+    expires_at_s: on the wall clock, in seconds; None if that is not known.
+    """
+
+    text: str = field(repr=False)
+    expires_at_s: float | None = None
+    extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+SaslLogin = PasswordLogin | TokenLogin
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecurity:
+    """The security of a client's connections.
+
+    tls: None for plain ones. login: None where brokers ask for none.
+    """
+
+    tls: TlsSettings | None = None
+    login: SaslLogin | None = None
+
+    @property
+    def protocol(self) -> str:
+        """Return the name of the security protocol, as `security.protocol` has it."""
+        encrypted = "PLAINTEXT" if self.tls is None else "SSL"
+        return encrypted if self.login is None else f"SASL_{encrypted}"
+
+
+PLAINTEXT = ClientSecurity()

@@ -1,0 +1,114 @@
+"""A real Kafka with listeners of every security protocol, and what its clients need."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from apportion.client.cluster import Cluster
+from apportion.security.scram_credentials import ScramMechanism, salted_password
+from apportion.testing.kafka import RealKafka
+from apportion.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
+from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_512
+from tests.certificates import DAY, Authority, Issued, written
+
+MODULES = "org.apache.kafka.common.security"
+PASSWORD = "correct-horse-battery-staple"
+STORE_PASSWORD = "a-store-of-keys"
+LISTENERS = {
+    "TLS": "SSL",
+    "MTLS": "SSL",
+    "EXPIRED": "SSL",
+    "ELSEWHERE": "SSL",
+    "SASL": "SASL_SSL",
+    "BARE": "SASL_PLAINTEXT",
+}
+SHORT_SESSION_MS = 3_000
+
+
+class Secured(NamedTuple):
+    """The broker, and the CA that its clients trust."""
+
+    broker: RealKafka
+    authority: Authority
+    ca: str
+    client: Issued
+    directory: Path
+
+    def options(self, listener: str = "SASL", **options: Any) -> dict[str, Any]:
+        """Options of a Consumer for a listener, with these on top."""
+        protocol = LISTENERS[listener]
+        given: dict[str, Any] = {"security_protocol": protocol}
+        if protocol.endswith("SSL"):
+            given["ssl_ca_location"] = self.ca
+        if protocol.startswith("SASL"):
+            given |= {
+                "sasl_mechanism": "PLAIN",
+                "sasl_username": "alice",
+                "sasl_password": PASSWORD,
+            }
+        return given | options
+
+
+def secured_kafka(jars: Path, directory: Path) -> Secured:
+    """A Kafka that is not started yet."""
+    authority = Authority()
+    here = ("127.0.0.1", "localhost")
+    certificates = {
+        "TLS": authority.issue("broker", here),
+        "MTLS": authority.issue("broker", here),
+        "SASL": authority.issue("broker", here),
+        "EXPIRED": authority.issue("broker", here, ends_in=-DAY),
+        "ELSEWHERE": authority.issue("broker", ("kafka.example.com",)),
+    }
+    ca = written(directory, "ca.pem", authority.pem)
+    settings = {
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512,OAUTHBEARER",
+        "listener.name.mtls.ssl.client.auth": "required",
+    }
+    for listener, issued in certificates.items():
+        prefix = f"listener.name.{listener.lower()}.ssl"
+        store = written(directory, f"{listener}.pem", issued.key_pem() + issued.chain_pem())
+        settings |= {
+            f"{prefix}.keystore.type": "PEM",
+            f"{prefix}.keystore.location": store,
+            f"{prefix}.truststore.type": "PEM",
+            f"{prefix}.truststore.location": ca,
+        }
+    for listener in ("sasl", "bare"):
+        prefix = f"listener.name.{listener}"
+        settings |= {
+            f"{prefix}.plain.sasl.jaas.config": (
+                f'{MODULES}.plain.PlainLoginModule required user_alice="{PASSWORD}";'
+            ),
+            f"{prefix}.scram-sha-512.sasl.jaas.config": (
+                f"{MODULES}.scram.ScramLoginModule required;"
+            ),
+            f"{prefix}.oauthbearer.sasl.jaas.config": (
+                f"{MODULES}.oauthbearer.OAuthBearerLoginModule required "
+                'unsecuredLoginStringClaim_sub="broker";'
+            ),
+        }
+    settings["listener.name.bare.plain.connections.max.reauth.ms"] = str(SHORT_SESSION_MS)
+    broker = RealKafka(jars, directory / "kafka", settings, listeners=LISTENERS)
+    return Secured(broker, authority, ca, authority.issue("alice"), directory)
+
+
+def add_scram_user(broker: RealKafka, name: str) -> None:
+    """Give the user the password, for SCRAM-SHA-512."""
+    salt = b"a salt"
+    mechanism = ScramMechanism.SCRAM_SHA_512
+    upsertion = ScramCredentialUpsertion(
+        name=name,
+        mechanism=SCRAM_SHA_512,
+        iterations=4_096,
+        salt=salt,
+        salted_password=salted_password(mechanism, PASSWORD, salt, 4_096),
+    )
+    cluster = Cluster(broker.bootstrap)
+    try:
+        (result,) = cluster.call(AlterUserScramCredentialsRequest(upsertions=(upsertion,))).results
+        assert result.error_code == 0, result
+    finally:
+        cluster.close()
