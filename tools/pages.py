@@ -27,6 +27,11 @@ PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
     "docs/diagrams/micro-batch.svg": diagrams.micro_batch,
     "docs/diagrams/rooms.svg": diagrams.rooms,
     "docs/rooms.md": rooms_page,
+    "docs/security.md": lambda: with_tables(
+        (ROOT / "docs/security.md").read_text(),
+        "security options of a consumer",
+        "security options of the Spark source",
+    ),
     "docs/settings.md": settings_page,
     "docs/spark.md": lambda: with_tables(
         (ROOT / "docs/spark.md").read_text(), "options of the Spark source"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from apportion.client.options import ONE_PROTOCOL_ONLY, ConsumerOptions
+from apportion.client.security_options import SecurityOptions
 from apportion.client.streams_options import StreamsOptions
 from apportion.coord.config import GroupSettings, dotted
 from apportion.coord.group_settings import FIELDS, OWN_SETTINGS
@@ -15,7 +16,8 @@ from apportion.node.settings import BrokerSettings
 from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED
 from apportion.server.prometheus import FAMILIES, series_name
 from apportion.settings import MAX_INT64, Setting, declared
-from apportion.spark.options import SparkOptions
+from apportion.spark.options import QueryOptions, SparkOptions
+from apportion.spark.security_options import KafkaSecurityOptions
 
 HEAD = """# Settings and options
 
@@ -102,11 +104,15 @@ def _group_table() -> str:
 
 
 def _consumer_table(*, is_classic: bool) -> str:
-    """Return the options of a Consumer that only a classic group has, or all others."""
+    """Return the options of a Consumer that only a classic group has, or all others.
+
+    Those about security have a page of their own.
+    """
     return _table(
         setting
         for name, setting in declared(ConsumerOptions).items()
         if (name in ONE_PROTOCOL_ONLY["classic"]) == is_classic
+        and name not in declared(SecurityOptions)
     )
 
 
@@ -163,7 +169,11 @@ TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that 
     "options of a consumer": lambda: _consumer_table(is_classic=False),
     "options of a classic consumer": lambda: _consumer_table(is_classic=True),
     "options of a StreamsConsumer": _streams_table,
-    "options of the Spark source": _spark_table,
+    "options of the Spark source": lambda: _table(_as_texts(declared(QueryOptions).values())),
+    "security options of a consumer": lambda: _table(declared(SecurityOptions).values()),
+    "security options of the Spark source": lambda: _table(
+        _as_texts(declared(KafkaSecurityOptions).values())
+    ),
     "metrics of a broker": _metrics_table,
     "settings of a topic": _topic_table,
 }

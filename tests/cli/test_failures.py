@@ -150,21 +150,3 @@ def test_a_host_without_an_address_ends_a_command_without_retries(room: str) -> 
         f"apportion {room}: no address is known for the host 'nosuch.invalid' of the bootstrap "
         "servers ("
     )
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["groups", "describe", "g", "--command-config", "client.properties"],
-        ["topics", "list", "--command-config=client.properties"],
-        ["watch", "g", "--command-config", "client.properties"],
-    ],
-)
-def test_a_file_of_tls_and_sasl_is_refused_with_a_sentence(arguments: list[str]) -> None:
-    sentence = (
-        "--command-config is not there: TLS and SASL are not there yet, and clients connect "
-        "without either; leave it out, and name a listener of the cluster that is PLAINTEXT"
-    )
-    assert failed(*arguments) == (2, "", f"apportion {arguments[0]}: {sentence}\n")
-    code, out, err = failed(*arguments, "--json")
-    assert (code, out, json.loads(err)) == (2, "", {"error": None, "message": sentence})

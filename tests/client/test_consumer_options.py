@@ -161,16 +161,15 @@ def test_an_empty_list_of_local_assignors_goes_with_the_brokers() -> None:
     Consumer("localhost:1", "g", group_local_assignors=[], group_remote_assignor="range").close()
 
 
-PLAIN = "only plain connections are supported yet"
-
-
 @pytest.mark.parametrize(
     ("option", "why"),
     [
-        ("security_protocol", PLAIN),
-        ("security.protocol", PLAIN),
-        ("ssl_cafile", PLAIN),
-        ("sasl_mechanism", PLAIN),
+        ("ssl_cafile", "it is called ssl_ca_location here"),
+        ("sasl_plain_password", "it is called sasl_password here"),
+        (
+            "sasl_kerberos_service_name",
+            "Kerberos is not here: use SCRAM, PLAIN, OAUTHBEARER or a client certificate",
+        ),
         (
             "key_deserializer",
             "keys and values are bytes; decode them when you read a record, and drop the option",

@@ -90,7 +90,7 @@ TOPOLOGY = [{"sources": ["lines"]}]
         ),
         (
             {"ssl_cafile": "x"},
-            "^option 'ssl_cafile' cannot be used: only plain connections are supported yet$",
+            "^option 'ssl_cafile' cannot be used: it is called ssl_ca_location here$",
         ),
         (
             {"num_stream_threads": 4},

@@ -2,6 +2,7 @@ import pytest
 
 from apportion.member.assignors.builtin import RoundRobin, Sticky
 from apportion.member.batch.plan import StartingOffsets
+from apportion.security.client_security import PLAINTEXT
 from apportion.spark.options import OptionError, SourceOptions
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -11,6 +12,7 @@ GOOD = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe":
 def test_the_three_required_options_are_enough() -> None:
     assert SourceOptions.parse(GOOD) == SourceOptions(
         bootstrap="h:9092",
+        security=PLAINTEXT,
         group="g",
         topics=("flights",),
         instance_id=None,
@@ -156,17 +158,18 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
         ),
         (
             "kafka.security.protocol",
-            "option kafka.security.protocol cannot be used: only plain connections are "
-            "supported yet.",
+            "option kafka.security.protocol must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, "
+            "SASL_SSL, not 'x'.",
         ),
         (
-            "kafka.ssl.keystore.type",
-            "option kafka.ssl.keystore.type cannot be used: only plain connections are "
-            "supported yet.",
+            "kafka.ssl.cipher.suites",
+            "option kafka.ssl.cipher.suites cannot be used here: OpenSSL's own choice is offered; "
+            "drop the option.",
         ),
         (
             "kafka.sasl.mechanism",
-            "option kafka.sasl.mechanism cannot be used: only plain connections are supported yet.",
+            "option kafka.sasl.mechanism says nothing while kafka.security.protocol is PLAINTEXT; "
+            "set that to SASL_PLAINTEXT or leave it out.",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """Arguments that several commands share, and the completions of Tab."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -74,6 +75,14 @@ Bootstrap = Annotated[
         envvar=BOOTSTRAP_VARIABLE,
         metavar="HOST:PORT",
         help=BOOTSTRAP_HELP,
+    ),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        help="A file of NAME=VALUE with the TLS and SASL of the cluster, as Kafka's tools take it.",
     ),
 ]
 Timeout = Annotated[

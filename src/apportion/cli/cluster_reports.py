@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from apportion.cli.arguments import BOOTSTRAP_VARIABLE
+from apportion.cli.command_config import command_security
 from apportion.cli.failures import (
     FAILED,
     UNUSABLE,
@@ -25,12 +27,16 @@ Report = dict[str, Any]
 
 
 class Asked(NamedTuple):
-    """The options that all commands about a cluster have. command: its name in failures."""
+    """The options that all commands about a cluster have.
+
+    command: its name in failures. command_config: a file with the cluster's TLS and SASL.
+    """
 
     command: str
     bootstrap: str
     timeout_ms: int
     as_json: bool
+    command_config: Path | None = None
 
 
 class ReportedChange(NamedTuple, Generic[R]):
@@ -71,14 +77,15 @@ def print_change(
 def on_cluster(asked: Asked, run: Callable[[Cluster], int]) -> int:
     """Return the exit code of `run`; print the error with which it ended."""
     try:
+        security = command_security(asked.command_config)
         require_known_host(asked.bootstrap)
-    except ValueError as error:
+        cluster = Cluster(asked.bootstrap, timeout_ms=asked.timeout_ms, security=security)
+    except (ValueError, WrongArguments) as error:
         print_failure(asked.command, error, asked.as_json)
         return UNUSABLE
     except Disconnected as error:
         print_failure(asked.command, error, asked.as_json)
         return FAILED
-    cluster = Cluster(asked.bootstrap, timeout_ms=asked.timeout_ms)
     try:
         return run(cluster)
     except WrongArguments as error:

@@ -10,6 +10,7 @@ from apportion.cli.arguments import (
     DEFAULT_TIMEOUT_MS,
     PRINTED,
     Bootstrap,
+    CommandConfig,
     Timeout,
     one_named,
     typed_bootstrap,
@@ -53,6 +54,7 @@ def describe(
         ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: Annotated[
         bool,
@@ -96,7 +98,7 @@ def describe(
     """
     from apportion.cli.streams import describe as describe_streams
 
-    asked = Asked("streams", bootstrap, timeout_ms, as_json)
+    asked = Asked("streams", bootstrap, timeout_ms, as_json, command_config)
     raise typer.Exit(
         checked(asked, lambda: describe_streams(asked, one_named("group", name, group)))
     )

@@ -29,6 +29,7 @@ NO_PLAIN_LISTENER = (
 NO_TLS_LISTENER = (
     "; this listener may have no TLS: see that security.protocol is that of the listener"
 )
+NO_CERTIFICATE = "; this listener may want a client certificate, or another one"
 NO_LOGIN = (
     "; this listener may want SASL, or a client certificate: see that security.protocol is that "
     "of the listener"
@@ -64,8 +65,7 @@ class BrokerConnection:
         self._client_id = client_id
         self._correlation_id = 0
         self._security = security or ConnectionSecurity()
-        is_encrypted = self._security.is_encrypted
-        self._hint = NO_TLS_LISTENER if is_encrypted else NO_PLAIN_LISTENER
+        self._hint = NO_CERTIFICATE if self._security.is_encrypted else NO_PLAIN_LISTENER
         self._has_read = False
         self._socket = self._connected(host, port, timeout_ms)
         login = self._security.settings.login

@@ -173,11 +173,11 @@ def _token_login(fields: SecurityFields, jaas: JaasLogin, trusted: KeyStore | No
         raise fields.fault(
             "jaas", 'must have clientId="..." and clientSecret="..." after the login module'
         )
-    extensions = {
-        name.removeprefix("extension_"): value
+    extensions = tuple(
+        (name.removeprefix("extension_"), value)
         for name, value in jaas.options.items()
         if name.startswith("extension_")
-    }
+    )
     scope = fields.text("scope") or jaas.options.get("scope", "")
     # As in Kafka, the truststore is for the OAuth server, too.
     source = ClientCredentials(

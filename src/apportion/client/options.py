@@ -6,7 +6,7 @@ same lines at run time.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from apportion.client.foreign_options import why_foreign_or_none
 from apportion.client.security_options import SecurityOptions
@@ -44,7 +44,7 @@ Reset = Literal["earliest", "latest", "error"]
 RebalanceCallback = Callable[[tuple[TopicPartition, ...]], object]
 
 
-class MemberOptions(SecurityOptions, total=False):
+class MemberOptions(TypedDict, total=False):
     """Options that every member has, be it a Consumer or a StreamsConsumer."""
 
     client_id: Annotated[str, CLIENT_ID]
@@ -96,7 +96,7 @@ class MemberOptions(SecurityOptions, total=False):
     ]
 
 
-class ConsumerOptions(MemberOptions, total=False):
+class ConsumerOptions(MemberOptions, SecurityOptions, total=False):
     """The options of `apportion.Consumer`."""
 
     auto_offset_reset: Annotated[Reset, AUTO_OFFSET_RESET]

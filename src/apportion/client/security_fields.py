@@ -214,7 +214,7 @@ def client_credentials_login(fields: SecurityFields, source: ClientCredentials) 
     if (fault := url_fault_or_none(source.token_url)) is not None:
         raise fields.fault("token_url", fault)
     try:
-        oauthbearer.client("token", source.extensions)
+        oauthbearer.client("token", dict(source.extensions))
     except ValueError as error:
         raise fields.fault("extensions", f"cannot be sent: {error}") from None
     return TokenLogin(source)

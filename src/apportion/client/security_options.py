@@ -194,8 +194,8 @@ def _login(fields: SecurityFields, trusted: KeyStore | None) -> SaslLogin:
     return client_credentials_login(fields, source)
 
 
-def _extensions(fields: SecurityFields) -> dict[str, str]:
+def _extensions(fields: SecurityFields) -> tuple[tuple[str, str], ...]:
     pairs = [each.strip() for each in fields.text("extensions").split(",") if each.strip()]
     if not all("=" in each for each in pairs):
         raise fields.fault("extensions", "must be key=value,key=value")
-    return dict(each.split("=", 1) for each in pairs)
+    return tuple((name, value) for name, _, value in (each.partition("=") for each in pairs))

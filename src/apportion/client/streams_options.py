@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from apportion.client.options import AUTO_OFFSET_RESET, MemberOptions, Reset, check_names
+from apportion.client.security_options import SecurityOptions
 from apportion.member.settings import (
     GROUP_PROTOCOL,
     HEARTBEAT_INTERVAL_MS,
@@ -25,7 +26,7 @@ from apportion.streams.settings import (
 MOST_TAGS, LONGEST_TAG_NAME, LONGEST_TAG = 5, 20, 30
 
 
-class StreamsMemberOptions(MemberOptions, total=False):
+class StreamsMemberOptions(MemberOptions, SecurityOptions, total=False):
     """The options of every member, and of a classic group's."""
 
     session_timeout_ms: Annotated[int, SESSION_TIMEOUT_MS]

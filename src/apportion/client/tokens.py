@@ -149,7 +149,7 @@ def _parsed(asked: ClientCredentials, answer: bytes) -> BearerToken:
             lifetime_s = said.get("expires_in")
             is_known = isinstance(lifetime_s, int | float)
             expires_at_s = time.time() + lifetime_s if is_known else None
-            return BearerToken(text, expires_at_s, asked.extensions)
+            return BearerToken(text, expires_at_s, dict(asked.extensions))
     why = f"the token server {_host(asked)} gives an answer without an access_token"
     raise Refused(Code.SASL_AUTHENTICATION_FAILED, why)
 

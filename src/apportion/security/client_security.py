@@ -84,7 +84,7 @@ class ClientCredentials:
     client_id: str
     client_secret: str = field(repr=False)
     scope: str = ""
-    extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
+    extensions: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     trusted: KeyStore | None = None
 
 

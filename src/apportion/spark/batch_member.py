@@ -57,7 +57,10 @@ class BatchMember(RuleDriver):
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self.cluster = Cluster(
-            options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms
+            options.bootstrap,
+            client_id=options.client_id,
+            timeout_ms=options.request_timeout_ms,
+            security=options.security,
         )
         self._membership = self._new_membership()
         self.planner = BatchPlanner(

@@ -1,6 +1,5 @@
 """Options of Spark's own Kafka source and its clients that ours cannot have, with the reason."""
 
-PLAINTEXT_ONLY = "only plain connections are supported yet"
 NO_SERIALIZER = "this is a source; drop the option"
 BATCH_READS = "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
 USE_STARTING_OFFSETS = "not supported yet; use startingOffsets"
@@ -43,7 +42,5 @@ REFUSED = {  # option -> why it cannot be used with a real group member
         "keep what stays with them; with KIP-848 the broker assigns, as "
         "kafka.group.remote.assignor says, or a query, as kafka.group.local.assignors says"
     ),
-    "kafka.security.protocol": PLAINTEXT_ONLY,
 }
 REFUSED_SPELLING = {name.lower(): name for name in REFUSED}
-SECURITY_PREFIXES = ("kafka.ssl.", "kafka.sasl.")  # of options of encrypted connections

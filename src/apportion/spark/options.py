@@ -4,7 +4,6 @@ Every error is one sentence that names the option and the remedy. Options have t
 own Kafka source where they mean the same.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NoReturn, TypedDict
@@ -24,14 +23,15 @@ from apportion.member.settings import (
     SESSION_TIMEOUT_MS,
     heartbeat_fault_or_none,
 )
+from apportion.security.client_security import ClientSecurity
 from apportion.settings import Setting, declared, fault_or_none, nearest_or_none, whole_number
-from apportion.spark.foreign_options import (
-    PLAINTEXT_ONLY,
-    REFUSED,
-    REFUSED_SPELLING,
+from apportion.spark.foreign_options import REFUSED, REFUSED_SPELLING
+from apportion.spark.security_options import (
     SECURITY_PREFIXES,
+    KafkaSecurityOptions,
+    query_security,
 )
-from apportion.wire.messages.list_offsets import EARLIEST, LATEST
+from apportion.spark.starting_offsets import starting_offsets
 
 CLIENT_ID_PREFIX = "apportion-spark-"
 PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other one has instead
@@ -49,8 +49,8 @@ PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other o
         "kafka.metadata.max.age.ms": "the broker looks after the topics; drop the option",
     },
 }
-SparkOptions = TypedDict(
-    "SparkOptions",
+QueryOptions = TypedDict(
+    "QueryOptions",
     {
         "kafka.bootstrap.servers": Annotated[
             str, Setting("Brokers as host:port, with commas between.", default_words="required")
@@ -140,7 +140,12 @@ SparkOptions = TypedDict(
     },
     total=False,
 )
-"""The options as a query gives them: their names have dots, so they cannot be fields of a class."""
+
+
+class SparkOptions(QueryOptions, KafkaSecurityOptions):
+    """The options as a query gives them: their names have dots, so no class body can have them."""
+
+
 OPTIONS = declared(SparkOptions)
 KNOWN_SPELLING = {name.lower(): name for name in OPTIONS}
 """The name of an option in lower case -> as the documentation writes it."""
@@ -156,6 +161,7 @@ class SourceOptions:
     """Options of `spark.readStream.format("apportion")`, checked."""
 
     bootstrap: str
+    security: ClientSecurity
     group: str
     topics: tuple[str, ...]
     instance_id: str | None
@@ -188,9 +194,7 @@ class SourceOptions:
                     f"option {REFUSED_SPELLING[name]} cannot be used: "
                     f"{REFUSED[REFUSED_SPELLING[name]]}."
                 )
-            if name.startswith(SECURITY_PREFIXES):
-                raise OptionError(f"option {name} cannot be used: {PLAINTEXT_ONLY}.")
-            if name not in KNOWN_SPELLING:
+            if name not in KNOWN_SPELLING and not name.startswith(SECURITY_PREFIXES):
                 # As the user has written it, if Spark has kept that.
                 _refuse_unknown(next(each for each in options if each.lower() == name))
         classic = _parse_protocol(values) == "classic"
@@ -203,6 +207,12 @@ class SourceOptions:
         bootstrap = _parse_required(
             values, "kafka.bootstrap.servers", "the brokers as host:port with commas between"
         )
+        start = values.get("startingoffsets", OPTIONS["startingOffsets"].default)
+        try:
+            starting, security = starting_offsets(start, topics), query_security(values)
+        except ValueError as error:
+            # Without its cause, which may show a secret.
+            raise OptionError(f"option {error}.") from None
         if classic:
             names = (
                 "kafka.heartbeat.interval.ms",
@@ -214,6 +224,7 @@ class SourceOptions:
                 raise OptionError(f"option {fault}.")
         return cls(
             bootstrap=_parse_bootstrap(bootstrap),
+            security=security,
             group=group,
             topics=topics,
             instance_id=values.get("kafka.group.instance.id") or None,
@@ -226,9 +237,7 @@ class SourceOptions:
             client_id=values.get("kafka.client.id") or CLIENT_ID_PREFIX + group,
             rebalance_timeout_ms=_parsed(values, "kafka.max.poll.interval.ms"),
             request_timeout_ms=_parsed(values, "kafka.request.timeout.ms"),
-            starting=_parse_starting_offsets(
-                values.get("startingoffsets", OPTIONS["startingOffsets"].default), topics
-            ),
+            starting=starting,
             max_offsets=_parsed(values, "maxOffsetsPerTrigger"),
             fail_on_data_loss=_parsed(values, "failOnDataLoss"),
             include_headers=_parsed(values, "includeHeaders"),
@@ -362,37 +371,3 @@ def _parsed(options: Mapping[str, str], name: str) -> Any:
     if not word.isdecimal() or fault_or_none(setting, int(word)) is not None:
         raise OptionError(f"option {name} is {text!r}: give {whole_number(setting)}.")
     return int(word)
-
-
-def _parse_starting_offsets(value: str, topics: tuple[str, ...]) -> StartingOffsets:
-    """Parse startingOffsets: earliest, latest, or Spark's JSON by topic and partition.
-
-    In JSON, -2 is earliest and -1 latest. Partitions that it leaves out start at the earliest.
-    """
-    word = value.strip().lower()
-    if word in ("earliest", "latest"):
-        return StartingOffsets(EARLIEST if word == "earliest" else LATEST)
-    advice = (
-        'give earliest, latest, or JSON such as {"flights":{"0":23,"1":-2}} (-2 earliest, -1 '
-        "latest)"
-    )
-    try:
-        parsed = json.loads(value)
-        offsets_by_partition = {
-            (topic, int(partition)): int(offset)
-            for topic, offsets in parsed.items()
-            for partition, offset in offsets.items()
-        }
-    except (ValueError, AttributeError, TypeError):
-        raise OptionError(f"option startingOffsets is {value!r}: {advice}.") from None
-    for (topic, partition), offset in offsets_by_partition.items():
-        if topic not in topics:
-            raise OptionError(
-                f"option startingOffsets names topic {topic}, which subscribe does not: "
-                "add it there or drop it here."
-            )
-        if offset < EARLIEST or partition < 0:
-            raise OptionError(
-                f"option startingOffsets gives {topic}-{partition} the offset {offset}: {advice}."
-            )
-    return StartingOffsets(EARLIEST, offsets_by_partition)

@@ -56,7 +56,7 @@ def refuse_foreign_batch(sources: Iterable[SourceReading], sink: str) -> None:
 
     A span of an earlier version names no sinks: then the table's fences alone protect it.
     """
-    for group, span, _ in sources:
+    for group, span, *_ in sources:
         if span.sinks is None or sink in span.sinks:
             continue
         if span.sinks:
@@ -92,7 +92,7 @@ def fetch_group_progress(
     if not reading.bootstrap:
         return OffsetAndMetadata(None), None
     # A connection of its own: the writer runs in the driver, the member in another process.
-    cluster = Cluster(reading.bootstrap, timeout_ms=CALL_TIMEOUT_MS)
+    cluster = Cluster(reading.bootstrap, timeout_ms=CALL_TIMEOUT_MS, security=reading.security)
     try:
         return cluster.committed_offsets(reading.group, [partition])[
             partition

@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame
 
+from apportion.client.kafka_security import FIELDS
 from apportion.member.batch.span import Span, parse_span
+from apportion.security.client_security import PLAINTEXT, ClientSecurity
+from apportion.spark.security_options import query_security
 
 CONNECT_UNSUPPORTED = (
     "apportion's writer asks the JVM of the driver about its query, which Spark Connect "
@@ -18,17 +21,20 @@ CONNECT_UNSUPPORTED = (
 )
 GROUP_OPTION = "kafka.group.id"
 BOOTSTRAP_OPTION = "kafka.bootstrap.servers"
+PROTOCOL_OPTION = "kafka.security.protocol"
 
 
 class SourceReading(NamedTuple):
     """One apportion source of a query: its group, and what the current batch reads of it.
 
     bootstrap: its brokers, as host:port with commas between; "" in tests without a cluster.
+    security: how they are reached.
     """
 
     group: str
     span: Span
     bootstrap: str = ""
+    security: ClientSecurity = PLAINTEXT
 
 
 def execution_of(frame: DataFrame) -> Any:
@@ -59,6 +65,15 @@ def execution_of(frame: DataFrame) -> Any:
     return execution
 
 
+def _security(options: Any) -> ClientSecurity:
+    """Return how the source of these options, a map in the JVM, reaches its brokers."""
+    # Most queries have none: one look for that, and not one for each option.
+    if not options.containsKey(PROTOCOL_OPTION):
+        return PLAINTEXT
+    names = [f"kafka.{name}" for name in FIELDS]
+    return query_security({name: options.get(name) for name in names if options.containsKey(name)})
+
+
 def readings(execution: Any) -> list[SourceReading]:
     """Return every apportion source of the query with its current span.
 
@@ -76,10 +91,9 @@ def readings(execution: Any) -> list[SourceReading]:
         options = leaf.relation().options()
         offset = offsets.get(leaf.stream())
         if options.containsKey(GROUP_OPTION) and offset.isDefined():
-            bootstrap = options.get(BOOTSTRAP_OPTION)
-            sources.append(
-                SourceReading(options.get(GROUP_OPTION), parse_span(offset.get().json()), bootstrap)
-            )
+            span = parse_span(offset.get().json())
+            group, bootstrap = options.get(GROUP_OPTION), options.get(BOOTSTRAP_OPTION)
+            sources.append(SourceReading(group, span, bootstrap, _security(options)))
     if not sources:
         raise ValueError(
             'this query does not read from format("apportion"), so nothing says which '

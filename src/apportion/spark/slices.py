@@ -16,6 +16,7 @@ from apportion.client.cluster import Cluster
 from apportion.columns.read import to_arrow
 from apportion.errors import UNKNOWN_TOPIC, Code, Refused
 from apportion.member.batch.span import Span
+from apportion.security.client_security import ClientSecurity
 from apportion.spark.options import SourceOptions
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST
@@ -126,7 +127,7 @@ def _read_remaining_rows(
         yield from _read_slice(cluster, part._replace(start=start), options)
 
 
-_clusters: dict[tuple[int, str, str, int], Cluster] = {}
+_clusters: dict[tuple[int, str, str, int, ClientSecurity], Cluster] = {}
 
 
 def _cluster(options: SourceOptions) -> Cluster:
@@ -135,9 +136,14 @@ def _cluster(options: SourceOptions) -> Cluster:
     Spark forks its Python workers, and a connection must not be shared with the parent: hence the
     process id in the key.
     """
-    key = (os.getpid(), options.bootstrap, options.client_id, options.request_timeout_ms)
+    bootstrap, client_id, timeout_ms = (
+        options.bootstrap,
+        options.client_id,
+        options.request_timeout_ms,
+    )
+    key = (os.getpid(), bootstrap, client_id, timeout_ms, options.security)
     if key not in _clusters:
         _clusters[key] = Cluster(
-            options.bootstrap, client_id=options.client_id, timeout_ms=options.request_timeout_ms
+            bootstrap, client_id=client_id, timeout_ms=timeout_ms, security=options.security
         )
     return _clusters[key]

@@ -12,6 +12,7 @@ from apportion.cli.arguments import (
     NUMBER,
     AsJson,
     Bootstrap,
+    CommandConfig,
     OnlyCheck,
     Timeout,
     group_assignments,
@@ -81,6 +82,7 @@ def reset_offsets_command(
         bool, typer.Option("--new-group", help="The group does not exist yet: make it.")
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -98,7 +100,7 @@ def reset_offsets_command(
     from apportion.cli.groups.reset_targets import TargetOptions
     from apportion.cli.groups.resetting import parse_plan, reset_offsets
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
 
     def run() -> int:
         if dry_run and execute:
@@ -153,6 +155,7 @@ def alter_command(
         bool, typer.Option("--new-group", help="The group does not exist yet: it is about to.")
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -166,7 +169,7 @@ def alter_command(
     from apportion.cli.cluster_settings import parse_changes
     from apportion.cli.groups.altering import GroupAlteration, alter_group
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
 
     def run() -> int:
         changes = parse_changes(config or (), delete_config or ())
@@ -182,6 +185,7 @@ def delete_command(
     names: GroupArguments = None,
     group: GroupOptions = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -192,7 +196,7 @@ def delete_command(
     """
     from apportion.cli.groups.deleting import delete_groups
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
 
     def run() -> int:
         named = names_to_delete("group", names, group)
@@ -207,6 +211,7 @@ def delete_offsets_command(
     group: GroupOption = None,
     topics: PartitionOptions = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -218,7 +223,7 @@ def delete_offsets_command(
     from apportion.cli.groups.deleting import delete_offsets
     from apportion.cli.groups.partitions import parse_partitions
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
     raise typer.Exit(
         checked(
             asked,
@@ -249,6 +254,7 @@ def remove_members_command(
     ] = None,
     all_members: Annotated[bool, typer.Option("--all", help="Every member of the group.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -262,7 +268,7 @@ def remove_members_command(
     """
     from apportion.cli.groups.removing import parse_members, remove_members
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
     raise typer.Exit(
         checked(
             asked,

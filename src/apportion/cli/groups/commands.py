@@ -9,6 +9,7 @@ from apportion.cli.arguments import (
     DEFAULT_TIMEOUT_MS,
     AsJson,
     Bootstrap,
+    CommandConfig,
     Timeout,
     group_names,
     one_named,
@@ -102,6 +103,7 @@ def list_command(
         ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -113,7 +115,7 @@ def list_command(
     """
     from apportion.cli.groups.listing import list_groups
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
     raise typer.Exit(list_groups(asked, states or (), types or ()))
 
 
@@ -142,6 +144,7 @@ def describe_command(
     ] = False,
     sort: SortOption = SORTS[0],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -159,7 +162,7 @@ def describe_command(
     """
     from apportion.cli.groups.describing import GroupChoice, describe
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
 
     def run() -> int:
         views = {
@@ -192,6 +195,7 @@ def members_command(
         ),
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -203,7 +207,7 @@ def members_command(
     """
     from apportion.cli.groups.describing import show_members
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
     raise typer.Exit(
         checked(asked, lambda: show_members(asked, one_named("group", name, group), verbose))
     )
@@ -216,6 +220,7 @@ def offsets_command(
     topics: PartitionOptions = None,
     sort: SortOption = SORTS[0],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -228,7 +233,7 @@ def offsets_command(
     from apportion.cli.groups.describing import show_offsets
     from apportion.cli.groups.partitions import parse_partitions
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
     raise typer.Exit(
         checked(
             asked,

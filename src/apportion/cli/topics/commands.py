@@ -11,6 +11,7 @@ from apportion.cli.arguments import (
     NUMBER,
     AsJson,
     Bootstrap,
+    CommandConfig,
     OnlyCheck,
     Timeout,
     names_to_delete,
@@ -90,13 +91,14 @@ def list_command(
         typer.Option("--exclude-internal", help="Leave topics such as __consumer_offsets out."),
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
     """List the topics of the cluster, with their partitions and replication factor."""
     from apportion.cli.topics.describing import list_topics
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
     raise typer.Exit(list_topics(asked, exclude_internal))
 
 
@@ -108,6 +110,7 @@ def describe_command(
         bool, typer.Option("--configs", help="Show every setting, and where its value is from.")
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -122,7 +125,7 @@ def describe_command(
     """
     from apportion.cli.topics.describing import describe_topics
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
     raise typer.Exit(describe_topics(asked, (*(names or ()), *(topic or ())), configs))
 
 
@@ -142,6 +145,7 @@ def create_command(
         bool, typer.Option("--if-not-exists", help="A topic that exists already is no error.")
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -154,7 +158,7 @@ def create_command(
     from apportion.cli.topics.changing import BROKER_DEFAULT, create_topic
     from apportion.member.cluster_queries.topic_changes import NewTopic
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
 
     def run() -> int:
         count = whole_number_or_none("--partitions", partitions)
@@ -182,6 +186,7 @@ def alter_command(
     dry_run: OnlyCheck = False,
     if_exists: IfExists = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -197,7 +202,7 @@ def alter_command(
     from apportion.cli.cluster_settings import parse_changes
     from apportion.cli.topics.changing import TopicAlteration, alter_topic
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
 
     def run() -> int:
         alteration = TopicAlteration(
@@ -217,6 +222,7 @@ def delete_command(
     topic: TopicOptions = None,
     if_exists: IfExists = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -227,7 +233,7 @@ def delete_command(
     """
     from apportion.cli.topics.changing import delete_topics
 
-    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json)
+    asked = Asked(COMMAND, bootstrap, timeout_ms, as_json, command_config)
 
     def run() -> int:
         named = names_to_delete("topic", names, topic)

@@ -10,6 +10,7 @@ from apportion.cli.arguments import (
     NUMBER,
     AsJson,
     Bootstrap,
+    CommandConfig,
     Timeout,
     one_named,
     whole_number_or_none,
@@ -31,6 +32,7 @@ def watch(
         ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +48,7 @@ def watch(
     from apportion.cli.watch.watching import parse_rhythm
     from apportion.cli.watch.watching import watch as watch_group
 
-    asked = Asked("watch", bootstrap, timeout_ms, as_json)
+    asked = Asked("watch", bootstrap, timeout_ms, as_json, command_config)
 
     def run() -> int:
         count = whole_number_or_none("--refreshes", refreshes)

@@ -1,0 +1,103 @@
+"""`--command-config FILE`: a command reaches a secured cluster as Kafka's own tools do."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from apportion.cli.command_config import command_security, parse_properties
+from apportion.cli.failures import WrongArguments
+from apportion.cli.main import app
+from apportion.security.client_security import (
+    PLAINTEXT,
+    ClientSecurity,
+    KeyStore,
+    PasswordLogin,
+    StoreKind,
+    TlsSettings,
+)
+
+SECRET = "s3cret"
+JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+
+
+def config(directory: Path, text: str) -> Path:
+    path = directory / "client.properties"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_of_kafkas_tools_describes_the_security(tmp_path: Path) -> None:
+    path = config(
+        tmp_path,
+        f"""# of the tools
+bootstrap.servers=b:9092
+security.protocol = SASL_SSL
+sasl.mechanism: SCRAM-SHA-512
+sasl.jaas.config={JAAS} \\
+    username="alice" \\
+    password="{SECRET}";
+ssl.truststore.location=/etc/kafka/ca.p12
+ssl.truststore.type=PKCS12
+""",
+    )
+    assert command_security(path) == ClientSecurity(
+        TlsSettings(KeyStore(StoreKind.PKCS12, "/etc/kafka/ca.p12")),
+        PasswordLogin("SCRAM-SHA-512", "alice", SECRET),
+    )
+
+
+def test_without_a_file_connections_are_plain() -> None:
+    assert command_security(None) == PLAINTEXT
+
+
+def test_properties_are_read_as_java_reads_them() -> None:
+    text = "a=1\n!no\n  # nor this\nb : 2 \\\r\n  and 3\nc\\=d\te\\u0066\\n\nempty=\n"
+    assert parse_properties(text) == {"a": "1", "b": "2 and 3", "c=d": "ef\n", "empty": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("security.protocol=TLS", "security.protocol must be one of PLAINTEXT, SSL, SASL_PL"),
+        ("security.protokol=SSL", "security.protokol is not known: did you mean security.prot"),
+        ("securty.protocol=SSL", "securty.protocol is not known: did you mean security.protocol?"),
+        (
+            "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
+            f'sasl.jaas.config={JAAS} a="{SECRET}"',
+            "sasl.jaas.config must be: a login module, required, its options",
+        ),
+    ],
+)
+def test_a_wrong_file_is_refused_without_its_secrets(tmp_path: Path, text: str, why: str) -> None:
+    path = config(tmp_path, text)
+    with pytest.raises(WrongArguments) as refused:
+        command_security(path)
+    assert str(refused.value).startswith(f"--command-config '{path}': {why}")
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["groups", "describe", "g"], ["topics", "list"], ["watch", "g"], ["streams", "describe", "g"]],
+)
+def test_a_file_that_is_not_there_ends_every_command(tmp_path: Path, command: list[str]) -> None:
+    path = tmp_path / "no.properties"
+    result = CliRunner().invoke(app, [*command, "--command-config", str(path)])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"apportion {command[0]}: --command-config '{path}' cannot be read: No such file or "
+        "directory\n"
+    )
+
+
+def test_a_certificate_that_is_not_there_ends_a_command(tmp_path: Path) -> None:
+    path = config(tmp_path, "security.protocol=SSL\nssl.truststore.location=no.pem")
+    result = CliRunner().invoke(
+        app, ["topics", "list", "--bootstrap", "127.0.0.1:1", "--command-config", str(path)]
+    )
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "apportion topics: CA certificates: the file 'no.pem' cannot be read: No such file or "
+        "directory\n",
+    )

@@ -1,0 +1,254 @@
+"""TLS of a client: each failure of a handshake has its own sentence, and each file its fault."""
+
+import socket
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from apportion.client.connection import BrokerConnection, Disconnected
+from apportion.client.connection_security import ConnectionSecurity
+from apportion.client.tls import tls_context
+from apportion.errors import Code, Refused
+from apportion.security.client_security import (
+    ClientIdentity,
+    ClientSecurity,
+    KeyStore,
+    PasswordLogin,
+    StoreKind,
+    TlsSettings,
+)
+from tests.certificates import DAY, Authority, Issued, written
+from tests.client.tls_listener import Serve, listening, tls_server
+
+TIMEOUT_MS = 10_000
+SECRET = "a-password-of-a-key"
+HERE = ("127.0.0.1", "localhost")
+AUTHORITY = Authority()
+TRUSTED = KeyStore(text=AUTHORITY.pem)
+BROKER, CLIENT = AUTHORITY.issue("broker", HERE), AUTHORITY.issue("client")
+FOREIGNER = Authority("another CA").issue("client")
+CLOSED = "closed by the broker"
+
+
+def connect(port: int, tls: TlsSettings | None) -> BrokerConnection:
+    security = ConnectionSecurity(ClientSecurity(tls))
+    return BrokerConnection("127.0.0.1", port, "test", TIMEOUT_MS, security=security)
+
+
+def failure(serve: Serve, tls: TlsSettings | None) -> str:
+    """What a client says of such a listener, with B for its address."""
+    with listening(serve) as port, pytest.raises((Refused, Disconnected)) as raised:
+        connect(port, tls)
+    if isinstance(raised.value, Refused):
+        assert raised.value.code is Code.SSL_HANDSHAKE_FAILED
+    return str(raised.value).replace(f"127.0.0.1:{port}", "B")
+
+
+def identity(issued: Issued, password: str | None = None) -> ClientIdentity:
+    key = KeyStore(text=issued.key_pem(password), password=password)
+    return ClientIdentity(KeyStore(text=issued.chain_pem()), key)
+
+
+@pytest.mark.parametrize(
+    ("issued", "tls", "why"),
+    [
+        (
+            BROKER,
+            TlsSettings(KeyStore(text=Authority("another CA").pem)),
+            "its certificate is of no CA that this client trusts: set ssl.ca.location (Kafka: "
+            "ssl.truststore.location) to the CA of the cluster",
+        ),
+        (
+            BROKER,
+            TlsSettings(),
+            "its certificate is of no CA that this client trusts: set ssl.ca.location (Kafka: "
+            "ssl.truststore.location) to the CA of the cluster",
+        ),
+        (
+            AUTHORITY.issue("elsewhere", ("kafka.example.com",)),
+            TlsSettings(TRUSTED),
+            "its certificate is not of the host '127.0.0.1': name the broker as its certificate "
+            "does, or set ssl.endpoint.identification.algorithm to none",
+        ),
+        (
+            AUTHORITY.issue("old", HERE, ends_in=-DAY),
+            TlsSettings(TRUSTED),
+            "its certificate has expired",
+        ),
+    ],
+)
+def test_a_broker_that_cannot_be_trusted_is_refused_with_the_reason(
+    tmp_path: Path, issued: Issued, tls: TlsSettings, why: str
+) -> None:
+    assert failure(tls_server(tmp_path, issued), tls) == (
+        f"SSL_HANDSHAKE_FAILED: no TLS with the broker at B: {why}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "why"),
+    [
+        (
+            None,
+            "the broker wants a client certificate (mTLS): set ssl.certificate.location and "
+            "ssl.key.location, or a keystore",
+        ),
+        (
+            identity(FOREIGNER),
+            "the broker does not trust the CA of this client's certificate",
+        ),
+        (
+            identity(AUTHORITY.issue("old", ends_in=-timedelta(hours=1))),
+            "this client's certificate has expired",
+        ),
+    ],
+)
+def test_a_client_that_the_broker_does_not_trust_is_told_why(
+    tmp_path: Path, own: ClientIdentity | None, why: str
+) -> None:
+    serve = tls_server(tmp_path, BROKER, client_ca=AUTHORITY.pem)
+    assert failure(serve, TlsSettings(TRUSTED, own)) == (
+        f"SSL_HANDSHAKE_FAILED: no TLS with the broker at B: {why}"
+    )
+
+
+@pytest.mark.parametrize(
+    "tls",
+    [
+        TlsSettings(TRUSTED),
+        TlsSettings(TRUSTED, identity(CLIENT)),
+        TlsSettings(TRUSTED, identity(CLIENT, SECRET)),
+        TlsSettings(checks_certificate=False),
+        TlsSettings(TRUSTED, versions=("TLSv1.2",)),
+    ],
+)
+def test_a_handshake_that_succeeds_goes_on_to_the_first_request(
+    tmp_path: Path, tls: TlsSettings
+) -> None:
+    ca = AUTHORITY.pem if tls.identity else ""
+    # The listener closes when it has the first byte of ApiVersions.
+    assert failure(tls_server(tmp_path, BROKER, ca), tls).startswith(
+        "the connection to the broker at B broke: "
+    )
+
+
+def test_a_host_name_is_not_checked_where_that_is_switched_off(tmp_path: Path) -> None:
+    serve = tls_server(tmp_path, AUTHORITY.issue("elsewhere", ("kafka.example.com",)))
+    tls = TlsSettings(TRUSTED, checks_host_name=False)
+    assert failure(serve, tls).startswith("the connection to the broker at B broke: ")
+
+
+def test_no_common_version_of_tls_is_said(tmp_path: Path) -> None:
+    serve = tls_server(tmp_path, BROKER, newest="TLSv1_2")
+    assert failure(serve, TlsSettings(TRUSTED, versions=("TLSv1.3",))) == (
+        "SSL_HANDSHAKE_FAILED: no TLS with the broker at B: it speaks none of the TLS versions "
+        "that this client offers"
+    )
+
+
+def answering(answer: bytes) -> Callable[[socket.socket], object]:
+    def serve(accepted: socket.socket) -> None:
+        accepted.recv(1 << 16)
+        accepted.sendall(answer)
+
+    return serve
+
+
+def test_a_listener_without_tls_is_named_where_its_answer_shows_that() -> None:
+    assert failure(answering(b"HTTP/1.1 400 Bad Request\r\n\r\n"), TlsSettings()) == (
+        "SSL_HANDSHAKE_FAILED: no TLS with the broker at B: it speaks no TLS: set "
+        "security.protocol to PLAINTEXT or SASL_PLAINTEXT, or name a listener of SSL or SASL_SSL"
+    )
+
+
+def test_a_listener_that_closes_amid_the_handshake_may_have_no_tls() -> None:
+    assert failure(answering(b""), TlsSettings()) == (
+        f"no TLS handshake with the broker at B: {CLOSED}; this listener may have no TLS: see "
+        "that security.protocol is that of the listener"
+    )
+
+
+def test_a_plain_client_sees_that_a_listener_speaks_tls() -> None:
+    # The alert of a Kafka.
+    assert failure(answering(b"\x15\x03\x03\x00\x02\x02\x50"), None) == (
+        "SSL_HANDSHAKE_FAILED: the listener at B speaks TLS: set security.protocol to SSL, or to "
+        "SASL_SSL if clients must authenticate there"
+    )
+
+
+def test_a_listener_that_closes_at_once_may_want_tls() -> None:
+    assert failure(answering(b""), None) == (
+        f"the connection to the broker at B broke: {CLOSED}; this listener may want TLS: see that "
+        "security.protocol is that of the listener"
+    )
+
+
+def test_a_slow_handshake_ends_with_the_timeout() -> None:
+    with listening(lambda accepted: accepted.recv(1 << 16) and accepted.recv(1)) as port:
+        security = ConnectionSecurity(
+            ClientSecurity(TlsSettings(), PasswordLogin("PLAIN", "a", SECRET))
+        )
+        with pytest.raises(Disconnected, match="no answer within 200 ms; this listener may have"):
+            BrokerConnection("127.0.0.1", port, "test", 200, security=security)
+
+
+def test_a_pkcs12_file_has_certificate_and_key_or_certificates(tmp_path: Path) -> None:
+    store = written(tmp_path, "me.p12", CLIENT.pkcs12(SECRET))
+    trust = written(tmp_path, "ca.p12", AUTHORITY.trusted_pkcs12(SECRET))
+    for kind in (StoreKind.PKCS12, StoreKind.JKS):
+        tls = TlsSettings(
+            KeyStore(kind, trust, password=SECRET),
+            ClientIdentity(KeyStore(kind, store, password=SECRET)),
+        )
+        serve = tls_server(tmp_path, BROKER, client_ca=AUTHORITY.pem)
+        assert failure(serve, tls).startswith("the connection to the broker at B broke: ")
+
+
+def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path) -> None:
+    p12 = written(tmp_path, "me.p12", CLIENT.pkcs12("another"))
+    jks = written(tmp_path, "me.jks", b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
+    text = written(tmp_path, "text.pem", "not PEM")
+    chain = KeyStore(text=CLIENT.chain_pem())
+    cases = [
+        (
+            TlsSettings(KeyStore(location=text)),
+            f"the file '{text}' has no CA certificate in PEM",
+        ),
+        (
+            TlsSettings(KeyStore(StoreKind.JKS, jks, password=SECRET)),
+            f"CA certificates: the file '{jks}' is a Java keystore (JKS), which only Java reads: "
+            f"make PKCS12 of it by `keytool -importkeystore -srckeystore {jks} -destkeystore "
+            f"{jks}.p12 -deststoretype PKCS12` and set the type of the store to PKCS12",
+        ),
+        (
+            TlsSettings(identity=ClientIdentity(KeyStore(StoreKind.PKCS12, p12, password=SECRET))),
+            f"the file '{p12}' is no PKCS12, or its password is another one: see the password of "
+            "the store",
+        ),
+        (
+            TlsSettings(identity=ClientIdentity(chain, KeyStore(text=FOREIGNER.key_pem()))),
+            "the PEM text has a key that does not belong to the PEM text",
+        ),
+        (
+            TlsSettings(identity=ClientIdentity(chain, KeyStore(text=CLIENT.key_pem(SECRET)))),
+            "the PEM text has no key in PEM that goes with the PEM text, or one that needs a "
+            "password: set ssl.key.password",
+        ),
+        (
+            TlsSettings(
+                identity=ClientIdentity(
+                    chain, KeyStore(text=CLIENT.key_pem(SECRET), password="another")
+                )
+            ),
+            "the key of the PEM text cannot be read: see that ssl.key.password is right",
+        ),
+    ]
+    said = []
+    for tls, _ in cases:
+        with pytest.raises(ValueError) as refused:
+            tls_context(tls)
+        said.append(str(refused.value))
+    assert said == [why for _, why in cases]
+    assert SECRET not in "".join(said)
