@@ -62,6 +62,12 @@ def identity(issued: Issued, password: str | None = None) -> ClientIdentity:
         ),
         (
             BROKER,
+            TlsSettings(KeyStore(text=Authority().pem)),  # of the same name
+            "its certificate is of no CA that this client trusts: set ssl.ca.location (Kafka: "
+            "ssl.truststore.location) to the CA of the cluster",
+        ),
+        (
+            BROKER,
             TlsSettings(),
             "its certificate is of no CA that this client trusts: set ssl.ca.location (Kafka: "
             "ssl.truststore.location) to the CA of the cluster",

@@ -43,7 +43,8 @@ REASONS["UNKNOWN_PROTOCOL"] = REASONS["HTTP_REQUEST"] = REASONS["WRONG_VERSION_N
 REASONS["TLSV1_ALERT_ACCESS_DENIED"] = REASONS["SSLV3_ALERT_CERTIFICATE_UNKNOWN"]
 # Of X509_verify_cert.
 EXPIRED, NOT_YET_VALID, HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH = 10, 9, 62, 64
-UNTRUSTED = (2, 18, 19, 20, 21)
+UNTRUSTED = (2, 7, 18, 19, 20, 21)
+"""7 is a signature that does not fit: the CA was made anew under the same name."""
 SPEAKS_TLS = (
     "the listener at {0} speaks TLS: set security.protocol to SSL, or to SASL_SSL if clients must "
     "authenticate there"

@@ -1,0 +1,340 @@
+"""Clients on a real Kafka that is secured: each way in, each way that ends with one sentence, and
+no secret in anything that is shown.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from typer.testing import CliRunner
+
+from apportion import Consumer
+from apportion.cli.main import app
+from apportion.client.cluster import Cluster
+from apportion.client.connection import BrokerConnection
+from apportion.client.connection_security import ConnectionSecurity
+from apportion.client.security_options import client_security
+from apportion.errors import Code, Refused
+from apportion.testing.kafka import KafkaMissing
+from apportion.topics import partitions_of
+from apportion.wire.batch import encode_batch
+from apportion.wire.messages.describe_cluster import DescribeClusterRequest
+from tests.certificates import Authority, written
+from tests.kafka.conftest import until
+from tests.kafka.secured import (
+    PASSWORD,
+    SHORT_SESSION_MS,
+    STORE_PASSWORD,
+    Secured,
+    add_scram_user,
+    secured_kafka,
+)
+from tests.kafka.test_sasl_on_kafka import token
+from tests.spark.harness import Pipeline
+
+TOPIC = "flights"
+WRONG = "a-wrong-and-secret-password"
+ENDS_WITHIN_S = 5.0
+"""How soon a client ends that the broker does not let in; a command says so in docs/security.md."""
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+
+
+@pytest.fixture(scope="module")
+def secured(
+    jars: Path, tmp_path_factory: pytest.TempPathFactory, lane_missing: Callable[[str], NoReturn]
+) -> Iterator[Secured]:
+    made = secured_kafka(jars, tmp_path_factory.mktemp("secured"))
+    try:
+        with made.broker as broker:
+            cluster = Cluster(broker.bootstrap)
+            topic = cluster.create_topic(TOPIC, 1)
+            cluster.produce(partitions_of(topic)[0], one_record())
+            cluster.close()
+            add_scram_user(broker, "alice")
+            yield made
+    except KafkaMissing as problem:
+        lane_missing(str(problem))
+
+
+def one_record() -> bytes:
+    return encode_batch([(None, b"a flight", ())], timestamp_ms=1)
+
+
+def read_one(bootstrap: str, group: str, options: dict[str, Any]) -> list[bytes]:
+    """The values that a consumer reads first."""
+    with Consumer(
+        bootstrap, group, topics=TOPIC, auto_offset_reset="earliest", **options
+    ) as consumer:
+        until_s = time.monotonic() + 30
+        while time.monotonic() < until_s:
+            if records := consumer.poll(500):
+                return [bytes(record.value or b"") for record in records]
+    return []
+
+
+def mtls_pem(secured: Secured) -> dict[str, Any]:
+    return secured.options(
+        "MTLS",
+        ssl_certificate_pem=secured.client.chain_pem(),
+        ssl_key_location=written(
+            secured.directory, "client.key", secured.client.key_pem(STORE_PASSWORD)
+        ),
+        ssl_key_password=STORE_PASSWORD,
+    )
+
+
+def mtls_pkcs12(secured: Secured) -> dict[str, Any]:
+    return secured.options(
+        "MTLS",
+        ssl_keystore_location=written(
+            secured.directory, "client.p12", secured.client.pkcs12(STORE_PASSWORD)
+        ),
+        ssl_keystore_password=STORE_PASSWORD,
+    )
+
+
+WAYS_IN: list[tuple[str, str, Callable[[Secured], dict[str, Any]]]] = [
+    ("tls", "TLS", lambda secured: secured.options("TLS")),
+    ("plain", "SASL", lambda secured: secured.options()),
+    ("scram", "SASL", lambda secured: secured.options(sasl_mechanism="SCRAM-SHA-512")),
+    ("bare", "BARE", lambda secured: secured.options("BARE")),
+    ("pem", "MTLS", mtls_pem),
+    ("pkcs12", "MTLS", mtls_pkcs12),
+    (
+        "token",
+        "SASL",
+        lambda secured: {
+            "security_protocol": "SASL_SSL",
+            "ssl_ca_pem": secured.authority.pem,
+            "sasl_mechanism": "OAUTHBEARER",
+            "oauth_cb": lambda _config: token(500),
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "listener", "options"), WAYS_IN, ids=[name for name, _, _ in WAYS_IN]
+)
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_a_consumer_reads_from_a_secured_kafka(
+    secured: Secured,
+    name: str,
+    listener: str,
+    options: Callable[[Secured], dict[str, Any]],
+    protocol: str,
+) -> None:
+    given = options(secured) | {"group_protocol": protocol}
+    address = secured.broker.addresses[listener]
+    assert read_one(address, f"{name}-{protocol}", given) == [b"a flight"]
+
+
+TLS, SASL = "no TLS with the broker at B: ", "the broker at B does not accept user 'alice' by "
+WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
+    (
+        "authority",
+        "TLS",
+        {"ssl_ca_pem": Authority().pem, "ssl_ca_location": None},
+        Code.SSL_HANDSHAKE_FAILED,
+        TLS + "its certificate is of no CA that this client trusts: set ssl.ca.location (Kafka: "
+        "ssl.truststore.location) to the CA of the cluster",
+    ),
+    (
+        "host",
+        "ELSEWHERE",
+        {},
+        Code.SSL_HANDSHAKE_FAILED,
+        TLS + "its certificate is not of the host '127.0.0.1': name the broker as its certificate "
+        "does, or set ssl.endpoint.identification.algorithm to none",
+    ),
+    (
+        "expired",
+        "EXPIRED",
+        {},
+        Code.SSL_HANDSHAKE_FAILED,
+        TLS + "its certificate has expired",
+    ),
+    (
+        "certificate",
+        "MTLS",
+        {},
+        Code.SSL_HANDSHAKE_FAILED,
+        TLS + "the broker does not accept this client's certificate, or wants one and has got none "
+        "(mTLS): see ssl.certificate.location and ssl.key.location, or the keystore",
+    ),
+    (
+        "password",
+        "SASL",
+        {"sasl_password": WRONG},
+        Code.SASL_AUTHENTICATION_FAILED,
+        SASL + "PLAIN: Authentication failed: Invalid username or password",
+    ),
+    (
+        "scram",
+        "SASL",
+        {"sasl_password": WRONG, "sasl_mechanism": "SCRAM-SHA-512"},
+        Code.SASL_AUTHENTICATION_FAILED,
+        SASL + "SCRAM-SHA-512: Authentication failed during authentication due to invalid "
+        "credentials with SASL mechanism SCRAM-SHA-512",
+    ),
+    (
+        "mechanism",
+        "SASL",
+        {"sasl_mechanism": "SCRAM-SHA-256"},
+        Code.UNSUPPORTED_SASL_MECHANISM,
+        "the broker at B does not offer the SASL mechanism SCRAM-SHA-256; it offers PLAIN, "
+        "SCRAM-SHA-512, OAUTHBEARER: set sasl.mechanism to one of these",
+    ),
+    (
+        "plain",
+        "TLS",
+        {"security_protocol": "PLAINTEXT", "ssl_ca_location": None},
+        Code.SSL_HANDSHAKE_FAILED,
+        "the listener at B speaks TLS: set security.protocol to SSL, or to SASL_SSL if clients "
+        "must authenticate there",
+    ),
+    (
+        "no-sasl",
+        "TLS",
+        {
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "PLAIN",
+            "sasl_username": "alice",
+            "sasl_password": PASSWORD,
+        },
+        Code.ILLEGAL_SASL_STATE,
+        "the listener at B has no SASL: set security.protocol to PLAINTEXT or SSL, or name a "
+        "listener of SASL_PLAINTEXT or SASL_SSL",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "listener", "options", "code", "why"), WRONGS, ids=[wrong[0] for wrong in WRONGS]
+)
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_a_consumer_that_is_not_let_in_ends_with_one_sentence(
+    secured: Secured,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    listener: str,
+    options: dict[str, Any],
+    code: Code,
+    why: str,
+    protocol: str,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    address = secured.broker.addresses[listener]
+    given = secured.options(listener, group_protocol=protocol) | options
+    begun_s = time.monotonic()
+    with pytest.raises(Refused) as refused:
+        read_one(address, f"wrong-{name}-{protocol}", given)
+    assert time.monotonic() - begun_s < ENDS_WITHIN_S
+    assert (refused.value.code, refused.value.why) == (code, why.replace("B", address, 1))
+    shown = caplog.text + repr(refused.value) + repr(refused.value.__cause__)
+    assert [secret for secret in (WRONG, PASSWORD, "PRIVATE KEY") if secret in shown] == []
+
+
+@pytest.mark.parametrize(
+    ("listener", "options", "hint"),
+    [
+        ("BARE", {}, "this listener may want SASL, or a client certificate"),
+        ("", {"security_protocol": "SSL"}, "this listener may have no TLS"),
+    ],
+)
+def test_a_listener_that_just_closes_is_tried_again_and_explained(
+    secured: Secured,
+    caplog: pytest.LogCaptureFixture,
+    listener: str,
+    options: dict[str, Any],
+    hint: str,
+) -> None:
+    address = secured.broker.addresses.get(listener, secured.broker.bootstrap)
+    with Consumer(address, "closed", topics=TOPIC, **options) as consumer:
+        until(lambda: consumer.poll(100) == [] and hint in caplog.text)
+
+
+def test_a_session_is_renewed_on_the_same_connection(secured: Secured) -> None:
+    host, _, port = secured.broker.addresses["BARE"].rpartition(":")
+    security = ConnectionSecurity(client_security(secured.options("BARE")))
+    connection = BrokerConnection(host, int(port), "renewed", 10_000, security=security)
+    try:
+        until_s = time.monotonic() + 2.5 * SHORT_SESSION_MS / 1000
+        # The broker closes a connection on which a session is over.
+        while time.monotonic() < until_s:
+            answer = connection.call(DescribeClusterRequest(), timeout_ms=10_000)
+            assert answer.error_code == Code.NONE
+            time.sleep(0.1)
+    finally:
+        connection.close()
+
+
+def command(secured: Secured, password: str) -> tuple[int, str, str]:
+    path = written(
+        secured.directory,
+        "client.properties",
+        "security.protocol=SASL_SSL\n"
+        f"ssl.truststore.type=PEM\nssl.truststore.location={secured.ca}\n"
+        "sasl.mechanism=SCRAM-SHA-512\n"
+        f'sasl.jaas.config={SCRAM} username="alice" password="{password}";\n',
+    )
+    words = ["topics", "list", "--bootstrap", secured.broker.addresses["SASL"]]
+    result = CliRunner().invoke(app, [*words, "--command-config", path])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_a_command_connects_with_a_file_of_kafkas_tools(secured: Secured) -> None:
+    code, stdout, stderr = command(secured, PASSWORD)
+    assert (code, stderr) == (0, "")
+    assert TOPIC in stdout
+    address = secured.broker.addresses["SASL"]
+    assert command(secured, WRONG) == (
+        1,
+        "",
+        f"apportion topics: SASL_AUTHENTICATION_FAILED: the broker at {address} does not accept "
+        "user 'alice' by SCRAM-SHA-512: Authentication failed during authentication due to invalid "
+        "credentials with SASL mechanism SCRAM-SHA-512\n",
+    )
+
+
+def source(secured: Secured, password: str) -> dict[str, str]:
+    """The options of a Spark source, as people have them for Spark's own."""
+    return {
+        "kafka.bootstrap.servers": secured.broker.addresses["SASL"],
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.ssl.truststore.type": "PEM",
+        "kafka.ssl.truststore.location": secured.ca,
+        "kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "kafka.sasl.jaas.config": f'{SCRAM} username="alice" password="{password}";',
+    }
+
+
+def files_with(directory: Path, secret: str) -> list[Path]:
+    return [
+        path
+        for path in directory.rglob("*")
+        if path.is_file() and secret.encode() in path.read_bytes()
+    ]
+
+
+@pytest.mark.timeout(600)
+def test_a_spark_query_reads_from_a_secured_kafka_and_leaves_no_secret(
+    secured: Secured, tmp_path: Path
+) -> None:
+    events = tmp_path / "events"
+    events.mkdir()
+    settings = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()}
+    pipeline = Pipeline(
+        tmp_path, secured.broker.bootstrap, "spark-secured", 2, source(secured, PASSWORD)
+    )
+    try:
+        pipeline.produce(100)
+        pipeline.start("once", trigger="available now", spark=settings).wait_for_end()
+        assert pipeline.rows() == pipeline.expected()
+        assert [*events.rglob("*")]
+        assert files_with(tmp_path, PASSWORD) == []
+    finally:
+        pipeline.close()
