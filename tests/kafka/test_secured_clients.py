@@ -33,7 +33,7 @@ from tests.kafka.secured import (
     secured_kafka,
 )
 from tests.kafka.test_sasl_on_kafka import token
-from tests.spark.harness import Pipeline
+from tests.spark.harness import PATIENCE_S, Pipeline
 
 TOPIC = "flights"
 WRONG = "a-wrong-and-secret-password"
@@ -320,21 +320,50 @@ def files_with(directory: Path, secret: str) -> list[Path]:
     ]
 
 
+@pytest.fixture
+def pipeline(secured: Secured, tmp_path: Path) -> Iterator[Pipeline]:
+    group = f"spark-secured-{tmp_path.name}"
+    made = Pipeline(tmp_path, secured.broker.bootstrap, group, 2)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> dict[str, str]:
+    """Settings of Spark that keep its event log as text, in the directory of the test."""
+    directory = tmp_path / "events"
+    directory.mkdir()
+    return {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": directory.as_uri(),
+    }
+
+
 @pytest.mark.timeout(600)
 def test_a_spark_query_reads_from_a_secured_kafka_and_leaves_no_secret(
-    secured: Secured, tmp_path: Path
+    secured: Secured, pipeline: Pipeline, events: dict[str, str], tmp_path: Path
 ) -> None:
-    events = tmp_path / "events"
-    events.mkdir()
-    settings = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()}
-    pipeline = Pipeline(
-        tmp_path, secured.broker.bootstrap, "spark-secured", 2, source(secured, PASSWORD)
+    pipeline.produce(100)
+    pipeline.start(
+        "once", trigger="available now", spark=events, source=source(secured, PASSWORD)
+    ).wait_for_end()
+    assert pipeline.rows() == pipeline.expected()
+    # The event log can be read, and has the query's plan.
+    assert files_with(tmp_path / "events", "MicroBatchScan")
+    assert files_with(tmp_path, PASSWORD) == []
+
+
+@pytest.mark.timeout(600)
+def test_a_spark_query_that_is_not_let_in_ends_at_once(
+    secured: Secured, pipeline: Pipeline, events: dict[str, str], tmp_path: Path
+) -> None:
+    application = pipeline.start("wrong", spark=events, source=source(secured, WRONG))
+    assert application.process.wait(PATIENCE_S) != 0
+    address = secured.broker.addresses["SASL"]
+    assert files_with(
+        tmp_path,
+        f"group {pipeline.group} at {address}: SASL_AUTHENTICATION_FAILED: the broker at {address} "
+        "does not accept user 'alice' by SCRAM-SHA-512: Authentication failed",
     )
-    try:
-        pipeline.produce(100)
-        pipeline.start("once", trigger="available now", spark=settings).wait_for_end()
-        assert pipeline.rows() == pipeline.expected()
-        assert [*events.rglob("*")]
-        assert files_with(tmp_path, PASSWORD) == []
-    finally:
-        pipeline.close()
+    assert files_with(tmp_path, WRONG) == []

@@ -98,6 +98,15 @@ def test_an_error_that_no_retry_mends_ends_a_query_after_two_minutes(reading: Qu
         reading.next_span(FIRST)
 
 
+def test_a_broker_that_does_not_let_a_query_in_ends_it_at_once(reading: QueryHost) -> None:
+    wrong = Refused(Code.SASL_AUTHENTICATION_FAILED, "a wrong password")
+    reading.fails(wrong, HOUR_MS)
+    with pytest.raises(MembershipFailed) as failed:
+        reading.next_span(FIRST)
+    assert str(failed.value) == "group g at b:9092: SASL_AUTHENTICATION_FAILED: a wrong password"
+    assert (reading.waits, reading.logged) == ([], [])
+
+
 def test_a_plan_between_two_errors_gives_the_second_its_own_time(reading: QueryHost) -> None:
     reading.fails(FENCED, 100)
     reading.next_span(FIRST)
@@ -150,6 +159,13 @@ def test_the_ends_that_cannot_be_read_end_a_query_after_two_minutes(host: QueryH
         host.attempt(host.retries.stop_at_present_ends())
     assert host.waits[:6] == [50, 100, 200, 400, 800, 1_000]
     assert 119_000 <= sum(host.waits) < 120_000
+
+
+def test_a_broker_that_does_not_let_a_query_in_ends_the_search_for_ends(host: QueryHost) -> None:
+    host.fails(Refused(Code.SSL_HANDSHAKE_FAILED, "a wrong CA"), HOUR_MS)
+    with pytest.raises(MembershipFailed, match="group g at b:9092: SSL_HANDSHAKE_FAILED: a w"):
+        host.attempt(host.retries.stop_at_present_ends())
+    assert host.waits == []
 
 
 def test_a_batch_of_over_half_the_poll_interval_is_warned_of(reading: QueryHost) -> None:
