@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from apportion.cli.main import app
 from apportion.cli.streams import group_names
+from apportion.cli.typed_cluster import TypedCluster
 from apportion.errors import Code
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -130,4 +131,4 @@ def test_names_of_groups_are_completed(broker: SimpleNamespace) -> None:
 
 
 def test_nothing_is_completed_where_nobody_answers() -> None:
-    assert [group_names(bootstrap, "") for bootstrap in ("bogus", "127.0.0.1:1")] == [[], []]
+    assert [group_names(TypedCluster(each), "") for each in ("bogus", "127.0.0.1:1")] == [[], []]

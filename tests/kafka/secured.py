@@ -65,6 +65,9 @@ def secured_kafka(jars: Path, directory: Path) -> Secured:
     ca = written(directory, "ca.pem", authority.pem)
     settings = {
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512,OAUTHBEARER",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        # Of listeners without a login; alice by a login, and by her certificate. Not bob.
+        "super.users": "User:ANONYMOUS;User:alice;User:CN=alice",
         "listener.name.mtls.ssl.client.auth": "required",
     }
     for listener, issued in certificates.items():
@@ -80,7 +83,8 @@ def secured_kafka(jars: Path, directory: Path) -> Secured:
         prefix = f"listener.name.{listener}"
         settings |= {
             f"{prefix}.plain.sasl.jaas.config": (
-                f'{MODULES}.plain.PlainLoginModule required user_alice="{PASSWORD}";'
+                f'{MODULES}.plain.PlainLoginModule required user_alice="{PASSWORD}" '
+                f'user_bob="{PASSWORD}";'
             ),
             f"{prefix}.scram-sha-512.sasl.jaas.config": (
                 f"{MODULES}.scram.ScramLoginModule required;"

@@ -23,6 +23,7 @@ from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from tests.certificates import Authority, written
+from tests.cli.completions import completed
 from tests.kafka.conftest import until
 from tests.kafka.secured import (
     PASSWORD,
@@ -197,6 +198,13 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         "must authenticate there",
     ),
     (
+        "acl",
+        "SASL",
+        {"sasl_username": "bob"},
+        Code.GROUP_AUTHORIZATION_FAILED,
+        "The client is not allowed to use this group.",
+    ),
+    (
         "no-sasl",
         "TLS",
         {
@@ -290,6 +298,9 @@ def test_a_command_connects_with_a_file_of_kafkas_tools(secured: Secured) -> Non
     code, stdout, stderr = command(secured, PASSWORD)
     assert (code, stderr) == (0, "")
     assert TOPIC in stdout
+    words = ("apportion", "topics", "describe", "--bootstrap", secured.broker.addresses["SASL"])
+    config = ("--command-config", str(secured.directory / "client.properties"))
+    assert completed(*words, *config, TOPIC[:3]) == [TOPIC]
     address = secured.broker.addresses["SASL"]
     assert command(secured, WRONG) == (
         1,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from apportion.cli.failures import WrongArguments
+from apportion.cli.typed_cluster import TypedCluster
 from apportion.node.settings import BrokerSettings
 from apportion.settings import Setting, bounds_fault_or_none, declared, whole_number
 
@@ -111,23 +112,24 @@ def setting_names(prefix: str) -> list[str]:
     return [f"{name}=" for name in BrokerSettings().named() if name.startswith(prefix)]
 
 
-def typed_bootstrap(context: typer.Context) -> str:
-    """Return the cluster that a command line names, while it is being completed."""
-    return context.params.get("bootstrap") or DEFAULT_BOOTSTRAP
+def typed_cluster(context: typer.Context) -> TypedCluster:
+    """Return the cluster that a command line names."""
+    bootstrap = context.params.get("bootstrap") or DEFAULT_BOOTSTRAP
+    return TypedCluster(bootstrap, context.params.get("command_config"))
 
 
 def group_names(context: typer.Context, prefix: str) -> list[str]:
     """Return the completions of a group: groups of every type."""
     from apportion.cli.groups.names import group_names as names
 
-    return names(typed_bootstrap(context), prefix)
+    return names(typed_cluster(context), prefix)
 
 
 def topic_names(context: typer.Context, prefix: str) -> list[str]:
     """Return the completions of a topic."""
     from apportion.cli.topics.names import topic_names as names
 
-    return names(typed_bootstrap(context), prefix)
+    return names(typed_cluster(context), prefix)
 
 
 def topic_setting_names(prefix: str) -> list[str]:
@@ -146,7 +148,7 @@ def group_setting_names(context: typer.Context, prefix: str) -> list[str]:
     """Return the completions of a group's `--delete-config`: names that the cluster knows."""
     from apportion.cli.groups.names import group_setting_names as names
 
-    return names(typed_bootstrap(context), prefix)
+    return names(typed_cluster(context), prefix)
 
 
 def group_assignments(context: typer.Context, prefix: str) -> list[str]:

@@ -11,6 +11,7 @@ from apportion.cli.cluster_reports import Asked, print_report
 from apportion.cli.failures import NoStreamsGroup, NoSuchGroup
 from apportion.cli.groups.names import group_names as completions
 from apportion.cli.streams_picture import STANDBY_KEYS, show
+from apportion.cli.typed_cluster import TypedCluster
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.group_positions import GroupPosition, group_positions
@@ -59,10 +60,10 @@ def describe(asked: Asked, group_id: str) -> int:
     )
 
 
-def group_names(bootstrap: str, prefix: str) -> list[str]:
+def group_names(typed: TypedCluster, prefix: str) -> list[str]:
     """Return the names of groups that may be of Kafka Streams, for Tab's completions."""
     return completions(
-        bootstrap,
+        typed,
         prefix,
         lambda group: group.protocol_type == PROTOCOL_TYPE and group.group_type in ("", "classic"),
     )

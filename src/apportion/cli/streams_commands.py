@@ -13,7 +13,7 @@ from apportion.cli.arguments import (
     CommandConfig,
     Timeout,
     one_named,
-    typed_bootstrap,
+    typed_cluster,
 )
 from apportion.cli.cluster_reports import Asked, checked
 from apportion.cli.command_group import Commands
@@ -33,7 +33,7 @@ def _group_names(context: typer.Context, prefix: str) -> list[str]:
     """Return the completions of `describe`: groups that may be of Kafka Streams."""
     from apportion.cli.streams import group_names
 
-    return group_names(typed_bootstrap(context), prefix)
+    return group_names(typed_cluster(context), prefix)
 
 
 GROUP_HELP = "The group's id, which is the application.id."

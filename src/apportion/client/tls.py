@@ -85,7 +85,8 @@ def _trust(context: ssl.SSLContext, trusted: KeyStore | None) -> None:
 def _load_identity(context: ssl.SSLContext, certificate: KeyStore, key: KeyStore) -> None:
     """Have the context show this certificate."""
     chain = _pem_of(certificate, "the client certificate")
-    secret = b"" if key is certificate else _pem_of(key, "the client's key")
+    is_one = (key.location, key.text) == (certificate.location, certificate.text)
+    secret = b"" if is_one else _pem_of(key, "the client's key")
     # What PKCS12 had was decrypted already. The empty password keeps OpenSSL from asking the
     # terminal for one.
     password = "" if b"ENCRYPTED" not in chain + secret else key.password or ""

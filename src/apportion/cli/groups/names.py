@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 
+from apportion.cli.command_config import command_security
+from apportion.cli.failures import WrongArguments
+from apportion.cli.typed_cluster import TypedCluster
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
@@ -15,7 +18,7 @@ ANY_GROUP = "any"  # every group, existing or not, has the same names of setting
 
 
 def group_names(
-    bootstrap: str, prefix: str, is_offered: Callable[[ListedGroup], bool] | None = None
+    typed: TypedCluster, prefix: str, is_offered: Callable[[ListedGroup], bool] | None = None
 ) -> list[str]:
     """Return the names of groups that begin with `prefix`, in order, for Tab's completions.
 
@@ -26,25 +29,26 @@ def group_names(
         groups = cluster.list_groups()
         return [each.group_id for each in groups if is_offered is None or is_offered(each)]
 
-    return names_of_cluster(bootstrap, prefix, read)
+    return names_of_cluster(typed, prefix, read)
 
 
-def group_setting_names(bootstrap: str, prefix: str) -> list[str]:
+def group_setting_names(typed: TypedCluster, prefix: str) -> list[str]:
     """Return the names of settings of groups that begin with `prefix`, as `group_names` does."""
 
     def read(cluster: Cluster) -> list[str]:
         return [*cluster.run(send_until_accepted(DescribeConfigsQuery(GROUP, ANY_GROUP)))]
 
-    return names_of_cluster(bootstrap, prefix, read)
+    return names_of_cluster(typed, prefix, read)
 
 
 def names_of_cluster(
-    bootstrap: str, prefix: str, read: Callable[[Cluster], list[str]]
+    typed: TypedCluster, prefix: str, read: Callable[[Cluster], list[str]]
 ) -> list[str]:
     """Return those names that `read` finds which begin with `prefix`; none if it fails."""
     try:
-        cluster = Cluster(bootstrap, timeout_ms=COMPLETION_TIMEOUT_MS)
-    except ValueError:
+        security = command_security(typed.command_config)
+        cluster = Cluster(typed.bootstrap, timeout_ms=COMPLETION_TIMEOUT_MS, security=security)
+    except (ValueError, WrongArguments):
         return []
     try:
         names = read(cluster)
