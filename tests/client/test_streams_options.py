@@ -89,6 +89,10 @@ TOPOLOGY = [{"sources": ["lines"]}]
             "num_standby_replicas, .*, max_poll_records",
         ),
         (
+            {"security_protocol": "TLS"},
+            "^security_protocol must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, not 'TLS'$",
+        ),
+        (
             {"ssl_cafile": "x"},
             "^option 'ssl_cafile' cannot be used: it is called ssl_ca_location here$",
         ),

@@ -86,6 +86,9 @@ def test_these_examples_are_not_run() -> None:
         if example.mark not in ("run", "run with spark", "background")
     ] == [
         ("assignors.md", "the module is the reader's"),
+        ("security.md", "it needs a secured cluster"),
+        ("security.md", "it needs a secured cluster"),
+        ("security.md", "it needs a secured cluster"),
         ("simulator.md", "two minutes"),
         ("simulator.md", "shows a planted bug"),
         ("simulator.md", "hours, on Spark"),

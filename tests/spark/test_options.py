@@ -1,8 +1,10 @@
+import pickle
+
 import pytest
 
 from apportion.member.assignors.builtin import RoundRobin, Sticky
 from apportion.member.batch.plan import StartingOffsets
-from apportion.security.client_security import PLAINTEXT
+from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin
 from apportion.spark.options import OptionError, SourceOptions
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -29,6 +31,47 @@ def test_the_three_required_options_are_enough() -> None:
         max_offsets=None,
         fail_on_data_loss=True,
         include_headers=False,
+    )
+
+
+def test_a_login_goes_to_executors_and_into_no_repr() -> None:
+    options = SourceOptions.parse(
+        {
+            **GOOD,
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "PLAIN",
+            "kafka.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule "
+            'required username="alice" password="a-secret";',
+        }
+    )
+    assert options.security == ClientSecurity(login=PasswordLogin("PLAIN", "alice", "a-secret"))
+    assert pickle.loads(pickle.dumps(options)) == options
+    assert "a-secret" not in repr(options)
+
+
+def test_a_wrong_login_or_file_is_refused_without_its_text() -> None:
+    with pytest.raises(OptionError) as refused:
+        SourceOptions.parse(
+            {
+                **GOOD,
+                "kafka.security.protocol": "SASL_PLAINTEXT",
+                "kafka.sasl.mechanism": "PLAIN",
+                "kafka.sasl.jaas.config": "a-secret",
+            }
+        )
+    assert str(refused.value).startswith("option kafka.sasl.jaas.config must be: a login module")
+    assert "a-secret" not in str(refused.value) + repr(refused.value.__cause__)
+    with pytest.raises(OptionError) as refused:
+        SourceOptions.parse(
+            {
+                **GOOD,
+                "kafka.security.protocol": "SSL",
+                "kafka.ssl.truststore.location": "no-such-file.p12",
+            }
+        )
+    assert str(refused.value) == (
+        "option kafka.security.protocol is SSL: CA certificates: the file 'no-such-file.p12' "
+        "cannot be read: No such file or directory."
     )
 
 
