@@ -90,7 +90,8 @@ TOPOLOGY = [{"sources": ["lines"]}]
         ),
         (
             {"security_protocol": "TLS"},
-            "^security_protocol must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, not 'TLS'$",
+            "^security_protocol must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, "
+            "not 'TLS'$",
         ),
         (
             {"ssl_cafile": "x"},
