@@ -20,6 +20,7 @@ from apportion.member.membership import (
 from apportion.member.metadata_cache import MetadataCache, with_topic_ids
 from apportion.member.queries import FetchCommitted, ListOffsets
 from apportion.member.topic_creation import create_missing_topics
+from apportion.readable import foreign_text
 from apportion.rules import Rule
 from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
 from apportion.topics import TopicIdPartition, TopicPartition, Topics
@@ -108,7 +109,7 @@ def _checked_partitions(query: Any, named: Any) -> tuple[TopicPartition, ...]:
         if not is_pair or not isinstance(pair[0], str) or not are_numbers(pair[1:]):
             raise Refused(
                 Code.INVALID_REQUEST,
-                f"the assignor's {type(query).__name__} names {pair!r:.80}, which is no partition: "
-                "use TopicPartition(topic, number)",
+                f"the assignor's {type(query).__name__} names {foreign_text(pair):.80}, which "
+                "is no partition: use TopicPartition(topic, number)",
             )
     return tuple(TopicPartition(topic, int(number)) for topic, number in pairs)

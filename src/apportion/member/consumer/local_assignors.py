@@ -15,6 +15,7 @@ from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailu
 from apportion.member.assignors.runs import MAX_INT8, checked_reply, checked_user_data, is_byte
 from apportion.member.assignors.strategy import versions_of
 from apportion.member.membership import from_id_parts
+from apportion.readable import foreign_text
 from apportion.topics import TopicId
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -109,7 +110,7 @@ class LocalAssignors:
         Raises Refused for a reason that a heartbeat cannot carry, or that says none.
         """
         if not is_byte(reason) or reason < 1:
-            why = f"gives the reason {reason!r}: it must be from 1 to {MAX_INT8}"
+            why = f"gives the reason {foreign_text(reason):.80}: it must be from 1 to {MAX_INT8}"
             raise Refused(Code.INVALID_REQUEST, f"the assignor {name!r} {why}")
         self._reasons[name] = int(reason)
         if stands:

@@ -240,7 +240,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             self._fail(step, *self._fatal)
 
     def _fail(self, step: Step, code: Code, why: str) -> None:
-        if code is Code.UNSUPPORTED_VERSION:
+        # An assignor may name the same error, for a reason of its own.
+        if code is Code.UNSUPPORTED_VERSION and self._fatal is None:
             why = (
                 f"{why.rstrip('.')}; a broker without KIP-848 has classic groups only, so "
                 "choose the classic protocol"

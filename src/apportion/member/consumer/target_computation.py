@@ -160,12 +160,14 @@ class TargetComputation:
 
         label: of the member.
         """
+        is_repeated = self._attempts > 1
         self.abandon()
         code, api = Code.of(response.error_code), api_of(response)
         text = f"{api} of {label}: {response.error_message or code.sentence}"
         is_install = isinstance(response, ConsumerGroupInstallAssignmentResponse)
         is_replaced = is_install and code is Code.UNKNOWN_MEMBER_ID
-        if is_replaced and self._took_ms >= SHORTEST_PATIENCE_MS:
+        # A target that is sent again may be installed already: its first response was lost.
+        if is_replaced and not is_repeated and self._took_ms >= SHORTEST_PATIENCE_MS:
             # Another member was chosen, most likely. Only the broker's log says so otherwise.
             return Note("warning", f"{text} It {self._explain_late()}")
         return Note("info" if code in CHOSEN_NO_MORE else "error", text)

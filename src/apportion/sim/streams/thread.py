@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from apportion.sim.streams.instance import Instance
 
 PRODUCE_TIMEOUT_MS = 2_000
-LEADER_QUERY_TIMEOUT_MS = 10_000
 FIRST_WARMUP_VERSION = 8  # the metadata version of 2.6
 RECORDS_PER_READ = 200  # of a changelog, that a standby or a restoring task reads at once
 WORK_INTERVAL_MS = 2_000
