@@ -113,7 +113,7 @@ def lost_generation() -> tuple[ClassicShardDriver, ScriptedClient]:
         for _, answer in driver.responses:
             client.apply_join(answer)
         driver.responses.clear()
-    driver.send(client.syncing([(client.member_id, b"all")]))
+    driver.send(client.syncing([(client.member_id, b"all")]), 5)
     driver.crash()
     client.generation += 1
     return driver, client
@@ -125,7 +125,7 @@ def what_a_member_of_a_lost_generation_is_told() -> Any:
     told = []
     for request in (client.beating(), client.syncing()):
         driver.advance(client.session_ms - 1)
-        told.append(Code(driver.send(request).error_code))
+        told.append(Code(driver.send(request, 4).error_code))
     return told
 
 
@@ -138,7 +138,7 @@ def what_a_static_member_is_told_after_a_generation_without_it() -> Any:
     client.generation += 1
     ask(driver, other, other.joining(), version=3)
     driver.advance(client.rebalance_ms)
-    return Code(driver.send(client.beating()).error_code)
+    return Code(driver.send(client.beating(), 4).error_code)
 
 
 def commits(group: SimulatedGroup, actor: Actor, generation: int) -> Code:
