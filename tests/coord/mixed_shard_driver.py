@@ -1,17 +1,14 @@
-"""A shard whose requests may wait, and clients of both protocols that do as their protocol says:
-what one uses is in `owned`.
+"""A shard with a group of either kind, and clients of both protocols that do as their protocol
+says: what one uses is in `owned`.
 """
 
 from typing import Any
 
 from apportion.assign.by_name import Subscription, TopicShape
-from apportion.coord.config import GroupSettings
-from apportion.coord.turn import ShardAction
 from apportion.errors import Code
-from apportion.machine import Arrived, Caller, Gone, Reply, Ticket
+from apportion.machine import Caller, Ticket
 from apportion.member.assignors.builtin import CooperativeSticky
 from apportion.member.assignors.interface import from_named_parts, to_named_parts
-from apportion.topics import Topics
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -36,7 +33,7 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
-from tests.coord.shard_driver import HERE, ShardDriver, topic_id
+from tests.coord.shard_driver import ShardDriver, topic_id
 
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
 REFUSED = (
@@ -54,41 +51,7 @@ LOST = (
 
 
 class MixedShardDriver(ShardDriver):
-    """A driver of requests that may be parked: `ask` gives its ticket, `answers` what came, for
-    whoever still waits.
-    """
-
-    def __init__(self, settings: GroupSettings | None = None, known: Topics | None = None) -> None:
-        self.answers: dict[int, Any] = {}
-        self.asked = 0
-        super().__init__(settings, known)
-
-    def perform(self, actions: list[ShardAction]) -> list[Any]:
-        self.answers |= {
-            action.ticket: action.body for action in actions if isinstance(action, Reply)
-        }
-        return super().perform(actions)
-
-    def ask(self, request: Any, version: int, caller: Caller = HERE) -> Ticket:
-        """The ticket of a request; its answer may be there already."""
-        self.asked += 1
-        ticket = Ticket(self.asked)
-        arrived = Arrived(ticket, request, version, caller, self.asked.to_bytes(16, "big"))
-        self.perform(self.shard.step(arrived, self.now))
-        return ticket
-
-    def send(self, request: Any, version: int = 1, caller: Caller = HERE) -> Any:
-        return self.answers.pop(self.ask(request, version, caller))
-
-    def forget(self, ticket: Ticket) -> None:
-        """Nobody waits for that answer any more."""
-        if self.answers.pop(ticket, None) is None:
-            self.perform(self.shard.step(Gone((ticket,)), self.now))
-
-    def crash(self) -> None:
-        """The shard is rebuilt from its log, and nobody hears of what was asked."""
-        self.answers = {}
-        super().crash()
+    """A shard whose group "g" is of the one kind or the other."""
 
     def group(self) -> Any:
         return self.shard.ledger.groups.get("g")
@@ -230,8 +193,8 @@ class ClassicClient:
 
     def drop_call(self) -> None:
         """Its connection breaks: it waits for nothing."""
-        if self.waits is not None:
-            self.driver.forget(self.waits[1])
+        if self.waits is not None and self.driver.taken_or_none(self.waits[1]) is None:
+            self.driver.hang_up(self.waits[1])
         self.waits = None
 
     def act(self, is_lost: bool = False) -> None:
@@ -268,9 +231,12 @@ class ClassicClient:
 
     def listen(self) -> None:
         """It hears what it waits for, if that has come."""
-        if self.waits is not None and self.waits[1] in self.driver.answers:
-            (kind, ticket), self.waits = self.waits, None
-            answer = self.driver.answers.pop(ticket)
+        if self.waits is None:
+            return
+        kind, ticket = self.waits
+        answer = self.driver.taken_or_none(ticket)
+        if answer is not None:
+            self.waits = None
             if answer.error_code:
                 if kind == "join" and answer.error_code == Code.MEMBER_ID_REQUIRED:
                     self.member_id = answer.member_id

@@ -149,7 +149,6 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             client.member_id,
             group_instance_id=client.instance_id,
         )
-        self.driver.responses.clear()
 
     @rule(which=PLAYERS)
     def hang_up(self, which: int) -> None:
@@ -175,7 +174,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         self.driver.log = compacted(self.driver.log, keeps_tombstones)
 
     def ask(self, client: ScriptedClient, request: Any, version: int) -> None:
-        ticket = self.driver.ask(request, version, client.name)
+        ticket = self.driver.ask(request, version, client.caller)
         self.waiting[ticket], self.requests[ticket] = client, request
         self.listen()
 

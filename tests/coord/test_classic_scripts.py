@@ -83,7 +83,6 @@ class ScriptPlayer:
                 return self.offsets()
             case ["delete"]:
                 (result,) = self.driver.send(DeleteGroupsRequest(groups_names=("g",)), 2).results
-                self.driver.responses.clear()
                 return [Code(result.error_code).name]
             case [*instances, "are" | "is", "sent", "away"]:
                 members = tuple(
@@ -178,7 +177,7 @@ class ScriptPlayer:
         return self.clients[name]
 
     def ask(self, name: str, request: Any, version: int) -> None:
-        ticket = self.driver.ask(request, version, name)
+        ticket = self.driver.ask(request, version, self.client(name).caller)
         self.waiting[ticket] = name
 
     def responses_since(self) -> list[str]:
@@ -286,7 +285,6 @@ class ScriptPlayer:
     def describe(self) -> list[str]:
         """The group as an administrator sees it."""
         (group,) = self.driver.send(DescribeGroupsRequest(groups=("g",)), 6).groups
-        self.driver.responses.clear()
         if group.error_code:
             return [f"{Code(group.error_code).name}, {group.group_state}"]
         lines = [

@@ -37,7 +37,7 @@ def join(
         protocol_type="consumer",
         protocols=(JoinGroupRequestProtocol(name="cooperative-sticky", metadata=metadata),),
     )
-    result: JoinGroupResponse | None = driver.answers.pop(driver.ask(request, version), None)
+    result: JoinGroupResponse | None = driver.taken_or_none(driver.ask(request, version))
     return result
 
 

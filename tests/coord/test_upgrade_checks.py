@@ -48,7 +48,7 @@ def join_as(
     )
     ticket = driver.ask(request, 3)
     driver.advance(0)
-    result: JoinGroupResponse = driver.answers.pop(ticket)
+    result: JoinGroupResponse = driver.taken_or_none(ticket)
     return result
 
 

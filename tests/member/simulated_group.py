@@ -11,12 +11,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.config import GroupSettings
-from apportion.coord.records import Append, CoordinatorRecord
-from apportion.coord.shard import Shard, TopicsChanged
-from apportion.coord.turn import ShardAction
+from apportion.coord.shard import Shard
 from apportion.errors import Code
-from apportion.machine import Arrived, Caller, Gone, Instant, Reply, Tick
+from apportion.machine import Caller, Instant, Tick, Ticket
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
@@ -41,10 +38,11 @@ from apportion.member.membership import (
     Unanswered,
     View,
 )
-from apportion.topics import IdPartition, Topic, Topics
+from apportion.topics import IdPartition, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tests.coord.shard_driver import ShardDriver, settings_with, topics
 from tests.member.computing_messages import COMPUTATION_REQUESTS
 
 if TYPE_CHECKING:
@@ -93,53 +91,43 @@ class SimulatedGroup:
     """
 
     def __init__(self, **sizes: Any) -> None:
-        self.mono_ms = 0
         self.numbers = count(1)
-        self.log: list[CoordinatorRecord] = []
         self.sizes = sizes or {"t": 4}
-        self.settings = GroupSettings(
-            group_min_session_timeout_ms=1_000,
-            group_consumer_session_timeout_ms=SESSION_MS,
-            # a heartbeat that needs a new target computes it
-            group_consumer_assignment_interval_ms=0,
+        settings = settings_with(
+            group_min_session_timeout_ms=1_000, group_consumer_session_timeout_ms=SESSION_MS
         )
+        self.coordinator = ShardDriver(settings, self.topics())
         self.actors: dict[str, Actor] = {}
         self.mail: list[tuple[Actor, Any, int]] = []
-        self.parked: dict[int, tuple[Actor, int]] = {}  # ticket -> (actor, request id)
-        self.begin()
+        self.parked: dict[Ticket, tuple[Actor, int]] = {}  # ticket -> (actor, request id)
 
     @property
     def now(self) -> Instant:
-        return Instant(self.mono_ms, 1_000_000 + self.mono_ms)
+        return self.coordinator.now
+
+    @property
+    def shard(self) -> Shard:
+        return self.coordinator.shard
 
     def topics(self) -> Topics:
-        return Topics(
-            Topic(name, name.encode().rjust(16, b"."), size) for name, size in self.sizes.items()
-        )
+        return topics(**self.sizes)
 
     # the coordinator
-
-    def begin(self) -> None:
-        """The shard is what its log says."""
-        self.shard = Shard(self.settings, self.topics())
-        for record in self.log:
-            self.shard.replay(record)
-        self.perform(self.shard.loaded(self.now))
 
     def crash(self) -> None:
         """The coordinator is killed and comes back: nobody hears of what was asked."""
         waiting, self.parked = self.parked, {}
-        self.begin()
+        self.coordinator.crash()
         for actor, request_id in waiting.values():
             self.mail.append((actor, Unanswered(request_id, "crash"), request_id))
 
-    def perform(self, actions: list[ShardAction]) -> None:
-        for action in actions:
-            if isinstance(action, Append):
-                self.log += action.records
-            elif isinstance(action, Reply) and (waits := self.parked.pop(action.ticket, None)):
+    def send_answers(self) -> None:
+        """What the coordinator has answered is under way to those who asked."""
+        answers, self.coordinator.responses = self.coordinator.responses, []
+        for ticket, body in answers:
+            if waits := self.parked.pop(ticket, None):
                 actor, request_id = waits
-                self.mail.append((actor, Answered(request_id, action.body), request_id))
+                self.mail.append((actor, Answered(request_id, body), request_id))
 
     def current(self) -> tuple[str, ...]:
         """The ids of those whom the coordinator holds for members."""
@@ -184,7 +172,7 @@ class SimulatedGroup:
                     if isinstance(request, COMPUTATION_REQUESTS):
                         actor.computing = action
                     else:
-                        actor.flight, actor.sent_at_ms = action, self.mono_ms
+                        actor.flight, actor.sent_at_ms = action, self.coordinator.mono_ms
                     self.mail.append((actor, "ask", request_id))
                 case FetchMetadata(request_id):
                     self.mail.append((actor, action, request_id))
@@ -279,10 +267,11 @@ class SimulatedGroup:
 
     def cut(self, actor: Actor) -> None:
         """The connections of a member break: nobody waits for what it has asked."""
-        tickets: Any = tuple(ticket for ticket, (whose, _) in self.parked.items() if whose is actor)
+        tickets = [ticket for ticket, (whose, _) in self.parked.items() if whose is actor]
         requests = [self.parked.pop(ticket)[1] for ticket in tickets]
         if tickets:
-            self.perform(self.shard.step(Gone(tickets), self.now))
+            self.coordinator.hang_up(*tickets)
+            self.send_answers()
         for request_id in requests:
             self.tell(actor, Unanswered(request_id, "cut"))
 
@@ -292,11 +281,9 @@ class SimulatedGroup:
             member_id=actor.view.member_id, group_instance_id=actor.machine.settings.instance_id
         )
         request = LeaveGroupRequest(group_id="g", members=(who,))
-        ticket: Any = next(self.numbers)
         actor.forgotten = True
-        self.perform(
-            self.shard.step(Arrived(ticket, request, 5, Caller("admin", "host"), b""), self.now)
-        )
+        self.coordinator.ask(request, 5, Caller("admin", "host"))
+        self.send_answers()
 
     def ask(self, actor: Actor, request_id: int) -> None:
         sent = [each for each in (actor.flight, actor.computing) if each is not None]
@@ -306,40 +293,40 @@ class SimulatedGroup:
         actor.forgotten |= (
             isinstance(request, JoinGroupRequest) and request.member_id not in self.current()
         )
-        ticket: Any = next(self.numbers)
-        self.parked[ticket] = actor, request_id
         version = (
             1
             if isinstance(request, ConsumerGroupHeartbeatRequest)
             else NEWEST[type(request).__name__]
         )
-        arrived = Arrived(
-            ticket, request, version, Caller(actor.name, "host"), ticket.to_bytes(16, "big")
-        )
-        self.perform(self.shard.step(arrived, self.now))
+        ticket = self.coordinator.ask(request, version, Caller(actor.name, "host"))
+        self.parked[ticket] = actor, request_id
+        self.send_answers()
 
     def wait(self, span_ms: Any) -> None:
         """Time passes, and everybody is woken who wants to be."""
-        until_ms = self.mono_ms + span_ms
+        until_ms = self.coordinator.mono_ms + span_ms
         while True:
             sleepers = [self.shard, *(actor.machine for actor in self.actors.values())]
             wake_at_ms = min(
                 (at for one in sleepers if (at := one.wake_at()) is not None), default=until_ms
             )
-            self.mono_ms = max(self.mono_ms, min(wake_at_ms, until_ms))
-            self.perform(self.shard.step(Tick(), self.now))
+            now_ms = max(self.coordinator.mono_ms, min(wake_at_ms, until_ms))
+            self.coordinator.mono_ms = now_ms
+            self.coordinator.step(Tick())
+            self.send_answers()
             for actor in [*self.actors.values()]:
                 self.tell(actor, Tick())
             if wake_at_ms >= until_ms or all(
-                (at := one.wake_at()) is None or at <= self.mono_ms for one in sleepers
+                (at := one.wake_at()) is None or at <= now_ms for one in sleepers
             ):
-                self.mono_ms = until_ms
+                self.coordinator.mono_ms = until_ms
                 return
 
     def grow(self, topic: str, partitions: int | None = None) -> None:
         """The topic has one partition more, or so many."""
         self.sizes[topic] = partitions or self.sizes[topic] + 1
-        self.perform(self.shard.step(TopicsChanged(self.topics()), self.now))
+        self.coordinator.change_topics(self.topics())
+        self.send_answers()
 
     # what holds
 
@@ -374,9 +361,9 @@ class SimulatedGroup:
         """Nothing is lost any more and every owner is quick: the group comes to rest, with every
         partition in use once.
         """
-        until_ms = self.mono_ms + within_ms
+        until_ms = self.coordinator.mono_ms + within_ms
         while not self.is_settled():
-            assert self.mono_ms < until_ms, [
+            assert self.coordinator.mono_ms < until_ms, [
                 (actor.name, actor.view, actor.flight) for actor in self.alive()
             ]
             # Waited first: heartbeats are always under way, so only what is delivered is at rest.
