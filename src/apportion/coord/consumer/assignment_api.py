@@ -102,8 +102,7 @@ def checked_caller(
     if (
         chosen is None
         or not client_targets.is_chosen(group, member_id)
-        # The group's members have agreed on another one since, or the broker assigns now.
-        or chosen.assignor != group.saved.client_assignor
+        or not client_targets.uses_agreed_assignor(group, chosen)
     ):
         raise Refused(
             Code.UNKNOWN_MEMBER_ID,

@@ -130,6 +130,14 @@ def is_chosen(group: ConsumerGroup, member_id: str) -> bool:
     return chosen is not None and chosen.member_id == member_id
 
 
+def uses_agreed_assignor(group: ConsumerGroup, chosen: ChosenMember) -> bool:
+    """Return whether the chosen member computes by the assignor on which its group agrees now.
+
+    The members may have agreed on another one since, or the broker assigns.
+    """
+    return chosen.assignor == group.saved.client_assignor
+
+
 def is_prepared_epoch(prepared: PreparedGroup, epoch: int) -> bool:
     """Return whether a target for a group epoch is one for the group that the member was told."""
     return epoch == prepared.epoch
@@ -331,6 +339,10 @@ def expire_client_target(turn: Turn, key: Key) -> None:
     group = turn.ledger.consumer_group_or_none(key[1])
     chosen = None if group is None else group.live.chosen
     if group is None or chosen is None:
+        return
+    if not uses_agreed_assignor(group, chosen):
+        # No heartbeat has come since. It could not install any more, so it is not late.
+        forget(turn, group)
         return
     fail(
         turn,
