@@ -317,7 +317,6 @@ def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> N
             each.failed_with = None
     offering = group.live.offering_members.setdefault(chosen.member_id, OfferingMember())
     offering.failed_with = chosen.assignor.name
-    is_another_next = is_passed_over(group, chosen.assignor, chosen.member_id)
     metadata = group.saved.members[chosen.member_id].metadata
     custom_targets.note_failure(
         turn,
@@ -327,11 +326,23 @@ def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> N
         what=f"member {chosen.member_id} (client {metadata.client_id}, "
         # Brokers keep Java's form of an address, with a slash before it.
         f"host {metadata.client_host.removeprefix('/')}){what}",
-        then="; another member is asked next"
-        if is_another_next
-        else "; all members have failed, and may be asked again",
+        then=f"; {who_is_next(group, chosen)}",
         is_new_round=is_new_round,
     )
+
+
+def who_is_next(group: ConsumerGroup, failed: ChosenMember) -> str:
+    """Return who is asked for a target after a member has failed, for the log."""
+    if is_passed_over(group, failed.assignor, failed.member_id):
+        return "another member is asked next"
+    others = (
+        " but those that left for now"
+        if any(
+            not has_failed(group, failed.assignor, member_id) for member_id in group.saved.members
+        )
+        else ""
+    )
+    return f"all members{others} have failed, and may be asked again"
 
 
 def expire_client_target(turn: Turn, key: Key) -> None:
