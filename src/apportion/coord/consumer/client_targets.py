@@ -35,6 +35,7 @@ from apportion.coord.consumer.client_assignors import (
     PreparedGroup,
     has_reason,
     is_other_offer,
+    offer_of,
     with_reasons,
 )
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
@@ -87,10 +88,12 @@ def assignor_change_or_none(
         return None
     if early is None and newest == before and not has_reason(newest):
         return None
+    if early is not None and offer_of(newest) == offer_of(early):
+        # Also of a member that joins again, or has metadata of another version: the response to
+        # the heartbeat that brought a reason has accepted it.
+        newest = with_reasons(newest, early)
     if beat.epoch == JOINING or is_other_offer(before, newest):
         return AssignorChange(due=newest, early=None)
-    if early is not None:
-        newest = with_reasons(newest, early)
     last_ms = None
     if offering is not None:
         last_ms = offering.asked_ms if has_reason(newest) else offering.saved_ms
