@@ -7,7 +7,8 @@ suffer if it does so badly.
 The method. The member whose heartbeat finds a new target due is chosen, and the response tells it
 so: a member that sends nothing is never waited for. It asks for the group as it is
 (ConsumerGroupPrepareAssignment) and sends the target back (ConsumerGroupInstallAssignment), both in
-`assignment_api.py`. Until then all members follow the older target.
+`assignment_api.py`. Until then all members follow the older target. It may ask again if a response
+is lost, but once in a second at most, because the response takes time in proportion to the group.
 
 The result is for the group epoch that was prepared. If the group is ahead of it by then, the result
 is saved for that epoch, and another computation follows when the assignment interval allows it. So
@@ -18,7 +19,8 @@ If the chosen member is removed, the next heartbeat chooses another. If it is la
 no assignment, the log says so, and the member is passed over until all others have failed, too;
 the pauses are those of custom assignors (`custom_targets.py`). It keeps its membership.
 
-A restart forgets who was chosen, and the next heartbeat chooses anew.
+A restart forgets who was chosen, and the next heartbeat chooses anew. What is remembered of each
+member, the failed ones included, is in `offering_members.py`.
 """
 
 from collections.abc import Mapping
@@ -26,27 +28,20 @@ from typing import NamedTuple
 
 from apportion.assign.by_name import Given, Subscription
 from apportion.coord import records
-from apportion.coord.consumer import custom_targets, fencing
-from apportion.coord.consumer.beat import AWAY, JOINING, Beat
+from apportion.coord.consumer import custom_targets, offering_members
+from apportion.coord.consumer.beat import AWAY
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
     ChosenMember,
     OfferingMember,
     PreparedGroup,
-    has_reason,
-    is_other_offer,
-    offer_of,
-    with_reasons,
 )
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.records import TargetAnswer
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.topics import Topic
-from apportion.wire.records.groups import RecordClientAssignor
 
-# Where the assignment interval is shorter: metadata and reasons are saved no more often than this.
-SHORTEST_INTERVAL_MS = 1_000
 PREPARE_INTERVAL_MS = 1_000  # between two responses to the same chosen member
 SHORTEST_TIMEOUT_MS = 100  # an answer takes two heartbeats at least
 CLIENT_TARGET = "client target"
@@ -58,67 +53,6 @@ class InstalledTarget(NamedTuple):
 
     given: Given
     answer: TargetAnswer
-
-
-class AssignorChange(NamedTuple):
-    """The effect of a heartbeat on the client-side assignors of its member.
-
-    due: what is to be saved now; None for nothing. early: what has to wait.
-    """
-
-    due: tuple[RecordClientAssignor, ...] | None
-    early: tuple[RecordClientAssignor, ...] | None
-
-
-def assignor_change_or_none(
-    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember, beat: Beat
-) -> AssignorChange | None:
-    """Return what a heartbeat changes about the client-side assignors of its member.
-
-    Metadata that has only changed is saved once in an assignment interval, and so are reasons,
-    because no target is computed more often. So neither measured values nor reasons can write
-    records, or begin epochs, with each heartbeat. The newest ones wait for the first heartbeat
-    after the interval.
-    """
-    offering = group.live.offering_members.get(member.member_id)
-    early = None if offering is None else offering.early
-    sent, before = beat.client_assignors, member.metadata.client_assignors
-    newest = early if sent is None else sent
-    if newest is None:  # as in every steady heartbeat
-        return None
-    if early is None and newest == before and not has_reason(newest):
-        return None
-    if early is not None and offer_of(newest) == offer_of(early):
-        # Also of a member that joins again, or has metadata of another version: the response to
-        # the heartbeat that brought a reason has accepted it.
-        newest = with_reasons(newest, early)
-    if beat.epoch == JOINING or is_other_offer(before, newest):
-        return AssignorChange(due=newest, early=None)
-    last_ms = None
-    if offering is not None:
-        last_ms = offering.asked_ms if has_reason(newest) else offering.saved_ms
-    interval_ms = max(
-        turn.settings_of(group.group_id).group_consumer_assignment_interval_ms,
-        SHORTEST_INTERVAL_MS,
-    )
-    if last_ms is None or turn.now.mono_ms >= last_ms + interval_ms:
-        if sent is None and not fencing.has_room_for_metadata(group, member, newest):
-            # The heartbeat that brought it has been answered: nobody can be told any more.
-            newest = None
-        return AssignorChange(due=newest, early=None)
-    return AssignorChange(due=None, early=newest)
-
-
-def note_assignor_change(
-    turn: Turn, group: ConsumerGroup, member_id: str, change: AssignorChange
-) -> None:
-    """Remember what has to wait to be saved, and when something was saved."""
-    offering = group.live.offering_members.setdefault(member_id, OfferingMember())
-    offering.early = change.early
-    if change.due is not None:
-        offering.saved_ms = turn.now.mono_ms
-        if has_reason(change.due):
-            offering.asked_ms = turn.now.mono_ms
 
 
 def should_compute(group: ConsumerGroup, member_id: str) -> bool:
@@ -229,7 +163,7 @@ def forget(turn: Turn, group: ConsumerGroup) -> None:
 
 def forget_member(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
     """Wait no longer for a member that is removed or replaced, and forget what it did."""
-    group.live.offering_members.pop(member_id, None)
+    offering_members.forget(group, member_id)
     if is_chosen(group, member_id):
         forget(turn, group)
 
@@ -277,31 +211,6 @@ def save_installed(
         prepared.topics.values(),
         sum(len(numbers) for target in targets.values() for _, numbers in target.given.partitions),
     )
-
-
-def told_answer(group: ConsumerGroup, member: ConsumerGroupMember) -> TargetAnswer:
-    """Return what comes with the assignment that a member is told now.
-
-    A member that has yet to give up partitions for a newer target is at its older epoch, and is
-    told the same as before; after a restart, nothing. But an error of the newer target it is told
-    at once: another target may take its place before the member has given up what it must. A
-    client that offers no assignors is told nothing, as it need not know how to read over it.
-    """
-    if not member.metadata.client_assignors:
-        return records.NO_ANSWER
-    newest = member.target_answer
-    if member.epoch == group.saved.assignment_epoch:
-        return newest
-    offering = group.live.offering_members.get(member.member_id)
-    told = records.NO_ANSWER if offering is None else offering.told
-    return told._replace(error=newest.error) if newest.error else told
-
-
-def note_told(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Remember what came with the assignment that a member is told now."""
-    told, members = told_answer(group, member), group.live.offering_members
-    if told != records.NO_ANSWER or member.member_id in members:
-        members.setdefault(member.member_id, OfferingMember()).told = told
 
 
 def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> None:
