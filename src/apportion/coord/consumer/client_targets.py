@@ -229,15 +229,13 @@ def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> N
             each.failed_with = None
     offering = group.live.offering_members.setdefault(chosen.member_id, OfferingMember())
     offering.failed_with = chosen.assignor.name
-    metadata = group.saved.members[chosen.member_id].metadata
+    member = group.saved.members[chosen.member_id]
     custom_targets.note_failure(
         turn,
         group,
         assignor=chosen.assignor.name,
         epoch=group.saved.epoch if chosen.prepared is None else chosen.prepared.epoch,
-        what=f"member {chosen.member_id} (client {metadata.client_id}, "
-        # Brokers keep Java's form of an address, with a slash before it.
-        f"host {metadata.client_host.removeprefix('/')}){what}",
+        what=f"member {member.name_in_log}{what}",
         then=f"; {who_is_next(group, chosen)}",
         is_new_round=is_new_round,
     )

@@ -82,6 +82,13 @@ class ConsumerGroupMember:
         return self.metadata.classic_member_metadata is not None
 
     @property
+    def name_in_log(self) -> str:
+        """The member's id with its client and host, by which people find its process."""
+        # Brokers keep Java's form of an address, with a slash before it.
+        host = self.metadata.client_host.removeprefix("/")
+        return f"{self.member_id} (client {self.metadata.client_id}, host {host})"
+
+    @property
     def current(self) -> CurrentAssignment[int]:
         """The current assignment, as `reconcile` takes it."""
         return CurrentAssignment(
@@ -174,6 +181,7 @@ class ConsumerGroupLiveState:
         "counts",
         "failed_target",
         "next_heartbeats",
+        "no_room_noted_ms",
         "offering_members",
         "renewing_member_id",
         "resolved_ms",
@@ -182,6 +190,7 @@ class ConsumerGroupLiveState:
         "target_computed_ms",
         "target_under_way",
         "unsaved_resolutions",
+        "waiting_metadata_bytes",
     )
 
     def __init__(self) -> None:
@@ -196,6 +205,10 @@ class ConsumerGroupLiveState:
         self.failed_target: FailedTarget | None = None
         # by member id; only members of which there is something to know
         self.offering_members: dict[str, OfferingMember] = {}
+        # the sum of their `waiting_bytes`, and when the log last said that there is no room for
+        # more (mono ms)
+        self.waiting_metadata_bytes = 0
+        self.no_room_noted_ms: int | None = None
         # the snapshot for which the group's expressions were last resolved, and when (mono ms)
         self.resolved_topics: Topics | None = None
         self.resolved_ms: int | None = None
