@@ -199,6 +199,18 @@ def test_a_member_that_replaces_another_gives_its_own_offer_up() -> None:
     assert (agreement(driver), list(group_of(driver).saved.members)) == (("other", 0), ["a"])
 
 
+def test_a_member_that_replaces_another_gives_up_what_waits_of_its_own() -> None:
+    driver = with_one(ShardDriver())
+    assert join(driver, "s", instance_id="i").error_code == 0
+    driver.beat("s", -2, instance_id="i")
+    for reason in (1, 2):
+        driver.beat("a", 2, client_assignors=(offer(metadata=b"1", reason=reason),))
+    assert join(driver, "a", offer("other"), instance_id="i").error_code == 0
+    driver.advance(1_000)
+    assert driver.beat("a", group_of(driver).saved.members["a"].epoch).error_code == 0
+    assert (agreement(driver), list(group_of(driver).saved.members)) == (("other", 0), ["a"])
+
+
 def test_metadata_that_was_read_from_the_log_holds_no_buffer() -> None:
     driver = ShardDriver()
     join(driver, "a", offer(metadata=b"lags"))

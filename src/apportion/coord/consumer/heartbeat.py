@@ -212,6 +212,8 @@ def replace_static_member(
     )
     # The old id is fenced from now on; its deadlines must not remove anybody.
     timers.disarm(turn, group, predecessor)
+    # What waits of a membership that the sender gives up would be saved in the one that it takes.
+    offering_members.forget(group, beat.member_id)
     if predecessor.epoch != AWAY:  # it had not left by itself
         group.live.counts.count_removed(Removal.FENCED)
     # The tombstones free the units, the records behind them claim them: one append, so no other
