@@ -1,7 +1,8 @@
 """The state of a consumer group: `saved`, as the log says it, and `live`, which a crash may lose.
 
-Only `replay.apply_*` writes `saved`. Counters beside the members let a steady heartbeat finish
-without a look at the other members.
+Only `replay.apply_*` writes `saved`, except that `client_assignor` keeps there what it has found,
+which follows from the rest. Counters beside the members let a steady heartbeat finish without a
+look at the other members.
 """
 
 from collections import deque
@@ -105,7 +106,10 @@ class ConsumerGroupMember:
 
 
 class ConsumerGroupSavedState:
-    """State of a consumer group that is in the log. Only `replay.apply_*` writes here."""
+    """State of a consumer group that is in the log.
+
+    Only `replay.apply_*` writes here, except that `client_assignor` keeps what it has found.
+    """
 
     __slots__ = (
         "agreement",
@@ -157,7 +161,8 @@ class ConsumerGroupSavedState:
     @property
     def client_assignor(self) -> AgreedAssignor | None:
         """The client-side assignor on which all members agree; None if they agree on none."""
-        # Found when it is asked for: the log of a large group would else find it again and again.
+        # Found when it is asked for, and kept until `replay` changes what it follows from: the log
+        # of a large group would else find it again and again, each time from all offers.
         if self.agreement is None:
             self.agreement = Agreement(agreed_or_none(self.client_offers, len(self.members)))
         return self.agreement.assignor
