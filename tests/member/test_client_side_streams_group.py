@@ -120,6 +120,21 @@ def test_a_topology_that_all_instances_have_changed_is_assigned() -> None:
     assert sorted(active(group)["a"] + active(group)["b"]) == ALL[:4]
 
 
+def test_a_topology_that_changes_soon_after_another_reason_stops_nobody() -> None:
+    group = SimulatedClientSideGroup()
+    first = group.starts("a")
+    group.starts("b")
+    group.settle()
+    before = active(group)
+    group.tell(first, WarmUpFailed((TaskId(0, 0),)))
+    group.deliver_to(first)
+    group.wait(300)
+    group.tell(first, ChangeTopology(topology_of([{"sources": ["lines"]}])))
+    for _ in range(20):
+        group.passes(500)
+        assert active(group) == before
+
+
 def test_a_warm_up_that_failed_leaves_the_task_where_it_is() -> None:
     group = SimulatedClientSideGroup()
     group.starts("a")

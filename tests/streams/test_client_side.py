@@ -180,7 +180,24 @@ def test_while_topologies_differ_every_member_keeps_its_older_target() -> None:
             "d": InstanceTasks(lines(3)),
         },
         AssignmentError.INCONSISTENT_TOPOLOGY,
-        ("a and b have different topologies: every task stays where it is",),
+        (
+            "b has told the group of another topology than this instance runs: every task stays "
+            "where it is",
+        ),
+    )
+    assert queries == []
+
+
+def test_a_topology_of_which_the_group_has_not_heard_yet_is_not_assigned() -> None:
+    members = {"a": instance("p", target=(0, 1)), "b": instance("q", target=(2, 3))}
+    queries: list[Any] = []
+    assert compute(members, LINES, queries=queries) == ClientSideAssignment(
+        {"a": InstanceTasks(lines(0, 1)), "b": InstanceTasks(lines(2, 3))},
+        AssignmentError.INCONSISTENT_TOPOLOGY,
+        (
+            "a has told the group of another topology than this instance runs: every task stays "
+            "where it is",
+        ),
     )
     assert queries == []
 
