@@ -135,6 +135,24 @@ def test_a_topology_that_changes_soon_after_another_reason_stops_nobody() -> Non
         assert active(group) == before
 
 
+def test_a_changed_topology_outlives_a_crash_of_the_coordinator_that_has_accepted_it() -> None:
+    newer = topology_of([{"sources": ["lines"]}])
+    group = SimulatedClientSideGroup()
+    first, second = group.starts("a"), group.starts("b")
+    group.settle()
+    group.tell(first, ChangeTopology(newer))
+    group.passes(3_000)
+    group.tell(second, WarmUpFailed((TaskId(0, 0),)))
+    group.run(second, adopts=True)
+    group.wait(300)
+    group.tell(second, ChangeTopology(newer))
+    group.run(second, adopts=True)
+    group.crash()
+    group.topology = newer
+    group.passes(40_000)
+    assert sorted(active(group)["a"] + active(group)["b"]) == ALL[:4]
+
+
 def test_a_warm_up_that_failed_leaves_the_task_where_it_is() -> None:
     group = SimulatedClientSideGroup()
     group.starts("a")
