@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apportion.member.membership import Leave
 from apportion.member.streams.client_side_machine import ChangeTopology, WarmUpFailed
 from apportion.member.streams.machine import ShutDownApplication
 from apportion.streams.metadata.model import TaskId
@@ -77,6 +78,19 @@ def test_a_member_that_crashes_before_it_installs_is_followed_by_another() -> No
     del group.actors[chosen]
     group.settle()
     assert list(active(group).values()) == [ALL]
+
+
+def test_a_static_instance_that_is_started_again_has_its_tasks() -> None:
+    group = SimulatedClientSideGroup()
+    first = group.starts("a", instance_id="one")
+    group.starts("b")
+    group.settle()
+    before = active(group)
+    group.tell(first, Leave(for_good=False))
+    group.passes(1_000)
+    group.starts("a", instance_id="one")
+    group.passes(5_000)
+    assert active(group) == before
 
 
 def test_an_instance_that_asks_for_it_ends_all_and_all_leave() -> None:
