@@ -203,6 +203,8 @@ def replace_static_member(
     group = turn.ledger.consumer_group(beat.group_id)
     units = group.saved.units
     target = [] if predecessor.target is None else [*units.as_topics(predecessor.target.tolist())]
+    # A client that offers no assignors need not know how to read over such an answer.
+    answer = predecessor.target_answer if metadata.client_assignors else records.NO_ANSWER
     current = predecessor.current
     # At epoch 0 (KIP-1251): the successor may commit for these partitions from its first epoch on.
     assigned = dict.fromkeys(current.assigned, JOINING)
@@ -217,18 +219,10 @@ def replace_static_member(
     if predecessor.epoch != AWAY:  # it had not left by itself
         group.live.counts.count_removed(Removal.FENCED)
     # The tombstones free the units, the records behind them claim them: one append, so no other
-    # member finds them free in between.
+    # member finds them free in between. They also clear the predecessor's target.
     turn.emit_all(records.member_tombstones(group.group_id, predecessor.member_id))
     turn.emit(records.member_metadata(group.group_id, beat.member_id, metadata))
-    turn.emit(
-        records.target_assignment(
-            group.group_id,
-            beat.member_id,
-            target,
-            # A client that offers no assignors need not know how to read over such an answer.
-            predecessor.target_answer if metadata.client_assignors else records.NO_ANSWER,
-        )
-    )
+    turn.emit(records.target_assignment(group.group_id, beat.member_id, target, answer))
     turn.emit(
         records.current_assignment(
             group.group_id, beat.member_id, to_current_assignment_value(current, units)

@@ -220,6 +220,9 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._heartbeats.require_full()
         self._computation.abandon()
         self._local.forget_assignment()
+        if self.state is MembershipState.UNSUBSCRIBED:
+            # It has left: what it has asked for was for that membership.
+            self._local.withdraw_reasons()
         self._lookups, self._fatal = MetadataRefresh(), None
 
     def _leave(self, step: Step, for_good: bool) -> None:
@@ -254,7 +257,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
 
     def _apply_assignor_fields(self, step: Step, response: ConsumerGroupHeartbeatResponse) -> None:
         """Take what a heartbeat response says to the member's assignors."""
-        self._local.record_accepted()
+        self._local.record_accepted(self._epoch, step.now)
         requested = response.requested_version
         if requested.name and not self._local.use_version(requested):
             step.warn(

@@ -116,7 +116,6 @@ class ClientSideStreamsMember(ConsumerMember):
         if any(isinstance(action, Failed | Left) for action in actions):
             # or the next membership of this member would ask for the shutdown again
             self._shuts_down = False
-            self._local.withdraw_reasons()
         if assignor.tasks is not before:
             self._lags.take_assignment(assignor.tasks)
         return [*self._take_notes(), *actions]
