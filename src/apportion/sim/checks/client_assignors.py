@@ -33,27 +33,31 @@ from apportion.wire.records.groups import RecordClientAssignor
 SECOND_MS = 1_000
 
 
-class WaitingReason(NamedTuple):
-    """A reason that came too early: its heartbeat, when that came (mono ms), and the epoch then."""
+class ProcessedHeartbeat(NamedTuple):
+    """A heartbeat, when it was processed (mono ms), and its group's epoch after it.
+
+    is_early: it asks for a new assignment, and has brought no newer epoch.
+    """
 
     request: ConsumerGroupHeartbeatRequest
-    asked_ms: int
+    at_ms: int
     epoch: int
+    is_early: bool
 
 
 @dataclass(slots=True)
 class SavedMetadata:
     """When the metadata of one member were last saved, with a reason and at all (mono ms).
 
-    brought: the newest reason that has brought no epoch, whether or not its heartbeat was refused.
-    waiting: the oldest one of a heartbeat that was not.
+    newest: its last heartbeat, which may have been refused. waiting: the oldest early one that was
+    accepted and has brought no newer epoch yet.
     """
 
     group: ConsumerGroup
     saved_ms: int | None = None
     asked_ms: int | None = None
-    brought: WaitingReason | None = None
-    waiting: WaitingReason | None = None
+    newest: ProcessedHeartbeat | None = None
+    waiting: ProcessedHeartbeat | None = None
 
 
 class ToldMember(NamedTuple):
@@ -127,13 +131,13 @@ class ClientAssignorChecker:
     def reply_sent(
         self, request: ConsumerGroupHeartbeatRequest, body: ConsumerGroupHeartbeatResponse
     ) -> None:
-        """Note that a heartbeat was accepted; check the assignor's answer in its response."""
+        """Check what an accepted heartbeat has brought, and the assignor's answer that it gets."""
         if body.error_code != Code.NONE:
             return
         metadata = self._metadata.get((request.group_id, request.member_id))
-        brought = None if metadata is None else metadata.brought
-        if metadata is not None and brought is not None and brought.request is request:
-            metadata.waiting = metadata.waiting or brought
+        newest = None if metadata is None else metadata.newest
+        if metadata is not None and newest is not None and newest.request is request:
+            self._check_waiting(metadata, newest)
         if body.assignment is not None and request.group_id in self._answers:
             self._check_answer(request, body.member_epoch, body.assignment)
 
@@ -211,7 +215,14 @@ class ClientAssignorChecker:
             metadata.saved_ms = now_ms
             if has_reason(new):
                 metadata.asked_ms = now_ms
-        self._check_waiting(request, metadata, before.epoch, now_ms)
+        epoch = group.saved.epoch
+        # Where the broker assigns, a reason would not change the target.
+        is_early = (
+            any(each.reason for each in request.client_assignors or ())
+            and group.saved.client_assignor is not None
+            and epoch == before.epoch
+        )
+        metadata.newest = ProcessedHeartbeat(request, now_ms, epoch, is_early)
 
     def _check_saved(
         self,
@@ -229,29 +240,19 @@ class ClientAssignorChecker:
                 f"{now_ms - last_ms} ms.",
             )
 
-    def _check_waiting(
-        self,
-        request: ConsumerGroupHeartbeatRequest,
-        metadata: SavedMetadata,
-        epoch_before: int,
-        now_ms: int,
-    ) -> None:
+    def _check_waiting(self, metadata: SavedMetadata, accepted: ProcessedHeartbeat) -> None:
         """Check that the oldest reason which came too early has brought a newer epoch by now."""
-        saved, waiting = metadata.group.saved, metadata.waiting
-        if waiting is not None and saved.epoch > waiting.epoch:
-            metadata.waiting = None
-        elif waiting is not None and now_ms >= waiting.asked_ms + self._interval_ms:
+        waiting = metadata.waiting
+        if waiting is not None and accepted.epoch > waiting.epoch:
+            waiting = None
+        elif waiting is not None and accepted.at_ms >= waiting.at_ms + self._interval_ms:
             raise LawBroken(
                 "reason-is-heard",
-                f"{request.member_id} asked for a new assignment {now_ms - waiting.asked_ms} ms "
-                f"ago, and group {request.group_id} is still at epoch {waiting.epoch}.",
+                f"{accepted.request.member_id} asked for a new assignment "
+                f"{accepted.at_ms - waiting.at_ms} ms ago, and group {metadata.group.group_id} is "
+                f"still at epoch {waiting.epoch}.",
             )
-        asks = any(each.reason for each in request.client_assignors or ())
-        # Where the broker assigns, a reason would not change the target.
-        is_early = saved.client_assignor is not None and saved.epoch == epoch_before
-        metadata.brought = (
-            WaitingReason(request, now_ms, epoch_before) if asks and is_early else None
-        )
+        metadata.waiting = accepted if waiting is None and accepted.is_early else waiting
 
 
 def _assignors_or_none(
