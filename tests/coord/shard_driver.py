@@ -132,18 +132,20 @@ class ShardDriver:
         for group_id, group in self.shard.ledger.groups.items():
             if self.appeared.get(group_id, (None, 0))[0] is not group.live.counts:
                 self.appeared[group_id] = (group.live.counts, self.mono_ms)
+        bodies = []
         for action in actions:
             match action:
+                case Reply(ticket, body):
+                    self.shard.waiting.remove(ticket)
+                    self.responses.append((ticket, body))
+                    bodies.append(body)
                 case Append(records):
                     self.log += records
                 case Compute(computation):
                     self.computations.append(computation)
                 case Note(_, text):
                     self.notes.append(text)
-                case Reply(ticket, body):
-                    self.shard.waiting.remove(ticket)
-                    self.responses.append((ticket, body))
-        return [action.body for action in actions if isinstance(action, Reply)]
+        return bodies
 
     def ask(self, request: Any, version: int, caller: Caller = HERE) -> Ticket:
         """The ticket of a request, which may have its answer already."""

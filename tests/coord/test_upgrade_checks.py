@@ -18,8 +18,9 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
+from tests.coord.consumer_client import REBALANCE_MS
 from tests.coord.mixed_clients import classic, consumer, make_driver, settle
-from tests.coord.mixed_shard_driver import REBALANCE_MS, SESSION_MS, MixedShardDriver
+from tests.coord.mixed_shard_driver import SESSION_MS, MixedShardDriver
 from tests.coord.shard_driver import topic_id
 
 
