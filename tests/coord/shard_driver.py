@@ -33,6 +33,7 @@ from apportion.machine import (
     Tick,
     Ticket,
 )
+from apportion.sim.checks.saved import compact
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -330,9 +331,7 @@ def through_bytes(log: list[CoordinatorRecord]) -> Iterator[CoordinatorRecord]:
 
 def compacted(log: list[CoordinatorRecord], keep_tombstones: bool) -> list[CoordinatorRecord]:
     """Only the last record of each key, where it stood."""
-    last = {encode_key(record.key): index for index, record in enumerate(log)}
-    kept = sorted(last.values())
-    return [log[index] for index in kept if keep_tombstones or log[index].value is not None]
+    return compact(log, len(log), drops_tombstones=not keep_tombstones)
 
 
 def state_of(
