@@ -41,7 +41,7 @@ from apportion.coord.heartbeat_budget import HeartbeatBudget
 from apportion.coord.migration import downgrade, upgrade
 from apportion.coord.records import CoordinatorRecord
 from apportion.coord.replay import Ledger
-from apportion.coord.turn import Computing, ShardAction, Turn
+from apportion.coord.turn import Computing, ShardAction, ShardParts, Turn
 from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines, Key
 from apportion.errors import Code, Refused
@@ -194,8 +194,8 @@ class Shard:
     __slots__ = (
         "_computing",
         "_deadlines",
-        "_heartbeats",
         "_is_loaded",
+        "_parts",
         "ledger",
         "own_settings",
         "settings",
@@ -220,13 +220,19 @@ class Shard:
         self.topics = topics
         self.ledger = Ledger()
         self._deadlines = Deadlines()
-        self._heartbeats = (
-            HeartbeatBudget(settings.apportion_heartbeat_budget_per_second)
-            if heartbeats is None
-            else heartbeats
-        )
+        if heartbeats is None:
+            heartbeats = HeartbeatBudget(settings.apportion_heartbeat_budget_per_second)
         self.waiting = WaitingRequests()
         self._computing: Computing = {kind: {} for kind in ON_COMPUTED}
+        self._parts = ShardParts(
+            ledger=self.ledger,
+            deadlines=self._deadlines,
+            heartbeats=heartbeats,
+            waiting=self.waiting,
+            computing=self._computing,
+            apply=APPLY,
+            on_members_leaving=ON_MEMBERS_LEAVING,
+        )
         self._is_loaded = False
 
     def replay(self, record: CoordinatorRecord) -> None:
@@ -355,23 +361,11 @@ class Shard:
                 offsets.delete_topic_offsets(turn, name)
 
     def _turn(self, now: Instant) -> Turn:
-        """Return the context of one step of the shard: `turn` for its handlers.
-
-        The turn gives them the groups and committed offsets (`ledger`), the deadlines, the requests
-        without a response (`waiting`), and `APPLY`, the functions by which a written record changes
-        the saved state.
-        """
-        # By position: by keyword it would cost a steady heartbeat twice as much.
+        """Return the context of one step of the shard: `turn` for its handlers."""
         return Turn(
-            self.ledger,
-            self._deadlines,
-            self._heartbeats,
-            self.settings,
-            self.own_settings,
-            self.topics,
+            self._parts,
             now,
-            APPLY,
-            self.waiting,
-            self._computing,
-            ON_MEMBERS_LEAVING,
+            settings=self.settings,
+            own_settings=self.own_settings,
+            topics=self.topics,
         )

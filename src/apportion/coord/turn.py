@@ -31,6 +31,23 @@ Computing = dict[type[Any], dict[str, UnderWay]]
 """The computations under way: class -> group id -> computation."""
 
 
+class ShardParts(NamedTuple):
+    """The state and the tables that all steps of one shard share.
+
+    heartbeats: the heartbeats to come of all groups of the broker. waiting: the requests without a
+    response. apply: the function that applies a record to the saved state, by the class of its key.
+    on_members_leaving: the function that removes members from a group, by the group's class.
+    """
+
+    ledger: Ledger
+    deadlines: Deadlines
+    heartbeats: HeartbeatBudget
+    waiting: WaitingRequests
+    computing: Computing
+    apply: Mapping[type[Any], Callable[[Ledger, Any, Any], None]]
+    on_members_leaving: Mapping[type[Any], Callable[["Turn", Any, tuple[Any, ...]], None]]
+
+
 class Turn:
     """One step of one shard, as its handlers see it.
 
@@ -57,37 +74,31 @@ class Turn:
 
     def __init__(
         self,
-        ledger: Ledger,
-        deadlines: Deadlines,
-        heartbeats: HeartbeatBudget,
+        parts: ShardParts,
+        now: Instant,
+        *,
         settings: GroupSettings,
         own_settings: Mapping[str, GroupSettings],
         topics: Topics,
-        now: Instant,
-        apply: Mapping[type[Any], Callable[[Ledger, Any, Any], None]],
-        waiting: WaitingRequests,
-        computing: Computing,
-        on_members_leaving: Mapping[type[Any], Callable[["Turn", Any, tuple[Any, ...]], None]],
     ) -> None:
         """Begin one step of a shard, for a request or due deadlines.
 
-        heartbeats: the heartbeats to come of all groups of the broker. settings: the broker's, for
-        all groups. own_settings: what holds in groups that have settings of their own. waiting: the
-        requests without a response. apply: the function that applies a record to the saved state,
-        by the class of its key. on_members_leaving: the function that removes members from a group,
-        by the group's class.
+        settings: the broker's, for all groups. own_settings: what holds in groups that have
+        settings of their own.
         """
-        self.ledger = ledger
-        self.deadlines = deadlines
-        self.heartbeats = heartbeats
+        (
+            self.ledger,
+            self.deadlines,
+            self.heartbeats,
+            self.waiting,
+            self.computing,
+            self._apply,
+            self._on_members_leaving,
+        ) = parts
+        self.now = now
         self.settings = settings
         self._own_settings = own_settings
         self.topics = topics
-        self.now = now
-        self.waiting = waiting
-        self.computing = computing
-        self._apply = apply
-        self._on_members_leaving = on_members_leaving
         self._answered: dict[Ticket, None] = {}
         self._unappended: list[CoordinatorRecord] = []
         self._actions: list[ShardAction] = []

@@ -51,7 +51,7 @@ class LocalAssignors:
     @property
     def must_send(self) -> bool:
         """Return whether a heartbeat is due for a reason, or for metadata in another version."""
-        if self._is_withdrawn:
+        if self._is_withdrawn or not self.assignors:
             return False
         sent = {each.name: each.version for each in self._sent}
         return bool(self._reasons) or any(
@@ -135,8 +135,9 @@ class LocalAssignors:
     @property
     def unresolved_ids(self) -> tuple[TopicId, ...]:
         """The ids of the topics whose names are needed to tell of the assignment."""
-        topics = () if self._unresolved is None else self._unresolved[0].topic_partitions
-        ids = dict.fromkeys(bytes(each.topic_id) for each in topics)
+        if self._unresolved is None:
+            return ()
+        ids = dict.fromkeys(bytes(each.topic_id) for each in self._unresolved[0].topic_partitions)
         return tuple(topic_id for topic_id in ids if topic_id not in self._names)
 
     def hold_assignment(self, assignment: Assignment, epoch: int) -> bool:
