@@ -137,5 +137,16 @@ def ask(
     return answers[0] if answers else None
 
 
+def commit(driver: ClassicShardDriver, client: ScriptedClient) -> Code:
+    """The code of a commit of foo-0 by the client."""
+    [code] = driver.commit(
+        client.generation,
+        {("foo", 0): 1},
+        client.member_id,
+        group_instance_id=client.instance_id,
+    )
+    return Code(code)
+
+
 def subscription(*names: str) -> bytes:
     return consumer_serde.encode(ConsumerProtocolSubscription(topics=names, user_data=None))

@@ -33,6 +33,7 @@ from apportion.machine import (
     Tick,
     Ticket,
 )
+from apportion.sim.checks.saved import compact
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -132,18 +133,20 @@ class ShardDriver:
         for group_id, group in self.shard.ledger.groups.items():
             if self.appeared.get(group_id, (None, 0))[0] is not group.live.counts:
                 self.appeared[group_id] = (group.live.counts, self.mono_ms)
+        bodies = []
         for action in actions:
             match action:
+                case Reply(ticket, body):
+                    self.shard.waiting.remove(ticket)
+                    self.responses.append((ticket, body))
+                    bodies.append(body)
                 case Append(records):
                     self.log += records
                 case Compute(computation):
                     self.computations.append(computation)
                 case Note(_, text):
                     self.notes.append(text)
-                case Reply(ticket, body):
-                    self.shard.waiting.remove(ticket)
-                    self.responses.append((ticket, body))
-        return [action.body for action in actions if isinstance(action, Reply)]
+        return bodies
 
     def ask(self, request: Any, version: int, caller: Caller = HERE) -> Ticket:
         """The ticket of a request, which may have its answer already."""
@@ -328,9 +331,7 @@ def through_bytes(log: list[CoordinatorRecord]) -> Iterator[CoordinatorRecord]:
 
 def compacted(log: list[CoordinatorRecord], keep_tombstones: bool) -> list[CoordinatorRecord]:
     """Only the last record of each key, where it stood."""
-    last = {encode_key(record.key): index for index, record in enumerate(log)}
-    kept = sorted(last.values())
-    return [log[index] for index in kept if keep_tombstones or log[index].value is not None]
+    return compact(log, len(log), drops_tombstones=not keep_tombstones)
 
 
 def state_of(

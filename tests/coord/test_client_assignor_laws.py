@@ -16,7 +16,8 @@ from apportion.wire.messages.consumer_group_install_assignment import (
 )
 from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 from tests.coord.client_side import offer, prepare
-from tests.coord.test_membership_laws import Client, ConsumerGroupMachine
+from tests.coord.consumer_client import Client
+from tests.coord.test_membership_laws import ConsumerGroupMachine
 
 OFFERS = st.sampled_from(
     [

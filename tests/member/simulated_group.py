@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from apportion.coord.classic.state import ClassicGroup
 from apportion.coord.shard import Shard
 from apportion.errors import Code
-from apportion.machine import Caller, Instant, Tick, Ticket
+from apportion.machine import Caller, Tick, Ticket
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
@@ -102,10 +102,6 @@ class SimulatedGroup:
         self.parked: dict[Ticket, tuple[Actor, int]] = {}  # ticket -> (actor, request id)
 
     @property
-    def now(self) -> Instant:
-        return self.coordinator.now
-
-    @property
     def shard(self) -> Shard:
         return self.coordinator.shard
 
@@ -158,13 +154,17 @@ class SimulatedGroup:
                     "g", f"{name}-{next(self.numbers)}", rebalance_timeout_ms=REBALANCE_MS
                 )
             )
+        return self.begins(name, machine, topics)
+
+    def begins(self, name: Any, machine: Any, topics: tuple[str, ...]) -> Actor:
+        """A member of that name, which subscribes to these topics."""
         self.actors[name] = actor = Actor(name, machine)
         self.tell(actor, Subscribe(topics))
         return actor
 
     def tell(self, actor: Actor, event: Any) -> None:
         """The member is stepped, and what it wants is put into the mail."""
-        for action in actor.machine.step(event, self.now):
+        for action in actor.machine.step(event, self.coordinator.now):
             match action:
                 case FindCoordinator(request_id):
                     self.mail.append((actor, CoordinatorFound(request_id), request_id))
@@ -196,10 +196,15 @@ class SimulatedGroup:
 
     def adopts(self, actor: Actor) -> None:
         """The owner does what it is asked for."""
+        if actor.left is None and actor.view.target is not None:
+            self.takes(actor, actor.view.target)
+
+    def takes(self, actor: Actor, wanted: tuple[IdPartition, ...]) -> None:
+        """The owner lets go of all but these, and then uses these."""
         view = actor.view
-        if actor.left is None and view.target is not None and view.target != view.owned:
-            actor.uses = tuple(partition for partition in actor.uses if partition in view.target)
-            self.tell(actor, Adopted(view.incarnation, view.target))
+        if wanted != view.owned:
+            actor.uses = tuple(partition for partition in actor.uses if partition in wanted)
+            self.tell(actor, Adopted(view.incarnation, wanted))
             actor.uses = actor.view.owned
 
     def dawdles(self, actor: Actor) -> None:
@@ -226,16 +231,16 @@ class SimulatedGroup:
     def answer(self, what: Any) -> Any:
         """What comes back, if the mail is a question to the cluster; else the mail."""
         return (
-            MetadataFetched(what.request_id, self.seen(what.names))
+            MetadataFetched(what.request_id, self.seen(what.names, what.ids))
             if isinstance(what, FetchMetadata)
             else what
         )
 
-    def seen(self, names: Sequence[str]) -> tuple[TopicDescription, ...]:
+    def seen(self, names: Sequence[str], ids: Sequence[bytes] = ()) -> tuple[TopicDescription, ...]:
         return tuple(
             TopicDescription(topic.name, topic.id, topic.partitions)
             for topic in self.topics()
-            if topic.name in names
+            if topic.name in names or topic.id in ids
         )
 
     def deliver_to(self, actor: Actor) -> None:
@@ -332,22 +337,29 @@ class SimulatedGroup:
 
     def check(self) -> None:
         """No partition is used by two whom the coordinator holds for members; and nobody fails, but
-        for one reason.
-
-        A coordinator, Kafka's too, knows after a restart only the assignor that was chosen: it may
-        refuse who has another of all.
+        for a reason that may be.
         """
         members = self.current()
         used: dict[IdPartition, str] = {}
-        for actor in self.actors.values():
+        for actor in self.users():
             if actor.view.member_id in members and not actor.forgotten:
                 for partition in actor.uses:
                     assert partition not in used, (partition, actor.name, used[partition])
                     used[partition] = actor.name
         for actor in self.actors.values():
-            assert actor.failed is None or actor.failed.startswith(
-                Code.INCONSISTENT_GROUP_PROTOCOL.name
-            ), actor.failed
+            assert actor.failed is None or self.may_fail(actor.failed), actor.failed
+
+    def users(self) -> list[Actor]:
+        """Those of whom nobody else may use what they use."""
+        return [*self.actors.values()]
+
+    def may_fail(self, failure: str) -> bool:
+        """Whether a member may end so.
+
+        A coordinator, Kafka's too, knows after a restart only the assignor that was chosen: it may
+        refuse who has another of all.
+        """
+        return failure.startswith(Code.INCONSISTENT_GROUP_PROTOCOL.name)
 
     def alive(self) -> list[Actor]:
         gone = (MembershipState.LEAVING, MembershipState.FATAL)

@@ -226,7 +226,7 @@ def what_a_member_holds_that_was_put_out_and_taken_in() -> Any:
     group.mail = mine
     group.deliver_to(a)
     [(_, answered, _)] = group.mail
-    a.machine.step(answered, group.now)
+    a.machine.step(answered, group.coordinator.now)
     return len(a.view.owned)
 
 
