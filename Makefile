@@ -9,7 +9,7 @@ TESTS ?=
 WORKERS ?= 3
 PY := .venv/bin/python
 READY := .venv/.ready
-UNITS := tests/assign tests/columns tests/coord tests/drive tests/member tests/node tests/store tests/streams tests/wire $(wildcard tests/test_*.py)
+UNITS := tests/assign tests/columns tests/coord tests/drive tests/member tests/node tests/security tests/store tests/streams tests/wire $(wildcard tests/test_*.py)
 JAVA = java_home="$$($(PY) tools/java_home.py)" && export JAVA_HOME="$$java_home" &&
 PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(PY) -m piptools compile --quiet --allow-unsafe --strip-extras --generate-hashes \
 	--no-emit-find-links --no-emit-index-url --no-emit-options --no-emit-trusted-host $(ARGS)

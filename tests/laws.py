@@ -14,7 +14,7 @@ SOURCE = ROOT / "src" / "apportion"
 # rooms of one floor never meet.
 STOREYS = [
     "errors topics machine deadlines readable settings exports",
-    "wire assign rules",
+    "wire assign rules security",
     "streams columns",
     "coord member store",
     "node drive adapters",

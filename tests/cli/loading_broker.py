@@ -21,7 +21,7 @@ from apportion.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
 )
-from apportion.wire.table import APIS, decode_request, encode_response
+from apportion.wire.table import SERVED_APIS, decode_request, encode_response
 
 
 class LoadingBroker(threading.Thread):
@@ -70,7 +70,7 @@ class LoadingBroker(threading.Thread):
                         min_version=api.versions[0],
                         max_version=api.versions[-1],
                     )
-                    for key, api in APIS.items()
+                    for key, api in SERVED_APIS.items()
                 )
             )
         if isinstance(request, MetadataRequest):

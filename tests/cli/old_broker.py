@@ -19,7 +19,7 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
-from apportion.wire.table import APIS
+from apportion.wire.table import SERVED_APIS
 from tests.cli.loading_broker import LoadingBroker
 
 NEWEST = {9: 8, 15: 5, 16: 4}  # OffsetFetch, DescribeGroups, ListGroups: key and version
@@ -41,7 +41,7 @@ class OldBroker(LoadingBroker):
                         min_version=api.versions[0],
                         max_version=NEWEST.get(key, api.versions[-1]),
                     )
-                    for key, api in APIS.items()
+                    for key, api in SERVED_APIS.items()
                     if key not in MISSING
                 )
                 return ApiVersionsResponse(api_keys=tuple(keys))

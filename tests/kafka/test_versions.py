@@ -13,7 +13,7 @@ from apportion.client.connection import BrokerConnection
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.api_versions import ApiVersionsRequest
-from apportion.wire.table import APIS
+from apportion.wire.table import SERVED_APIS
 from tests.kafka.own_apis import OWN_KEYS
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
@@ -58,9 +58,9 @@ def test_every_api_that_we_have_is_offered_in_the_versions_of_a_real_kafka(
         }
         for bootstrap in (ours, kafka.bootstrap)
     )
-    assert our.keys() == APIS.keys()
+    assert our.keys() == SERVED_APIS.keys()
     others = {
-        APIS[key].name: (span, their.get(key))
+        SERVED_APIS[key].name: (span, their.get(key))
         for key, span in our.items()
         if span != their.get(key) and key not in OWN_KEYS
     }

@@ -14,7 +14,7 @@ from apportion.client.connection import Disconnected
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from apportion.wire.table import APIS
+from apportion.wire.table import SERVED_APIS
 from tests.kafka.differential.compare import Difference, Intended, differences
 from tests.kafka.differential.plain_values import Plain
 from tests.kafka.differential.side import Side
@@ -364,7 +364,7 @@ def test_in_every_list_of_every_request_something_is_named_twice() -> None:
         (version, whole.request(bytes(16), "")) for whole in REQUESTS for version in whole.versions
     ]
     named = {(type(request), path) for _, request in asked for path, _, _ in doubled(request)}
-    kafkas = [api.request for key, api in APIS.items() if key not in OWN_KEYS]
+    kafkas = [api.request for key, api in SERVED_APIS.items() if key not in OWN_KEYS]
     lists = {(request, path) for request in kafkas for path in lists_of(request)}
     assert named == lists - OWN_LISTS
 

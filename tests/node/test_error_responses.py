@@ -9,7 +9,7 @@ from apportion.machine import Arrived, Caller, Ticket
 from apportion.node.error_responses import error_response
 from apportion.wire.codec import write
 from apportion.wire.fields import Field
-from apportion.wire.table import APIS, Api
+from apportion.wire.table import SERVED_APIS, Api
 
 NAMES = {
     *("group_id", "key", "name", "topic", "topic_id", "index", "partition", "partition_index"),
@@ -58,7 +58,7 @@ def marked_fields(value: Any) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+@pytest.mark.parametrize("api", SERVED_APIS.values(), ids=lambda api: api.name)
 def test_an_error_response_repeats_of_its_request_only_what_names_an_element(api: Api) -> None:
     for version in api.versions:
         request = marked(api.request, version)

@@ -25,7 +25,7 @@ from apportion.wire.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponseTopic,
 )
-from apportion.wire.table import APIS
+from apportion.wire.table import SERVED_APIS
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, NodeDriver
@@ -304,7 +304,7 @@ def test_features_that_start_at_0_are_said_from_version_4_on(driver: "NodeDriver
         ("group.version", 1)
     ]
     assert {key.api_key: (key.min_version, key.max_version) for key in new.api_keys}[0] == (0, 13)
-    assert sorted(key.api_key for key in new.api_keys) == sorted(APIS)
+    assert sorted(key.api_key for key in new.api_keys) == sorted(SERVED_APIS)
 
 
 def test_groups_are_coordinated_here_and_transactions_nowhere(driver: "NodeDriver") -> None:

@@ -32,6 +32,7 @@ NARROW = {  # what a field can be so that every oracle can hold it
     "error_code": st.sampled_from([code.value for code in Code]),
     "retention_time_ms": st.integers(-(2**31), 2**31 - 1),
     "log_append_time_ms": st.integers(-1, 2**41),
+    "session_lifetime_ms": st.integers(0, 2**41),
 }
 
 

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from apportion.wire.codec import read_whole
+from apportion.wire.frames import request_caller, request_header
 from apportion.wire.records.codec import decode_key, decode_value, encode_key, encode_value
 from apportion.wire.table import (
     APIS,
+    SERVED_APIS,
     Api,
+    DecodedRequest,
     decode_request,
     decode_response,
     encode_request,
@@ -41,10 +45,19 @@ def records() -> Iterator[Any]:
         yield pytest.param(row, id=f"type-{row['type']}-{number}")
 
 
+def decoded(frame: bytes) -> DecodedRequest:
+    """A request of an API that our broker does not serve."""
+    key, version, correlation_id, size = request_header(frame)
+    api = APIS[key]
+    client_id, offset = request_caller(frame, size, version >= api.flexible)
+    body = read_whole(api.request, version, frame, offset)
+    return DecodedRequest(api, version, correlation_id, client_id, body)
+
+
 @pytest.mark.parametrize(("api", "row"), list(frames()))
 def test_a_request_is_written_back_as_it_came(api: Api, row: dict[Any, Any]) -> None:
     frame = bytes.fromhex(row["request"])
-    incoming = decode_request(frame)
+    incoming = decode_request(frame) if api.key in SERVED_APIS else decoded(frame)
     client_id = None if frame[8:10] == b"\xff\xff" else incoming.client_id
     again = encode_request(incoming.body, incoming.version, incoming.correlation_id, client_id)
     assert (incoming.api, incoming.version, again[4:].hex()) == (

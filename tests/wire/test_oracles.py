@@ -29,7 +29,7 @@ from tests import profiles
 with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
     PACKAGES = [
         importlib.import_module(f"kafka.protocol.{part}")
-        for part in ("admin", "consumer", "metadata", "producer")
+        for part in ("admin", "consumer", "metadata", "producer", "sasl")
     ]
 
 MESSAGES = {kind.__name__: kind for api in APIS.values() for kind in (api.request, api.response)}

@@ -94,18 +94,27 @@ def _fetch(pom: Path, jars: Path) -> None:
 class RealKafka:
     """One process of Apache Kafka, as a context manager that starts and kills it.
 
-    bootstrap: the address where it listens. version: Kafka's.
+    bootstrap: the address where it listens. addresses: those of its further listeners, by their
+    names. version: Kafka's.
     jars: from `jars_of`. directory: for logs and data; the caller deletes it. settings: lines of
-    server.properties, which replace those of SETTINGS. Raises KafkaMissing without Java and when
-    the broker does not start.
+    server.properties, which replace those of SETTINGS. listeners: the names of further listeners,
+    and the security protocol of each. Raises KafkaMissing without Java and when the broker does not
+    start.
     """
 
     def __init__(
-        self, jars: Path, directory: Path, settings: Mapping[str, str] | None = None
+        self,
+        jars: Path,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        listeners: Mapping[str, str] | None = None,
     ) -> None:
         """Keep the settings; `start` starts Kafka."""
         self.directory = directory.absolute()  # Kafka's own working directory is another
         self.bootstrap = ""
+        self.addresses: dict[str, str] = {}
+        self._listeners = dict(listeners or {})
         self.version = version_of(jars)
         self._classpath = f"{jars.resolve()}/*"
         self._settings = SETTINGS | dict(settings or {})
@@ -131,12 +140,15 @@ class RealKafka:
         self.directory.mkdir(parents=True, exist_ok=True)
         properties = self.directory / "server.properties"
         if not properties.exists():
-            broker, controller = free_ports(2)
+            broker, controller, *further = free_ports(2 + len(self._listeners))
             self.bootstrap = f"127.0.0.1:{broker}"
-            lines = {
-                **kraft_properties(broker, controller, self.directory / "data"),
-                **self._settings,
-            }
+            lines = kraft_properties(broker, controller, self.directory / "data")
+            for (name, protocol), port in zip(self._listeners.items(), further, strict=True):
+                self.addresses[name] = f"127.0.0.1:{port}"
+                for key in ("listeners", "advertised.listeners"):
+                    lines[key] += f",{name}://{self.addresses[name]}"
+                lines["listener.security.protocol.map"] += f",{name}:{protocol}"
+            lines |= self._settings
             properties.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
             self._format(properties)
         self._process = self._launch(properties)

@@ -1,6 +1,7 @@
 """The names of APIs that Apache Kafka has and this broker has not, for refusals of their requests.
 
-docs/differences.md says what they are for.
+docs/differences.md says what they are for. The clients can send some of them: their messages are in
+`wire/table.py`. An API is served, and advertised, once its row here is gone.
 """
 
 ABSENT_APIS = {

@@ -3,7 +3,8 @@
 `@message` turns an annotated class into a plain slots class with keyword arguments, equality and a
 repr, and keeps the declared fields as `__fields__` for the codec. A field that a version does not
 have reads as its default; writing a value other than the default to a version that does not have it
-is an error, unless the field is declared `ignorable`.
+is an error, unless the field is declared `ignorable`. A field that is declared `secret` holds a
+password or what stands for one: the repr, which log lines and error texts are made of, hides it.
 """
 
 import builtins
@@ -13,6 +14,8 @@ from inspect import get_annotations
 from typing import Any, TypeVar, cast, dataclass_transform
 
 FOREVER = 32767
+HIDDEN = "[hidden]"
+"""Stands for the value of a secret field in a repr, as Kafka writes its passwords."""
 ZERO: Any = type("Zero", (), {"__repr__": lambda _self: "ZERO"})()
 """Stands for the default of a struct until its class is known: that class with all its own
 defaults.
@@ -34,6 +37,7 @@ class Field:
     ignorable: bool = False
     element: "type[Any] | Field | None" = None  # an array's element, or the class of a struct
     name: str = ""
+    secret: bool = False
 
     def is_nullable(self, version: int) -> bool:
         """Return whether the field may be null in that version."""
@@ -55,8 +59,9 @@ def _scalar(kind: str, zero: Any) -> Any:
         tag: int | None = None,
         ignorable: bool = False,
         nullable: int = FOREVER + 1,
+        secret: bool = False,
     ) -> Any:
-        return Field(kind, default, since, until, nullable, tag, ignorable)
+        return Field(kind, default, since, until, nullable, tag, ignorable, secret=secret)
 
     declare.__doc__ = f"A field of Kafka's type {kind}."
     declare.__name__ = kind
@@ -211,9 +216,9 @@ def _equal(self: Any, other: Any) -> Any:
 
 
 def _repr(self: Any) -> str:
-    """Return a message's text, with the fields that are not at their defaults."""
+    """Return a message's text, with the fields that are not at their defaults, secrets hidden."""
     changed = (
-        f"{field.name}={value!r}"
+        f"{field.name}={HIDDEN if field.secret else repr(value)}"
         for field in self.__fields__
         if (value := getattr(self, field.name)) != field.default
     )

@@ -1,7 +1,9 @@
-"""The table of supported APIs, and whole frames of requests and responses.
+"""The table of APIs, and whole frames of requests and responses.
 
-A request of an unknown API or version is a `DecodeError`, except ApiVersions: KIP-511 has a broker
-answer an unknown version of it in version 0, so that the client can choose another.
+A client can send every API of the table; the broker serves those that `ABSENT_APIS` does not name.
+A request that the broker does not serve, or of an unknown version, is a `DecodeError`, except
+ApiVersions: KIP-511 has a broker answer an unknown version of it in version 0, so that the client
+can choose another.
 """
 
 from typing import Any, NamedTuple
@@ -18,19 +20,24 @@ from apportion.wire.frames import (
 )
 from apportion.wire.messages import (
     alter_configs,
+    alter_user_scram_credentials,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
     consumer_group_install_assignment,
     consumer_group_prepare_assignment,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_cluster,
     describe_configs,
     describe_groups,
+    describe_user_scram_credentials,
     fetch,
     find_coordinator,
     heartbeat,
@@ -47,6 +54,8 @@ from apportion.wire.messages import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
     sync_group,
 )
 
@@ -106,18 +115,25 @@ APIS: dict[int, Api] = {
         _api(sync_group),
         _api(describe_groups),
         _api(list_groups),
+        _api(sasl_handshake),
         _api(api_versions),
         _api(create_topics),
         _api(delete_topics),
         _api(delete_records),
         _api(init_producer_id),
         _api(offset_for_leader_epoch),
+        _api(describe_acls),
+        _api(create_acls),
+        _api(delete_acls),
         _api(describe_configs),
         _api(alter_configs),
+        _api(sasl_authenticate),
         _api(create_partitions),
         _api(delete_groups),
         _api(incremental_alter_configs),
         _api(offset_delete),
+        _api(describe_user_scram_credentials),
+        _api(alter_user_scram_credentials),
         _api(describe_cluster),
         _api(consumer_group_heartbeat),
         _api(consumer_group_describe),
@@ -126,7 +142,10 @@ APIS: dict[int, Api] = {
         _api(consumer_group_install_assignment),
     )
 }
-"""All APIs by their keys."""
+"""All APIs of which there are messages, by their keys: a client can send them."""
+
+SERVED_APIS = {key: api for key, api in APIS.items() if key not in ABSENT_APIS}
+"""The APIs that the broker serves and advertises, by their keys."""
 
 _BY_REQUEST = {api.request: api for api in APIS.values()}
 
@@ -143,7 +162,7 @@ def decode_request(frame: Buffer) -> DecodedRequest:
     for all topics (9 and later).
     """
     key, version, correlation_id, client_size = request_header(frame)
-    api = APIS.get(key)
+    api = SERVED_APIS.get(key)
     if api is None:
         raise DecodeError(_unknown(key))
     if version not in api.versions:
@@ -210,6 +229,6 @@ def api_versions_response(
         api_versions.ApiVersion(
             api_key=api.key, min_version=api.versions[0], max_version=api.versions[-1]
         )
-        for api in sorted(APIS.values())
+        for api in sorted(SERVED_APIS.values())
     )
     return api_versions.ApiVersionsResponse(error_code=error, api_keys=keys, **fields)

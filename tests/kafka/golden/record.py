@@ -40,6 +40,11 @@ OF_MANY_KINDS = 20
 RICH = {8, 9, 68, 69, *KEYS}
 GROUPS = (CHANGES, "classic-9")
 """The groups of the classic part whose records are kept."""
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+"""Without one, a Kafka refuses all requests about ACLs."""
 OURS = "requests of our own codec: only the responses are a witness"
 
 
@@ -53,6 +58,7 @@ def main(part: str) -> None:
         listeners = {
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{front}",
             "offsets.topic.num.partitions": "5",
+            **AUTHORIZER,
         }
         with RealKafka(jars_of(HERE.parent / "pom.xml"), Path(directory), listeners) as kafka:
             proxy = RecordingProxy(int(kafka.bootstrap.rpartition(":")[2]), front)

@@ -41,8 +41,10 @@ from apportion.wire.messages import (
 
 if TYPE_CHECKING:
     from tests.kafka.golden.proxy import exactly
+    from tests.kafka.golden.security import SECURITY_BODIES
 else:  # a script: its own directory is on the path
     from proxy import exactly
+    from security import SECURITY_BODIES
 
 NAME, GROUP, PARTITION = "birds", "sweep", 0
 
@@ -281,6 +283,7 @@ BODIES: list[Body] = [  # in this order: later ones see what earlier ones left
     epochs,
     trimmed,
     deleted,
+    *SECURITY_BODIES,
 ]
 
 

@@ -1,0 +1,1 @@
+"""SASL mechanisms as machines, for clients and for the broker: PLAIN, SCRAM and OAUTHBEARER."""
