@@ -66,6 +66,8 @@ IN_GROUP = (
     MembershipState.STABLE,
 )
 """The states of a member that the coordinator has admitted."""
+REPEATS = (Reaction.FIND_COORDINATOR, Reaction.RETRY)
+"""The reactions by which Prepare or Install is sent again."""
 NO_LOCAL_ASSIGNORS = "this broker has no client-side assignors, as no Apache Kafka has"
 
 
@@ -165,9 +167,11 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     def _apply_response(self, step: Step, response: MembershipResponse) -> None:
         if not isinstance(response, ConsumerGroupPrepareAssignmentResponse):
             super()._apply_response(step, response)
-        # else: of the check before the join. The broker has the API, whatever it says of a member
-        # that has not joined.
-        elif not self._must_retry(step, self._link.api, response):
+        # else: of the check before the join.
+        elif (on_error := reaction(self._link.api, response.error_code)) in REPEATS:
+            self._repeat_request(step, on_error)
+        else:
+            # The broker has the API, whatever it says of a member that has not joined.
             self._may_offer = True
 
     def _accept(self, step: Step, response: MembershipResponse) -> None:
@@ -292,7 +296,9 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     def _apply_computation_response(self, step: Step, response: MembershipResponse) -> None:
         """Apply the response to Prepare or Install."""
         assert isinstance(response, ComputationResponse)
-        if self._must_retry(step, api_of(response), response):
+        on_error = reaction(api_of(response), response.error_code)
+        if on_error in REPEATS:
+            self._repeat_request(step, on_error)
             self._computation.repeat_request()
         elif response.error_code != Code.NONE:
             step.emit(self._computation.end_refused(response, self._label))
@@ -309,14 +315,10 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             # The member's own part of the target is in the next response.
             self._link.heartbeat_at_ms = step.now.mono_ms
 
-    def _must_retry(self, step: Step, api: str, response: MembershipResponse) -> bool:
-        """Return whether a request is to be sent again, at a coordinator that is known or not."""
-        on_error = reaction(api, response.error_code)
-        must_retry = on_error in (Reaction.FIND_COORDINATOR, Reaction.RETRY)
-        if must_retry:
-            self._link.is_known = on_error is Reaction.RETRY
-            self._retry(step, free=1)
-        return must_retry
+    def _repeat_request(self, step: Step, on_error: Reaction) -> None:
+        """Send a request again, to a coordinator that is looked up first if `on_error` says so."""
+        self._link.is_known = on_error is Reaction.RETRY
+        self._retry(step, free=1)
 
     def _computation_at_ms(self) -> int | None:
         """Return when Prepare or Install may be sent; None if neither is to be sent now.
