@@ -68,7 +68,6 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         self._metadata = TopicMetadataCache()
         self._incarnation = Incarnation(settings, self._metadata, self._ownership, ())
         self._refresh = MetadataRefresh()
-        self._follow_up_ms = 0
 
     def _due_times(self) -> list[int | None]:
         return [*super()._due_times(), self._refresh_at_ms(), self._follow_up_at_ms()]
@@ -162,12 +161,10 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         self._settle(step)
 
     def _settle(self, step: Step) -> None:
-        """Enter the incarnation's state; set the next metadata request and follow-up."""
+        """Enter the incarnation's state, and set the next metadata request."""
         if self.state in IN_A_GENERATION:
             self._enter(self._incarnation.state)
         self._refresh.schedule(step.now, self._incarnation.metadata_delay_ms)
-        if (follow_up := self._incarnation.follow_up) is not None:
-            self._follow_up_ms = follow_up.due_ms(step.now)
 
     def _refresh_at_ms(self) -> int | None:
         """Return when the next metadata request or query is due; None if there is none to send."""
@@ -177,8 +174,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
 
     def _follow_up_at_ms(self) -> int | None:
         """Return when the rebalance is due for which the assignor asked; None without one."""
-        has_follow_up = self._incarnation.follow_up is not None and self.state in WITH_ASSIGNMENT
-        return self._follow_up_ms if has_follow_up else None
+        return self._incarnation.follow_up.at_ms if self.state in WITH_ASSIGNMENT else None
 
     # the coordinator
 

@@ -291,7 +291,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
 
     def _follow_up_at_ms(self) -> int | None:
         """Return when the rebalance is due for which an assignor asked; None without one."""
-        return self._local.follow_up_at_ms if self.state in IN_GROUP else None
+        return self._local.follow_up.at_ms if self.state in IN_GROUP else None
 
     def _apply_computation_response(self, step: Step, response: MembershipResponse) -> None:
         """Apply the response to Prepare or Install."""
