@@ -13,6 +13,7 @@ from apportion.client.group_positions import all_group_positions
 from apportion.errors import DecodeError, Refused
 from apportion.member.group_claims import sinks_of
 from apportion.member.group_protocols import describe_by_protocol
+from apportion.member.group_states import GroupState
 from apportion.rules import run_rule
 from apportion.topics import TopicPartition
 from apportion.wire.codec import Buffer
@@ -26,8 +27,9 @@ from apportion.wire.records.consumer_protocol import (
 )
 from apportion.wire.records.consumer_serde import decode
 
-EMPTY_STATES = ("Empty", "Dead")
-REBALANCING_STATES = ("PreparingRebalance", "CompletingRebalance")  # of a classic group
+EMPTY_STATES = (GroupState.EMPTY, GroupState.DEAD)
+REBALANCING_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+"""The states in which a classic group has no assignment."""
 # by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
 PROTOCOLS = {0: "classic", 1: "consumer"}
 
