@@ -190,7 +190,7 @@ class BatchRetries:
         now_ms = snapshot.read_at_ms
         if self._unplanned_since_ms is None:
             self._unplanned_since_ms = now_ms
-        has_assignment = self._planner.planned_incarnation != 0
+        has_assignment = self._planner.planned_incarnation is not None
         # JoinGroup is held back until every member has rejoined, which may take their longest
         # rebalance timeout.
         view = snapshot.view
