@@ -22,6 +22,7 @@ from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.records.streams_consumer import (
     CallTaskListener,
+    ReadStreamsMembership,
     ReportTaskOffsetSums,
     StreamsRecordConsumer,
 )
@@ -216,6 +217,7 @@ class StreamsConsumer(Consumer):
     _answers: ClassVar[Answers] = {
         **Consumer._answers,
         CallTaskListener: _call_task_listener,
+        ReadStreamsMembership: lambda consumer, _query: consumer._membership.snapshot(),
         ReportTaskOffsetSums: lambda consumer, query: consumer._membership.report(
             TaskOffsetSums(query.offset_sums, query.incarnation)
         ),
