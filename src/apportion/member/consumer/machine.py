@@ -23,7 +23,7 @@ from apportion.member.consumer.requests import (
     NamesAndExpression,
     leave_request,
 )
-from apportion.member.consumer.states import NEXT
+from apportion.member.consumer.states import IN_GROUP, NEXT
 from apportion.member.consumer.target_computation import (
     ComputationResponse,
     TargetComputation,
@@ -56,12 +56,6 @@ from apportion.wire.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentResponse,
 )
 
-IN_GROUP = (
-    MembershipState.RECONCILING,
-    MembershipState.ACKNOWLEDGING,
-    MembershipState.STABLE,
-)
-"""The states of a member that the coordinator has admitted."""
 REPEATS = (Reaction.FIND_COORDINATOR, Reaction.RETRY)
 """The reactions by which Prepare or Install is sent again."""
 NO_LOCAL_ASSIGNORS = "this broker has no client-side assignors, as no Apache Kafka has"

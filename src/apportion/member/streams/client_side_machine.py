@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from apportion.machine import Instant, Note, Tick
-from apportion.member.consumer.machine import IN_GROUP, ConsumerMember
+from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
+from apportion.member.consumer.states import IN_GROUP
 from apportion.member.lookups import Lookups
 from apportion.member.membership import (
     Action,
