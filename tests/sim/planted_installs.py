@@ -9,7 +9,13 @@ from typing import Any
 from apportion.assign import checks
 from apportion.assign.by_name import ClusterTopics, Given, Subscription
 from apportion.coord import shard
-from apportion.coord.consumer import client_targets, custom_targets, heartbeat, state
+from apportion.coord.consumer import (
+    client_targets,
+    custom_targets,
+    heartbeat,
+    offering_members,
+    state,
+)
 from apportion.coord.consumer.beat import Beat
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
@@ -18,7 +24,7 @@ from apportion.coord.consumer.client_assignors import (
     PreparedGroup,
     agreed_or_none,
 )
-from apportion.coord.consumer.client_targets import AssignorChange
+from apportion.coord.consumer.offering_members import AssignorChange
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.records import NO_ANSWER, TargetAnswer
 from apportion.coord.turn import Turn
@@ -28,7 +34,7 @@ from apportion.wire.records.groups import RecordClientAssignor
 from tests.sim.bug import Planted
 
 # As they are, whatever stands in their place.
-agree, change_or_none = agreed_or_none, client_targets.assignor_change_or_none
+agree, change_or_none = agreed_or_none, offering_members.assignor_change_or_none
 
 
 def any_member_is(group: ConsumerGroup, member_id: str) -> bool:
@@ -81,7 +87,7 @@ def saves_at_once(
     turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember, beat: Beat
 ) -> AssignorChange | None:
     assignors = beat.client_assignors
-    return None if assignors is None else AssignorChange(due=assignors, early=None)
+    return None if assignors is None else AssignorChange(assignors, None, dropped_bytes=0)
 
 
 def saves_only_what_it_brings(
@@ -166,13 +172,13 @@ INSTALLS = (
     Planted(
         "saved-at-once",
         "What a heartbeat brings is saved with it, as anything else of a member.",
-        ((client_targets, "assignor_change_or_none", saves_at_once),),
+        ((offering_members, "assignor_change_or_none", saves_at_once),),
         sizes=LOCAL,
     ),
     Planted(
         "early-is-forgotten",
         "A member whose metadata come too early sends newer ones later.",
-        ((client_targets, "assignor_change_or_none", saves_only_what_it_brings),),
+        ((offering_members, "assignor_change_or_none", saves_only_what_it_brings),),
         sizes=LOCAL,
     ),
     Planted(
@@ -184,7 +190,7 @@ INSTALLS = (
     Planted(
         "answer-before-its-epoch",
         "A member is told what its assignor has said with its newest target.",
-        ((client_targets, "told_answer", with_the_newest_target),),
+        ((offering_members, "told_answer", with_the_newest_target),),
         sizes=LOCAL,
     ),
 )

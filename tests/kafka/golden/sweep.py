@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tests.kafka.golden.security import SECURITY_BODIES
 else:  # a script: its own directory is on the path
     from proxy import exactly
+
     from security import SECURITY_BODIES
 
 NAME, GROUP, PARTITION = "birds", "sweep", 0

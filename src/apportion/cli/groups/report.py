@@ -16,6 +16,7 @@ from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topics import MetadataQuery
 from apportion.member.group_claims import sinks_of
 from apportion.member.group_protocols import describe_by_protocol
+from apportion.member.group_states import GroupState
 from apportion.rules import run_rule
 from apportion.topics import Topic, TopicPartition
 from apportion.wire.codec import Buffer
@@ -29,8 +30,9 @@ from apportion.wire.records.consumer_protocol import (
 )
 from apportion.wire.records.consumer_serde import decode
 
-EMPTY_STATES = ("Empty", "Dead")
-REBALANCING_STATES = ("PreparingRebalance", "CompletingRebalance")  # of a classic group
+EMPTY_STATES = (GroupState.EMPTY, GroupState.DEAD)
+REBALANCING_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+"""The states in which a classic group has no assignment."""
 # by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
 PROTOCOLS = {0: "classic", 1: "consumer"}
 

@@ -24,6 +24,7 @@ from apportion.machine import Instant
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure
 from apportion.member.assignors.runs import MAX_INT8, checked_reply, checked_user_data, is_byte
 from apportion.member.assignors.strategy import versions_of
+from apportion.member.follow_up import FollowUpDeadline
 from apportion.member.membership import from_id_parts
 from apportion.readable import foreign_text
 from apportion.topics import TopicId
@@ -65,8 +66,7 @@ class LocalAssignors:
         # of it, since its topics' names are not known yet.
         self._newest: tuple[Assignment, int] | None = None
         self._unresolved: tuple[Assignment, int] | None = None
-        self._follow_up: tuple[str, FollowUp] | None = None  # and the assignor that asked for it
-        self._follow_up_ms = 0
+        self.follow_up = FollowUpDeadline()
         self._is_withdrawn = False
 
     def named_or_none(self, name: str) -> Assignor | None:
@@ -211,12 +211,13 @@ class LocalAssignors:
         if not self.assignors or self._is_withdrawn or self._newest == (assignment, epoch):
             return False
         self._newest = self._unresolved = assignment, epoch
-        self._follow_up = None
+        self.follow_up.cancel()
         return True
 
     def forget_assignment(self) -> None:
         """Tell of no assignment any more: the membership that had it has ended."""
-        self._newest = self._unresolved = self._follow_up = None
+        self._newest = self._unresolved = None
+        self.follow_up.cancel()
         self._is_withdrawn = False
 
     def withdraw(self) -> None:
@@ -228,15 +229,10 @@ class LocalAssignors:
         """Remember the names of topics."""
         self._names |= names
 
-    @property
-    def follow_up_at_ms(self) -> int | None:
-        """When the rebalance is due for which an assignor has asked (monotonic); None without."""
-        return None if self._follow_up is None else self._follow_up_ms
-
     def request_follow_up(self) -> None:
         """Have the next heartbeat ask for what an assignor has asked for: its time has come."""
-        if self._follow_up is not None:
-            (name, follow_up), self._follow_up = self._follow_up, None
+        if (planned := self.follow_up.take()) is not None:
+            name, follow_up = planned
             self.request_rebalance(name, follow_up.reason)
 
     def tell_assignment(self, now: Instant) -> MemberFailure | None:
@@ -265,7 +261,7 @@ class LocalAssignors:
         ]
         for name, reply in replies:
             if isinstance(reply, FollowUp):
-                self._follow_up, self._follow_up_ms = (name, reply), reply.due_ms(now)
+                self.follow_up.plan(name, reply, now)
                 return None
             if reply is not None:
                 return reply

@@ -20,6 +20,7 @@ from apportion.member.records.queries import CallListener, FetchRecords
 from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.records.streams_consumer import (
     CallTaskListener,
+    ReadStreamsMembership,
     ReportTaskOffsetSums,
     StreamsRecordConsumer,
     StreamsSnapshot,
@@ -351,6 +352,7 @@ class StreamThread(RecordApplication):
         **ANSWERS,
         FetchRecords: _fetch,
         CallListener: _call_listener,
+        ReadStreamsMembership: lambda thread, _query: at_once(thread.snapshot()),
         # The report that follows it names the same tasks.
         CallTaskListener: lambda _thread, _query: at_once(None),
         ReportTaskOffsetSums: _run_tasks,
