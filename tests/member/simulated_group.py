@@ -74,7 +74,6 @@ class Actor:
         self.flight: SendToCoordinator | None = None
         # Prepare or Install of a computation, beside the heartbeats
         self.computing: SendToCoordinator | None = None
-        self.sent_at_ms: int | None = None
         self.left: Left | None = None
         self.failed: str | None = None
         self.rebalanced_from: tuple[IdPartition, ...] = ()  # what it was offered to give back
@@ -172,7 +171,7 @@ class SimulatedGroup:
                     if isinstance(request, COMPUTATION_REQUESTS):
                         actor.computing = action
                     else:
-                        actor.flight, actor.sent_at_ms = action, self.coordinator.mono_ms
+                        actor.flight = action
                     self.mail.append((actor, "ask", request_id))
                 case FetchMetadata(request_id):
                     self.mail.append((actor, action, request_id))
