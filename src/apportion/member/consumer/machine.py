@@ -8,12 +8,11 @@ sockets.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from apportion.errors import Code, Refused
-from apportion.member.assigning_member import AssigningMember
 from apportion.member.assignors.interface import MemberFailure
-from apportion.member.consumer.local_assignors import LocalAssignors
+from apportion.member.consumer.computing_member import REPEATS, ComputingMember
 from apportion.member.consumer.requests import (
     JOIN,
     LEAVE_FOR_GOOD,
@@ -24,18 +23,12 @@ from apportion.member.consumer.requests import (
     leave_request,
 )
 from apportion.member.consumer.states import IN_GROUP, NEXT
-from apportion.member.consumer.target_computation import (
-    ComputationResponse,
-    TargetComputation,
-    api_of,
-    prepare_request,
-)
+from apportion.member.consumer.target_computation import prepare_request
 from apportion.member.follow_up import FollowUpDeadline
-from apportion.member.lookups import FetchedTopics, LookupEvent, Lookups, NeededTopics, answer_of
+from apportion.member.lookups import FetchedTopics, Lookups, NeededTopics
 from apportion.member.membership import (
     SILENT,
     Answered,
-    AssignorRan,
     CoordinatorFound,
     Event,
     Leave,
@@ -56,12 +49,10 @@ from apportion.wire.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentResponse,
 )
 
-REPEATS = (Reaction.FIND_COORDINATOR, Reaction.RETRY)
-"""The reactions by which Prepare or Install is sent again."""
 NO_LOCAL_ASSIGNORS = "this broker has no client-side assignors, as no Apache Kafka has"
 
 
-class ConsumerMember(AssigningMember[ConsumerSettings]):
+class ConsumerMember(ComputingMember):
     """One member of one consumer group."""
 
     transitions = NEXT
@@ -79,10 +70,8 @@ class ConsumerMember(AssigningMember[ConsumerSettings]):
     concurrent_calls = 2
 
     def __init__(self, settings: ConsumerSettings) -> None:
-        super().__init__(settings, member_id=settings.member_id)
-        self._local = LocalAssignors(settings.assignors)
+        super().__init__(settings)
         self._heartbeats = HeartbeatBuilder(settings, self._local)
-        self._computation = TargetComputation(settings, self._local)
         self._fatal: MemberFailure | None = None
         # A broker without client-side assignors would read over them and assign by its own.
         self._may_offer = not settings.assignors
@@ -90,18 +79,11 @@ class ConsumerMember(AssigningMember[ConsumerSettings]):
             # Also for a look-up, for the assignor itself, and for its group's state or target.
             self.concurrent_calls = 5
 
-    def _due_times(self) -> list[int | None]:
-        return [*super()._due_times(), self._computation_at_ms()]
-
     def _apply_event(self, step: Step, event: Event) -> None:
         if isinstance(event, Leave):
             # The owner leaves by itself, so it need not be told why it should.
             self._fatal = None
         super()._apply_event(step, event)
-        if isinstance(event, AssignorRan):
-            note = self._computation.take_outcome(event, step.now, self._label)
-            if note is not None:
-                step.emit(note)
         if step.is_due(self._follow_up_at_ms()):
             self._local.request_follow_up()
         if self._fatal is not None and not self._ownership.owned and self.state in IN_GROUP:
@@ -138,18 +120,10 @@ class ConsumerMember(AssigningMember[ConsumerSettings]):
     # the coordinator
 
     def _apply_answer(self, step: Step, event: CoordinatorFound | Answered | Unanswered) -> None:
-        computation = self._computation.take_answered(event.request_id)
-        match event:
-            case Answered(_, response) if computation is not None:
-                self._apply_computation_response(step, response)
-            case Unanswered(_, why, code) if computation is not None:
-                self._computation.repeat_request()
-                self._apply_failure(step, why, code)
-            case _:
-                if isinstance(event, CoordinatorFound):
-                    # It may be another broker, of an older release.
-                    self._may_offer = not self._local.assignors
-                super()._apply_answer(step, event)
+        if isinstance(event, CoordinatorFound):
+            # It may be another broker, of an older release.
+            self._may_offer = not self._local.assignors
+        super()._apply_answer(step, event)
 
     def _apply_response(self, step: Step, response: MembershipResponse) -> None:
         if not isinstance(response, ConsumerGroupPrepareAssignmentResponse):
@@ -216,10 +190,6 @@ class ConsumerMember(AssigningMember[ConsumerSettings]):
             self._local.withdraw_reasons()
         self._lookups, self._fatal = Lookups(), None
 
-    def _leave(self, step: Step, for_good: bool) -> None:
-        self._computation.abandon()
-        super()._leave(step, for_good)
-
     def _lose_membership(self, step: Step, code: Code, *, keeps_id: bool) -> None:
         if self._fatal is None:
             super()._lose_membership(step, code, keeps_id=keeps_id)
@@ -284,62 +254,11 @@ class ConsumerMember(AssigningMember[ConsumerSettings]):
     def _follow_up(self) -> FollowUpDeadline:
         return self._local.follow_up
 
-    @property
-    def _query(self) -> Any:
-        return self._computation.query
-
     def _needed_topics(self) -> NeededTopics:
         return NeededTopics(ids=self._local.unresolved_ids)
 
-    def _apply_computation_response(self, step: Step, response: MembershipResponse) -> None:
-        """Apply the response to Prepare or Install."""
-        assert isinstance(response, ComputationResponse)
-        on_error = reaction(api_of(response), response.error_code)
-        if on_error in REPEATS:
-            self._repeat_request(step, on_error)
-            self._computation.repeat_request()
-        elif response.error_code != Code.NONE:
-            step.emit(self._computation.end_refused(response, self._label))
-            if response.error_code == Code.STALE_MEMBER_EPOCH:
-                # The next response may choose this member again.
-                self._link.retry(step.now, free=1)
-        elif isinstance(response, ConsumerGroupPrepareAssignmentResponse):
-            request_id = self._link.next_request_id()
-            run = self._computation.run(response, request_id, step.now)
-            if run is not None:
-                step.emit(run)
-        else:
-            self._computation.abandon()
-            # The member's own part of the target is in the next response.
-            self._link.heartbeat_at_ms = step.now.mono_ms
-
-    def _repeat_request(self, step: Step, on_error: Reaction) -> None:
-        """Send a request again, to a coordinator that is looked up first if `on_error` says so."""
-        self._link.is_known = on_error is Reaction.RETRY
-        self._retry(step, free=1)
-
-    def _computation_at_ms(self) -> int | None:
-        """Return when Prepare or Install may be sent; None if neither is to be sent now.
-
-        Either names the member's epoch. So heartbeats go first while their response may change it:
-        one that is in flight, that reports what was adopted, or that follows a lost response.
-        """
-        if (
-            not self._computation.is_request_due
-            or self.state not in (MembershipState.RECONCILING, MembershipState.STABLE)
-            or self._link.in_flight is not None
-            or self._must_confirm_epoch()
-        ):
-            return None
-        return self._link.backoff.not_before_ms
-
     def _must_confirm_epoch(self) -> bool:
         return self._heartbeats.must_be_full or not self._link.is_known
-
-    def _apply_query_answer(self, step: Step, event: LookupEvent) -> None:
-        run = self._computation.resume(answer_of(event), self._link.next_request_id())
-        if run is not None:
-            step.emit(run)
 
     def _apply_metadata(self, step: Step, fetched: FetchedTopics) -> None:
         self._local.add_names({each.id: each.name for each in fetched.topics})
