@@ -34,8 +34,9 @@ WATCHED_LAWS: dict[str, str] = {
     ),
     "told-once-a-second": "a chosen member is told of its group at most once a second",
     "answer-of-its-epoch": (
-        "the metadata that come with a member's assignment are those that were installed for it "
-        "with that epoch, and the error is of that epoch's target or of a newer one"
+        "the metadata that come with a member's assignment were installed with that epoch, and the "
+        "error is of that epoch's target or of a newer one; a member that is at its target is told "
+        "all that came with it"
     ),
     "commit-is-fenced": "the coordinator refuses a commit with a fenced or stale epoch",
     "commit-with-cause": (

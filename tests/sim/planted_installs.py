@@ -87,7 +87,7 @@ def saves_at_once(
     turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember, beat: Beat
 ) -> AssignorChange | None:
     assignors = beat.client_assignors
-    return None if assignors is None else AssignorChange(assignors, None, dropped_bytes=0)
+    return None if assignors is None else AssignorChange(due=assignors, early=None, dropped_bytes=0)
 
 
 def saves_only_what_it_brings(
@@ -194,4 +194,4 @@ INSTALLS = (
         sizes=LOCAL,
     ),
 )
-"""The guards of `coord.consumer.client_targets` and of what it calls."""
+"""The guards of `coord.consumer.client_targets`, of `offering_members`, and of what they call."""

@@ -96,7 +96,7 @@ class InvariantChecker:
             elif type(event.request) is OffsetCommitRequest:
                 self.offsets.after_commit(self._shards(), event.request)
         self.consumer_groups.installs.after_step(event, self._shards)
-        self.client_assignors.after_step(event, self._shards, self._mono_ms())
+        self.client_assignors.after_step(event, self._mono_ms())
         self._check_groups(event)
         if (
             self.simulation.steps // STEPS_BETWEEN_REPLAYS

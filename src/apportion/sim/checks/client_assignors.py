@@ -10,6 +10,7 @@ and what waited: the group is another object then, and its history begins anew.
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from apportion.coord.consumer.beat import JOINING
 from apportion.coord.consumer.client_assignors import PreparedGroup, has_reason, is_other_offer
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.records import TargetAnswer
@@ -34,7 +35,7 @@ SECOND_MS = 1_000
 
 
 class ProcessedHeartbeat(NamedTuple):
-    """A heartbeat, when it was processed (mono ms), and its group's epoch after it.
+    """A heartbeat, when it was processed (mono ms), and its group's epochs after it.
 
     is_early: it asks for a new assignment, and has brought no newer epoch.
     """
@@ -42,6 +43,7 @@ class ProcessedHeartbeat(NamedTuple):
     request: ConsumerGroupHeartbeatRequest
     at_ms: int
     epoch: int
+    assignment_epoch: int
     is_early: bool
 
 
@@ -69,14 +71,24 @@ class ToldMember(NamedTuple):
     told_ms: int
 
 
+class SavedAnswers(NamedTuple):
+    """The answers that came with a target, by instance id or member id."""
+
+    group: ConsumerGroup
+    of_members: dict[str, TargetAnswer]
+
+
 class BeforeStep(NamedTuple):
     """The state that a step may change.
 
-    assignors: the sender's, as they are saved. prepared: the group as its chosen member was told.
+    is_known: the sender, or the static member that it replaces, is a member. assignors: the
+    sender's, as they are saved. prepared: the group as its chosen member was told.
     """
 
     group: ConsumerGroup
     epoch: int
+    assignment_epoch: int
+    is_known: bool
     assignors: tuple[RecordClientAssignor, ...] | None
     prepared: PreparedGroup | None
 
@@ -92,8 +104,8 @@ class ClientAssignorChecker:
         self._before: BeforeStep | None = None
         self._metadata: dict[tuple[str, str], SavedMetadata] = {}  # by group and member
         self._told: dict[str, ToldMember] = {}  # by group
-        # by group and epoch of the target: the answer for each member
-        self._answers: dict[str, dict[int, dict[str, TargetAnswer]]] = {}
+        # by group and epoch of the target
+        self._answers: dict[str, dict[int, SavedAnswers]] = {}
 
     def before_step(self, event: Any, shards: LoadedShards) -> None:
         """Note what a step over `event` may change."""
@@ -101,6 +113,7 @@ class ClientAssignorChecker:
         if type(event) is Arrived and type(event.request) in (
             ConsumerGroupHeartbeatRequest,
             ConsumerGroupPrepareAssignmentRequest,
+            ConsumerGroupInstallAssignmentRequest,
         ):
             group = group_or_none(shards(), event.request.group_id)
             if group is not None:
@@ -108,25 +121,25 @@ class ClientAssignorChecker:
                 self._before = BeforeStep(
                     group,
                     group.saved.epoch,
+                    group.saved.assignment_epoch,
+                    type(event.request) is ConsumerGroupHeartbeatRequest
+                    and _is_known(group, event.request),
                     _assignors_or_none(group, event.request.member_id),
                     None if chosen is None else chosen.prepared,
                 )
 
-    def after_step(self, event: Any, shards: LoadedShards, now_ms: int) -> None:
+    def after_step(self, event: Any, now_ms: int) -> None:
         """Check what a step over `event` has saved, and whom it has told."""
-        if type(event) is not Arrived:
+        before = self._before
+        # After a start there is no event, and what was noted belongs to the lost process.
+        if before is None or type(event) is not Arrived:
             return
-        kind = type(event.request)
-        if kind is ConsumerGroupInstallAssignmentRequest:
-            group = group_or_none(shards(), event.request.group_id)
-            if group is not None:
-                self._note_answers(group)
-        if self._before is None:
-            return
-        if kind is ConsumerGroupHeartbeatRequest:
-            self._check_heartbeat(event.request, self._before, now_ms)
-        elif kind is ConsumerGroupPrepareAssignmentRequest:
-            self._check_told(self._before, now_ms)
+        if before.group.saved.assignment_epoch != before.assignment_epoch:
+            self._note_answers(before.group)
+        if type(event.request) is ConsumerGroupHeartbeatRequest:
+            self._check_heartbeat(event.request, before, now_ms)
+        elif type(event.request) is ConsumerGroupPrepareAssignmentRequest:
+            self._check_told(before, now_ms)
 
     def reply_sent(
         self, request: ConsumerGroupHeartbeatRequest, body: ConsumerGroupHeartbeatResponse
@@ -138,28 +151,40 @@ class ClientAssignorChecker:
         newest = None if metadata is None else metadata.newest
         if metadata is not None and newest is not None and newest.request is request:
             self._check_waiting(metadata, newest)
-        if body.assignment is not None and request.group_id in self._answers:
-            self._check_answer(request, body.member_epoch, body.assignment)
+        if body.assignment is None:
+            return
+        answers = self._answers.get(request.group_id, {})
+        self._check_answer(request, body.member_epoch, body.assignment, answers)
+        of_epoch = answers.get(body.member_epoch)
+        if (
+            metadata is not None
+            and newest is not None
+            and newest.request is request
+            and newest.assignment_epoch == body.member_epoch
+            and of_epoch is not None
+            and of_epoch.group is metadata.group
+        ):
+            self._check_whole_answer(request, body.assignment, of_epoch)
 
     def _check_answer(
-        self, request: ConsumerGroupHeartbeatRequest, epoch: int, told: Assignment
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        epoch: int,
+        told: Assignment,
+        answers: dict[int, SavedAnswers],
     ) -> None:
-        """Check that an assignment comes with the assignor's answer of the same epoch.
+        """Check that what comes with an assignment is an answer of the same epoch.
 
         An error of a newer target may come earlier, and after a restart metadata may be missing.
         """
-        answers = self._answers[request.group_id]
-        of_epoch = answers.get(epoch, {})
-        # A member that has replaced a static one has the answer that its predecessor had.
-        own = of_epoch.get(request.member_id)
-        expected = of_epoch.values() if own is None else (own,)
-        if told.metadata and not any(_has_metadata_of(told, each) for each in expected):
+        of_epoch = answers[epoch].of_members.values() if epoch in answers else ()
+        if told.metadata and not any(_has_metadata_of(told, each) for each in of_epoch):
             raise LawBroken(
                 "answer-of-its-epoch",
                 f"{request.member_id} was told metadata {bytes(told.metadata).hex()} with epoch "
                 f"{epoch}, for which they were not installed.",
             )
-        since = (each for at, each in answers.items() if at >= epoch)
+        since = (each.of_members for at, each in answers.items() if at >= epoch)
         if told.error and all(
             told.error != answer.error for each in since for answer in each.values()
         ):
@@ -169,11 +194,35 @@ class ClientAssignorChecker:
                 "target since then has that error.",
             )
 
+    def _check_whole_answer(
+        self, request: ConsumerGroupHeartbeatRequest, told: Assignment, answers: SavedAnswers
+    ) -> None:
+        """Check that a member which is at its target is told all that came with it."""
+        answer = answers.of_members.get(request.instance_id or request.member_id)
+        if answer is not None and not (
+            told.error == answer.error and _has_metadata_of(told, answer)
+        ):
+            raise LawBroken(
+                "answer-of-its-epoch",
+                f"{request.member_id} was told metadata {bytes(told.metadata).hex() or 'none'} and "
+                f"error {told.error}, and {answer.metadata.hex() or 'none'} and {answer.error} "
+                "came with its target.",
+            )
+
     def _note_answers(self, group: ConsumerGroup) -> None:
         """Note what came with the target that a group has now."""
-        self._answers.setdefault(group.group_id, {})[group.saved.assignment_epoch] = {
-            name: member.target_answer for name, member in group.saved.members.items()
-        }
+        self._answers.setdefault(group.group_id, {})[group.saved.assignment_epoch] = SavedAnswers(
+            group,
+            {
+                member.metadata.instance_id or name: member.target_answer
+                for name, member in group.saved.members.items()
+            },
+        )
+
+    def _forget_answers(self, request: ConsumerGroupHeartbeatRequest) -> None:
+        """Expect no answer for a member that begins without a target, or offers no assignors."""
+        for answers in self._answers.get(request.group_id, {}).values():
+            answers.of_members.pop(request.instance_id or request.member_id, None)
 
     def _check_told(self, before: BeforeStep, now_ms: int) -> None:
         """Check that a chosen member which was told of its group had not just been told."""
@@ -202,15 +251,17 @@ class ClientAssignorChecker:
         group, old = before.group, before.assignors
         key = group.group_id, request.member_id
         new = _assignors_or_none(group, request.member_id)
-        # A process that begins or ends gives up what the coordinator remembers of its member.
-        if request.member_epoch <= 0 or old is None or new is None:
+        if not before.is_known or not new:
+            self._forget_answers(request)
+        # A member that ends gives up what the coordinator remembers of it.
+        if request.member_epoch < 0 or new is None:
             self._metadata.pop(key, None)
             return
         metadata = self._metadata.get(key)
         if metadata is None or metadata.group is not group:
             metadata = self._metadata[key] = SavedMetadata(group)
-        if old != new:
-            if not is_other_offer(old, new):
+        if old is not None and old != new:
+            if request.member_epoch != JOINING and not is_other_offer(old, new):
                 self._check_saved(request, metadata, now_ms, has_reason(new))
             metadata.saved_ms = now_ms
             if has_reason(new):
@@ -222,7 +273,8 @@ class ClientAssignorChecker:
             and group.saved.client_assignor is not None
             and epoch == before.epoch
         )
-        metadata.newest = ProcessedHeartbeat(request, now_ms, epoch, is_early)
+        assignment_epoch = group.saved.assignment_epoch
+        metadata.newest = ProcessedHeartbeat(request, now_ms, epoch, assignment_epoch, is_early)
 
     def _check_saved(
         self,
@@ -245,7 +297,11 @@ class ClientAssignorChecker:
         waiting = metadata.waiting
         if waiting is not None and accepted.epoch > waiting.epoch:
             waiting = None
-        elif waiting is not None and accepted.at_ms >= waiting.at_ms + self._interval_ms:
+        elif waiting is not None and (
+            # A member that joins again saves at once what waits.
+            accepted.request.member_epoch == JOINING
+            or accepted.at_ms >= waiting.at_ms + self._interval_ms
+        ):
             raise LawBroken(
                 "reason-is-heard",
                 f"{accepted.request.member_id} asked for a new assignment "
@@ -261,6 +317,13 @@ def _assignors_or_none(
     """Return what a group has saved of a member's assignors; None if it is no member."""
     member = group.saved.members.get(member_id)
     return None if member is None else member.metadata.client_assignors
+
+
+def _is_known(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Return whether the sender of a heartbeat is a member, or replaces a static one."""
+    return request.member_id in group.saved.members or (
+        request.instance_id is not None and request.instance_id in group.saved.instances
+    )
 
 
 def _has_metadata_of(told: Assignment, answer: TargetAnswer) -> bool:
