@@ -12,6 +12,7 @@ from apportion.coord.config import GroupSettings
 from apportion.node.settings import BrokerSettings
 from apportion.settings import (
     Setting,
+    ValueCheck,
     bounds_fault_or_none,
     declared,
     fault_or_none,
@@ -57,7 +58,8 @@ def test_the_nearest_name_is_suggested_or_none() -> None:
     [MemberOptions, ConsumerOptions, StreamsOptions, BrokerSettings, GroupSettings, SparkOptions],
 )
 def test_every_field_is_declared_with_a_sentence(owner: Any) -> None:
-    no_settings = ("group", "custom_assignors")  # values that settings name
+    # Values that settings name, or that follow from them.
+    no_settings = ("group", "custom_assignors", "heartbeat_interval_ms")
     fields = [name for name in owner.__annotations__ if name not in no_settings]
     assert [name for name in fields if not declared(owner)[name].sentence.endswith(".")] == []
 
@@ -77,6 +79,9 @@ def test_every_field_is_declared_with_a_sentence(owner: Any) -> None:
         (Setting("", choices=("a", "b"), type=str), "b", None),
         (Setting("", choices=("a", "b"), type=str), ["a"], "be one of a, b"),
         (Setting("", type=tuple[int, ...]), (), None),
+        (Setting("", check=ValueCheck(str.isupper, "shout"), type=str), "A", None),
+        (Setting("", check=ValueCheck(str.isupper, "shout"), type=str), "a", "shout"),
+        (Setting("", check=ValueCheck(str.isupper, "shout"), type=str | None), None, None),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_answered_with_what_it_must_be(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from apportion.readable import readable, shortened
+from apportion.readable import foreign_text, readable, shortened
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,18 @@ def test_only_what_cannot_be_printed_is_escaped(text: str, shown: str) -> None:
 )
 def test_a_long_text_is_shown_without_its_middle(text: str, shown: str) -> None:
     assert shortened(text, 9) == shown
+
+
+class Unprintable:
+    """Fails when its text is asked for."""
+
+    def __repr__(self) -> str:
+        raise SystemExit("no text")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [("a", "'a'"), (7, "7"), (Unprintable(), "Unprintable")]
+)
+def test_an_object_without_a_text_is_shown_by_its_type(value: object, shown: str) -> None:
+    assert foreign_text(value) == shown
+    assert foreign_text(value, str) == shown.strip("'")

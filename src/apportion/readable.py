@@ -1,4 +1,6 @@
-"""Escapes for text that others chose, such as names of groups, before people see it."""
+"""Text that others chose, such as names of groups and objects, made fit for people to see."""
+
+from collections.abc import Callable
 
 
 def readable(text: str) -> str:
@@ -17,6 +19,20 @@ def shortened(text: str, max_chars: int) -> str:
     # The middle: paths of one place differ in their ends.
     kept = (max_chars - len("...")) // 2
     return f"{text[:kept]}...{text[-kept:]}"
+
+
+def foreign_text(value: object, write: Callable[[object], str] = repr) -> str:
+    """Return the text of an object of the user's; the name of its type if that raises.
+
+    write: `repr` or `str`.
+    """
+    try:
+        return write(value)
+    except KeyboardInterrupt:
+        raise
+    # Any: it is foreign code, and whoever shows the text has an error to report already.
+    except BaseException:
+        return type(value).__name__
 
 
 def _escaped(character: str) -> str:

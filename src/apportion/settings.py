@@ -6,15 +6,25 @@ what a broker obeys. `declared` reads them at run time: for the checks, for the 
 misspelt name, for the tables of docs/settings.md and for `--help`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1
 """The greatest numbers that fields of Kafka's requests and records can carry."""
+
+
+class ValueCheck(NamedTuple):
+    """A check of one setting beyond its type, bounds and choices.
+
+    must: what the value must be, in words that follow "must".
+    """
+
+    is_right: Callable[[Any], bool]
+    must: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,7 @@ class Setting:
     default: the value where none is given; the field's own default where the class is a dataclass.
     default_words: how a page says a default that is no value, such as "the broker's".
     at_least, at_most: bounds of a number, inclusive. choices: the only values, where there are few.
+    check: of every value but a None that may be.
     is_dynamic: whether it may be altered while the broker runs. is_per_group: whether a group may
     have a value of its own. name, type: filled in by `declared`.
     """
@@ -34,6 +45,7 @@ class Setting:
     at_least: int | None = None
     at_most: int | None = None
     choices: tuple[str, ...] = ()
+    check: ValueCheck | None = None
     is_dynamic: bool = False
     is_per_group: bool = False
     name: str = ""
@@ -86,7 +98,7 @@ def whole_number(setting: Setting) -> str:
 def fault_or_none(setting: Setting, value: Any) -> str | None:
     """Return what a wrong value must be, in words that follow "must"; None for a value that fits.
 
-    Looks at the type where that is int or bool, at bounds and at choices.
+    Looks at the type where that is int or bool, at bounds, at choices, and at the check.
     """
     kinds = _kinds(setting)
     if value is None and NoneType in kinds:
@@ -99,7 +111,8 @@ def fault_or_none(setting: Setting, value: Any) -> str | None:
         return None if isinstance(value, bool) else "be True or False"
     if setting.choices and value not in setting.choices:
         return f"be one of {', '.join(setting.choices)}"
-    return None
+    check = setting.check
+    return None if check is None or check.is_right(value) else check.must
 
 
 def _kinds(setting: Setting) -> tuple[Any, ...]:

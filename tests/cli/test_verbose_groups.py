@@ -151,8 +151,15 @@ def test_partitions_that_an_assignor_gives_to_nobody_are_listed_and_counted() ->
     assert "without an owner: t 1-2" in screen
 
 
-def test_a_topic_that_cannot_exist_hides_no_other() -> None:
-    with group_of_one(0) as cluster:
-        join(cluster, "two", subscribed_topic_names=("t", "a/b"))
+def test_a_topic_that_cannot_exist_hides_no_partition_that_nobody_owns() -> None:
+    with group_of_one(OTHERS_WAIT_MS) as cluster:
+        cluster.create_topic("u", 1)
+        join(cluster, "two", subscribed_topic_names=("u", "a/b"))
         lines = run(cluster, "describe", "g")
-    assert [line.split()[:2] for line in lines[2:]] == [["t", "0"], ["t", "1"], ["-", "-"]]
+    assert lines[0].endswith("1 partition without an owner")
+    assert [line.split()[:6] for line in lines[2:]] == [
+        ["t", "0", "-", "0", "-", "one"],
+        ["t", "1", "-", "0", "-", "one"],
+        ["u", "0", "-", "0", "-", "-"],
+        ["-", "-", "-", "-", "-", "two"],
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
 from apportion.client.members import new_member
-from apportion.member.members import GroupMember
+from apportion.member.membership import Event
 from apportion.server.embedded import EmbeddedBroker
 
 FAST_HEARTBEATS = {"group.consumer.heartbeat.interval.ms": 100}
@@ -24,6 +24,6 @@ def cluster_with_topic(broker_settings: dict[str, Any] | None = None) -> Iterato
         yield cluster
 
 
-def new_session(cluster: Cluster, **settings: Any) -> GroupMembership[GroupMember]:
+def new_session(cluster: Cluster, **settings: Any) -> GroupMembership[Event]:
     """Return a membership in the group "g", subscribed to "t", that has not joined yet."""
     return GroupMembership(cluster, new_member("g", **settings), ["t"])

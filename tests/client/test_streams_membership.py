@@ -11,7 +11,7 @@ from apportion.member.classic.requests import ClassicSettings
 from apportion.member.cluster_queries.groups import DescribeGroupsQuery
 from apportion.member.membership import MembershipState
 from apportion.member.streams.assignor import StreamsSettings
-from apportion.member.streams.machine import StreamsMember, TaskOffsetSums
+from apportion.member.streams.machine import StreamsEvent, StreamsMember, TaskOffsetSums
 from apportion.server.embedded import EmbeddedBroker
 from apportion.streams.metadata.codec import decode_subscription
 from apportion.streams.metadata.model import TaskId
@@ -33,11 +33,11 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def membership_of(cluster: Cluster) -> Iterator[Callable[[str], StreamsMembership]]:
+def membership_of(cluster: Cluster) -> Iterator[Callable[[str], StreamsMembership[StreamsEvent]]]:
     """`membership_of(group)`: the membership of a process that is alone in the group."""
     started = []
 
-    def start(group: str) -> StreamsMembership:
+    def start(group: str) -> StreamsMembership[StreamsEvent]:
         settings = ClassicSettings(group, (), session_timeout_ms=6_000, heartbeat_interval_ms=100)
         member = StreamsMember(StreamsSettings(topology=TOPOLOGY, process_id=b"p" * 16), settings)
         started.append(StreamsMembership(cluster, member, ("lines",)))
@@ -50,7 +50,7 @@ def membership_of(cluster: Cluster) -> Iterator[Callable[[str], StreamsMembershi
 
 
 def test_a_snapshot_has_the_tasks_whose_partitions_are_in_its_target(
-    cluster: Cluster, membership_of: Callable[[str], StreamsMembership]
+    cluster: Cluster, membership_of: Callable[[str], StreamsMembership[StreamsEvent]]
 ) -> None:
     membership = membership_of("with-tasks")
     assert [*membership.snapshot().tasks.active] == []
@@ -65,7 +65,7 @@ def test_a_snapshot_has_the_tasks_whose_partitions_are_in_its_target(
 
 
 def test_reported_offset_sums_are_in_the_subscription_of_the_next_join(
-    cluster: Cluster, membership_of: Callable[[str], StreamsMembership]
+    cluster: Cluster, membership_of: Callable[[str], StreamsMembership[StreamsEvent]]
 ) -> None:
     membership = membership_of("with-state")
     view = membership.wait(lambda view: bool(view.target), 20_000)

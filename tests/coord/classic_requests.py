@@ -17,8 +17,8 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
+from tests.coord.consumer_client import REBALANCE_MS
 from tests.coord.mixed_shard_driver import (
-    REBALANCE_MS,
     SESSION_MS,
     ConsumerClient,
     MixedShardDriver,

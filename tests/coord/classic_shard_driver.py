@@ -1,15 +1,10 @@
-"""A shard whose requests may be parked, and classic members under the names that a script gives
-them.
-"""
+"""A shard with a classic group, and classic members under the names that a script gives them."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from apportion.coord.config import GroupSettings
-from apportion.coord.turn import ShardAction
 from apportion.errors import Code
-from apportion.machine import Arrived, Caller, Gone, Reply, Ticket
-from apportion.topics import Topics
+from apportion.machine import Caller
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import (
     JoinGroupRequest,
@@ -23,48 +18,11 @@ from apportion.wire.messages.sync_group import (
 )
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
-from tests.coord.shard_driver import ShardDriver
+from tests.coord.shard_driver import HERE, ShardDriver
 
 
 class ClassicShardDriver(ShardDriver):
-    """A driver that keeps the tickets: `responses` is every (ticket, answer) since it was last
-    emptied.
-    """
-
-    def __init__(self, settings: GroupSettings | None = None, known: Topics | None = None) -> None:
-        self.responses: list[tuple[Ticket, Any]] = []
-        self.asked = 0
-        super().__init__(settings, known)
-
-    def perform(self, actions: list[ShardAction]) -> list[Any]:
-        self.responses += [
-            (action.ticket, action.body) for action in actions if isinstance(action, Reply)
-        ]
-        return super().perform(actions)
-
-    def ask(self, request: Any, version: int, name: str = "client") -> Ticket:
-        """The ticket of a request; its answer may be in `heard` already."""
-        self.asked += 1
-        arrived = Arrived(
-            Ticket(self.asked),
-            request,
-            version,
-            Caller(name, "/127.0.0.1"),
-            bytes(6) + self.asked.to_bytes(10, "big"),
-        )
-        self.perform(self.shard.step(arrived, self.now))
-        return arrived.ticket
-
-    def send(self, request: Any, version: int = 9, caller: Caller | None = None) -> Any:
-        """The answer to a request that is not parked."""
-        self.responses.clear()
-        self.ask(request, version)
-        ((_, body),) = self.responses
-        return body
-
-    def hang_up(self, *tickets: Ticket) -> None:
-        """The connections behind these tickets are closed."""
-        self.perform(self.shard.step(Gone(tickets), self.now))
+    """A shard whose group "g" is a classic one."""
 
     @property
     def group(self) -> Any:
@@ -85,7 +43,10 @@ class ScriptedClient:
         self.protocol = "range"  # the one that was chosen
         self.session_ms = 10_000
         self.rebalance_ms = 20_000
-        self.tickets: list[Any] = []
+
+    @property
+    def caller(self) -> Caller:
+        return Caller(self.name, HERE.host)
 
     def joining(self, group_id: str = "g") -> JoinGroupRequest:
         protocols = tuple(
@@ -169,11 +130,22 @@ def ask(
 ) -> Any:
     """The answer to the client's request, if it has one."""
     driver.responses.clear()
-    driver.ask(request, version, client.name)
+    driver.ask(request, version, client.caller)
     answers = [answer for _, answer in driver.responses]
     if answers and isinstance(answers[0], JoinGroupResponse):
         client.apply_join(answers[0])
     return answers[0] if answers else None
+
+
+def commit(driver: ClassicShardDriver, client: ScriptedClient) -> Code:
+    """The code of a commit of foo-0 by the client."""
+    [code] = driver.commit(
+        client.generation,
+        {("foo", 0): 1},
+        client.member_id,
+        group_instance_id=client.instance_id,
+    )
+    return Code(code)
 
 
 def subscription(*names: str) -> bytes:

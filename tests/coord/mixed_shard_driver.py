@@ -1,197 +1,55 @@
-"""A shard whose requests may wait, and clients of both protocols that do as their protocol says:
-what one uses is in `owned`.
+"""A shard with a group of either kind, and clients of both protocols that do as their protocol
+says: what one uses is in `owned`.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from apportion.assign.by_name import Subscription, TopicShape
-from apportion.coord.config import GroupSettings
-from apportion.coord.turn import ShardAction
+from apportion.assign.by_name import Subscription, TopicShape, by_topic
 from apportion.errors import Code
-from apportion.machine import Arrived, Caller, Gone, Reply, Ticket
 from apportion.member.assignors.builtin import CooperativeSticky
 from apportion.member.assignors.interface import from_named_parts, to_named_parts
-from apportion.topics import Topics
-from apportion.wire.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
-from apportion.wire.messages.heartbeat import HeartbeatRequest
-from apportion.wire.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-    JoinGroupResponseMember,
-)
-from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import (
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
-)
+from apportion.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from apportion.wire.messages.sync_group import SyncGroupResponse
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    ConsumerProtocolTopicPartition,
 )
-from tests.coord.shard_driver import HERE, ShardDriver, topic_id
+from tests.coord.classic_shard_driver import ScriptedClient
+from tests.coord.consumer_client import Client
+from tests.coord.shard_driver import ShardDriver
 
-SESSION_MS, REBALANCE_MS = 10_000, 20_000
+if TYPE_CHECKING:
+    from apportion.machine import Ticket
+
+SESSION_MS = 10_000
 REFUSED = (
     Code.UNKNOWN_MEMBER_ID,
     Code.FENCED_INSTANCE_ID,
     Code.GROUP_MAX_SIZE_REACHED,
     Code.INCONSISTENT_GROUP_PROTOCOL,
 )
-LOST = (
-    Code.UNKNOWN_MEMBER_ID,
-    Code.FENCED_INSTANCE_ID,
-    Code.FENCED_MEMBER_EPOCH,
-    Code.GROUP_ID_NOT_FOUND,
-)
 
 
 class MixedShardDriver(ShardDriver):
-    """A driver of requests that may be parked: `ask` gives its ticket, `answers` what came, for
-    whoever still waits.
-    """
-
-    def __init__(self, settings: GroupSettings | None = None, known: Topics | None = None) -> None:
-        self.answers: dict[int, Any] = {}
-        self.asked = 0
-        super().__init__(settings, known)
-
-    def perform(self, actions: list[ShardAction]) -> list[Any]:
-        self.answers |= {
-            action.ticket: action.body for action in actions if isinstance(action, Reply)
-        }
-        return super().perform(actions)
-
-    def ask(self, request: Any, version: int, caller: Caller = HERE) -> Ticket:
-        """The ticket of a request; its answer may be there already."""
-        self.asked += 1
-        ticket = Ticket(self.asked)
-        arrived = Arrived(ticket, request, version, caller, self.asked.to_bytes(16, "big"))
-        self.perform(self.shard.step(arrived, self.now))
-        return ticket
-
-    def send(self, request: Any, version: int = 1, caller: Caller = HERE) -> Any:
-        return self.answers.pop(self.ask(request, version, caller))
-
-    def forget(self, ticket: Ticket) -> None:
-        """Nobody waits for that answer any more."""
-        if self.answers.pop(ticket, None) is None:
-            self.perform(self.shard.step(Gone((ticket,)), self.now))
-
-    def crash(self) -> None:
-        """The shard is rebuilt from its log, and nobody hears of what was asked."""
-        self.answers = {}
-        super().crash()
+    """A shard whose group "g" is of the one kind or the other."""
 
     def group(self) -> Any:
         return self.shard.ledger.groups.get("g")
 
 
-def parts_of(partitions: set[tuple[str, int]]) -> tuple[ConsumerProtocolTopicPartition, ...]:
-    """(topic, partition) as classic members write them."""
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(partitions):
-        topics.setdefault(topic, []).append(index)
-    return tuple(
-        ConsumerProtocolTopicPartition(topic=topic, partitions=tuple(indexes))
-        for topic, indexes in topics.items()
-    )
-
-
-def places_of(named: tuple[ConsumerProtocolTopicPartition, ...]) -> set[tuple[str, int]]:
-    return {(part.topic, index) for part in named for index in part.partitions}
-
-
-class ConsumerClient:
-    """A member of the consumer protocol: it gives up at once what it is told to, and says so in its
-    next heartbeat.
-    """
+class ConsumerClient(Client):
+    """A member of the consumer protocol; `owned` is (topic, partition)."""
 
     is_classic = False
 
-    def __init__(
-        self,
-        driver: MixedShardDriver,
-        name: str,
-        topic_names: tuple[str, ...],
-        instance_id: str | None = None,
-    ) -> None:
-        self.driver = driver
-        self.name = self.member_id = name
-        self.topic_names, self.expression = topic_names, ""
-        self.instance_id = instance_id
-        self.lose()
-
-    def lose(self) -> None:
-        """It has lost its membership, and uses nothing."""
-        self.epoch = 0
-        self.owned: set[tuple[str, int]] = set()
-        self.is_news = True
-
-    def act(self, is_lost: bool = False) -> ConsumerGroupHeartbeatResponse:
-        """One heartbeat."""
-        facts: dict[str, Any] = {}
-        if self.is_news:
-            parts = (
-                TopicPartitions(topic_id=topic_id(topic), partitions=(index,))
-                for topic, index in sorted(self.owned)
-            )
-            facts = {
-                "rebalance_timeout_ms": REBALANCE_MS,
-                "subscribed_topic_names": self.topic_names,
-                "subscribed_topic_regex": self.expression,
-                "topic_partitions": tuple(parts),
-            }
-        request = ConsumerGroupHeartbeatRequest(
-            group_id="g",
-            member_id=self.member_id,
-            member_epoch=self.epoch,
-            instance_id=self.instance_id,
-            **facts,
-        )
-        answer = self.driver.send(request, 1, Caller(self.name, "/h"))
-        if is_lost:
-            self.is_news = True
-        else:
-            self.hear(answer)
-        result: ConsumerGroupHeartbeatResponse = answer
-        return result
-
-    def hear(self, answer: ConsumerGroupHeartbeatResponse) -> None:
-        if answer.error_code in (*LOST, Code.GROUP_MAX_SIZE_REACHED):
-            self.lose()
-            return
-        assert answer.error_code in (Code.NONE, Code.UNRELEASED_INSTANCE_ID), answer
-        self.is_news = bool(answer.error_code)
-        if not answer.error_code:
-            self.epoch = answer.member_epoch
-            if answer.assignment is not None:
-                names = {topic.id: topic.name for topic in self.driver.shard.topics}
-                parts = answer.assignment.topic_partitions
-                self.owned = {
-                    (names[part.topic_id], index) for part in parts for index in part.partitions
-                }
-                self.is_news = True
-
-    def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:
-        """It goes; with -2 for a while."""
-        request = ConsumerGroupHeartbeatRequest(
-            group_id="g", member_id=self.member_id, member_epoch=epoch, instance_id=self.instance_id
-        )
-        answer = self.driver.send(request, 1, Caller(self.name, "/h"))
-        self.lose()
-        result: ConsumerGroupHeartbeatResponse = answer
-        return result
+    @property
+    def owned(self) -> set[tuple[str, int]]:
+        names = {topic.id: topic.name for topic in self.driver.shard.topics}
+        return {(names[some], index) for some, index in self.held}
 
 
-class ClassicClient:
+class ClassicClient(ScriptedClient):
     """A classic member, eager (it gives up everything before it joins) or cooperative (it goes on
     with what it keeps).
 
@@ -200,7 +58,6 @@ class ClassicClient:
     """
 
     is_classic = True
-    version = 9
 
     def __init__(
         self,
@@ -211,13 +68,12 @@ class ClassicClient:
         is_eager: bool = False,
         is_old: bool = False,
     ) -> None:
+        super().__init__(name)
         self.driver = driver
-        self.name = name
         self.topic_names = topic_names
         self.instance_id = instance_id
         self.is_eager = is_eager
         self.subscription_version = 0 if is_old else 3
-        self.member_id = ""
         self.waits: tuple[str, Ticket] | None = None  # ("join" or "sync", ticket)
         self.lose()
 
@@ -230,8 +86,8 @@ class ClassicClient:
 
     def drop_call(self) -> None:
         """Its connection breaks: it waits for nothing."""
-        if self.waits is not None:
-            self.driver.forget(self.waits[1])
+        if self.waits is not None and self.driver.taken_or_none(self.waits[1]) is None:
+            self.driver.hang_up(self.waits[1])
         self.waits = None
 
     def act(self, is_lost: bool = False) -> None:
@@ -245,20 +101,14 @@ class ClassicClient:
             if self.next == "join":
                 if self.is_eager:
                     self.owned = set()
-                self.waits = (
-                    "join",
-                    self.driver.ask(self.join_request(), self.version, self.caller),
-                )
+                self.sent_topics, self.protocols = self.topic_names, self.said()
+                ticket = self.driver.ask(self.joining(), self.version, self.caller)
+                self.waits = ("join", ticket)
             elif self.next == "sync":
-                self.waits = ("sync", self.driver.ask(self.sync_request(), 5, self.caller))
+                ticket = self.driver.ask(self.syncing([*self.made.items()]), 5, self.caller)
+                self.waits = ("sync", ticket)
             else:
-                beat = HeartbeatRequest(
-                    group_id="g",
-                    generation_id=self.generation,
-                    member_id=self.member_id,
-                    group_instance_id=self.instance_id,
-                )
-                answer = self.driver.send(beat, 4, self.caller)
+                answer = self.driver.send(self.beating(), 4, self.caller)
                 if not is_lost:
                     self.apply_code(answer.error_code)
                 return
@@ -268,9 +118,12 @@ class ClassicClient:
 
     def listen(self) -> None:
         """It hears what it waits for, if that has come."""
-        if self.waits is not None and self.waits[1] in self.driver.answers:
-            (kind, ticket), self.waits = self.waits, None
-            answer = self.driver.answers.pop(ticket)
+        if self.waits is None:
+            return
+        kind, ticket = self.waits
+        answer = self.driver.taken_or_none(ticket)
+        if answer is not None:
+            self.waits = None
             if answer.error_code:
                 if kind == "join" and answer.error_code == Code.MEMBER_ID_REQUIRED:
                     self.member_id = answer.member_id
@@ -281,53 +134,19 @@ class ClassicClient:
             else:
                 self.apply_sync(answer)
 
-    @property
-    def caller(self) -> Caller:
-        return Caller(self.name, "/h")
-
-    def protocols(self) -> tuple[JoinGroupRequestProtocol, ...]:
+    def said(self) -> tuple[tuple[str, bytes], ...]:
+        """Its subscription, by protocol."""
         value = ConsumerProtocolSubscription(
             topics=self.topic_names,
-            owned_partitions=parts_of(self.owned),
+            owned_partitions=to_named_parts(by_topic(self.owned)),
             generation_id=self.generation,
         )
         metadata = consumer_serde.encode(value, self.subscription_version)
         names = ("cooperative-sticky", "range") if self.is_eager else ("cooperative-sticky",)
-        return tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names)
-
-    def join_request(self) -> JoinGroupRequest:
-        self.sent_topics = self.topic_names
-        return JoinGroupRequest(
-            group_id="g",
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-            protocol_type="consumer",
-            protocols=self.protocols(),
-        )
-
-    def sync_request(self) -> SyncGroupRequest:
-        given = tuple(
-            SyncGroupRequestAssignment(member_id=who, assignment=blob)
-            for who, blob in self.made.items()
-        )
-        return SyncGroupRequest(
-            group_id="g",
-            generation_id=self.generation,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-            protocol_type="consumer",
-            protocol_name=self.protocol,
-            assignments=given,
-        )
+        return tuple((name, metadata) for name in names)
 
     def apply_join(self, answer: JoinGroupResponse) -> None:
-        self.member_id, self.generation, self.protocol = (
-            answer.member_id,
-            answer.generation_id,
-            answer.protocol_name,
-        )
+        super().apply_join(answer)
         self.leads, self.seen = answer.leader == answer.member_id, self.cluster()
         self.made = self.assign(answer.members) if self.leads and not answer.skip_assignment else {}
         self.next = "sync"
@@ -363,9 +182,12 @@ class ClassicClient:
         given = b"" if not answer.assignment else answer.assignment
         assigned = set()
         if given:
-            assigned = places_of(
-                consumer_serde.decode(ConsumerProtocolAssignment, given)[1].assigned_partitions
-            )
+            _, decoded = consumer_serde.decode(ConsumerProtocolAssignment, given)
+            assigned = {
+                (part.topic, index)
+                for part in decoded.assigned_partitions
+                for index in part.partitions
+            }
         revoked = self.owned - assigned
         self.owned = assigned
         self.next = (
@@ -389,8 +211,5 @@ class ClassicClient:
         """It goes for good, by its id; nobody hears of a static member that goes."""
         self.drop_call()
         if self.instance_id is None and self.member_id:
-            request = LeaveGroupRequest(
-                group_id="g", members=(MemberIdentity(member_id=self.member_id),)
-            )
-            self.driver.send(request, 5, self.caller)
+            self.driver.send(self.leaving(), 5, self.caller)
         self.lose()

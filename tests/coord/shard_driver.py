@@ -26,12 +26,14 @@ from apportion.machine import (
     Compute,
     Computed,
     ComputeFailed,
+    Gone,
     Instant,
     Note,
     Reply,
     Tick,
     Ticket,
 )
+from apportion.sim.checks.saved import compact
 from apportion.topics import Topic, Topics
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -103,7 +105,10 @@ class ShardDriver:
     def __init__(self, settings: GroupSettings | None = None, known: Topics | None = None) -> None:
         self.settings = settings or settings_with()
         self.mono_ms = 0
+        self.asked = 0
         self.log: list[CoordinatorRecord] = []
+        # the answers that nobody has taken yet, in the order in which they came
+        self.responses: list[tuple[Ticket, Any]] = []
         self.notes: list[str] = []
         self.actions: list[ShardAction] = []
         self.computations: list[Computation] = []  # begun, and not ended yet
@@ -118,31 +123,56 @@ class ShardDriver:
     def now(self) -> Instant:
         return Instant(self.mono_ms, 1_000_000 + self.mono_ms)
 
+    def step(self, event: Any) -> None:
+        """The shard is told of the event, and what it asks for is carried out."""
+        self.perform(self.shard.step(event, self.now))
+
     def perform(self, actions: list[ShardAction]) -> list[Any]:
         """Carry out what a step asked for: the log grows; gives the replies' bodies."""
         self.actions = actions
         for group_id, group in self.shard.ledger.groups.items():
             if self.appeared.get(group_id, (None, 0))[0] is not group.live.counts:
                 self.appeared[group_id] = (group.live.counts, self.mono_ms)
-        self.log += [
-            record for action in actions if isinstance(action, Append) for record in action.records
-        ]
-        self.computations += [
-            action.computation for action in actions if isinstance(action, Compute)
-        ]
-        self.notes += [action.text for action in actions if isinstance(action, Note)]
-        replies = [action for action in actions if isinstance(action, Reply)]
-        for reply in replies:
-            self.shard.waiting.remove(reply.ticket)
-        return [reply.body for reply in replies]
+        bodies = []
+        for action in actions:
+            match action:
+                case Reply(ticket, body):
+                    self.shard.waiting.remove(ticket)
+                    self.responses.append((ticket, body))
+                    bodies.append(body)
+                case Append(records):
+                    self.log += records
+                case Compute(computation):
+                    self.computations.append(computation)
+                case Note(_, text):
+                    self.notes.append(text)
+        return bodies
+
+    def ask(self, request: Any, version: int, caller: Caller = HERE) -> Ticket:
+        """The ticket of a request, which may have its answer already."""
+        self.asked += 1
+        ticket = Ticket(self.asked)
+        fresh = self.asked.to_bytes(16, "big")
+        self.step(Arrived(ticket, request, version, caller, fresh))
+        return ticket
+
+    def taken_or_none(self, ticket: Ticket) -> Any:
+        """The answer to the request of that ticket, if it has come."""
+        for index, (spent, body) in enumerate(self.responses):
+            if spent == ticket:
+                del self.responses[index]
+                return body
+        return None
 
     def send(self, request: Any, version: int = 1, caller: Caller = HERE) -> Any:
-        """The answer to a request."""
-        fresh = len(self.log).to_bytes(16, "big")
-        (body,) = self.perform(
-            self.shard.step(Arrived(Ticket(1), request, version, caller, fresh), self.now)
-        )
-        return body
+        """The answer to a request that is not parked."""
+        answer = self.taken_or_none(self.ask(request, version, caller))
+        assert answer is not None, "the request is parked"
+        return answer
+
+    def hang_up(self, *tickets: Ticket) -> None:
+        """Nobody waits for the answers to these requests any more."""
+        self.step(Gone(tickets))
 
     def beat(
         self,
@@ -240,18 +270,18 @@ class ShardDriver:
             at_once = 1 if wake_ms > self.mono_ms else at_once + 1
             assert at_once <= MOST_AT_ONCE, "what was due is due again at once, and again"
             self.mono_ms = max(self.mono_ms, wake_ms)
-            self.perform(self.shard.step(Tick(), self.now))
+            self.step(Tick())
         self.mono_ms = until_ms
 
     def end_computations(self) -> None:
         """Every computation that was begun ends, and the shard gets its result."""
         computations, self.computations = self.computations, []
         for computation in computations:
-            self.perform(self.shard.step(end_of(computation), self.now))
+            self.step(end_of(computation))
 
     def change_topics(self, changed: Topics | list[Topic] | Iterable[Any]) -> None:
         """The cluster has these topics now."""
-        self.perform(self.shard.step(TopicsChanged(Topics(changed)), self.now))
+        self.step(TopicsChanged(Topics(changed)))
 
     def metrics(self) -> list[GroupMetrics]:
         """The metrics of every group."""
@@ -269,7 +299,8 @@ class ShardDriver:
             assert counts.state == group.state
 
     def crash(self) -> None:
-        """The shard is rebuilt from its log."""
+        """The shard is rebuilt from its log, and nobody hears of what was asked."""
+        self.responses.clear()
         self.shard = recovered(self.log, self.shard)
         self.perform(self.shard.loaded(self.now))
 
@@ -300,9 +331,7 @@ def through_bytes(log: list[CoordinatorRecord]) -> Iterator[CoordinatorRecord]:
 
 def compacted(log: list[CoordinatorRecord], keep_tombstones: bool) -> list[CoordinatorRecord]:
     """Only the last record of each key, where it stood."""
-    last = {encode_key(record.key): index for index, record in enumerate(log)}
-    kept = sorted(last.values())
-    return [log[index] for index in kept if keep_tombstones or log[index].value is not None]
+    return compact(log, len(log), drops_tombstones=not keep_tombstones)
 
 
 def state_of(

@@ -145,6 +145,40 @@ def test_a_reason_that_came_too_early_stays_beside_newer_metadata() -> None:
     assert (saved.metadata, saved.reason, group_of(driver).saved.epoch) == (b"0", 2, 4)
 
 
+def test_a_reason_that_came_too_early_is_saved_when_its_member_joins_again() -> None:
+    driver = with_one(ShardDriver())
+    for reason in (1, 2):
+        driver.beat("a", 2, client_assignors=(offer(metadata=b"%d" % reason, reason=reason),))
+    assert group_of(driver).saved.epoch == 3
+    assert join(driver, "a", offer(metadata=b"0")).error_code == 0
+    (saved,) = group_of(driver).saved.members["a"].metadata.client_assignors
+    assert (saved.metadata, saved.reason, group_of(driver).saved.epoch) == (b"0", 2, 4)
+    # It has begun an epoch, and does not wait any more.
+    driver.advance(1_000)
+    driver.beat("a", 2, client_assignors=(offer(metadata=b"0"),))
+    assert group_of(driver).saved.epoch == 4
+
+
+def test_a_reason_that_came_too_early_stays_beside_metadata_of_another_version() -> None:
+    driver = with_one(ShardDriver())
+    driver.beat("a", 2, client_assignors=(offer(maximum_version=1),))
+    for reason in (1, 2):
+        again = offer(maximum_version=1, metadata=b"0", reason=reason)
+        driver.beat("a", 2, client_assignors=(again,))
+    driver.beat("a", 2, client_assignors=(offer(maximum_version=1, version=1, metadata=b"1"),))
+    (saved,) = group_of(driver).saved.members["a"].metadata.client_assignors
+    assert (saved.metadata, saved.reason, group_of(driver).saved.epoch) == (b"1", 2, 5)
+
+
+def test_a_reason_ends_with_the_offer_that_it_came_with() -> None:
+    driver = with_one(ShardDriver())
+    for reason in (1, 2):
+        driver.beat("a", 2, client_assignors=(offer(reason=reason),))
+    assert join(driver, "a", offer("other")).error_code == 0
+    (saved,) = group_of(driver).saved.members["a"].metadata.client_assignors
+    assert (saved.name, saved.reason, group_of(driver).saved.epoch) == ("other", 0, 4)
+
+
 def test_another_offer_is_saved_at_once_in_place_of_what_waits() -> None:
     driver = with_one(ShardDriver())
     for number in range(2):

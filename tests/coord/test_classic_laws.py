@@ -15,7 +15,7 @@ from apportion.machine import Ticket
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient
+from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient, commit
 from tests.coord.shard_driver import compacted, recovered, state_of, through_bytes, topics
 
 PLAYERS = st.integers(0, 4)
@@ -142,14 +142,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
 
     @rule(which=PLAYERS)
     def commit(self, which: int) -> None:
-        client = self.clients[which]
-        self.driver.commit(
-            client.generation,
-            {("foo", 0): 1},
-            client.member_id,
-            group_instance_id=client.instance_id,
-        )
-        self.driver.responses.clear()
+        commit(self.driver, self.clients[which])
 
     @rule(which=PLAYERS)
     def hang_up(self, which: int) -> None:
@@ -175,7 +168,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         self.driver.log = compacted(self.driver.log, keeps_tombstones)
 
     def ask(self, client: ScriptedClient, request: Any, version: int) -> None:
-        ticket = self.driver.ask(request, version, client.name)
+        ticket = self.driver.ask(request, version, client.caller)
         self.waiting[ticket], self.requests[ticket] = client, request
         self.listen()
 

@@ -38,16 +38,10 @@ from apportion.wire.messages.leave_group import (
     LeaveGroupResponse,
     MemberIdentity,
 )
-from apportion.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
 from apportion.wire.messages.sync_group import SyncGroupResponse
-from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient
+from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient, commit
 from tests.coord.scripted import check
-from tests.coord.shard_driver import topic_id, topics
+from tests.coord.shard_driver import topics
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts" / "classic").glob("*.txt"))
 assert SCRIPTS
@@ -83,7 +77,6 @@ class ScriptPlayer:
                 return self.offsets()
             case ["delete"]:
                 (result,) = self.driver.send(DeleteGroupsRequest(groups_names=("g",)), 2).results
-                self.driver.responses.clear()
                 return [Code(result.error_code).name]
             case [*instances, "are" | "is", "sent", "away"]:
                 members = tuple(
@@ -96,6 +89,8 @@ class ScriptPlayer:
                     self.client(other).member_id,
                     self.client(other).generation,
                 )
+            case [name, "commits"]:
+                return [f"{name}: {commit(self.driver, self.client(name)).name}"]
             case [name, *words]:
                 self.act(self.client(name), words)
         return [f"# {note}" for note in self.driver.notes[before:]] + self.responses_since()
@@ -135,8 +130,6 @@ class ScriptPlayer:
                 self.ask(client.name, client.beating(), 4)
             case ["leaves"]:
                 self.ask(client.name, client.leaving(), 5)
-            case ["commits"]:
-                self.ask(client.name, committing(client), 9)
             case ["hangs", "up"]:
                 self.driver.hang_up(
                     *(ticket for ticket, name in self.waiting.items() if name == client.name)
@@ -178,7 +171,7 @@ class ScriptPlayer:
         return self.clients[name]
 
     def ask(self, name: str, request: Any, version: int) -> None:
-        ticket = self.driver.ask(request, version, name)
+        ticket = self.driver.ask(request, version, self.client(name).caller)
         self.waiting[ticket] = name
 
     def responses_since(self) -> list[str]:
@@ -236,8 +229,6 @@ class ScriptPlayer:
             return (
                 ", ".join(Code(each.error_code).name for each in answer.members) or Code(code).name
             )
-        if isinstance(answer, OffsetCommitResponse):
-            return Code(answer.topics[0].partitions[0].error_code).name
         return Code(code).name
 
     def called(self, member_id: str) -> str:
@@ -286,7 +277,6 @@ class ScriptPlayer:
     def describe(self) -> list[str]:
         """The group as an administrator sees it."""
         (group,) = self.driver.send(DescribeGroupsRequest(groups=("g",)), 6).groups
-        self.driver.responses.clear()
         if group.error_code:
             return [f"{Code(group.error_code).name}, {group.group_state}"]
         lines = [
@@ -302,22 +292,6 @@ class ScriptPlayer:
                 f"  {self.called(each.member_id)} of {each.client_id} said {metadata}, has {has}"
             )
         return lines
-
-
-def committing(client: ScriptedClient) -> OffsetCommitRequest:
-    """A commit of foo-0 by the client."""
-    partition = OffsetCommitRequestPartition(
-        partition_index=0, committed_offset=1, committed_metadata=""
-    )
-    return OffsetCommitRequest(
-        group_id="g",
-        generation_id_or_member_epoch=client.generation,
-        member_id=client.member_id,
-        group_instance_id=client.instance_id,
-        topics=(
-            OffsetCommitRequestTopic(name="foo", topic_id=topic_id("foo"), partitions=(partition,)),
-        ),
-    )
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

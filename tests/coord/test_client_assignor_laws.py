@@ -14,8 +14,10 @@ from apportion.wire.messages.consumer_group_install_assignment import (
     InstalledMember,
     InstalledPartitions,
 )
+from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 from tests.coord.client_side import offer, prepare
-from tests.coord.test_membership_laws import Client, ConsumerGroupMachine
+from tests.coord.consumer_client import Client
+from tests.coord.test_membership_laws import ConsumerGroupMachine
 
 OFFERS = st.sampled_from(
     [
@@ -77,10 +79,19 @@ class ClientAssignorMachine(ConsumerGroupMachine):
         """A client that was told to compute prepares at once, and installs before it says more."""
         if client.prepared:
             self.install(client, client.habit, client.error)
+        before = self.agreement()
         code = super().say(client, is_lost, assignor)
+        member = self.members().get(client.member_id)
+        if before and member and must_agree(member.metadata):
+            assert self.agreement()
         if client.must_compute:
             self.prepare(client)
         return code
+
+    def agreement(self) -> Any:
+        """The client-side assignor on which the members agree."""
+        group: Any = self.driver.shard.ledger.groups.get("g")
+        return None if group is None else group.saved.client_assignor
 
     def prepare(self, client: Any) -> None:
         """A client asks for the group."""
@@ -119,6 +130,11 @@ class ClientAssignorMachine(ConsumerGroupMachine):
             some: Any = client
             some.habit = "none"
         super().work()
+
+
+def must_agree(metadata: ConsumerGroupMemberMetadataValue) -> bool:
+    """Whether the broker is not asked to assign, so the others' assignor is used or none comes."""
+    return bool(metadata.client_assignors) and metadata.server_assignor is None
 
 
 def targets_of(told: Any, defect: str) -> tuple[InstalledMember, ...]:

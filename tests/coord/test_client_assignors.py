@@ -12,6 +12,7 @@ from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
     agreed_or_none,
 )
+from apportion.coord.consumer.custom_targets import MOST_AT_ONCE
 from apportion.errors import Code
 from apportion.topics import Topic
 from apportion.wire.codec import write
@@ -22,6 +23,8 @@ from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from tests.coord.client_side import (
+    EVERYTHING,
+    computes,
     group_of,
     install,
     installed,
@@ -31,7 +34,13 @@ from tests.coord.client_side import (
     with_one,
 )
 from tests.coord.mixed_clients import classic, make_driver, settle
-from tests.coord.shard_driver import ShardDriver, recovered, state_of, through_bytes
+from tests.coord.shard_driver import (
+    ShardDriver,
+    recovered,
+    settings_with,
+    state_of,
+    through_bytes,
+)
 from tests.coord.toy_assignor import FOO, Toy, assigned, with_toy
 
 
@@ -223,6 +232,31 @@ def test_a_computation_of_the_broker_is_abandoned_when_members_agree() -> None:
     before = state_of(driver.shard)
     driver.end_computations()
     assert state_of(driver.shard) == before
+
+
+def test_a_computation_of_a_member_ends_though_the_broker_cannot_begin_its_own_yet() -> None:
+    driver = with_toy(Toy(), apportion_assignor_timeout_ms=1_000)
+    assert join(driver, "a").should_compute_assignment
+    for number in range(MOST_AT_ONCE):
+        driver.join("busy", group_id=f"g{number}")
+    driver.join("java")
+    assert len(driver.computations) == MOST_AT_ONCE
+    driver.advance(1_000)
+    assert [note for note in driver.notes if note.startswith("group g: ")] == []
+
+
+def test_a_member_is_not_late_with_an_assignor_that_its_group_uses_no_more() -> None:
+    driver = with_one(ShardDriver(settings_with(apportion_assignor_timeout_ms=1_000)))
+    assert driver.beat("a", 2, client_assignors=(offer("even"), offer())).should_compute_assignment
+    prepare(driver, "a", 2)
+    install(driver, "a", (2, 3), {"a": EVERYTHING})
+    assert join(driver, "b", offer(), offer("even")).should_compute_assignment
+    driver.beat("a", -1)
+    # Of two that have as many votes the name decided; "b" alone prefers the other one.
+    assert agreement(driver) == ("lag", 0)
+    driver.advance(1_000)
+    assert driver.notes == []
+    assert computes(driver, "b", 3)
 
 
 def test_a_group_is_described_with_the_assignor_on_which_it_agrees() -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from apportion.coord.consumer.client_assignors import (
     MAX_GROUP_METADATA_BYTES,
     MAX_METADATA_BYTES,
@@ -9,7 +11,7 @@ from apportion.coord.consumer.client_assignors import (
 )
 from apportion.errors import Code
 from tests.coord.client_side import group_of, join, offer, with_one
-from tests.coord.shard_driver import ShardDriver, recovered, state_of, through_bytes
+from tests.coord.shard_driver import ShardDriver, recovered, settings_with, state_of, through_bytes
 
 
 def agreement(driver: ShardDriver) -> tuple[str, int] | None:
@@ -36,28 +38,157 @@ def test_the_offers_of_a_group_are_bounded() -> None:
     assert (changed.error_code, agreement(driver)) == (0, ("lag", 0))
 
 
-def test_the_metadata_of_a_group_is_bounded() -> None:
-    driver = ShardDriver()
-    size, last = MAX_METADATA_BYTES, MAX_GROUP_METADATA_BYTES // MAX_METADATA_BYTES - 1
-    large = offer(metadata=bytes(size))
-    for number in range(last):
-        assert join(driver, f"m{number}", large).error_code == 0
-    assert join(driver, "small").error_code == 0
-    # What waits until the next heartbeat is not saved either, if there is no room by then.
-    for metadata in (b"1", bytes(size)):
-        driver.beat("small", 1, client_assignors=(offer(metadata=metadata),))
-    assert join(driver, "z", offer(metadata=bytes(size - 1))).error_code == 0
+NO_ROOM = (
+    Code.GROUP_MAX_SIZE_REACHED,
+    "The client assignors of group g may have 67108864 bytes of metadata together, and there is no "
+    "room for {} more: send less user data.",
+)
+
+
+def refusal(answer: Any) -> tuple[int, str | None]:
+    """The code and the message of a response."""
+    return answer.error_code, answer.error_message
+
+
+def no_room(more_bytes: int) -> tuple[int, str | None]:
+    """The refusal of so many bytes of metadata."""
+    code, message = NO_ROOM
+    return code, message.format(more_bytes)
+
+
+def full_group(free_bytes: int, driver: ShardDriver | None = None) -> ShardDriver:
+    """A group with room for so many bytes of metadata, of which "small" has one."""
+    driver = driver or ShardDriver()
+    for number in range(MAX_GROUP_METADATA_BYTES // MAX_METADATA_BYTES - 1):
+        assert join(driver, f"m{number}", LARGE).error_code == 0
+    assert join(driver, "small", offer(metadata=b"1")).error_code == 0
+    rest = offer(metadata=bytes(MAX_METADATA_BYTES - 1 - free_bytes))
+    assert join(driver, "rest", rest).error_code == 0
+    assert group_of(driver).saved.client_metadata_bytes == MAX_GROUP_METADATA_BYTES - free_bytes
+    return driver
+
+
+LARGE = offer(metadata=bytes(MAX_METADATA_BYTES))
+
+
+def sent_by(driver: ShardDriver, member_id: str, metadata: bytes, reason: int = 0) -> int:
+    """The code of a heartbeat with that metadata."""
+    sent = offer(metadata=metadata, reason=reason)
+    return driver.beat(member_id, 1, client_assignors=(sent,)).error_code
+
+
+def saved_of(driver: ShardDriver, member_id: str) -> tuple[bytes, int]:
+    """The metadata and the reason of a member, as they are saved."""
+    (saved,) = group_of(driver).saved.members[member_id].metadata.client_assignors
+    return saved.metadata, saved.reason
+
+
+def test_a_member_cannot_join_a_group_without_room_for_its_metadata() -> None:
+    driver = full_group(free_bytes=1)
+    before = state_of(driver.shard)
+    assert refusal(join(driver, "z", offer(metadata=b"12"))) == no_room(2)
+    assert state_of(driver.shard) == before
+    assert join(driver, "z", offer(metadata=b"1")).error_code == 0
+
+
+def test_another_offer_needs_room_for_its_metadata() -> None:
+    driver = full_group(free_bytes=1)
+    before = state_of(driver.shard)
+    for name, metadata in (("other", b"123"), ("lag", b"123")):
+        larger = offer(name, metadata=metadata, maximum_version=1)
+        assert refusal(driver.beat("small", 1, client_assignors=(larger,))) == no_room(2)
+    assert state_of(driver.shard) == before
+
+
+def test_a_member_keeps_its_older_metadata_where_newer_ones_have_no_room() -> None:
+    driver = full_group(free_bytes=1)
+    written = len(driver.log)
+    assert sent_by(driver, "small", b"123") == 0
+    assert saved_of(driver, "small") == (b"1", 0)
+    assert len(driver.log) == written
+    assert driver.notes == [
+        "group g: there is no room for the 3 bytes of metadata that member small (client client, "
+        "host 127.0.0.1) sends for its client-side assignors: those of all members may have "
+        "67108864; its older metadata is kept; send less user data"
+    ]
+    assert sent_by(driver, "small", b"12") == 0
+    assert saved_of(driver, "small") == (b"12", 0)
+
+
+def test_a_reason_is_heard_though_its_metadata_have_no_room() -> None:
+    driver = full_group(free_bytes=1)
+    epoch = group_of(driver).saved.epoch
+    assert sent_by(driver, "small", b"123", reason=2) == 0
+    assert (saved_of(driver, "small"), group_of(driver).saved.epoch) == ((b"1", 2), epoch + 1)
+    # Now it comes too early.
+    for metadata in (b"2", b"345"):
+        assert sent_by(driver, "small", metadata, reason=4) == 0
+    driver.advance(1_000)
+    driver.beat("small", 1)
+    assert (saved_of(driver, "small"), group_of(driver).saved.epoch) == ((b"2", 4), epoch + 2)
+
+
+def test_a_member_that_joins_again_keeps_its_older_metadata_where_there_is_no_room() -> None:
+    driver = full_group(free_bytes=1)
+    assert join(driver, "small", offer(metadata=b"123", reason=1)).error_code == 0
+    assert saved_of(driver, "small") == (b"1", 1)
+
+
+def test_metadata_that_wait_need_room_when_they_come() -> None:
+    driver = full_group(free_bytes=3)
+    for metadata in (b"2", b"1234"):
+        assert sent_by(driver, "small", metadata) == 0
+    assert driver.notes == []
+    # What waits is larger than what is saved, and takes the room of both that come later.
+    assert refusal(join(driver, "z", offer(metadata=b"1"))) == no_room(1)
+    assert sent_by(driver, "rest", bytes(MAX_METADATA_BYTES - 3)) == 0
+    assert len(driver.notes) == 1
     driver.advance(1_000)
     assert driver.beat("small", 1).error_code == 0
+    assert saved_of(driver, "small") == (b"1234", 0)
     assert group_of(driver).saved.client_metadata_bytes == MAX_GROUP_METADATA_BYTES
-    before = state_of(driver.shard)
-    refused = driver.beat("small", 1, client_assignors=(offer(metadata=b"12", reason=1),))
-    assert (refused.error_code, refused.error_message) == (
-        Code.GROUP_MAX_SIZE_REACHED,
-        "The client assignors of group g have 67108864 bytes of metadata already.",
+
+
+@pytest.mark.parametrize("end", ["less", "leave", "another offer", "crash"])
+def test_room_is_free_again_when_nothing_waits_for_it(end: str) -> None:
+    driver = full_group(free_bytes=1)
+    for metadata in (b"2", b"12"):
+        assert sent_by(driver, "small", metadata) == 0
+    assert join(driver, "z", offer(metadata=b"1")).error_code == Code.GROUP_MAX_SIZE_REACHED
+    match end:
+        case "less":
+            sent_by(driver, "small", b"3")
+        case "leave":
+            driver.beat("small", -1)
+        case "another offer":
+            driver.beat("small", 1, client_assignors=(offer("other"), offer()))
+        case "crash":
+            driver.crash()
+    assert join(driver, "z", offer(metadata=b"1")).error_code == 0
+
+
+def test_metadata_of_the_same_size_need_no_room() -> None:
+    driver = full_group(free_bytes=0)
+    for number in range(5):
+        for each in range(100):
+            metadata = bytes([number]) * MAX_METADATA_BYTES
+            assert sent_by(driver, f"m{each}", metadata) == 0
+    assert driver.notes == []
+
+
+def test_a_full_group_costs_one_line_of_the_log_in_a_minute() -> None:
+    hour_ms = 3_600_000
+    driver = ShardDriver(
+        settings_with(
+            group_consumer_session_timeout_ms=hour_ms, group_consumer_max_session_timeout_ms=hour_ms
+        )
     )
-    assert state_of(driver.shard) == before
-    assert driver.beat("m0", 1, client_assignors=(large,)).error_code == 0
+    full_group(0, driver)
+    for _ in range(121):
+        for member_id in ("small", "rest"):
+            assert sent_by(driver, member_id, bytes(MAX_METADATA_BYTES)) == 0
+        driver.advance(1_000)
+    assert len([note for note in driver.notes if "no room" in note]) == 3
 
 
 def test_a_member_that_replaces_another_gives_its_own_offer_up() -> None:
@@ -65,6 +196,18 @@ def test_a_member_that_replaces_another_gives_its_own_offer_up() -> None:
     assert join(driver, "s", instance_id="i").error_code == 0
     driver.beat("s", -2, instance_id="i")
     assert join(driver, "a", offer("other"), instance_id="i").error_code == 0
+    assert (agreement(driver), list(group_of(driver).saved.members)) == (("other", 0), ["a"])
+
+
+def test_a_member_that_replaces_another_gives_up_what_waits_of_its_own() -> None:
+    driver = with_one(ShardDriver())
+    assert join(driver, "s", instance_id="i").error_code == 0
+    driver.beat("s", -2, instance_id="i")
+    for reason in (1, 2):
+        driver.beat("a", 2, client_assignors=(offer(metadata=b"1", reason=reason),))
+    assert join(driver, "a", offer("other"), instance_id="i").error_code == 0
+    driver.advance(1_000)
+    assert driver.beat("a", group_of(driver).saved.members["a"].epoch).error_code == 0
     assert (agreement(driver), list(group_of(driver).saved.members)) == (("other", 0), ["a"])
 
 

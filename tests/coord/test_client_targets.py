@@ -154,6 +154,19 @@ def test_a_member_with_a_shorter_rebalance_timeout_has_only_that() -> None:
     ]
 
 
+def test_nobody_says_that_a_member_which_left_for_now_has_failed() -> None:
+    driver = with_one(ShardDriver(settings_with(apportion_assignor_timeout_ms=1_000)))
+    join(driver, "b", instance_id="i")
+    driver.beat("b", -2, instance_id="i")
+    assert computes(driver, "a", 2)
+    driver.advance(1_000)
+    assert driver.notes == [
+        "group g: lag: member a (client client, host 127.0.0.1) has not installed an assignment "
+        "within 1000 ms; all members but those that left for now have failed, and may be asked "
+        "again; the target assignment of epoch 2 is kept"
+    ]
+
+
 def test_a_late_member_is_told_the_time_that_it_had() -> None:
     driver = ShardDriver(settings_with(apportion_assignor_timeout_ms=2_000))
     join(driver, "a")

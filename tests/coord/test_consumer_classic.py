@@ -21,8 +21,8 @@ from tests.coord.classic_requests import (
     subscription,
     sync,
 )
+from tests.coord.consumer_client import REBALANCE_MS
 from tests.coord.mixed_shard_driver import (
-    REBALANCE_MS,
     SESSION_MS,
     ClassicClient,
     ConsumerClient,

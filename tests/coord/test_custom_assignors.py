@@ -255,7 +255,7 @@ def test_the_part_of_a_member_that_has_gone_is_dropped() -> None:
     driver.beat("a", 1)
     (computation,) = driver.computations
     driver.beat("a", -1)
-    driver.perform(driver.shard.step(end_of(computation), driver.now))
+    driver.step(end_of(computation))
     driver.computations.clear()
     group: Any = driver.shard.ledger.groups["g"]
     assert list(group.saved.members) == ["b"]
@@ -284,7 +284,7 @@ def test_an_answer_for_a_group_that_was_deleted_and_created_again_is_dropped() -
     # One at a time: that of the older group.
     (older,) = driver.computations
     before = state_of(driver.shard)
-    driver.perform(driver.shard.step(end_of(older), driver.now))
+    driver.step(end_of(older))
     assert state_of(driver.shard) == before
     driver.computations.clear()
     driver.beat("a", 1)
@@ -319,7 +319,7 @@ def test_a_crash_forgets_what_is_under_way_and_the_next_heartbeat_begins_again()
     (lost,) = driver.computations
     driver.crash()
     before = state_of(driver.shard)
-    driver.perform(driver.shard.step(end_of(lost), driver.now))
+    driver.step(end_of(lost))
     assert state_of(driver.shard) == before
     driver.computations.clear()
     driver.beat("a", 1)

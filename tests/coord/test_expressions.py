@@ -226,7 +226,7 @@ def test_a_task_that_fails_changes_nothing_and_is_tried_again_later() -> None:
     driver = ShardDriver()
     match(driver, "a", "fo.")
     (computation,) = driver.computations
-    driver.perform(driver.shard.step(ComputeFailed(computation, "MemoryError()"), driver.now))
+    driver.step(ComputeFailed(computation, "MemoryError()"))
     assert driver.notes == ["group g: its expressions could not be resolved: MemoryError()"]
     driver.computations.clear()
     driver.advance(10_000)

@@ -94,7 +94,7 @@ def test_a_shard_obeys_the_settings_of_each_group() -> None:
     broker = settings_with(apportion_heartbeat_budget_per_second=0)
     driver: Any = ShardDriver(broker)
     own = settings_of_group({INTERVAL: "3000", SESSION: "9000"}, broker)
-    driver.perform(driver.shard.step(SettingsChanged(broker, {"g": own}), driver.now))
+    driver.step(SettingsChanged(broker, {"g": own}))
     assert driver.join("A").heartbeat_interval_ms == 3_000
     driver.advance(8_999)
     assert list(driver.shard.ledger.groups["g"].saved.members) == ["A"]

@@ -112,6 +112,18 @@ def test_the_successor_of_a_static_member_gets_its_part() -> None:
     assert (member.target.tolist(), member.target_answer.metadata) == ([0], b"yours")
 
 
+def test_the_successor_of_a_static_member_is_told_what_came_with_its_target() -> None:
+    driver = ShardDriver()
+    join(driver, "a", instance_id="i")
+    prepare(driver, "a", 1)
+    install(driver, "a", (1, 2), [installed("a", EVERYTHING, b"yours")])
+    driver.beat("a", 1, instance_id="i")
+    driver.beat("a", -2, instance_id="i")
+    answer = join(driver, "b", instance_id="i")
+    assert (answer.member_epoch, assigned(answer)) == (2, {FOO: (0, 1, 2)})
+    assert answer.assignment.metadata == b"yours"
+
+
 def test_a_member_that_takes_an_instance_id_meanwhile_keeps_its_part() -> None:
     driver = with_two(ShardDriver())
     prepare(driver, "b", 2)

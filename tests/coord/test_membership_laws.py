@@ -21,10 +21,7 @@ from apportion.sim.checks.saved import (
     saved_state,
 )
 from apportion.topics import Topic, Topics
-from apportion.wire.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
+from tests.coord.consumer_client import FENCING, REBALANCE_MS, Client
 from tests.coord.shard_driver import (
     ShardDriver,
     recovered,
@@ -34,73 +31,11 @@ from tests.coord.shard_driver import (
     topic_id,
 )
 
-SESSION_MS, REBALANCE_MS = 45_000, 20_000
+SESSION_MS = 45_000
 NAMES = ("foo", "bar", "baz")
 WISHES = st.sampled_from([("foo",), ("bar", "foo"), ("bar",), (), ("baz", "foo")])
 
 EXPRESSIONS = st.sampled_from(["", "ba.", "foo|bar", ".*", "no"])
-
-FENCING = (
-    Code.FENCED_MEMBER_EPOCH,
-    Code.FENCED_INSTANCE_ID,
-    Code.UNKNOWN_MEMBER_ID,
-    Code.GROUP_ID_NOT_FOUND,
-)
-
-
-class Client:
-    """An obedient member: it gives up at once what it is told to, and says so in its next
-    heartbeat.
-    """
-
-    def __init__(
-        self, member_id: str, topic_names: tuple[str, ...], instance_id: str | None = None
-    ) -> None:
-        self.member_id = member_id
-        self.instance_id = instance_id
-        self.topic_names = topic_names
-        self.expression = ""
-        self.epoch = 0
-        self.owned: list[tuple[bytes, int]] = []  # (topic id, partition) that it works on
-        self.is_news = True  # the coordinator has not heard all of it yet
-
-    def facts(self, assignor: Any = None) -> Any:
-        """What its next heartbeat carries."""
-        facts: dict[str, Any] = {"instance_id": self.instance_id}
-        if self.is_news:
-            facts |= {
-                "rebalance_timeout_ms": REBALANCE_MS,
-                "subscribed_topic_names": self.topic_names,
-                "subscribed_topic_regex": self.expression,
-                "topic_partitions": self.said_parts(),
-                "server_assignor": assignor,
-            }
-        return facts
-
-    def said_parts(self) -> tuple[TopicPartitions, ...]:
-        return tuple(
-            TopicPartitions(topic_id=some, partitions=(partition,))
-            for some, partition in self.owned
-        )
-
-    def hear(self, answer: ConsumerGroupHeartbeatResponse) -> None:
-        """Do as the coordinator says."""
-        self.is_news = False
-        if answer.error_code in FENCING:
-            self.epoch, self.owned, self.is_news = 0, [], True
-            return
-        assert answer.error_code in (Code.NONE, Code.UNRELEASED_INSTANCE_ID), answer
-        if answer.error_code:
-            self.is_news = True
-            return
-        self.epoch = answer.member_epoch
-        if answer.assignment is not None:
-            self.owned = [
-                (part.topic_id, index)
-                for part in answer.assignment.topic_partitions
-                for index in part.partitions
-            ]
-            self.is_news = True
 
 
 class ConsumerGroupMachine(RuleBasedStateMachine):
@@ -136,7 +71,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         if len(self.clients) < 4:
             self.made += 1
             instance_id = f"i{self.made % 3}" if is_static else None
-            client = self.client_class(f"m{self.made}", topic_names, instance_id)
+            client = self.client_class(self.driver, f"m{self.made}", topic_names, instance_id)
             if self.say(client) not in (Code.GROUP_MAX_SIZE_REACHED, Code.UNRELEASED_INSTANCE_ID):
                 self.clients[client.member_id] = client
 
@@ -168,8 +103,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def leave(self, which: int, is_break: bool) -> None:
         client = self.pick(which)
         if client and client.epoch > 0:
-            epoch = -2 if client.instance_id and is_break else -1
-            answer = self.driver.beat(client.member_id, epoch, instance_id=client.instance_id)
+            answer = client.leave(-2 if client.instance_id and is_break else -1)
             assert answer.error_code in (Code.NONE, *FENCING)
             del self.clients[client.member_id]
 
@@ -193,7 +127,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def start_again(self, which: int) -> None:
         """A client forgets its epoch but not its id, and gives up what it had."""
         if client := self.pick(which):
-            client.epoch, client.owned, client.is_news = 0, [], True
+            client.lose()
 
     @rule(which=st.integers(0, 3), instance=st.integers(0, 2))
     def take_place(self, which: int, instance: int) -> None:
@@ -201,7 +135,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         another's.
         """
         if client := self.pick(which):
-            client.epoch, client.owned, client.is_news = 0, [], True
+            client.lose()
             client.instance_id = f"i{instance}"
             self.say(client)
 
@@ -211,7 +145,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         members = self.members()
         for client in self.clients.values():
             if client.member_id not in members:  # it must stop by itself in real life
-                client.epoch, client.owned, client.is_news = 0, [], True
+                client.lose()
 
     @rule(name=st.sampled_from(NAMES), size=st.integers(1, 6))
     def change_topic(self, name: str, size: int) -> None:
@@ -243,14 +177,8 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         return clients[which % len(clients)] if clients else None
 
     def say(self, client: Client, is_lost: bool = False, assignor: Any = None) -> int:
-        answer = self.driver.beat(client.member_id, client.epoch, **client.facts(assignor))
+        answer = client.act(is_lost, assignor)
         assert answer.error_code != Code.UNKNOWN_SERVER_ERROR
-        if answer.error_code == Code.GROUP_MAX_SIZE_REACHED:
-            client.owned, client.epoch, client.is_news = [], 0, True
-        elif not is_lost:
-            client.hear(answer)
-        else:
-            client.is_news = True
         return answer.error_code
 
     def members(self) -> Any:

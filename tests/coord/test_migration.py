@@ -8,8 +8,9 @@ from apportion.coord.records import Append
 from apportion.errors import Code
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tests.coord.consumer_client import REBALANCE_MS
 from tests.coord.mixed_clients import classic, consumer, hands, make_driver, settle
-from tests.coord.mixed_shard_driver import REBALANCE_MS, SESSION_MS, ClassicClient, MixedShardDriver
+from tests.coord.mixed_shard_driver import SESSION_MS, ClassicClient, MixedShardDriver
 from tests.coord.shard_driver import topics
 
 
@@ -337,7 +338,7 @@ def test_a_classic_newcomer_hears_of_its_id_before_its_words_are_read(
 @pytest.mark.parametrize("missing", ["protocol_type", "protocol_name"])
 def test_a_sync_of_version_5_names_its_protocol(driver: MixedShardDriver, missing: str) -> None:
     settle(consumer(driver, "c"), old := classic(driver, "a"))
-    request = old.sync_request()
+    request = old.syncing()
     setattr(request, missing, None)
     assert driver.send(request, 5).error_code == Code.INCONSISTENT_GROUP_PROTOCOL
 

@@ -21,8 +21,8 @@ from apportion.sim.checks.saved import (
     saved_state,
 )
 from apportion.topics import Topic, Topics
+from tests.coord.consumer_client import REBALANCE_MS
 from tests.coord.mixed_shard_driver import (
-    REBALANCE_MS,
     SESSION_MS,
     ClassicClient,
     ConsumerClient,

@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 
 from apportion.errors import Code
-from apportion.wire.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-)
+from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
+from tests.coord.classic_shard_driver import ScriptedClient
 from tests.coord.mixed_clients import classic, consumer, hands, make_driver, settle
 from tests.coord.mixed_shard_driver import SESSION_MS, MixedShardDriver
 
@@ -28,17 +25,11 @@ def join(
 ) -> Any:
     """The answer to a JoinGroup, None while it waits."""
     metadata = consumer_serde.encode(ConsumerProtocolSubscription(topics=topic_names), 3)
-    request = JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=SESSION_MS,
-        rebalance_timeout_ms=rebalance_ms,
-        member_id=member_id,
-        group_instance_id=instance_id,
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="cooperative-sticky", metadata=metadata),),
-    )
-    result: JoinGroupResponse | None = driver.answers.pop(driver.ask(request, version), None)
-    return result
+    client = ScriptedClient("client")
+    client.member_id, client.instance_id = member_id, instance_id
+    client.rebalance_ms = rebalance_ms
+    client.protocols = (("cooperative-sticky", metadata),)
+    return driver.taken_or_none(driver.ask(client.joining(), version))
 
 
 @pytest.mark.parametrize("version", [3, 5, 9])

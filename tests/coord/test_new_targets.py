@@ -104,7 +104,7 @@ def test_an_answer_for_members_who_have_all_left_is_dropped() -> None:
     driver.join("b")
     (older,) = driver.computations
     before = state_of(driver.shard)
-    driver.perform(driver.shard.step(end_of(older), driver.now))
+    driver.step(end_of(older))
     assert state_of(driver.shard) == before
     driver.computations.clear()
     driver.beat("b", 3)

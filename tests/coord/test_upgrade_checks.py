@@ -6,11 +6,7 @@ from typing import Any
 import pytest
 
 from apportion.errors import Code
-from apportion.wire.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-)
+from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
@@ -18,8 +14,9 @@ from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolTopicPartition,
 )
+from tests.coord.classic_shard_driver import ScriptedClient
 from tests.coord.mixed_clients import classic, consumer, make_driver, settle
-from tests.coord.mixed_shard_driver import REBALANCE_MS, SESSION_MS, MixedShardDriver
+from tests.coord.mixed_shard_driver import MixedShardDriver
 from tests.coord.shard_driver import topic_id
 
 
@@ -36,19 +33,12 @@ def join_as(
 ) -> JoinGroupResponse:
     """A member that joined, synced `assignment`, and says no more."""
     subscription = consumer_serde.encode(ConsumerProtocolSubscription(topics=("foo",)))
-    request = JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=SESSION_MS,
-        rebalance_timeout_ms=REBALANCE_MS,
-        protocol_type=protocol_type,
-        protocols=tuple(
-            JoinGroupRequestProtocol(name=each, metadata=metadata or subscription)
-            for each, metadata in protocols
-        ),
-    )
-    ticket = driver.ask(request, 3)
+    client = ScriptedClient(name)
+    client.protocol_type = protocol_type
+    client.protocols = tuple((each, metadata or subscription) for each, metadata in protocols)
+    ticket = driver.ask(client.joining(), 3)
     driver.advance(0)
-    result: JoinGroupResponse = driver.answers.pop(ticket)
+    result: JoinGroupResponse = driver.taken_or_none(ticket)
     return result
 
 

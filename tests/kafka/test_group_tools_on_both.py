@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -107,23 +108,30 @@ def enter_connect(cluster: Cluster) -> None:
     assert synced.error_code == Code.NONE
 
 
+def has_all(member: apportion.Consumer) -> bool:
+    member.poll(100)
+    return len(member.assignment) == 2
+
+
 def enter_two_members(stack: ExitStack, bootstrap: str, group: str, protocol: Any) -> None:
     """Let two members of a group share the topic, the second a static one."""
-    members = [
-        stack.enter_context(
-            apportion.Consumer(
-                bootstrap,
-                group,
-                topics=[TOPIC],
-                auto_offset_reset="earliest",
-                group_protocol=protocol,
-                client_id=name,
-                instance_id=instance,
-                max_poll_interval_ms=PATIENCE_MS,
-            )
+    members: list[apportion.Consumer] = []
+    for name, instance in (("one", None), ("two", f"seat-of-{group}")):
+        member = apportion.Consumer(
+            bootstrap,
+            group,
+            topics=[TOPIC],
+            auto_offset_reset="earliest",
+            group_protocol=protocol,
+            client_id=name,
+            instance_id=instance,
+            max_poll_interval_ms=PATIENCE_MS,
         )
-        for name, instance in (("one", None), ("two", f"seat-of-{group}"))
-    ]
+        members.append(stack.enter_context(member))
+        if len(members) == 1:
+            # The first has all of it before the second comes. If both were there when the target is
+            # computed, their ids would decide who gets which partition, and they are random.
+            until(partial(has_all, member))
 
     def have_read_their_share() -> bool:
         for member in members:

@@ -115,7 +115,7 @@ class PlannerHost:
     """
 
     def __init__(self, *, drops_answers: bool = False) -> None:
-        self.view = View("m", 3, MembershipState.RECONCILING, 1, held(), held(), 1_000, None)
+        self.view = View("m", 3, MembershipState.RECONCILING, 1, held(), held(), 1_000, None, 500)
         self.now_ms = 1_000
         self.interruptions = 0
         self.session_ms = SESSION_MS

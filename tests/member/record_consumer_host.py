@@ -26,7 +26,7 @@ from apportion.member.records.queries import (
 )
 from apportion.member.records.record_consumer import RecordConsumer
 from apportion.member.records.record_ownership import RecordConsumerSettings
-from apportion.member.records.streams_consumer import StreamsSnapshot
+from apportion.member.records.streams_consumer import ReadStreamsMembership, StreamsSnapshot
 from apportion.member.streams.assignor import TaskShare
 from apportion.rules import Rule, run_rule
 from apportion.topics import Topic, TopicIdPartition, Topics
@@ -37,6 +37,7 @@ ID = b"t" * 16
 P0, P1, P2 = (TopicIdPartition("t", ID, number) for number in range(3))
 QUIET = (
     ReadMembership,
+    ReadStreamsMembership,
     ResolveTopicNames,
     KnownTopics,
     CheckForTopics,
@@ -99,7 +100,7 @@ class RecordConsumerHost:
         if not isinstance(query, QUIET):
             self.queries.append(query)
         match query:
-            case ReadMembership():
+            case ReadMembership() | ReadStreamsMembership():
                 return StreamsSnapshot(self.view, self.now_ms, 0, self.tasks)
             case ResolveTopicNames(partitions):
                 known = (

@@ -11,12 +11,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.config import GroupSettings
-from apportion.coord.records import Append, CoordinatorRecord
-from apportion.coord.shard import Shard, TopicsChanged
-from apportion.coord.turn import ShardAction
+from apportion.coord.shard import Shard
 from apportion.errors import Code
-from apportion.machine import Arrived, Caller, Gone, Instant, Reply, Tick
+from apportion.machine import Caller, Tick, Ticket
 from apportion.member.assignors.strategy import strategy
 from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.requests import ClassicSettings
@@ -41,10 +38,11 @@ from apportion.member.membership import (
     Unanswered,
     View,
 )
-from apportion.topics import IdPartition, Topic, Topics
+from apportion.topics import IdPartition, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tests.coord.shard_driver import ShardDriver, settings_with, topics
 from tests.member.computing_messages import COMPUTATION_REQUESTS
 
 if TYPE_CHECKING:
@@ -76,7 +74,6 @@ class Actor:
         self.flight: SendToCoordinator | None = None
         # Prepare or Install of a computation, beside the heartbeats
         self.computing: SendToCoordinator | None = None
-        self.sent_at_ms: int | None = None
         self.left: Left | None = None
         self.failed: str | None = None
         self.rebalanced_from: tuple[IdPartition, ...] = ()  # what it was offered to give back
@@ -93,53 +90,39 @@ class SimulatedGroup:
     """
 
     def __init__(self, **sizes: Any) -> None:
-        self.mono_ms = 0
         self.numbers = count(1)
-        self.log: list[CoordinatorRecord] = []
         self.sizes = sizes or {"t": 4}
-        self.settings = GroupSettings(
-            group_min_session_timeout_ms=1_000,
-            group_consumer_session_timeout_ms=SESSION_MS,
-            # a heartbeat that needs a new target computes it
-            group_consumer_assignment_interval_ms=0,
+        settings = settings_with(
+            group_min_session_timeout_ms=1_000, group_consumer_session_timeout_ms=SESSION_MS
         )
+        self.coordinator = ShardDriver(settings, self.topics())
         self.actors: dict[str, Actor] = {}
         self.mail: list[tuple[Actor, Any, int]] = []
-        self.parked: dict[int, tuple[Actor, int]] = {}  # ticket -> (actor, request id)
-        self.begin()
+        self.parked: dict[Ticket, tuple[Actor, int]] = {}  # ticket -> (actor, request id)
 
     @property
-    def now(self) -> Instant:
-        return Instant(self.mono_ms, 1_000_000 + self.mono_ms)
+    def shard(self) -> Shard:
+        return self.coordinator.shard
 
     def topics(self) -> Topics:
-        return Topics(
-            Topic(name, name.encode().rjust(16, b"."), size) for name, size in self.sizes.items()
-        )
+        return topics(**self.sizes)
 
     # the coordinator
-
-    def begin(self) -> None:
-        """The shard is what its log says."""
-        self.shard = Shard(self.settings, self.topics())
-        for record in self.log:
-            self.shard.replay(record)
-        self.perform(self.shard.loaded(self.now))
 
     def crash(self) -> None:
         """The coordinator is killed and comes back: nobody hears of what was asked."""
         waiting, self.parked = self.parked, {}
-        self.begin()
+        self.coordinator.crash()
         for actor, request_id in waiting.values():
             self.mail.append((actor, Unanswered(request_id, "crash"), request_id))
 
-    def perform(self, actions: list[ShardAction]) -> None:
-        for action in actions:
-            if isinstance(action, Append):
-                self.log += action.records
-            elif isinstance(action, Reply) and (waits := self.parked.pop(action.ticket, None)):
+    def send_answers(self) -> None:
+        """What the coordinator has answered is under way to those who asked."""
+        answers, self.coordinator.responses = self.coordinator.responses, []
+        for ticket, body in answers:
+            if waits := self.parked.pop(ticket, None):
                 actor, request_id = waits
-                self.mail.append((actor, Answered(request_id, action.body), request_id))
+                self.mail.append((actor, Answered(request_id, body), request_id))
 
     def current(self) -> tuple[str, ...]:
         """The ids of those whom the coordinator holds for members."""
@@ -170,13 +153,17 @@ class SimulatedGroup:
                     "g", f"{name}-{next(self.numbers)}", rebalance_timeout_ms=REBALANCE_MS
                 )
             )
+        return self.begins(name, machine, topics)
+
+    def begins(self, name: Any, machine: Any, topics: tuple[str, ...]) -> Actor:
+        """A member of that name, which subscribes to these topics."""
         self.actors[name] = actor = Actor(name, machine)
         self.tell(actor, Subscribe(topics))
         return actor
 
     def tell(self, actor: Actor, event: Any) -> None:
         """The member is stepped, and what it wants is put into the mail."""
-        for action in actor.machine.step(event, self.now):
+        for action in actor.machine.step(event, self.coordinator.now):
             match action:
                 case FindCoordinator(request_id):
                     self.mail.append((actor, CoordinatorFound(request_id), request_id))
@@ -184,7 +171,7 @@ class SimulatedGroup:
                     if isinstance(request, COMPUTATION_REQUESTS):
                         actor.computing = action
                     else:
-                        actor.flight, actor.sent_at_ms = action, self.mono_ms
+                        actor.flight = action
                     self.mail.append((actor, "ask", request_id))
                 case FetchMetadata(request_id):
                     self.mail.append((actor, action, request_id))
@@ -208,10 +195,15 @@ class SimulatedGroup:
 
     def adopts(self, actor: Actor) -> None:
         """The owner does what it is asked for."""
+        if actor.left is None and actor.view.target is not None:
+            self.takes(actor, actor.view.target)
+
+    def takes(self, actor: Actor, wanted: tuple[IdPartition, ...]) -> None:
+        """The owner lets go of all but these, and then uses these."""
         view = actor.view
-        if actor.left is None and view.target is not None and view.target != view.owned:
-            actor.uses = tuple(partition for partition in actor.uses if partition in view.target)
-            self.tell(actor, Adopted(view.incarnation, view.target))
+        if wanted != view.owned:
+            actor.uses = tuple(partition for partition in actor.uses if partition in wanted)
+            self.tell(actor, Adopted(view.incarnation, wanted))
             actor.uses = actor.view.owned
 
     def dawdles(self, actor: Actor) -> None:
@@ -238,16 +230,16 @@ class SimulatedGroup:
     def answer(self, what: Any) -> Any:
         """What comes back, if the mail is a question to the cluster; else the mail."""
         return (
-            MetadataFetched(what.request_id, self.seen(what.names))
+            MetadataFetched(what.request_id, self.seen(what.names, what.ids))
             if isinstance(what, FetchMetadata)
             else what
         )
 
-    def seen(self, names: Sequence[str]) -> tuple[TopicDescription, ...]:
+    def seen(self, names: Sequence[str], ids: Sequence[bytes] = ()) -> tuple[TopicDescription, ...]:
         return tuple(
             TopicDescription(topic.name, topic.id, topic.partitions)
             for topic in self.topics()
-            if topic.name in names
+            if topic.name in names or topic.id in ids
         )
 
     def deliver_to(self, actor: Actor) -> None:
@@ -279,10 +271,11 @@ class SimulatedGroup:
 
     def cut(self, actor: Actor) -> None:
         """The connections of a member break: nobody waits for what it has asked."""
-        tickets: Any = tuple(ticket for ticket, (whose, _) in self.parked.items() if whose is actor)
+        tickets = [ticket for ticket, (whose, _) in self.parked.items() if whose is actor]
         requests = [self.parked.pop(ticket)[1] for ticket in tickets]
         if tickets:
-            self.perform(self.shard.step(Gone(tickets), self.now))
+            self.coordinator.hang_up(*tickets)
+            self.send_answers()
         for request_id in requests:
             self.tell(actor, Unanswered(request_id, "cut"))
 
@@ -292,11 +285,9 @@ class SimulatedGroup:
             member_id=actor.view.member_id, group_instance_id=actor.machine.settings.instance_id
         )
         request = LeaveGroupRequest(group_id="g", members=(who,))
-        ticket: Any = next(self.numbers)
         actor.forgotten = True
-        self.perform(
-            self.shard.step(Arrived(ticket, request, 5, Caller("admin", "host"), b""), self.now)
-        )
+        self.coordinator.ask(request, 5, Caller("admin", "host"))
+        self.send_answers()
 
     def ask(self, actor: Actor, request_id: int) -> None:
         sent = [each for each in (actor.flight, actor.computing) if each is not None]
@@ -306,61 +297,68 @@ class SimulatedGroup:
         actor.forgotten |= (
             isinstance(request, JoinGroupRequest) and request.member_id not in self.current()
         )
-        ticket: Any = next(self.numbers)
-        self.parked[ticket] = actor, request_id
         version = (
             1
             if isinstance(request, ConsumerGroupHeartbeatRequest)
             else NEWEST[type(request).__name__]
         )
-        arrived = Arrived(
-            ticket, request, version, Caller(actor.name, "host"), ticket.to_bytes(16, "big")
-        )
-        self.perform(self.shard.step(arrived, self.now))
+        ticket = self.coordinator.ask(request, version, Caller(actor.name, "host"))
+        self.parked[ticket] = actor, request_id
+        self.send_answers()
 
     def wait(self, span_ms: Any) -> None:
         """Time passes, and everybody is woken who wants to be."""
-        until_ms = self.mono_ms + span_ms
+        until_ms = self.coordinator.mono_ms + span_ms
         while True:
             sleepers = [self.shard, *(actor.machine for actor in self.actors.values())]
             wake_at_ms = min(
                 (at for one in sleepers if (at := one.wake_at()) is not None), default=until_ms
             )
-            self.mono_ms = max(self.mono_ms, min(wake_at_ms, until_ms))
-            self.perform(self.shard.step(Tick(), self.now))
+            now_ms = max(self.coordinator.mono_ms, min(wake_at_ms, until_ms))
+            self.coordinator.mono_ms = now_ms
+            self.coordinator.step(Tick())
+            self.send_answers()
             for actor in [*self.actors.values()]:
                 self.tell(actor, Tick())
             if wake_at_ms >= until_ms or all(
-                (at := one.wake_at()) is None or at <= self.mono_ms for one in sleepers
+                (at := one.wake_at()) is None or at <= now_ms for one in sleepers
             ):
-                self.mono_ms = until_ms
+                self.coordinator.mono_ms = until_ms
                 return
 
     def grow(self, topic: str, partitions: int | None = None) -> None:
         """The topic has one partition more, or so many."""
         self.sizes[topic] = partitions or self.sizes[topic] + 1
-        self.perform(self.shard.step(TopicsChanged(self.topics()), self.now))
+        self.coordinator.change_topics(self.topics())
+        self.send_answers()
 
     # what holds
 
     def check(self) -> None:
         """No partition is used by two whom the coordinator holds for members; and nobody fails, but
-        for one reason.
-
-        A coordinator, Kafka's too, knows after a restart only the assignor that was chosen: it may
-        refuse who has another of all.
+        for a reason that may be.
         """
         members = self.current()
         used: dict[IdPartition, str] = {}
-        for actor in self.actors.values():
+        for actor in self.users():
             if actor.view.member_id in members and not actor.forgotten:
                 for partition in actor.uses:
                     assert partition not in used, (partition, actor.name, used[partition])
                     used[partition] = actor.name
         for actor in self.actors.values():
-            assert actor.failed is None or actor.failed.startswith(
-                Code.INCONSISTENT_GROUP_PROTOCOL.name
-            ), actor.failed
+            assert actor.failed is None or self.may_fail(actor.failed), actor.failed
+
+    def users(self) -> list[Actor]:
+        """Those of whom nobody else may use what they use."""
+        return [*self.actors.values()]
+
+    def may_fail(self, failure: str) -> bool:
+        """Whether a member may end so.
+
+        A coordinator, Kafka's too, knows after a restart only the assignor that was chosen: it may
+        refuse who has another of all.
+        """
+        return failure.startswith(Code.INCONSISTENT_GROUP_PROTOCOL.name)
 
     def alive(self) -> list[Actor]:
         gone = (MembershipState.LEAVING, MembershipState.FATAL)
@@ -374,9 +372,9 @@ class SimulatedGroup:
         """Nothing is lost any more and every owner is quick: the group comes to rest, with every
         partition in use once.
         """
-        until_ms = self.mono_ms + within_ms
+        until_ms = self.coordinator.mono_ms + within_ms
         while not self.is_settled():
-            assert self.mono_ms < until_ms, [
+            assert self.coordinator.mono_ms < until_ms, [
                 (actor.name, actor.view, actor.flight) for actor in self.alive()
             ]
             # Waited first: heartbeats are always under way, so only what is delivered is at rest.

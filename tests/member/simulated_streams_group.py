@@ -41,6 +41,8 @@ class SimulatedStreamsGroup(SimulatedGroup):
     notes: what members said for people.
     """
 
+    kind: type[Any] = StreamsMember
+
     def __init__(self, topology: Topology = WORDS, **sizes: Any) -> None:
         self.topology = topology
         self.ends: dict[TopicPartition, int] | None = {}
@@ -124,21 +126,14 @@ class SimulatedStreamsGroup(SimulatedGroup):
         sums = self.has.get(actor.name, {}) | dict.fromkeys(runs, RUNNING)
         self.tell(actor, TaskOffsetSums(sums, actor.view.incarnation))
 
-    def check(self) -> None:
-        """As in every group; but a Streams member may be told to end."""
-        failed = [actor for actor in self.actors.values() if actor.failed]
-        for actor in failed:
-            assert actor.failed is not None
-            assert actor.failed.split(": ", 1)[1] in (
-                "source topics are missing, of lines: create them, and start again",
-                "an instance has asked all instances to shut down",
-            )
-        self.actors, everybody = (
-            {name: actor for name, actor in self.actors.items() if actor not in failed},
-            self.actors,
+    def users(self) -> list[Actor]:
+        return [actor for actor in self.actors.values() if actor.failed is None]
+
+    def may_fail(self, failure: str) -> bool:
+        return failure.split(": ", 1)[1] in (
+            "source topics are missing, of lines: create them, and start again",
+            "an instance has asked all instances to shut down",
         )
-        super().check()
-        self.actors = everybody
 
     def passes(self, span_ms: int, quick: list[Actor] | None = None) -> None:
         """Time passes and the mail comes; only the quick ones' owners do anything, or
@@ -148,13 +143,21 @@ class SimulatedStreamsGroup(SimulatedGroup):
             self.deliver_all(quick=self.alive() if quick is None else quick)
             self.wait(250)
 
+    def instances(self) -> dict[str, Any]:
+        """The members that are of the application, by name."""
+        return {
+            name: actor.machine
+            for name, actor in self.actors.items()
+            if isinstance(actor.machine, self.kind)
+        }
+
     def given(self) -> dict[str, tuple[list[str], list[str]]]:
-        """{name: (active, standby)} of everybody's tasks, as texts."""
+        """{name: (active, copies)} of every instance's tasks, as texts."""
+        shares = {name: member.tasks() for name, member in self.instances().items()}
         return {
             name: (
-                sorted(map(str, actor.machine.tasks().active)),
-                sorted(map(str, actor.machine.tasks().standby)),
+                sorted(map(str, share.active)),
+                sorted(map(str, (*share.standby, *share.warmup))),
             )
-            for name, actor in self.actors.items()
-            if isinstance(actor.machine, StreamsMember)
+            for name, share in shares.items()
         }

@@ -14,6 +14,7 @@ from apportion.member.membership import (
     Answered,
     CoordinatorFound,
     Failed,
+    FetchMetadata,
     MembershipState,
     MetadataFetched,
     Offer,
@@ -215,6 +216,18 @@ def test_a_member_joins_again_so_long_after_its_assignment_as_its_assignor_said(
     assignor = FollowUpAssignor(0, after_ms=2_500)
     member = in_group(eager(assignors=(assignor,)), 0, name="coming")
     assert (member.view().state, member.wake_at()) == (MembershipState.STABLE, 2_500)
+
+
+def test_metadata_do_not_put_off_the_rebalance_that_an_assignor_asked_for() -> None:
+    member = eager(assignors=(FollowUpAssignor(0, after_ms=2_500),), metadata_interval_ms=2_000)
+    in_group(member, 0, name="coming")
+    (fetch,) = member.step(Tick(), at(2_000))
+    assert isinstance(fetch, FetchMetadata)
+    member.step(MetadataFetched(fetch.request_id, (SEEN,)), at(2_001))
+    (send,) = member.step(Tick(), at(2_500))
+    assert send == SendToCoordinator(
+        7, joins(name="coming", owned=(0,), generation=1, reason="it is time"), PARKED_MS
+    )
 
 
 def test_a_members_failure_has_the_reason_of_its_assignor() -> None:

@@ -46,15 +46,32 @@ class RaisingAssignor(Range):
         raise KeyError("t")
 
 
+class LazyAnswer(dict[str, Given]):
+    """An answer that fails when it is read."""
+
+    def items(self) -> Any:
+        raise KeyError("t")
+
+
+class LazyAssignor(Range):
+    """Gives an answer that fails when it is read."""
+
+    def assign(
+        self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
+    ) -> dict[str, Given]:
+        return LazyAnswer()
+
+
 @pytest.mark.parametrize(
     ("assignor", "why"),
     [
         (OverlappingAssignor(), "the assignor gives partition 0 of 't' to 'n' and to 'm'"),
         (RaisingAssignor(), "the assignor 'range' failed: KeyError: 't'"),
+        (LazyAssignor(), "the assignor 'range' failed: KeyError: 't'"),
     ],
 )
 def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(
-    assignor: RaisingAssignor | OverlappingAssignor, why: str
+    assignor: Range, why: str
 ) -> None:
     member = eager(assignors=(assignor,))
     member.step(Subscribe(("t",)), at(0))

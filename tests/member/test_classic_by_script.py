@@ -55,7 +55,7 @@ def test_a_member_joins_in_two_steps_and_is_patient_with_the_second() -> None:
         SendToCoordinator(3, joins("m", rack="r"), PARKED_MS)
     ]
     assert member.wake_at() is None  # parked, and heartbeats before a generation are none
-    assert member.view() == View("m", -1, MembershipState.JOINING, 1, None, (), None, None)
+    assert member.view() == View("m", -1, MembershipState.JOINING, 1, None, (), None, None, 3_000)
 
 
 def test_a_follower_syncs_looks_its_topics_up_and_offers_them() -> None:
@@ -68,9 +68,13 @@ def test_a_follower_syncs_looks_its_topics_up_and_offers_them() -> None:
     assert member.step(Answered(3, synced(0, 2)), at(20)) == [FetchMetadata(4, ("t",))]
     assert member.wake_at() == 3_010
     assert member.step(MetadataFetched(4, (SEEN,)), at(30)) == [Offer(1, (P0, P2), (), (P0, P2))]
-    assert member.view() == View("m", 4, MembershipState.RECONCILING, 1, (P0, P2), (), 20, None)
+    assert member.view() == View(
+        "m", 4, MembershipState.RECONCILING, 1, (P0, P2), (), 20, None, 3_000
+    )
     assert member.step(Adopted(1, (P0, P2)), at(40)) == []
-    assert member.view() == View("m", 4, MembershipState.STABLE, 1, (P0, P2), (P0, P2), 20, None)
+    assert member.view() == View(
+        "m", 4, MembershipState.STABLE, 1, (P0, P2), (P0, P2), 20, None, 3_000
+    )
     assert member.step(Tick(), at(3_010)) == [SendToCoordinator(5, beats(4), 5_000)]
     assert member.step(Answered(5, beaten()), at(3_050)) == []
     assert (member.wake_at(), member.view().last_accepted_ms) == (6_010, 3_050)
@@ -123,7 +127,9 @@ def test_a_member_whose_subscription_cannot_be_read_gets_nothing_and_is_named() 
 def test_an_eager_member_takes_everything_back_before_it_joins_again() -> None:
     member = in_group(eager(), 0, 1)
     assert hears_of_a_rebalance(member) == [Offer(1, (), (P0, P1), ())]
-    assert member.view() == View("m", 1, MembershipState.RECONCILING, 1, (), (P0, P1), 3_000, None)
+    assert member.view() == View(
+        "m", 1, MembershipState.RECONCILING, 1, (), (P0, P1), 3_000, None, 3_000
+    )
     # its owner takes long, but it lives
     assert member.step(Tick(), at(6_000)) == [SendToCoordinator(7, beats(1), 5_000)]
     assert member.step(Answered(7, beaten(Code.REBALANCE_IN_PROGRESS)), at(6_000)) == []
@@ -155,7 +161,7 @@ def test_a_cooperative_member_joins_again_at_once_with_all_that_it_holds() -> No
         SendToCoordinator(7, joins(reason="the group rebalances", **fields), PARKED_MS)
     ]
     assert member.view() == View(
-        "m", 1, MembershipState.JOINING, 1, (P0, P1), (P0, P1), 3_000, None
+        "m", 1, MembershipState.JOINING, 1, (P0, P1), (P0, P1), 3_000, None, 3_000
     )
     member.step(Answered(7, joined(2, name="cooperative-sticky")), at(3_010))
     assert (member.view().epoch, member.view().owned) == (2, (P0, P1))

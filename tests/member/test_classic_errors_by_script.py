@@ -73,7 +73,7 @@ def test_kafka_13419_an_illegal_generation_in_sync_resets_it_and_keeps_the_id(
         assert isinstance(send, SendToCoordinator)
         assert isinstance(send.request, JoinGroupRequest)
         assert send.request.protocols == protocols
-    assert member.view() == View("m", -1, MembershipState.JOINING, 2, None, (), 3_010, None)
+    assert member.view() == View("m", -1, MembershipState.JOINING, 2, None, (), 3_010, None, 3_000)
 
 
 def test_a_sync_in_a_rebalance_rejoins_with_owned_partitions_and_their_generation() -> None:
@@ -95,7 +95,7 @@ def test_a_member_that_the_group_does_not_know_loses_everything_and_its_id() -> 
         Lost(1, (P0,)),
         SendToCoordinator(7, joins(""), PARKED_MS),
     ]
-    assert member.view() == View("", -1, MembershipState.JOINING, 2, None, (), 0, None)
+    assert member.view() == View("", -1, MembershipState.JOINING, 2, None, (), 0, None, 3_000)
     assert member.step(Adopted(1, (P0,)), at(3_020)) == []
 
 
@@ -111,7 +111,7 @@ def test_the_word_of_an_earlier_life_changes_nothing() -> None:
     assert (
         member.view()
         == before
-        == View("m", 2, MembershipState.RECONCILING, 2, (P0,), (), 3_020, None)
+        == View("m", 2, MembershipState.RECONCILING, 2, (P0,), (), 3_020, None, 3_000)
     )
 
 
@@ -154,7 +154,15 @@ def test_an_error_that_no_retry_mends_ends_the_membership(code: Code, advice: st
         Failed(code, code.sentence + advice),
     ]
     assert member.view() == View(
-        "", -1, MembershipState.FATAL, 1, None, (), 3_000, Failed(code, f"{code.sentence}{advice}")
+        "",
+        -1,
+        MembershipState.FATAL,
+        1,
+        None,
+        (),
+        3_000,
+        Failed(code, f"{code.sentence}{advice}"),
+        3_000,
     )
     # Only a fenced member has lost its place to another one for sure.
     is_confirmed = code is Code.FENCED_INSTANCE_ID

@@ -47,7 +47,9 @@ def test_a_dynamic_member_says_goodbye_even_while_its_join_is_parked() -> None:
     )
     left = LeaveGroupResponse(members=(MemberResponse(member_id="m"),))
     assert member.step(Answered(8, left), at(3_012)) == [Left(is_confirmed=True)]
-    assert member.view() == View("", -1, MembershipState.UNSUBSCRIBED, 1, None, (), 3_000, None)
+    assert member.view() == View(
+        "", -1, MembershipState.UNSUBSCRIBED, 1, None, (), 3_000, None, 3_000
+    )
 
 
 def test_a_static_member_keeps_its_place_open() -> None:

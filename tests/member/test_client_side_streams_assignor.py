@@ -134,6 +134,14 @@ def test_an_error_that_ends_nobody_leaves_the_tasks_whose_partitions_stay(
     assert list(member.notes) == [note]
 
 
+def test_a_broker_that_has_forgotten_tasks_which_a_member_gives_up_alarms_nobody() -> None:
+    member = assignor()
+    two = TopicPartition("lines", 2)
+    hears(member, LINES_1, two, active_tasks=(*names(ONE), *names(TaskId(0, 2))))
+    assert member.on_assignment(Given(by_topic([two])), 4) is None
+    assert (member.tasks, list(member.notes)) == (TaskShare(4, 0, {TaskId(0, 2): (two,)}), [])
+
+
 def test_missing_source_topics_end_a_member_as_in_a_classic_group() -> None:
     member = assignor(BOTH)
     hears(member, LINES_1, MORE_1, active_tasks=names(ONE, 2))

@@ -342,8 +342,9 @@ def test_partitions_without_tasks_leave_a_member_the_tasks_that_it_has() -> None
     actions = member.step(Answered(6, assigned(2, P0, P1)), at(1_000))
     assert actions[0] == Note(
         "warning",
-        "the broker assigns partitions and no tasks, as a member without the assignor 'stream' is "
-        "in the group: this instance goes on with the tasks that it has",
+        "the assignment has partitions and no tasks, as a member without the assignor 'stream' is "
+        "in the group, or the broker was started again: this instance goes on with the tasks that "
+        "it has",
     )
     assert member.tasks() == share(2, 0)
 

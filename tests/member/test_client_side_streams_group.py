@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apportion.member.membership import Leave
 from apportion.member.streams.client_side_machine import ChangeTopology, WarmUpFailed
 from apportion.member.streams.machine import ShutDownApplication
 from apportion.streams.metadata.model import TaskId
@@ -79,6 +80,19 @@ def test_a_member_that_crashes_before_it_installs_is_followed_by_another() -> No
     assert list(active(group).values()) == [ALL]
 
 
+def test_a_static_instance_that_is_started_again_has_its_tasks() -> None:
+    group = SimulatedClientSideGroup()
+    first = group.starts("a", instance_id="one")
+    group.starts("b")
+    group.settle()
+    before = active(group)
+    group.tell(first, Leave(for_good=False))
+    group.passes(1_000)
+    group.starts("a", instance_id="one")
+    group.passes(5_000)
+    assert active(group) == before
+
+
 def test_an_instance_that_asks_for_it_ends_all_and_all_leave() -> None:
     group = SimulatedClientSideGroup()
     first, second = group.starts("a"), group.starts("b")
@@ -117,6 +131,39 @@ def test_a_topology_that_all_instances_have_changed_is_assigned() -> None:
     group.topology = newer
     group.tell(second, ChangeTopology(newer))
     group.settle()
+    assert sorted(active(group)["a"] + active(group)["b"]) == ALL[:4]
+
+
+def test_a_topology_that_changes_soon_after_another_reason_stops_nobody() -> None:
+    group = SimulatedClientSideGroup()
+    first = group.starts("a")
+    group.starts("b")
+    group.settle()
+    before = active(group)
+    group.tell(first, WarmUpFailed((TaskId(0, 0),)))
+    group.deliver_to(first)
+    group.wait(300)
+    group.tell(first, ChangeTopology(topology_of([{"sources": ["lines"]}])))
+    for _ in range(20):
+        group.passes(500)
+        assert active(group) == before
+
+
+def test_a_changed_topology_outlives_a_crash_of_the_coordinator_that_has_accepted_it() -> None:
+    newer = topology_of([{"sources": ["lines"]}])
+    group = SimulatedClientSideGroup()
+    first, second = group.starts("a"), group.starts("b")
+    group.settle()
+    group.tell(first, ChangeTopology(newer))
+    group.passes(3_000)
+    group.tell(second, WarmUpFailed((TaskId(0, 0),)))
+    group.run(second, adopts=True)
+    group.wait(300)
+    group.tell(second, ChangeTopology(newer))
+    group.run(second, adopts=True)
+    group.crash()
+    group.topology = newer
+    group.passes(40_000)
     assert sorted(active(group)["a"] + active(group)["b"]) == ALL[:4]
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from apportion.errors import Code
 from apportion.machine import Note, Tick
 from apportion.member.membership import (
     Adopted,
@@ -29,6 +30,7 @@ from tests.member.computing_messages import (
     offer,
     prepare,
     prepared,
+    refused_install,
     stable,
 )
 from tests.member.consumer_messages import P0, P1, accepted, at, beat, full
@@ -145,6 +147,22 @@ def test_a_computed_target_waits_for_the_heartbeat_after_a_lost_response() -> No
     ]
     assert member.step(Answered(11, accepted(2, P0)), at(2_105)) == [
         SendToCoordinator(12, installs(2, 2, ("m", ())), 30_000)
+    ]
+
+
+def test_a_target_that_was_installed_already_was_not_late() -> None:
+    member, _ = computes(CountingAssignor())
+    member.step(AssignorRan(8, {}), at(3_501))
+    # The coordinator has taken it; its response is lost.
+    member.step(Unanswered(9, "lost"), at(3_502))
+    member.step(Tick(), at(3_602))
+    member.step(CoordinatorFound(10), at(3_602))
+    assert member.step(Answered(11, accepted(2, P0)), at(3_603)) == [
+        SendToCoordinator(12, installs(2, 2, ("m", ())), 30_000)
+    ]
+    response = refused_install(Code.UNKNOWN_MEMBER_ID, "Member m is not chosen.")
+    assert member.step(Answered(12, response), at(3_604)) == [
+        Note("info", "ConsumerGroupInstallAssignment of member m: Member m is not chosen.")
     ]
 
 

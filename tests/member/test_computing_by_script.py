@@ -301,11 +301,13 @@ def test_an_assignor_that_the_member_does_not_have_is_not_run() -> None:
 class QueryingAssignor(CountingAssignor):
     """Gives everything to the member that the cluster names; where nobody names one, to m."""
 
+    question: Any = "who?"
+
     def assign(
         self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
     ) -> Generator[Any, Any, dict[str, Given]]:
         try:
-            who = yield "who?"
+            who = yield self.question
         except Unanswerable:
             who = "m"
         return {who: ALL}
@@ -319,6 +321,26 @@ def test_an_assignors_query_is_answered_by_the_cluster() -> None:
     assert member.step(resumed.perform(), at(1_004)) == [
         SendToCoordinator(11, installs(1, 2, ("m", ()), ("s", (0, 1, 2))), 30_000)
     ]
+
+
+class Incomparable:
+    """A question that compares as arrays do."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("one truth for each element")
+
+
+def test_a_query_that_cannot_be_compared_is_answered_as_any_other() -> None:
+    assignor = QueryingAssignor()
+    assignor.question = Incomparable()
+    member, run = computes(assignor)
+    (asked,) = member.step(run.perform(), at(1_002))
+    assert isinstance(asked, QueryCluster)
+    assert asked.query is assignor.question
+    (resumed,) = member.step(QueryAnswered(9, "m"), at(1_003))
+    assert resumed.perform() == AssignorRan(10, {"m": ALL})
 
 
 def test_a_query_without_an_answer_is_thrown_into_the_assignor() -> None:

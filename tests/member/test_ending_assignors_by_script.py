@@ -7,7 +7,7 @@ import pytest
 from apportion.errors import Code, Refused
 from apportion.machine import Tick
 from apportion.member.assignors.interface import FollowUp, MemberFailure
-from apportion.member.assignors.runs import LATEST_MS, checked_reply
+from apportion.member.assignors.runs import LATEST_MS, checked_reply, checked_user_data
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.membership import (
     Adopted,
@@ -80,9 +80,86 @@ def test_a_follow_up_that_never_comes_is_one_for_which_a_thread_can_wait(at_ms: 
     assert reply == FollowUp(LATEST_MS, "never")
 
 
+@pytest.mark.parametrize("at_ms", [-(10**400), float("-inf"), -1])
+def test_a_follow_up_whose_time_was_long_ago_is_due_at_once(at_ms: Any) -> None:
+    reply = checked_reply(CountingAssignor(), lambda: FollowUp(at_ms, "past", after_ms=at_ms))
+    assert reply == FollowUp(0, "past", after_ms=0)
+
+
+class Unprintable(Exception):
+    """Fails when its text is asked for, as one whose attributes are not set yet."""
+
+    def __str__(self) -> str:
+        raise AttributeError("text")
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown_as"),
+    [
+        (FollowUp(cast("Any", Unprintable()), "x"), f"FollowUp {FOLLOWS}"),
+        (MemberFailure(cast("Any", Unprintable()), "x"), f"MemberFailure {FAILS}"),
+    ],
+)
+def test_a_reply_that_has_no_text_is_shown_by_its_type(reply: Any, shown_as: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        checked_reply(CountingAssignor(), lambda: reply)
+    assert refusal.value.why == f"the assignor 'counting' replies {shown_as}"
+
+
+def test_user_data_that_have_no_text_are_shown_by_their_type() -> None:
+    why = "the assignor 'counting' gives Unprintable as user data, which are no bytes"
+    with pytest.raises(Refused, match=why):
+        checked_user_data(CountingAssignor(), cast("Any", Unprintable))
+
+
+def test_an_exception_that_has_no_text_is_shown_by_its_type() -> None:
+    member = offering(CountingAssignor(reply=Unprintable()))
+    member.step(Answered(3, accepted(1)), at(0))
+    assert member.step(Tick(), at(0)) == [SendToCoordinator(4, beat(-1), 5_000)]
+    member.step(Answered(4, accepted(-1, unchanged=True)), at(1))
+    why = "the assignor 'counting' failed: Unprintable: Unprintable"
+    assert member.view().error == Failed(Code.INVALID_REQUEST, why)
+
+
+def test_a_reason_that_has_no_text_ends_the_member() -> None:
+    member = offering(CountingAssignor(reply=FollowUp(0, "now", cast("Any", Unprintable()))))
+    member.step(Answered(3, accepted(1)), at(0))
+    assert member.step(Tick(), at(0)) == [SendToCoordinator(4, beat(-1), 5_000)]
+    member.step(Answered(4, accepted(-1, unchanged=True)), at(1))
+    why = "the assignor 'counting' gives the reason Unprintable: it must be from 1 to 127"
+    assert member.view().error == Failed(Code.INVALID_REQUEST, why)
+
+
+class UncomparableTime(float):
+    """A number that fails when it is compared."""
+
+    def __lt__(self, other: float) -> bool:
+        raise ZeroDivisionError("no order")
+
+    __ge__ = __gt__ = __le__ = __lt__
+
+
+def test_a_reply_that_fails_while_it_is_checked_is_the_assignors_failure() -> None:
+    why = "the assignor 'counting' failed: ZeroDivisionError: no order"
+    with pytest.raises(Refused, match=why):
+        checked_reply(CountingAssignor(), lambda: FollowUp(cast("Any", UncomparableTime()), "x"))
+
+
 def test_a_failure_with_the_number_of_an_error_is_one_with_that_error() -> None:
     reply = checked_reply(CountingAssignor(), lambda: MemberFailure(cast("Any", 44), "no"))
     assert repr(reply) == repr(MemberFailure(Code.POLICY_VIOLATION, "no"))
+
+
+def test_a_member_ends_with_its_assignors_own_words_whatever_the_error() -> None:
+    failure = MemberFailure(Code.UNSUPPORTED_VERSION, "The data of 'n' are too new.")
+    member = offering(CountingAssignor(reply=failure))
+    assert member.step(Answered(3, accepted(1)), at(0))[-1] == SendToCoordinator(4, beat(-1), 5_000)
+    assert member.step(Answered(4, accepted(-1, unchanged=True)), at(1)) == [
+        Lost(1, ()),
+        Failed(*failure),
+    ]
 
 
 def test_a_member_ended_by_its_assignor_ignores_the_response_to_come() -> None:

@@ -177,6 +177,32 @@ def test_a_query_of_what_is_no_partition_is_refused(query: Any, named: Any, show
     assert answered == Unanswered(5, why + "TopicPartition(topic, number)", Code.INVALID_REQUEST)
 
 
+class Unprintable:
+    """A query that nobody knows, and that has no text."""
+
+    def __repr__(self) -> str:
+        raise KeyError("text")
+
+
+def test_a_query_that_cannot_be_read_is_refused() -> None:
+    def partitions() -> Any:
+        yield ("t", 0)
+        raise KeyError("t")
+
+    why = "the assignor's ListEndOffsets cannot be read: KeyError: 't'"
+    assert ends_of(partitions()) == Unanswered(5, why, Code.INVALID_REQUEST)
+
+
+def test_a_query_that_nobody_can_answer_is_refused() -> None:
+    def answer(query: Any) -> Any:
+        raise AssertionError(query)
+
+    for query, shown_as in [(7, "7"), (Unprintable(), "Unprintable")]:
+        answered = run_rule(answer_query(QueryCluster(5, query), MetadataCache()), answer)
+        why = f"nobody here can answer {shown_as}"
+        assert answered == Unanswered(5, why, Code.INVALID_REQUEST)
+
+
 def test_a_query_of_a_partition_that_does_not_exist_is_answered_at_once() -> None:
     assert ends_of([("t", 0), ("t", 99)]) == Unanswered(
         5, "topic 't' has no partition 99", Code.UNKNOWN_TOPIC_OR_PARTITION

@@ -86,7 +86,9 @@ def test_an_offer_is_said_to_be_held_and_again_when_it_is_adopted() -> None:
     ]
     assert member.step(Answered(4, accepted(1, unchanged=True)), at(1_210)) == []
     assert member.wake_at() == 2_200
-    assert member.view() == View("m", 1, MembershipState.STABLE, 1, (P0, P1), (P0, P1), 1_210, None)
+    assert member.view() == View(
+        "m", 1, MembershipState.STABLE, 1, (P0, P1), (P0, P1), 1_210, None, 1_000
+    )
 
 
 def test_a_revocation_is_acknowledged_with_the_rest_and_new_partitions_come_later() -> None:
@@ -107,7 +109,9 @@ def test_a_member_that_is_told_again_what_it_holds_stays_as_it_is() -> None:
     member = joined(P0, P1)
     assert member.step(Tick(), at(1_000)) == [SendToCoordinator(4, beat(1), 5_000)]
     assert member.step(Answered(4, accepted(1, P1, P0)), at(1_001)) == []
-    assert member.view() == View("m", 1, MembershipState.STABLE, 1, (P0, P1), (P0, P1), 1_001, None)
+    assert member.view() == View(
+        "m", 1, MembershipState.STABLE, 1, (P0, P1), (P0, P1), 1_001, None, 1_000
+    )
 
 
 def test_a_newer_target_waits_until_the_adopted_one_is_acknowledged() -> None:
@@ -131,7 +135,9 @@ def test_a_partition_not_adopted_yet_stays_in_the_target() -> None:
     assert member.step(Adopted(1, (P1,)), at(1)) == [
         SendToCoordinator(3, beat(1, topic_partitions=to_id_parts((P0, P1))), 5_000)
     ]
-    assert member.view() == View("m", 1, MembershipState.RECONCILING, 1, (P0, P1), (P1,), 0, None)
+    assert member.view() == View(
+        "m", 1, MembershipState.RECONCILING, 1, (P0, P1), (P1,), 0, None, 1_000
+    )
 
 
 def test_an_offer_that_was_taken_back_cannot_be_adopted_any_more() -> None:
@@ -230,7 +236,9 @@ def test_a_dynamic_member_leaves_for_good_and_a_static_one_leaves_its_place_open
         assert member.step(
             Answered(4, ConsumerGroupHeartbeatResponse(member_epoch=goodbye)), at(20)
         ) == [Left(True)]
-        assert member.view() == View("m", 0, MembershipState.UNSUBSCRIBED, 1, None, (), 0, None)
+        assert member.view() == View(
+            "m", 0, MembershipState.UNSUBSCRIBED, 1, None, (), 0, None, 1_000
+        )
         assert member.wake_at() is None
 
 
@@ -352,7 +360,7 @@ def test_an_owner_that_exceeds_the_poll_interval_leaves_and_rejoins_when_it_poll
     assert (
         member.step(Answered(5, ConsumerGroupHeartbeatResponse(member_epoch=-1)), at(9_001)) == []
     )
-    assert member.view() == View("m", 0, MembershipState.STALE, 1, None, (), 1_001, None)
+    assert member.view() == View("m", 0, MembershipState.STALE, 1, None, (), 1_001, None, 60_000)
     assert member.wake_at() is None
     assert member.step(Polled(), at(20_000)) == [SendToCoordinator(6, full(0), 5_000)]
     assert member.view().incarnation == 2

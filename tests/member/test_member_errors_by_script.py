@@ -40,7 +40,7 @@ def test_a_fenced_member_loses_its_partitions_and_joins_again_with_the_same_id()
             Lost(1, (P0,)),
             SendToCoordinator(5, full(0), 5_000),
         ]
-        assert member.view() == View("m", 0, MembershipState.JOINING, 2, None, (), 0, None)
+        assert member.view() == View("m", 0, MembershipState.JOINING, 2, None, (), 0, None, 1_000)
         assert member.step(Adopted(1, (P0,)), at(1_002)) == []
         assert member.step(Answered(5, accepted(9, P1)), at(1_003)) == [Offer(2, (P1,), (), (P1,))]
         assert member.step(Adopted(1, (P0,)), at(1_004)) == []
@@ -113,7 +113,7 @@ def test_an_error_that_nothing_can_mend_ends_the_membership_with_its_reason() ->
         Failed(code, code.sentence),
     ]
     assert member.view() == View(
-        "m", 0, MembershipState.FATAL, 1, None, (), 0, Failed(code, code.sentence)
+        "m", 0, MembershipState.FATAL, 1, None, (), 0, Failed(code, code.sentence), 1_000
     )
     assert member.step(Tick(), at(9_000)) == []
     assert member.wake_at() is None

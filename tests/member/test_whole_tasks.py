@@ -3,9 +3,9 @@
 from typing import Any
 
 from apportion.member.membership import MembershipState, View
-from apportion.member.queries import ReadMembership
 from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.records.streams_consumer import (
+    ReadStreamsMembership,
     StreamsRecordConsumer,
     StreamsSnapshot,
     whole_tasks,
@@ -39,7 +39,7 @@ def test_a_poll_takes_up_the_tasks_of_the_snapshot_that_it_has_read() -> None:
     rule = StreamsRecordConsumer(RecordConsumerSettings("g", None, None, 1_000, 1_000))
 
     def answer(query: Any) -> Any:
-        return snapshot if query == ReadMembership() else (LEFT, OTHER)
+        return snapshot if query == ReadStreamsMembership() else (LEFT, OTHER)
 
     assert run_rule(rule.refresh_membership(), answer) == snapshot
     assert run_rule(rule.resolve_partitions(()), answer) == (OTHER,)

@@ -9,7 +9,7 @@ from apportion.assign.by_name import Subscription, TopicParts, TopicShape
 from apportion.coord.classic.states import ClassicGroupState
 from apportion.deadlines import Deadlines
 from apportion.errors import Code, Refused
-from apportion.machine import Arrived, Caller, Instant, Reply, Ticket
+from apportion.machine import Instant
 from apportion.member.assignors.builtin import CooperativeSticky, Sticky
 from apportion.member.assignors.interface import to_named_parts
 from apportion.member.classic.leader import assign_partitions
@@ -19,11 +19,6 @@ from apportion.member.step import Step
 from apportion.sim.checks.subscriptions import assigned_partitions
 from apportion.topics import IdPartition
 from apportion.wire.messages.join_group import JoinGroupRequest
-from apportion.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from apportion.wire.records.consumer_serde import encode_sticky
 from tests.coord.classic_shard_driver import (
     ClassicShardDriver,
@@ -113,7 +108,7 @@ def lost_generation() -> tuple[ClassicShardDriver, ScriptedClient]:
         for _, answer in driver.responses:
             client.apply_join(answer)
         driver.responses.clear()
-    driver.send(client.syncing([(client.member_id, b"all")]))
+    driver.send(client.syncing([(client.member_id, b"all")]), 5)
     driver.crash()
     client.generation += 1
     return driver, client
@@ -125,7 +120,7 @@ def what_a_member_of_a_lost_generation_is_told() -> Any:
     told = []
     for request in (client.beating(), client.syncing()):
         driver.advance(client.session_ms - 1)
-        told.append(Code(driver.send(request).error_code))
+        told.append(Code(driver.send(request, 4).error_code))
     return told
 
 
@@ -138,24 +133,13 @@ def what_a_static_member_is_told_after_a_generation_without_it() -> Any:
     client.generation += 1
     ask(driver, other, other.joining(), version=3)
     driver.advance(client.rebalance_ms)
-    return Code(driver.send(client.beating()).error_code)
+    return Code(driver.send(client.beating(), 4).error_code)
 
 
 def commits(group: SimulatedGroup, actor: Actor, generation: int) -> Code:
     """What the coordinator says to a commit of that member."""
-    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
-    topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
-    request = OffsetCommitRequest(
-        group_id="g",
-        member_id=actor.view.member_id,
-        generation_id_or_member_epoch=generation,
-        topics=(topic,),
-    )
-    actions = group.shard.step(
-        Arrived(Ticket(0), request, 9, Caller("c", "h"), bytes(16)), group.now
-    )
-    [body] = [action.body for action in actions if isinstance(action, Reply)]
-    return Code(body.topics[0].partitions[0].error_code)
+    [code] = group.coordinator.commit(generation, {("t", 0): 7}, actor.view.member_id)
+    return Code(code)
 
 
 def a_commit_of_the_generation_before() -> Any:
@@ -242,7 +226,7 @@ def what_a_member_holds_that_was_put_out_and_taken_in() -> Any:
     group.mail = mine
     group.deliver_to(a)
     [(_, answered, _)] = group.mail
-    a.machine.step(answered, group.now)
+    a.machine.step(answered, group.coordinator.now)
     return len(a.view.owned)
 
 

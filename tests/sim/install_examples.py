@@ -10,6 +10,7 @@ from tests.coord.client_side import (
     computes,
     group_of,
     install,
+    installed,
     join,
     offer,
     prepare,
@@ -88,6 +89,38 @@ def what_is_agreed_with_a_member_that_offers_nothing() -> Any:
     return group_of(driver).saved.client_assignor
 
 
+def how_often_measured_values_are_saved() -> Any:
+    driver = with_one(ShardDriver())
+    before = len(driver.log)
+    for number in range(5):
+        driver.beat("a", 2, client_assignors=(offer(metadata=b"%d" % number),))
+    return len(driver.log) - before
+
+
+def the_epoch_after_a_second_reason() -> Any:
+    driver = with_one(ShardDriver())
+    for reason in (1, 2):
+        driver.beat("a", 2, client_assignors=(offer(reason=reason),))
+    driver.advance(1_000)
+    driver.beat("a", 2)
+    return group_of(driver).saved.epoch
+
+
+def a_second_prepare_at_once() -> Any:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    return prepare(driver, "b", 2).error_code
+
+
+def what_comes_with_the_older_epoch() -> Any:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    targets = [installed("a", {"foo": [0]}, b"new"), installed("b", {"foo": [1, 2]})]
+    install(driver, "b", (2, 3), targets)
+    answer: Any = driver.beat("a", 2)
+    return answer.member_epoch, answer.assignment.metadata
+
+
 INSTALL_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "anybody-installs": (an_install_of_another_member, Code.UNKNOWN_MEMBER_ID, Code.NONE),
     "any-epoch-installs": (an_install_for_an_older_epoch, Code.STALE_MEMBER_EPOCH, Code.NONE),
@@ -102,4 +135,8 @@ INSTALL_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
         None,
         AgreedAssignor("lag", 0),
     ),
+    "saved-at-once": (how_often_measured_values_are_saved, 1, 5),
+    "early-is-forgotten": (the_epoch_after_a_second_reason, 4, 3),
+    "told-at-once": (a_second_prepare_at_once, Code.COORDINATOR_LOAD_IN_PROGRESS, Code.NONE),
+    "answer-before-its-epoch": (what_comes_with_the_older_epoch, (2, b""), (2, b"new")),
 }

@@ -23,6 +23,21 @@ WATCHED_LAWS: dict[str, str] = {
         "a reason for a new assignment, once saved, brings a group that uses a client-side "
         "assignor a newer epoch"
     ),
+    "saved-once-a-second": (
+        "the metadata of a member's client-side assignors are saved at most once in an "
+        "assignment interval, and once a second; those with a reason wait only for others with a "
+        "reason, and another offer does not wait"
+    ),
+    "reason-is-heard": (
+        "a reason that came too early brings a group that uses a client-side assignor a newer "
+        "epoch, with the member's first heartbeat after the interval at the latest"
+    ),
+    "told-once-a-second": "a chosen member is told of its group at most once a second",
+    "answer-of-its-epoch": (
+        "the metadata that come with a member's assignment were installed with that epoch, and the "
+        "error is of that epoch's target or of a newer one; a member that is at its target is told "
+        "all that came with it"
+    ),
     "commit-is-fenced": "the coordinator refuses a commit with a fenced or stale epoch",
     "commit-with-cause": (
         "the coordinator refuses no commit of a member at its own epoch, nor at an older one for "

@@ -41,11 +41,10 @@ from apportion.member.classic.machine import ClassicMember
 from apportion.member.classic.metadata import TopicMetadataCache
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.coordinator_link import CoordinatorLink
+from apportion.member.lookups import FetchedTopics
 from apportion.member.membership import (
-    FetchMetadata,
     MemberAssignment,
     MembershipState,
-    MetadataFetched,
     minus,
 )
 from apportion.member.step import Step
@@ -143,10 +142,8 @@ def what_is_to_be_kept(
     return owned if target is None else minus(owned, minus(owned, target))
 
 
-def learn_at_any_time(
-    self: ClassicMember, step: Step, lookup: FetchMetadata, fetched: MetadataFetched
-) -> None:
-    self._incarnation.apply_metadata(step, lookup.names, fetched.topics)
+def learn_at_any_time(self: ClassicMember, step: Step, fetched: FetchedTopics) -> None:
+    self._incarnation.apply_metadata(step, *fetched)
     self._settle(step)
 
 

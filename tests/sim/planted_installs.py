@@ -9,21 +9,32 @@ from typing import Any
 from apportion.assign import checks
 from apportion.assign.by_name import ClusterTopics, Given, Subscription
 from apportion.coord import shard
-from apportion.coord.consumer import client_targets, custom_targets, heartbeat, state
+from apportion.coord.consumer import (
+    client_targets,
+    custom_targets,
+    heartbeat,
+    offering_members,
+    state,
+)
+from apportion.coord.consumer.beat import Beat
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
+    ChosenMember,
     ClientOffer,
     PreparedGroup,
     agreed_or_none,
 )
+from apportion.coord.consumer.offering_members import AssignorChange
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.records import NO_ANSWER, TargetAnswer
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.sim.kernel.settings import UNRELIABLE
 from apportion.wire.records.groups import RecordClientAssignor
 from tests.sim.bug import Planted
 
-agree = agreed_or_none  # as it is, whatever stands in its place
+# As they are, whatever stands in their place.
+agree, change_or_none = agreed_or_none, offering_members.assignor_change_or_none
 
 
 def any_member_is(group: ConsumerGroup, member_id: str) -> bool:
@@ -70,6 +81,27 @@ def among_those_that_offer(
     offers: Mapping[ClientOffer, int], members: int
 ) -> AgreedAssignor | None:
     return agree(offers, sum(offers.values()))
+
+
+def saves_at_once(
+    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember, beat: Beat
+) -> AssignorChange | None:
+    assignors = beat.client_assignors
+    return None if assignors is None else AssignorChange(due=assignors, early=None, dropped_bytes=0)
+
+
+def saves_only_what_it_brings(
+    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember, beat: Beat
+) -> AssignorChange | None:
+    return None if beat.client_assignors is None else change_or_none(turn, group, member, beat)
+
+
+def whenever_it_asks(turn: Turn, chosen: ChosenMember) -> bool:
+    return True
+
+
+def with_the_newest_target(group: ConsumerGroup, member: ConsumerGroupMember) -> TargetAnswer:
+    return member.target_answer if member.metadata.client_assignors else NO_ANSWER
 
 
 LOCAL: dict[str, Any] = {"local_assignor": UNRELIABLE}
@@ -137,5 +169,29 @@ INSTALLS = (
         ((state, "agreed_or_none", among_those_that_offer),),
         sizes=LOCAL,
     ),
+    Planted(
+        "saved-at-once",
+        "What a heartbeat brings is saved with it, as anything else of a member.",
+        ((offering_members, "assignor_change_or_none", saves_at_once),),
+        sizes=LOCAL,
+    ),
+    Planted(
+        "early-is-forgotten",
+        "A member whose metadata come too early sends newer ones later.",
+        ((offering_members, "assignor_change_or_none", saves_only_what_it_brings),),
+        sizes=LOCAL,
+    ),
+    Planted(
+        "told-at-once",
+        "Whoever is to compute the target may ask for the group.",
+        ((client_targets, "may_prepare", whenever_it_asks),),
+        sizes=LOCAL,
+    ),
+    Planted(
+        "answer-before-its-epoch",
+        "A member is told what its assignor has said with its newest target.",
+        ((offering_members, "told_answer", with_the_newest_target),),
+        sizes=LOCAL,
+    ),
 )
-"""The guards of `coord.consumer.client_targets` and of what it calls."""
+"""The guards of `coord.consumer.client_targets`, of `offering_members`, and of what they call."""

@@ -230,10 +230,10 @@ def test_a_member_of_a_lost_generation_is_not_removed_when_it_has_synced() -> No
     laws.check_recovered([driver.group], driver.mono_ms)
     driver.advance(client.session_ms - 1)
     request = client.syncing()
-    laws.reply_sent(request, driver.send(request), driver.mono_ms)
+    laws.reply_sent(request, driver.send(request, 5), driver.mono_ms)
     laws.check_change(driver.group, driver.mono_ms, ())
     driver.advance(1)
-    driver.send(client.leaving())  # of which the laws do not hear
+    driver.send(client.leaving(), 5)  # of which the laws do not hear
     with pytest.raises(LawBroken) as broken:
         laws.check_change(driver.group, driver.mono_ms, ())
     assert broken.value.law == "gone-with-cause"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from apportion.coord import records
+from apportion.coord.consumer.client_assignors import OfferingMember
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupSavedState
 from apportion.coord.records import CoordinatorRecord
@@ -21,6 +22,7 @@ from apportion.wire.messages.consumer_group_heartbeat import (
 from apportion.wire.records.groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
+    RecordClientAssignor,
     RecordTopicPartitions,
 )
 from tests.coord.shard_driver import settings_with
@@ -258,6 +260,16 @@ def test_every_counter_is_recounted(name: str) -> None:
     assert isinstance(group, ConsumerGroup)
     (why,) = broken(group)["counts-agree"]
     assert "'stray': 1" in why
+
+
+def test_the_metadata_that_waits_is_recounted() -> None:
+    group = replay_records(SETTLED).groups["g"]
+    assert isinstance(group, ConsumerGroup)
+    offering = group.live.offering_members["a"] = OfferingMember()
+    offering.early = (RecordClientAssignor(name="lag", metadata=b"123"),)
+    assert broken(group) == {
+        "counts-agree": ["the count of waiting bytes is 0, and a recount gives 3."]
+    }
 
 
 def test_a_resolution_without_a_subscriber_is_one_too_many() -> None:

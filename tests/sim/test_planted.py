@@ -287,7 +287,7 @@ def who_is_left_by_the_interval_that_was_told() -> Any:
         group_consumer_heartbeat_interval_ms=500,
     )
     changed = SettingsChanged(driver.shard.settings, {"g": shorter})
-    driver.perform(driver.shard.step(changed, driver.now))
+    driver.step(changed)
     driver.advance(4_000)
     return list(driver.shard.ledger.groups["g"].saved.members)
 

@@ -27,6 +27,8 @@ CODES = {
     "_to_no_subscriber": Code.INVALID_REQUEST,
     "_in_anothers_name": Code.UNKNOWN_MEMBER_ID,
 }
+WITHOUT_MEMBERS = ("_older_epoch", "_newer_epoch", "_unknown_member")
+"""The ways that are possible in a group without members."""
 
 
 def prepared_group() -> tuple[ShardDriver, Install, ConsumerGroupPrepareAssignmentResponse]:
@@ -65,16 +67,21 @@ def test_a_wrong_request_is_refused_and_saves_nothing(
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_a_group_that_leaves_no_room_for_it_gets_the_right_request(
+def test_a_way_that_needs_members_leaves_the_request_of_an_empty_group_right(
     way: wrong_installs.Way,
 ) -> None:
     nothing = ConsumerGroupInstallAssignmentRequest(group_id="g", member_id="b", group_epoch=9)
     sent = way(Random(0), nothing, ConsumerGroupPrepareAssignmentResponse())
-    assert sent.group_id == "g"
+    assert (sent != nothing) == (way.__name__ in WITHOUT_MEMBERS)
 
 
 def test_every_way_comes_up() -> None:
     _, request, response = prepared_group()
-    rng = Random(0)
-    wrong = {repr(wrong_install(rng, request, response)) for _ in range(200)}
-    assert len(wrong) >= len(WAYS)
+    wrong = {repr(wrong_install(Random(seed), request, response)) for seed in range(200)}
+    requests = {
+        way.__name__: {repr(way(Random(seed), request, response)) for seed in range(50)}
+        for way in WAYS
+    }
+    assert {name for name, own in requests.items() if own & wrong} == set(CODES)
+    # No request can stand for two ways.
+    assert sum(map(len, requests.values())) == len(set().union(*requests.values()))

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from apportion.streams.client_side import (
     AssignableInstance,
     ClientSideAssignment,
-    ClientSideSettings,
     InstanceTasks,
-    assign_client_side,
     hash_of_topology,
 )
 from apportion.streams.metadata.kip848 import (
@@ -21,74 +19,23 @@ from apportion.streams.metadata.kip848 import (
     Kip848AssignmentMetadata,
     Kip848ClientTag,
     Kip848HostPartitions,
-    Kip848MemberMetadata,
     Kip848Replica,
-    Kip848TaskLag,
     Kip848TopicPartitions,
     Reason,
 )
 from apportion.streams.queries import CreateInternalTopics, ListEndOffsets
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
-from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicPartition
-from tests.streams.leader_runs import LINES, STATE, WORDS, lines, run_queries
-
-ENDS = {TopicPartition("g-changelog", number): 1_000 for number in range(6)}
-FEW = AssignmentConfigs(acceptable_recovery_lag=10)
-
-
-def instance(
-    process: str,
-    topology: Topology = STATE,
-    *,
-    target: tuple[int, ...] | range = (),
-    lags: dict[int, int] | None = None,
-    reason: int = Reason.NONE,
-    **rest: Any,
-) -> AssignableInstance:
-    metadata = Kip848MemberMetadata(
-        process_id=process.encode().rjust(16),
-        topology_hash=hash_of_topology(topology),
-        task_lags=tuple(
-            Kip848TaskLag(subtopology=0, partition=number, lag=lag)
-            for number, lag in (lags or {}).items()
-        ),
-        **rest,
-    )
-    return AssignableInstance(topology.source_topics, metadata, reason, lines(*target))
-
-
-def compute(
-    members: dict[str, AssignableInstance],
-    topology: Topology = STATE,
-    *,
-    existing: dict[str, int] | None = None,
-    configs: AssignmentConfigs = FEW,
-    **known: Any,
-) -> ClientSideAssignment:
-    plan = assign_client_side(
-        ClientSideSettings(topology, configs=configs), existing or {"lines": 4}, members
-    )
-    result: ClientSideAssignment = run_queries(plan, **({"ends": ENDS} | known))
-    return result
-
-
-def numbers(tasks: Any) -> list[int]:
-    return [task.partition for task in tasks]
-
-
-def active(plan: ClientSideAssignment, member: str) -> list[int]:
-    assigned = plan.assignments[member]
-    assert numbers(assigned.partitions) == numbers(assigned.metadata.active_tasks)
-    return numbers(assigned.metadata.active_tasks)
-
-
-def warmups(plan: ClientSideAssignment) -> dict[str, list[int]]:
-    return {
-        member: numbers(each.metadata.warmup_tasks)
-        for member, each in sorted(plan.assignments.items())
-    }
+from tests.streams.client_side_runs import (
+    FEW,
+    active,
+    compute,
+    instance,
+    numbers,
+    warmups,
+)
+from tests.streams.leader_runs import LINES, WORDS, lines
 
 
 def test_a_lone_member_runs_every_task_once_its_topics_are_made() -> None:
@@ -233,7 +180,24 @@ def test_while_topologies_differ_every_member_keeps_its_older_target() -> None:
             "d": InstanceTasks(lines(3)),
         },
         AssignmentError.INCONSISTENT_TOPOLOGY,
-        ("a and b have different topologies: every task stays where it is",),
+        (
+            "b has told the group of another topology than this instance runs: every task stays "
+            "where it is",
+        ),
+    )
+    assert queries == []
+
+
+def test_a_topology_of_which_the_group_has_not_heard_yet_is_not_assigned() -> None:
+    members = {"a": instance("p", target=(0, 1)), "b": instance("q", target=(2, 3))}
+    queries: list[Any] = []
+    assert compute(members, LINES, queries=queries) == ClientSideAssignment(
+        {"a": InstanceTasks(lines(0, 1)), "b": InstanceTasks(lines(2, 3))},
+        AssignmentError.INCONSISTENT_TOPOLOGY,
+        (
+            "a has told the group of another topology than this instance runs: every task stays "
+            "where it is",
+        ),
     )
     assert queries == []
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from apportion.assign.by_name import ClusterTopics, Given, Subscription
 from apportion.errors import Code, Refused
+from apportion.readable import foreign_text
 
 MAX_USER_DATA_BYTES = 1 << 16
 """How many bytes an assignor may give to one member of a consumer group beside its partitions."""
@@ -68,29 +69,33 @@ def check_shape(answer: Any) -> None:
     """
     if not isinstance(answer, Mapping):
         raise invalid_assignment(
-            f"answers {answer!r:.80}, which is no mapping of member ids to `Given` values"
+            f"answers {foreign_text(answer):.80}, which is no mapping of member ids to `Given` "
+            "values"
         )
     for member, given in answer.items():
         if not isinstance(member, str):
-            raise invalid_assignment(f"answers for {member!r:.80}, which is no member id")
+            shown = foreign_text(member)
+            raise invalid_assignment(f"answers for {shown:.80}, which is no member id")
         if not isinstance(given, Given):
             raise invalid_assignment(
-                f"gives {given!r:.80} to {member!r}, which is no Given: use Given({EXPECTED})"
+                f"gives {foreign_text(given):.80} to {member!r}, which is no Given: "
+                f"use Given({EXPECTED})"
             )
         if given.user_data is not None and not isinstance(given.user_data, bytes):
             raise invalid_assignment(
-                f"gives {given.user_data!r:.80} as user data to {member!r}, which are no bytes"
+                f"gives {foreign_text(given.user_data):.80} as user data to {member!r}, which are "
+                "no bytes"
             )
         if not isinstance(given.partitions, tuple | list):
             raise invalid_assignment(
-                f"gives {given.partitions!r:.80} to {member!r}, which are no partitions: "
-                f"use {EXPECTED}"
+                f"gives {foreign_text(given.partitions):.80} to {member!r}, which are no "
+                f"partitions: use {EXPECTED}"
             )
         for parts in given.partitions:
             is_pair = isinstance(parts, tuple) and len(parts) == 2
             if not is_pair or not isinstance(parts[0], str) or not are_numbers(parts[1]):
                 raise invalid_assignment(
-                    f"gives {parts!r:.80} to {member!r}, which is no topic with whole "
+                    f"gives {foreign_text(parts):.80} to {member!r}, which is no topic with whole "
                     f"numbers: use {EXPECTED}"
                 )
 

@@ -17,6 +17,7 @@ from apportion.client.connection import Disconnected
 from apportion.client.group_positions import GroupPosition, group_positions
 from apportion.errors import Refused
 from apportion.member.group_protocols import describe_by_protocol
+from apportion.member.group_states import GroupState
 from apportion.rules import run_rule
 from apportion.streams.describe.group import (
     DescribedConsumer,
@@ -42,7 +43,6 @@ from apportion.wire.messages.list_groups import ListedGroup
 
 # the protocol type and the protocol with which Kafka Streams joins a classic group
 PROTOCOL_TYPE, PROTOCOL = "consumer", "stream"
-STABLE = "Stable"
 OTHER_TYPES = {  # type of a group that is no classic one -> what it is, and which tool shows it
     "consumer": "a consumer group of KIP-848; `apportion groups describe` shows it",
     "share": "a share group (KIP-932); kafka-share-groups.sh shows it",
@@ -84,7 +84,7 @@ def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, An
     if not isinstance(group, DescribedGroup):
         raise _no_classic_group(group)
     # Brokers send subscriptions and assignments, and the protocol, only of a stable group.
-    is_stable = group.group_state == STABLE
+    is_stable = group.group_state == GroupState.STABLE
     # Kafka Streams joins with protocol type "consumer"; what tells it from consumers is the
     # protocol "stream".
     if group.protocol_type not in (PROTOCOL_TYPE, "") or (
@@ -149,7 +149,7 @@ def report(
     return {
         "group": group.group_id,
         "state": group.group_state,
-        "told": group.group_state == STABLE,
+        "told": group.group_state == GroupState.STABLE,
         "metadata": metadata,
         "next_rebalance_ms": description.next_rebalance_ms,
         "copies": STANDBY_KEYS[description.standby_kind],

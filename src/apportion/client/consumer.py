@@ -33,7 +33,6 @@ from apportion.member.assignors.interface import MeasuringAssignor
 from apportion.member.assignors.runs import assignor_failure
 from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.member.group_claims import AnotherSink
-from apportion.member.members import GroupMember
 from apportion.member.membership import CoordinatorFound, Event
 from apportion.member.metadata_cache import with_topic_ids
 from apportion.member.queries import KnownTopics, PollMembership
@@ -210,7 +209,7 @@ class Consumer(RuleDriver):
         return _to_topic_partitions(self._rule.positions)
 
     @property
-    def session(self) -> GroupMembership[GroupMember]:
+    def session(self) -> GroupMembership[Event]:
         """The membership in the group, for programs that watch it: status and history."""
         return self._membership
 
@@ -237,9 +236,7 @@ class Consumer(RuleDriver):
     def _new_rule(self, settings: RecordConsumerSettings) -> RecordConsumer:
         return RecordConsumer(settings)
 
-    def _new_membership(
-        self, group_id: str, chosen: Mapping[str, Any]
-    ) -> GroupMembership[GroupMember]:
+    def _new_membership(self, group_id: str, chosen: Mapping[str, Any]) -> GroupMembership[Event]:
         member = new_member(group_id, **membership_settings(chosen))
         return GroupMembership(self._cluster, member, (), before_join=self._check_before_join)
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from apportion.client.cluster import Cluster
 from apportion.client.member_requests import MemberRequests
@@ -22,10 +22,11 @@ from apportion.client.outage import LOG_INTERVAL_S
 from apportion.drive.clocks import now
 from apportion.drive.notes import log_note
 from apportion.drive.threads import BlockingCall, ThreadDriver
-from apportion.machine import Note
+from apportion.machine import Instant, Note
 from apportion.member import offset_requests
+from apportion.member.classic.requests import ClassicSettings
 from apportion.member.cluster_queries.retries import PauseBeforeRetry
-from apportion.member.members import GroupMember
+from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     Action,
     Adopted,
@@ -60,18 +61,44 @@ from apportion.readable import readable
 from apportion.rules import run_rule
 from apportion.topics import IdPartition, TopicIdPartition
 
-M_co = TypeVar("M_co", bound=GroupMember, covariant=True)
+E_contra = TypeVar("E_contra", contravariant=True)
 HISTORY_LIMIT = 256
 log = logging.getLogger("apportion.session")
 
 
-class GroupMembership(Generic[M_co]):
-    """One member of one group: its state machine, its threads, and the owner's calls to it."""
+class MembershipMachine(Protocol[E_contra]):
+    """The state machine of a member, with events of its own kind beside those of all members."""
+
+    concurrent_calls: int
+
+    @property
+    def settings(self) -> ConsumerSettings | ClassicSettings:
+        """Its settings, whichever its protocol is."""
+        ...
+
+    def step(self, event: E_contra | Event, now: Instant) -> list[Action]:
+        """Apply an event and return the actions that follow, in order."""
+        ...
+
+    def wake_at(self) -> int | None:
+        """Return when it next needs a Tick (monotonic ms)."""
+        ...
+
+    def view(self) -> View:
+        """Return a snapshot of the member."""
+        ...
+
+
+class GroupMembership(Generic[E_contra]):
+    """One member of one group: its state machine, its threads, and the owner's calls to it.
+
+    Its type names the events that a member of this kind takes: `Event` those of every member.
+    """
 
     def __init__(
         self,
         cluster: Cluster,
-        member: M_co,
+        member: MembershipMachine[E_contra],
         topics: Iterable[str],
         *,
         before_join: Callable[[CoordinatorFound], Event] | None = None,
@@ -95,8 +122,7 @@ class GroupMembership(Generic[M_co]):
         )
         self._last_logged: Note | None = None
         self._log_again_s = 0.0
-        # Any: a Streams member has events of its own.
-        self._driver: ThreadDriver[Any, Action] = ThreadDriver(
+        self._driver: ThreadDriver[E_contra | Event, Action] = ThreadDriver(
             self._member,
             perform=self._perform,
             after_step=self._publish,

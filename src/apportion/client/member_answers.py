@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 from apportion.client.group_membership import GroupMembership
 from apportion.drive.notes import log_note
 from apportion.machine import Note
-from apportion.member.members import GroupMember
+from apportion.member.membership import Event
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
@@ -33,7 +33,7 @@ class RuleDriver:
 
     _answers: ClassVar[Answers]
     _log: ClassVar[logging.Logger]
-    _membership: GroupMembership[GroupMember]
+    _membership: GroupMembership[Event]
     _request_timeout_ms: int
 
     def _run(self, rule: Rule[T]) -> T:

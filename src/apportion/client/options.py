@@ -26,6 +26,7 @@ from apportion.settings import (
     MAX_INT32,
     MAX_INT64,
     Setting,
+    ValueCheck,
     declared,
     fault_or_none,
     nearest_or_none,
@@ -40,6 +41,7 @@ AUTO_OFFSET_RESET = Setting(
     "latest",
     choices=tuple(RESETS),
 )
+IS_CALLBACK = ValueCheck(callable, "be a function of the partitions")
 Reset = Literal["earliest", "latest", "error"]
 RebalanceCallback = Callable[[tuple[TopicPartition, ...]], object]
 
@@ -77,13 +79,18 @@ class MemberOptions(TypedDict, total=False):
     ]
     on_assigned: Annotated[
         RebalanceCallback | None,
-        Setting("Called in poll with the partitions that were assigned.", default_words="none"),
+        Setting(
+            "Called in poll with the partitions that were assigned.",
+            default_words="none",
+            check=IS_CALLBACK,
+        ),
     ]
     on_revoked: Annotated[
         RebalanceCallback | None,
         Setting(
             "Called in poll with the partitions that are revoked; commit here.",
             default_words="none",
+            check=IS_CALLBACK,
         ),
     ]
     on_lost: Annotated[
@@ -92,6 +99,7 @@ class MemberOptions(TypedDict, total=False):
             "Called in poll with the partitions that were lost: other members may own them "
             "already, so it is too late to commit.",
             default_words="none",
+            check=IS_CALLBACK,
         ),
     ]
 
@@ -177,9 +185,6 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
     for name, setting in declared(ConsumerOptions).items():
         if (fault := fault_or_none(setting, chosen[name])) is not None:
             raise ValueError(f"{name} must {fault}, not {chosen[name]!r}")
-    for name in ("on_assigned", "on_revoked", "on_lost"):
-        if chosen[name] is not None and not callable(chosen[name]):
-            raise ValueError(f"{name} must be a function of the partitions, not {chosen[name]!r}")
     # Refused and not ignored: who sets an interval believes that offsets are committed.
     if "auto_commit_interval_ms" in options and not chosen["auto_commit"]:
         raise ValueError(

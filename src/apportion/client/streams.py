@@ -22,16 +22,23 @@ from apportion.member.records.fetch_buffer import ConsumerRecord
 from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.records.streams_consumer import (
     CallTaskListener,
+    ReadStreamsMembership,
     ReportTaskOffsetSums,
     StreamsRecordConsumer,
 )
 from apportion.member.streams.assignor import StreamsSettings, TaskShare
 from apportion.member.streams.client_side_machine import (
     ChangeTopology,
+    ClientSideStreamsEvent,
     ClientSideStreamsMember,
     WarmUpFailed,
 )
-from apportion.member.streams.machine import ShutDownApplication, StreamsMember, TaskOffsetSums
+from apportion.member.streams.machine import (
+    ShutDownApplication,
+    StreamsEvent,
+    StreamsMember,
+    TaskOffsetSums,
+)
 from apportion.settings import MAX_INT32, MAX_INT64
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import known_release
@@ -64,7 +71,8 @@ class StreamsConsumer(Consumer):
 
     # Without a source topic the group's leader ends the application with an error of its own.
     _warns_of_missing_topics = False
-    _membership: StreamsMembership
+    _membership: StreamsMembership[StreamsEvent]
+    _client_side: StreamsMembership[ClientSideStreamsEvent] | None
 
     def __init__(
         self,
@@ -154,12 +162,12 @@ class StreamsConsumer(Consumer):
         them when they were taken from it. Raises ValueError for a task that the topology does not
         have, RuntimeError in a classic group.
         """
-        self._refuse_in_classic_group("a failed warm-up")
+        membership = self._client_side_membership("a failed warm-up")
         failed = tuple(tasks)
         for task in failed:
             if not self._has_task(task):
                 raise ValueError(f"{task!r} is no task of this topology")
-        self._membership.report(WarmUpFailed(failed))
+        membership.report(WarmUpFailed(failed))
 
     def change_topology(self, topology: Topology | Iterable[Mapping[str, Any]]) -> None:
         """Run another topology from now on (KIP-848).
@@ -168,16 +176,18 @@ class StreamsConsumer(Consumer):
         assigns those of the new one as soon as all instances run it. Raises TopologyRefused,
         RuntimeError in a classic group.
         """
-        self._refuse_in_classic_group("a change of the topology")
+        membership = self._client_side_membership("a change of the topology")
         self.topology = topology if isinstance(topology, Topology) else topology_of(topology)
-        self._membership.report(ChangeTopology(self.topology))
+        membership.report(ChangeTopology(self.topology))
         self.subscribe(self.topology.source_topics)
 
-    def _refuse_in_classic_group(self, what: str) -> None:
-        if self._group_protocol == "classic":
+    def _client_side_membership(self, what: str) -> StreamsMembership[ClientSideStreamsEvent]:
+        """Return the membership in a consumer group; refuse `what` in a classic one."""
+        if self._client_side is None:
             raise RuntimeError(
                 f"the classic protocol has no place for {what}; use group_protocol='consumer'"
             )
+        return self._client_side
 
     def shut_down_application(self) -> None:
         """Ask every instance of the application to shut down (KIP-671).
@@ -186,18 +196,21 @@ class StreamsConsumer(Consumer):
         """
         self._membership.report(ShutDownApplication())
 
-    def _new_membership(self, group_id: str, chosen: Mapping[str, Any]) -> StreamsMembership:
-        settings = membership_settings(chosen)
-        member: StreamsMember | ClientSideStreamsMember
+    def _new_membership(
+        self, group_id: str, chosen: Mapping[str, Any]
+    ) -> StreamsMembership[StreamsEvent]:
+        settings, check = membership_settings(chosen), self._check_before_join
         # A Streams group has one assignor, "stream", which is the task assignor.
         del settings["assignors"]
         if settings.pop("protocol") == "classic":
-            member = StreamsMember(self._streams, ClassicSettings(group_id, (), **settings))
-        else:
-            member_id = new_member_id(uuid4().bytes)
-            consumer = ConsumerSettings(group_id, member_id=member_id, **settings)
-            member = ClientSideStreamsMember(self._streams, consumer)
-        return StreamsMembership(self._cluster, member, (), before_join=self._check_before_join)
+            classic = StreamsMember(self._streams, ClassicSettings(group_id, (), **settings))
+            self._client_side = None
+            return StreamsMembership(self._cluster, classic, (), before_join=check)
+        member_id = new_member_id(uuid4().bytes)
+        consumer = ConsumerSettings(group_id, member_id=member_id, **settings)
+        member = ClientSideStreamsMember(self._streams, consumer)
+        self._client_side = StreamsMembership(self._cluster, member, (), before_join=check)
+        return self._client_side
 
     def _has_task(self, task: object) -> bool:
         # Named topologies are known to the metadata only; a `Topology` here has none.
@@ -216,6 +229,7 @@ class StreamsConsumer(Consumer):
     _answers: ClassVar[Answers] = {
         **Consumer._answers,
         CallTaskListener: _call_task_listener,
+        ReadStreamsMembership: lambda consumer, _query: consumer._membership.snapshot(),
         ReportTaskOffsetSums: lambda consumer, query: consumer._membership.report(
             TaskOffsetSums(query.offset_sums, query.incarnation)
         ),

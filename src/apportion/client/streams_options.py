@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from apportion.client.options import AUTO_OFFSET_RESET, MemberOptions, Reset, check_names
 from apportion.client.security_options import SecurityOptions
@@ -14,7 +14,7 @@ from apportion.member.settings import (
     SESSION_TIMEOUT_MS,
 )
 from apportion.member.streams.assignor import NEWEST_RELEASE, TaskShare
-from apportion.settings import Setting, declared, fault_or_none
+from apportion.settings import Setting, ValueCheck, declared, fault_or_none
 from apportion.streams.settings import (
     ACCEPTABLE_RECOVERY_LAG,
     MAX_WARMUP_REPLICAS,
@@ -24,6 +24,26 @@ from apportion.streams.settings import (
 )
 
 MOST_TAGS, LONGEST_TAG_NAME, LONGEST_TAG = 5, 20, 30
+
+
+def _is_text(value: object, longest: int = 1_000) -> bool:
+    """Return whether the value is a printable text that a subscription can carry."""
+    return isinstance(value, str) and len(value) <= longest and value.isprintable()
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_text, value))
+
+
+def _are_tags(value: object) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and all(
+            _is_text(name, LONGEST_TAG_NAME) and _is_text(tag, LONGEST_TAG)
+            for name, tag in value.items()
+        )
+        and len(value) <= MOST_TAGS
+    )
 
 
 class StreamsMemberOptions(MemberOptions, SecurityOptions, total=False):
@@ -50,11 +70,20 @@ class StreamsOptions(StreamsMemberOptions, total=False):
     process_id: Annotated[
         bytes | None,
         Setting(
-            "The 16 bytes that name this process to the group.", default_words="drawn at random"
+            "The 16 bytes that name this process to the group.",
+            default_words="drawn at random",
+            check=ValueCheck(
+                lambda value: isinstance(value, bytes) and len(value) == 16, "be 16 bytes"
+            ),
         ),
     ]
     application_server: Annotated[
-        str, Setting("host:port where other instances reach this one (interactive queries).", "")
+        str,
+        Setting(
+            "host:port where other instances reach this one (interactive queries).",
+            "",
+            check=ValueCheck(_is_text, 'be "host:port"'),
+        ),
     ]
     client_tags: Annotated[
         Mapping[str, str],
@@ -62,6 +91,11 @@ class StreamsOptions(StreamsMemberOptions, total=False):
             "Tags of this process, such as its zone, for standby tasks (KIP-708).",
             MappingProxyType({}),
             default_words="none",
+            check=ValueCheck(
+                _are_tags,
+                f"map at most {MOST_TAGS} names of at most {LONGEST_TAG_NAME} letters to texts of "
+                f"at most {LONGEST_TAG}",
+            ),
         ),
     ]
     upgrade_from: Annotated[
@@ -69,6 +103,7 @@ class StreamsOptions(StreamsMemberOptions, total=False):
         Setting(
             "The oldest release among the other instances during a rolling upgrade, such as 3.9.",
             default_words="none",
+            check=ValueCheck(_is_text, 'name a release, such as "3.9"'),
         ),
     ]
     release: Annotated[
@@ -76,6 +111,7 @@ class StreamsOptions(StreamsMemberOptions, total=False):
         Setting(
             "The release of Kafka Streams whose metadata version this process speaks.",
             NEWEST_RELEASE,
+            check=ValueCheck(_is_text, 'name a release, such as "4.3"'),
         ),
     ]
     task_assignor: Annotated[str, TASK_ASSIGNOR]
@@ -89,11 +125,16 @@ class StreamsOptions(StreamsMemberOptions, total=False):
             "Client tags by which standby tasks are spread over the instances (KIP-708).",
             (),
             default_words="none",
+            check=ValueCheck(_are_texts, "be a list of names of tags"),
         ),
     ]
     on_tasks: Annotated[
         Callable[[TaskShare], object] | None,
-        Setting("Called in poll with a TaskShare when tasks came or went.", default_words="none"),
+        Setting(
+            "Called in poll with a TaskShare when tasks came or went.",
+            default_words="none",
+            check=ValueCheck(callable, "be a function of a TaskShare"),
+        ),
     ]
 
 
@@ -113,53 +154,6 @@ GROUP_DECIDES = (
 """Options of a Consumer on which the members of a Streams group agree by themselves."""
 PROBING_ONLY = ("release", "upgrade_from")
 """Options of version probing, which only members of a classic group do."""
-
-
-class OptionRule(NamedTuple):
-    """A check of one option beyond its declared type, bounds and choices.
-
-    must: what the value must be, in words that follow "must".
-    """
-
-    holds: Callable[[Any], bool]
-    must: str
-
-
-def _is_text(value: object, longest: int = 1_000) -> bool:
-    """Return whether the value is a printable text that a subscription can carry."""
-    return isinstance(value, str) and len(value) <= longest and value.isprintable()
-
-
-def _are_tags(value: object) -> bool:
-    return isinstance(value, Mapping) and all(
-        _is_text(name, LONGEST_TAG_NAME) and _is_text(tag, LONGEST_TAG)
-        for name, tag in value.items()
-    )
-
-
-RULES = {
-    "process_id": OptionRule(
-        lambda value: value is None or (isinstance(value, bytes) and len(value) == 16),
-        "be 16 bytes",
-    ),
-    "application_server": OptionRule(_is_text, 'be "host:port"'),
-    "client_tags": OptionRule(
-        lambda value: _are_tags(value) and len(value) <= MOST_TAGS,
-        f"map at most {MOST_TAGS} names of at most {LONGEST_TAG_NAME} letters to texts of "
-        f"at most {LONGEST_TAG}",
-    ),
-    "upgrade_from": OptionRule(
-        lambda value: value is None or _is_text(value), 'name a release, such as "3.9"'
-    ),
-    "release": OptionRule(_is_text, 'name a release, such as "4.3"'),
-    "rack_aware_assignment_tags": OptionRule(
-        lambda value: isinstance(value, list | tuple) and all(_is_text(name) for name in value),
-        "be a list of names of tags",
-    ),
-    "on_tasks": OptionRule(
-        lambda value: value is None or callable(value), "be a function of a TaskShare"
-    ),
-}
 
 
 def streams_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -183,10 +177,7 @@ def streams_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
                 "version that all instances support"
             )
     for name, value in chosen.items():
-        fault = fault_or_none(declared(StreamsOptions)[name], value)
-        if fault is None and name in RULES and not RULES[name].holds(value):
-            fault = RULES[name].must
-        if fault is not None:
+        if (fault := fault_or_none(declared(StreamsOptions)[name], value)) is not None:
             raise ValueError(f"{name} must {fault}, not {value!r}")
     for name in chosen["rack_aware_assignment_tags"]:
         if name not in chosen["client_tags"]:

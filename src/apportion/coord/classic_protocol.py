@@ -141,6 +141,11 @@ def join_error(code: Code, member_id: str, version: int) -> JoinGroupResponse:
     )
 
 
+def member_id_required(joiner: Joiner) -> JoinGroupResponse:
+    """Return the response that has a joiner join again with the id in it (KIP-394)."""
+    return join_error(Code.MEMBER_ID_REQUIRED, joiner.member_id, joiner.version)
+
+
 def check_sync_request(arrived: Arrived) -> None:
     """Refuse a SyncGroup of version 5 that does not name the protocol and its type.
 

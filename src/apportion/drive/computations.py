@@ -12,6 +12,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 from apportion.machine import Computation, ComputationEnd, Computed, ComputeFailed
+from apportion.readable import foreign_text
 
 FOREIGN_THREADS = 8
 
@@ -114,12 +115,4 @@ def _run(computation: Computation) -> ComputationEnd:
         return Computed(computation, computation.run())
     # Any: foreign code may also raise SystemExit, which would end the thread in silence.
     except BaseException as error:
-        return ComputeFailed(computation, _described(error))
-
-
-def _described(error: BaseException) -> str:
-    """Return the error as Python writes it; of a foreign class, that may fail as well."""
-    try:
-        return repr(error)
-    except Exception:
-        return type(error).__name__
+        return ComputeFailed(computation, foreign_text(error))

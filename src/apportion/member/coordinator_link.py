@@ -65,7 +65,7 @@ class CoordinatorLink:
     is_known: the coordinator was looked up, and no error has said since that it is another one.
     request_type: of the last request; None before the first. heartbeat_at_ms: when the next
     heartbeat is due. accepted_ms: when the last request was accepted; None before the first. Both
-    times are monotonic.
+    times are monotonic. interval_ms: between two heartbeats.
     """
 
     def __init__(self, settings: MemberSettings, interval_ms: int = 0) -> None:
@@ -79,7 +79,7 @@ class CoordinatorLink:
         self.heartbeat_at_ms = 0
         self.accepted_ms: int | None = None
         self._settings = settings
-        self._interval_ms = interval_ms
+        self.interval_ms = interval_ms
         self._last_request_id = 0
         self._sent_ms = 0
         # when the last request was sent that showed the coordinator that the member is alive
@@ -150,11 +150,11 @@ class CoordinatorLink:
 
     def restart_interval(self, now: Instant) -> None:
         """Send the next heartbeat in an interval from now."""
-        self.heartbeat_at_ms = now.mono_ms + self._interval_ms
+        self.heartbeat_at_ms = now.mono_ms + self.interval_ms
 
     def set_interval(self, interval_ms: int) -> None:
         """Change the heartbeat interval, which counts from the sending of the last request."""
-        self._interval_ms = interval_ms
+        self.interval_ms = interval_ms
         self.heartbeat_at_ms = self._sent_ms + interval_ms
 
     def record_accepted(self, now: Instant, *, is_settled: bool = True) -> None:

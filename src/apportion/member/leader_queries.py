@@ -20,6 +20,7 @@ from apportion.member.membership import (
 from apportion.member.metadata_cache import MetadataCache, with_topic_ids
 from apportion.member.queries import FetchCommitted, ListOffsets
 from apportion.member.topic_creation import create_missing_topics
+from apportion.readable import foreign_text
 from apportion.rules import Rule
 from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
 from apportion.topics import TopicIdPartition, TopicPartition, Topics
@@ -64,7 +65,8 @@ def _answer_or_raise(
             committed = yield FetchCommitted(with_ids, incarnation=0)
             answer = {each: found.offset or 0 for each, found in committed.items()}
         case _:
-            raise Refused(Code.INVALID_REQUEST, f"nobody here can answer {action.query!r}")
+            shown = foreign_text(action.query)
+            raise Refused(Code.INVALID_REQUEST, f"nobody here can answer {shown:.80}")
     offsets = {partition.topic_partition: offset for partition, offset in answer.items()}
     return QueryAnswered(action.request_id, offsets)
 
@@ -102,13 +104,21 @@ def _missing_or_none(
 
 def _checked_partitions(query: Any, named: Any) -> tuple[TopicPartition, ...]:
     """Return the partitions that an assignor names; plain pairs will do. Raises Refused."""
-    pairs = tuple(named) if isinstance(named, Iterable) else (named,)
+    try:
+        pairs = tuple(named) if isinstance(named, Iterable) else (named,)
+    # The assignor's own, whatever it is: it may have a generator for them.
+    except Exception as error:
+        raise Refused(
+            Code.INVALID_REQUEST,
+            f"the assignor's {type(query).__name__} cannot be read: {type(error).__name__}: "
+            f"{foreign_text(error, str):.80}",
+        ) from error
     for pair in pairs:
         is_pair = isinstance(pair, tuple | list) and len(pair) == 2
         if not is_pair or not isinstance(pair[0], str) or not are_numbers(pair[1:]):
             raise Refused(
                 Code.INVALID_REQUEST,
-                f"the assignor's {type(query).__name__} names {pair!r:.80}, which is no partition: "
-                "use TopicPartition(topic, number)",
+                f"the assignor's {type(query).__name__} names {foreign_text(pair):.80}, which "
+                "is no partition: use TopicPartition(topic, number)",
             )
     return tuple(TopicPartition(topic, int(number)) for topic, number in pairs)

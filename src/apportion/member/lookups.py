@@ -1,10 +1,39 @@
 """A member's look-ups in the cluster: one at a time, beside its requests to the coordinator."""
 
+from typing import Any, NamedTuple
+
+from apportion.errors import Code, Refused, Unanswerable
 from apportion.machine import Instant
-from apportion.member.membership import Lookup
+from apportion.member.membership import (
+    Lookup,
+    MetadataFetched,
+    QueryAnswered,
+    TopicDescription,
+    Unanswered,
+)
+from apportion.topics import TopicId
+
+LookupEvent = MetadataFetched | QueryAnswered | Unanswered
 
 
-class MetadataRefresh:
+class NeededTopics(NamedTuple):
+    """The topics whose metadata a member needs, by name or by id."""
+
+    names: tuple[str, ...] = ()
+    ids: tuple[TopicId, ...] = ()
+
+
+class FetchedTopics(NamedTuple):
+    """The topics that exist of those whose metadata were requested.
+
+    requested: their names; () where they were requested by id.
+    """
+
+    requested: tuple[str, ...]
+    topics: tuple[TopicDescription, ...]
+
+
+class Lookups:
     """The one metadata request or assignor's query that may be in flight.
 
     An answer to any other request is stale.
@@ -34,3 +63,18 @@ class MetadataRefresh:
         """Return the next request, which is in flight then."""
         self._in_flight = lookup
         return lookup
+
+
+def answer_of(event: LookupEvent) -> Any:
+    """Return the answer to an assignor's query; an exception, to be thrown, if it has none.
+
+    That is Refused for an error that no repetition can change, else Unanswerable.
+    """
+    match event:
+        case QueryAnswered(_, answer):
+            return answer
+        case MetadataFetched(_, topics):
+            return {topic.name: topic.partitions for topic in topics}
+        case Unanswered(_, why, code):
+            is_final = code is not Code.NONE and not code.retriable
+            return Refused(code, why) if is_final else Unanswerable(why)

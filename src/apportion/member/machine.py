@@ -91,6 +91,7 @@ class MemberMachine(ABC, Generic[S]):
             self._ownership.owned,
             self._link.accepted_ms,
             self._error,
+            self._link.interval_ms,
         )
 
     def wake_at(self) -> int | None:

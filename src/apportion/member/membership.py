@@ -357,6 +357,7 @@ class View:
     last_accepted_ms: when the coordinator last accepted a request of the member (monotonic); None
     if never.
     error: why the member is FATAL.
+    heartbeat_interval_ms: the one that holds now, which is below the session timeout.
     """
 
     member_id: str
@@ -367,6 +368,7 @@ class View:
     owned: MemberAssignment
     last_accepted_ms: int | None
     error: Failed | None
+    heartbeat_interval_ms: int = 0
 
 
 @dataclass(slots=True, frozen=True)

@@ -31,7 +31,7 @@ from apportion.member.batch.queries import (
 from apportion.member.batch.retries import BatchRetries, QuerySettings
 from apportion.member.batch.span import Span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
-from apportion.member.members import GroupMember
+from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
 from apportion.spark import handover
 from apportion.spark.options import SourceOptions
@@ -89,7 +89,7 @@ class BatchMember(RuleDriver):
         self._has_stale_reports = True
         self._last_report = NO_REPORT
 
-    def _new_membership(self) -> GroupMembership[GroupMember]:
+    def _new_membership(self) -> GroupMembership[Event]:
         member = new_member(self.options.group, **self.options.membership())
         return GroupMembership(self.cluster, member, self.options.topics)
 

@@ -13,7 +13,10 @@ differs:
 - An error is the whole group's, and stands beside the assignments.
 
 While members have different topologies, as in a rolling upgrade, every member keeps its older
-target, and the error says why: the group assigns anew when one topology is left.
+target, and the error says why: the group assigns anew when one topology is left. The member that
+computes compares them with the topology that it runs. What the group knows of its own may be older,
+as the coordinator keeps a changed one back for a while; and tasks of a topology of which nobody has
+heard are tasks that no other member can run.
 
 The coordinator knows of a repartition topic some time after it was created, and may refuse its
 partitions until then. So the tasks that read it follow in the next assignment: new topics have the
@@ -120,14 +123,11 @@ def assign_client_side(
         if instance.reason == Reason.SHUTDOWN:
             why = f"{member} asks all instances to shut down"
             return _assign_nothing(members, AssignmentError.SHUTDOWN, why)
-    hashes = {
-        member: bytes(instance.metadata.topology_hash)
-        for member, instance in sorted(members.items())
-        if instance.metadata is not None
-    }
-    if len(dict.fromkeys(hashes.values())) > 1:
-        return _keep_older_target(members, existing, hashes)
     topology = settings.topology
+    own_hash = hash_of_topology(topology)
+    for member, instance in sorted(members.items()):
+        if instance.metadata is not None and instance.metadata.topology_hash != own_hash:
+            return _keep_older_target(members, existing, other=member)
     try:
         index = yield from create_topics_and_index_tasks(topology, existing)
     except MissingSources as missing:
@@ -186,14 +186,13 @@ def _assign_nothing(
 
 
 def _keep_older_target(
-    members: Mapping[str, AssignableInstance],
-    existing: Mapping[str, int],
-    hashes: Mapping[str, bytes],
+    members: Mapping[str, AssignableInstance], existing: Mapping[str, int], *, other: str
 ) -> ClientSideAssignment:
     """Return the older target, while members of the Streams group have different topologies.
 
     Without metadata: a member keeps the tasks that it knows. Partitions that the coordinator would
     refuse, since their topic is gone or no longer subscribed, are left out.
+    other: a member whose metadata are of another topology than this one runs.
     """
     kept = {
         member: InstanceTasks(
@@ -206,9 +205,10 @@ def _keep_older_target(
         )
         for member, instance in members.items()
     }
-    first, *others = hashes
-    other = next(member for member in others if hashes[member] != hashes[first])
-    why = f"{first} and {other} have different topologies: every task stays where it is"
+    why = (
+        f"{other} has told the group of another topology than this instance runs: every task "
+        "stays where it is"
+    )
     return ClientSideAssignment(kept, AssignmentError.INCONSISTENT_TOPOLOGY, (why,))
 
 

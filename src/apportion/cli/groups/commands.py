@@ -19,8 +19,9 @@ from apportion.cli.arguments import (
 from apportion.cli.cluster_reports import Asked, checked
 from apportion.cli.command_group import Commands
 from apportion.cli.failures import WrongArguments
-from apportion.cli.groups.filters import STATES, TYPES
+from apportion.cli.groups.filters import TYPES
 from apportion.cli.groups.views import GroupForm, GroupView, Sort, parse_sort
+from apportion.member.group_states import GroupState
 
 COMMAND = "groups"
 
@@ -90,7 +91,7 @@ def list_command(
             "--state",
             metavar="STATE[,STATE]",
             help="Only groups in one of these states, such as stable,empty.",
-            autocompletion=one_of(*map(str.lower, STATES)),
+            autocompletion=one_of(*map(str.lower, GroupState)),
         ),
     ] = None,
     types: Annotated[

@@ -20,12 +20,13 @@ from apportion.cli.groups.views import GroupForm, GroupView, Sort
 from apportion.cli.lines import print_sentence, ranges, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
+from apportion.member.group_states import GroupState
 from apportion.readable import readable
 
 NO_MEMBERS = "It has no members."
 NO_OFFSETS = "No offset is committed, and no member owns a partition: do the topics exist?"
 NO_OFFSETS_YET = "No offset is committed, and no member owns a partition yet: the group is {}."
-MOVING_STATES = (*REBALANCING_STATES, "Assigning", "Reconciling")
+MOVING_STATES = (*REBALANCING_STATES, GroupState.ASSIGNING, GroupState.RECONCILING)
 """The states of a group whose members are about to get partitions."""
 SHORTENED = (
     "Shortened to fit this terminal: --json and a pipe, as in `... | cat`, show all of each name."

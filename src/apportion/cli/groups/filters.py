@@ -4,18 +4,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from apportion.cli.failures import WrongArguments
+from apportion.member.group_states import GroupState
 from apportion.wire.messages.list_groups import ListedGroup
 
-STATES = (
-    "PreparingRebalance",
-    "CompletingRebalance",
-    "Stable",
-    "Empty",
-    "Dead",
-    "Assigning",
-    "Reconciling",
-    "NotReady",
-)
 TYPES = ("classic", "consumer", "share", "streams")
 
 
@@ -37,7 +28,7 @@ class Filter(NamedTuple):
 def parse_filter(states: Iterable[str], types: Iterable[str]) -> Filter:
     """Return the filter that was typed, as in `--state stable,empty`; raise WrongArguments."""
     return Filter(
-        _chosen("--state", states, STATES),
+        _chosen("--state", states, tuple(GroupState)),
         _chosen("--type", types, TYPES),
     )
 

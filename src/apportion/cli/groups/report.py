@@ -3,7 +3,8 @@
 A report is a dict with the keys of docs/cli.md, which stay; `--json` prints it as it is.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from apportion.cli.cluster_reports import Report
@@ -11,10 +12,13 @@ from apportion.cli.failures import NoSuchGroup
 from apportion.client.cluster import Cluster
 from apportion.client.group_positions import all_group_positions
 from apportion.errors import DecodeError, Refused
+from apportion.member.cluster_queries.retries import send_until_accepted
+from apportion.member.cluster_queries.topics import MetadataQuery
 from apportion.member.group_claims import sinks_of
 from apportion.member.group_protocols import describe_by_protocol
+from apportion.member.group_states import GroupState
 from apportion.rules import run_rule
-from apportion.topics import TopicPartition
+from apportion.topics import Topic, TopicPartition
 from apportion.wire.codec import Buffer
 from apportion.wire.messages.consumer_group_describe import Assignment
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
@@ -26,8 +30,9 @@ from apportion.wire.records.consumer_protocol import (
 )
 from apportion.wire.records.consumer_serde import decode
 
-EMPTY_STATES = ("Empty", "Dead")
-REBALANCING_STATES = ("PreparingRebalance", "CompletingRebalance")  # of a classic group
+EMPTY_STATES = (GroupState.EMPTY, GroupState.DEAD)
+REBALANCING_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+"""The states in which a classic group has no assignment."""
 # by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
 PROTOCOLS = {0: "classic", 1: "consumer"}
 
@@ -190,14 +195,22 @@ def _read_partitions(cluster: Cluster, members: Iterable[Report]) -> Iterator[To
         for member in members
         for name in (*member["topics"], *member["owns"], *member.get("target", ()))
     }
-    try:
-        # Fresh, as a watch has to see that a topic has grown.
-        topics = cluster.topics(names, fresh=bool(names))
-    except Refused:
-        # A member may subscribe to what cannot exist, or what the caller may not describe.
-        return
-    for topic in topics:
+    for topic in _existing_topics(cluster, sorted(names)) if names else ():
         yield from (TopicPartition(topic.name, number) for number in range(topic.partitions))
+
+
+def _existing_topics(cluster: Cluster, names: Sequence[str]) -> Iterable[Topic]:
+    """Return those of the named topics that exist, without those that the broker refuses to show.
+
+    A member may subscribe to what cannot exist, or to what the caller may not describe.
+    """
+    with suppress(Refused):
+        # Fresh, as a watch has to see that a topic has grown.
+        return cluster.topics(names, fresh=True)
+    with suppress(Refused):
+        # The same response is enough here: it shows the other topics beside the error of one.
+        return cluster.run(send_until_accepted(MetadataQuery(tuple(names)))).topics
+    return ()
 
 
 def without_owner(group: Report) -> list[Report]:

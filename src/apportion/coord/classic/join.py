@@ -20,7 +20,12 @@ from apportion.coord.classic.rebalance import (
 )
 from apportion.coord.classic.state import SESSION, ClassicGroup
 from apportion.coord.classic.states import ClassicGroupState
-from apportion.coord.classic_protocol import Joiner, checked_joiner, join_error
+from apportion.coord.classic_protocol import (
+    Joiner,
+    checked_joiner,
+    join_error,
+    member_id_required,
+)
 from apportion.coord.group import checked_member
 from apportion.coord.group_counts import Removal
 from apportion.coord.turn import Turn
@@ -215,7 +220,7 @@ def require_member_id(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
     turn.deadlines.arm(
         (SESSION, group.group_id, joiner.member_id), turn.now.mono_ms + joiner.session_timeout_ms
     )
-    turn.reply(joiner.ticket, join_error(Code.MEMBER_ID_REQUIRED, joiner.member_id, joiner.version))
+    turn.reply(joiner.ticket, member_id_required(joiner))
 
 
 def add_member(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:

@@ -37,6 +37,7 @@ from apportion.wire.messages.consumer_group_prepare_assignment import (
     TargetPartitions,
 )
 
+AssignmentRequest = ConsumerGroupPrepareAssignmentRequest | ConsumerGroupInstallAssignmentRequest
 NO_TARGET = InstalledTarget(Given(), TargetAnswer())
 
 
@@ -47,6 +48,7 @@ def prepare_assignment(turn: Turn, arrived: Arrived) -> None:
     Errors: those of `checked_caller`; COORDINATOR_LOAD_IN_PROGRESS, after which clients ask again.
     """
     request: ConsumerGroupPrepareAssignmentRequest = arrived.request
+    forget_prepared_if_behind(turn, request)
     group, chosen = checked_caller(turn, request)
     if not client_targets.may_prepare(turn, chosen):
         raise Refused(
@@ -72,10 +74,19 @@ def prepare_assignment(turn: Turn, arrived: Arrived) -> None:
     )
 
 
-def checked_caller(
-    turn: Turn,
-    request: ConsumerGroupPrepareAssignmentRequest | ConsumerGroupInstallAssignmentRequest,
-) -> tuple[ConsumerGroup, ChosenMember]:
+def forget_prepared_if_behind(turn: Turn, request: AssignmentRequest) -> None:
+    """Forget what the chosen member was told if it sends a request with another epoch than its own.
+
+    It has missed a response, and gives its computation up when the request is refused: its next
+    heartbeat has to tell it again.
+    """
+    member = turn.ledger.consumer_member_or_none(request.group_id, request.member_id)
+    if member is not None and member.epoch != request.member_epoch:
+        group = turn.ledger.consumer_group(request.group_id)
+        client_targets.forget_prepared(group, member.member_id)
+
+
+def checked_caller(turn: Turn, request: AssignmentRequest) -> tuple[ConsumerGroup, ChosenMember]:
     """Return the group of the member that computes its target, or refuse the sender.
 
     Errors, in this order: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH,
@@ -90,9 +101,6 @@ def checked_caller(
             Code.UNKNOWN_MEMBER_ID, f"Group {group.group_id} has no member {member_id!r}."
         )
     if member.epoch != request.member_epoch:
-        # It has missed a response, and gives its computation up: its next heartbeat has to tell it
-        # again.
-        client_targets.forget_prepared(group, member_id)
         raise Refused(
             Code.STALE_MEMBER_EPOCH,
             f"Member {member_id} is at epoch {member.epoch}, not {request.member_epoch}.",
@@ -102,8 +110,7 @@ def checked_caller(
     if (
         chosen is None
         or not client_targets.is_chosen(group, member_id)
-        # The group's members have agreed on another one since, or the broker assigns now.
-        or chosen.assignor != group.saved.client_assignor
+        or not client_targets.uses_agreed_assignor(group, chosen)
     ):
         raise Refused(
             Code.UNKNOWN_MEMBER_ID,
@@ -174,6 +181,7 @@ def install_assignment(turn: Turn, arrived: Arrived) -> None:
     member was told last, and it is then told again to compute; INVALID_REQUEST.
     """
     request: ConsumerGroupInstallAssignmentRequest = arrived.request
+    forget_prepared_if_behind(turn, request)
     group, chosen = checked_caller(turn, request)
     prepared = chosen.prepared
     if prepared is None or not client_targets.is_prepared_epoch(prepared, request.group_epoch):

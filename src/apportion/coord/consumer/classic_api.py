@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from apportion.coord.classic_protocol import (
     Joiner,
     check_sync_request,
-    join_error,
     leave_response,
     leaving_member_or_none,
     leaving_members,
+    member_id_required,
     names_protocol,
 )
 from apportion.coord.consumer import fencing, timers
@@ -75,8 +75,7 @@ def join(turn: Turn, group: ConsumerGroup, joiner: Joiner) -> None:
     if not joiner.has_id:
         joiner = joiner._replace(member_id=new_member_id(joiner.fresh))
     if joiner.needs_id:
-        refused = join_error(Code.MEMBER_ID_REQUIRED, joiner.member_id, joiner.version)
-        turn.reply(joiner.ticket, refused)
+        turn.reply(joiner.ticket, member_id_required(joiner))
         return
     # `fencing.admit` lets a classic member replace another one, but not under a name that is wrong.
     if joiner.has_id and joiner.instance_id is not None:

@@ -71,18 +71,20 @@ class OfferingMember:
 
     saved_ms, asked_ms: when assignors of a heartbeat were last saved, and when with a reason (both
     mono ms).
-    early: the newest assignors of its heartbeats, as long as they wait to be saved.
+    early: the newest assignors of its heartbeats, as long as they wait to be saved. waiting_bytes:
+    by how much their metadata are larger than what is saved; 0 if they are not.
     told: what came with the assignment that the member was told last for a target of its epoch.
     failed_with: the assignor by which it was last chosen and failed; None if it has not, or was
     forgiven.
     """
 
-    __slots__ = ("asked_ms", "early", "failed_with", "saved_ms", "told")
+    __slots__ = ("asked_ms", "early", "failed_with", "saved_ms", "told", "waiting_bytes")
 
     def __init__(self) -> None:
         self.saved_ms: int | None = None
         self.asked_ms: int | None = None
         self.early: tuple[RecordClientAssignor, ...] | None = None
+        self.waiting_bytes = 0
         self.told = NO_ANSWER
         self.failed_with: str | None = None
 
@@ -229,6 +231,19 @@ def with_reasons(
     return tuple(
         replaced(newer, reason=newer.reason or older.reason)
         for newer, older in zip(assignors, early, strict=True)
+    )
+
+
+def with_older_metadata(
+    assignors: tuple[RecordClientAssignor, ...], older: tuple[RecordClientAssignor, ...]
+) -> tuple[RecordClientAssignor, ...]:
+    """Return older assignors, metadata and its version included, with the reasons of newer ones.
+
+    Both are the same offer.
+    """
+    return tuple(
+        replaced(before, reason=newer.reason)
+        for newer, before in zip(assignors, older, strict=True)
     )
 
 

@@ -7,7 +7,8 @@ suffer if it does so badly.
 The method. The member whose heartbeat finds a new target due is chosen, and the response tells it
 so: a member that sends nothing is never waited for. It asks for the group as it is
 (ConsumerGroupPrepareAssignment) and sends the target back (ConsumerGroupInstallAssignment), both in
-`assignment_api.py`. Until then all members follow the older target.
+`assignment_api.py`. Until then all members follow the older target. It may ask again if a response
+is lost, but once in a second at most, because the response takes time in proportion to the group.
 
 The result is for the group epoch that was prepared. If the group is ahead of it by then, the result
 is saved for that epoch, and another computation follows when the assignment interval allows it. So
@@ -18,7 +19,8 @@ If the chosen member is removed, the next heartbeat chooses another. If it is la
 no assignment, the log says so, and the member is passed over until all others have failed, too;
 the pauses are those of custom assignors (`custom_targets.py`). It keeps its membership.
 
-A restart forgets who was chosen, and the next heartbeat chooses anew.
+A restart forgets who was chosen, and the next heartbeat chooses anew. What is remembered of each
+member, the failed ones included, is in `offering_members.py`.
 """
 
 from collections.abc import Mapping
@@ -26,26 +28,20 @@ from typing import NamedTuple
 
 from apportion.assign.by_name import Given, Subscription
 from apportion.coord import records
-from apportion.coord.consumer import custom_targets, fencing
-from apportion.coord.consumer.beat import AWAY, JOINING, Beat
+from apportion.coord.consumer import custom_targets, offering_members
+from apportion.coord.consumer.beat import AWAY
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
     ChosenMember,
     OfferingMember,
     PreparedGroup,
-    has_reason,
-    is_other_offer,
-    with_reasons,
 )
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.records import TargetAnswer
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.topics import Topic
-from apportion.wire.records.groups import RecordClientAssignor
 
-# Where the assignment interval is shorter: metadata and reasons are saved no more often than this.
-SHORTEST_INTERVAL_MS = 1_000
 PREPARE_INTERVAL_MS = 1_000  # between two responses to the same chosen member
 SHORTEST_TIMEOUT_MS = 100  # an answer takes two heartbeats at least
 CLIENT_TARGET = "client target"
@@ -59,65 +55,6 @@ class InstalledTarget(NamedTuple):
     answer: TargetAnswer
 
 
-class AssignorChange(NamedTuple):
-    """The effect of a heartbeat on the client-side assignors of its member.
-
-    due: what is to be saved now; None for nothing. early: what has to wait.
-    """
-
-    due: tuple[RecordClientAssignor, ...] | None
-    early: tuple[RecordClientAssignor, ...] | None
-
-
-def assignor_change_or_none(
-    turn: Turn, group: ConsumerGroup, member: ConsumerGroupMember, beat: Beat
-) -> AssignorChange | None:
-    """Return what a heartbeat changes about the client-side assignors of its member.
-
-    Metadata that has only changed is saved once in an assignment interval, and so are reasons,
-    because no target is computed more often. So neither measured values nor reasons can write
-    records, or begin epochs, with each heartbeat. The newest ones wait for the first heartbeat
-    after the interval.
-    """
-    offering = group.live.offering_members.get(member.member_id)
-    early = None if offering is None else offering.early
-    sent, before = beat.client_assignors, member.metadata.client_assignors
-    newest = early if sent is None else sent
-    if newest is None:  # as in every steady heartbeat
-        return None
-    if early is None and newest == before and not has_reason(newest):
-        return None
-    if beat.epoch == JOINING or is_other_offer(before, newest):
-        return AssignorChange(due=newest, early=None)
-    if early is not None:
-        newest = with_reasons(newest, early)
-    last_ms = None
-    if offering is not None:
-        last_ms = offering.asked_ms if has_reason(newest) else offering.saved_ms
-    interval_ms = max(
-        turn.settings_of(group.group_id).group_consumer_assignment_interval_ms,
-        SHORTEST_INTERVAL_MS,
-    )
-    if last_ms is None or turn.now.mono_ms >= last_ms + interval_ms:
-        if sent is None and not fencing.has_room_for_metadata(group, member, newest):
-            # The heartbeat that brought it has been answered: nobody can be told any more.
-            newest = None
-        return AssignorChange(due=newest, early=None)
-    return AssignorChange(due=None, early=newest)
-
-
-def note_assignor_change(
-    turn: Turn, group: ConsumerGroup, member_id: str, change: AssignorChange
-) -> None:
-    """Remember what has to wait to be saved, and when something was saved."""
-    offering = group.live.offering_members.setdefault(member_id, OfferingMember())
-    offering.early = change.early
-    if change.due is not None:
-        offering.saved_ms = turn.now.mono_ms
-        if has_reason(change.due):
-            offering.asked_ms = turn.now.mono_ms
-
-
 def should_compute(group: ConsumerGroup, member_id: str) -> bool:
     """Return whether the member has to compute the group's target, and has not prepared for it."""
     chosen = group.live.chosen
@@ -128,6 +65,14 @@ def is_chosen(group: ConsumerGroup, member_id: str) -> bool:
     """Return whether the member is the one that computes the group's target."""
     chosen = group.live.chosen
     return chosen is not None and chosen.member_id == member_id
+
+
+def uses_agreed_assignor(group: ConsumerGroup, chosen: ChosenMember) -> bool:
+    """Return whether the chosen member computes by the assignor on which its group agrees now.
+
+    The members may have agreed on another one since, or the broker assigns.
+    """
+    return chosen.assignor == group.saved.client_assignor
 
 
 def is_prepared_epoch(prepared: PreparedGroup, epoch: int) -> bool:
@@ -218,7 +163,7 @@ def forget(turn: Turn, group: ConsumerGroup) -> None:
 
 def forget_member(turn: Turn, group: ConsumerGroup, member_id: str) -> None:
     """Wait no longer for a member that is removed or replaced, and forget what it did."""
-    group.live.offering_members.pop(member_id, None)
+    offering_members.forget(group, member_id)
     if is_chosen(group, member_id):
         forget(turn, group)
 
@@ -268,31 +213,6 @@ def save_installed(
     )
 
 
-def told_answer(group: ConsumerGroup, member: ConsumerGroupMember) -> TargetAnswer:
-    """Return what comes with the assignment that a member is told now.
-
-    A member that has yet to give up partitions for a newer target is at its older epoch, and is
-    told the same as before; after a restart, nothing. But an error of the newer target it is told
-    at once: another target may take its place before the member has given up what it must. A
-    client that offers no assignors is told nothing, as it need not know how to read over it.
-    """
-    if not member.metadata.client_assignors:
-        return records.NO_ANSWER
-    newest = member.target_answer
-    if member.epoch == group.saved.assignment_epoch:
-        return newest
-    offering = group.live.offering_members.get(member.member_id)
-    told = records.NO_ANSWER if offering is None else offering.told
-    return told._replace(error=newest.error) if newest.error else told
-
-
-def note_told(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """Remember what came with the assignment that a member is told now."""
-    told, members = told_answer(group, member), group.live.offering_members
-    if told != records.NO_ANSWER or member.member_id in members:
-        members.setdefault(member.member_id, OfferingMember()).told = told
-
-
 def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> None:
     """Keep the older targets of a group whose chosen member has failed, and pass it over.
 
@@ -309,21 +229,30 @@ def fail(turn: Turn, group: ConsumerGroup, chosen: ChosenMember, what: str) -> N
             each.failed_with = None
     offering = group.live.offering_members.setdefault(chosen.member_id, OfferingMember())
     offering.failed_with = chosen.assignor.name
-    is_another_next = is_passed_over(group, chosen.assignor, chosen.member_id)
-    metadata = group.saved.members[chosen.member_id].metadata
+    member = group.saved.members[chosen.member_id]
     custom_targets.note_failure(
         turn,
         group,
         assignor=chosen.assignor.name,
         epoch=group.saved.epoch if chosen.prepared is None else chosen.prepared.epoch,
-        what=f"member {chosen.member_id} (client {metadata.client_id}, "
-        # Brokers keep Java's form of an address, with a slash before it.
-        f"host {metadata.client_host.removeprefix('/')}){what}",
-        then="; another member is asked next"
-        if is_another_next
-        else "; all members have failed, and may be asked again",
+        what=f"member {member.name_in_log}{what}",
+        then=f"; {who_is_next(group, chosen)}",
         is_new_round=is_new_round,
     )
+
+
+def who_is_next(group: ConsumerGroup, failed: ChosenMember) -> str:
+    """Return who is asked for a target after a member has failed, for the log."""
+    if is_passed_over(group, failed.assignor, failed.member_id):
+        return "another member is asked next"
+    others = (
+        " but those that left for now"
+        if any(
+            not has_failed(group, failed.assignor, member_id) for member_id in group.saved.members
+        )
+        else ""
+    )
+    return f"all members{others} have failed, and may be asked again"
 
 
 def expire_client_target(turn: Turn, key: Key) -> None:
@@ -331,6 +260,10 @@ def expire_client_target(turn: Turn, key: Key) -> None:
     group = turn.ledger.consumer_group_or_none(key[1])
     chosen = None if group is None else group.live.chosen
     if group is None or chosen is None:
+        return
+    if not uses_agreed_assignor(group, chosen):
+        # No heartbeat has come since. It could not install any more, so it is not late.
+        forget(turn, group)
         return
     fail(
         turn,

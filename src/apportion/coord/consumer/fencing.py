@@ -192,27 +192,48 @@ def has_room_for_metadata(
 
     known: as in `check_offer`.
     """
-    before_bytes = 0 if known is None else metadata_bytes(known.metadata.client_assignors)
-    more_bytes = metadata_bytes(assignors) - before_bytes
-    return more_bytes <= 0 or (
-        group.saved.client_metadata_bytes + more_bytes <= MAX_GROUP_METADATA_BYTES
-    )
+    more_bytes = more_metadata_bytes(group, known, assignors)
+    # What waits has its room from the heartbeat on that brought it: nobody is refused later.
+    taken_bytes = group.saved.client_metadata_bytes + group.live.waiting_metadata_bytes
+    return more_bytes <= 0 or taken_bytes + more_bytes <= MAX_GROUP_METADATA_BYTES
+
+
+def more_metadata_bytes(
+    group: ConsumerGroup,
+    known: ConsumerGroupMember | None,
+    assignors: tuple[RecordClientAssignor, ...],
+) -> int:
+    """Return by how many bytes the metadata of these assignors are more than a member's before.
+
+    Those before are what is saved, or what waits to be saved if that is larger.
+    known: as in `check_offer`.
+    """
+    if known is None:
+        return metadata_bytes(assignors)
+    offering = group.live.offering_members.get(known.member_id)
+    waiting_bytes = 0 if offering is None else offering.waiting_bytes
+    before_bytes = metadata_bytes(known.metadata.client_assignors) + waiting_bytes
+    return metadata_bytes(assignors) - before_bytes
 
 
 def check_offer(group: ConsumerGroup | None, beat: Beat, known: ConsumerGroupMember | None) -> None:
     """Refuse a heartbeat that offers client-side assignors which its group cannot take.
 
     known: the sender as it is saved, or the member that it replaces; None for a new member.
-    Errors: GROUP_MAX_SIZE_REACHED for too much metadata, INVALID_REQUEST for one more of too many
+    Errors: GROUP_MAX_SIZE_REACHED if metadata has no room, INVALID_REQUEST for one more of many
     different offers, UNSUPPORTED_ASSIGNOR as `check_agreement` says.
     """
     if not beat.client_assignors or group is None:
         return
+    # Not for a member that makes the same offer as before: it keeps its older metadata
+    # (`offering_members.py`).
     if not has_room_for_metadata(group, known, beat.client_assignors):
         raise Refused(
             Code.GROUP_MAX_SIZE_REACHED,
-            f"The client assignors of group {group.group_id} have {MAX_GROUP_METADATA_BYTES} bytes "
-            "of metadata already.",
+            f"The client assignors of group {group.group_id} may have {MAX_GROUP_METADATA_BYTES} "
+            "bytes of metadata together, and there is no room for "
+            f"{more_metadata_bytes(group, known, beat.client_assignors)} more: send less user "
+            "data.",
         )
     offer = offer_of(beat.client_assignors)
     if known is not None and offer_of(known.metadata.client_assignors) == offer:

@@ -12,7 +12,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from apportion.coord import records
-from apportion.coord.consumer import client_targets, expressions, fencing, targets, timers
+from apportion.coord.consumer import (
+    client_targets,
+    expressions,
+    fencing,
+    offering_members,
+    targets,
+    timers,
+)
 from apportion.coord.consumer.assignment_record import to_current_assignment_value
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat, merge_metadata
 from apportion.coord.consumer.client_assignors import AgreedAssignor, asks_for_assignment
@@ -73,7 +80,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     known = admission.member or admission.predecessor
     offered = None
     if group is not None and admission.member is not None:
-        offered = client_targets.assignor_change_or_none(turn, group, admission.member, beat)
+        offered = offering_members.assignor_change_or_none(turn, group, admission.member, beat)
         if offered is not None:
             beat = beat._replace(client_assignors=offered.due)
     expressions.check_new_expression(group, beat, known)
@@ -85,7 +92,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     expressions.refresh_if_due(turn, group)
     bump_epoch_if_changed(turn, group, needs_target=change.needs_target)
     if offered is not None:
-        client_targets.note_assignor_change(turn, group, beat.member_id, offered)
+        offering_members.note_assignor_change(turn, group, beat.member_id, offered)
     if beat.epoch == JOINING and client_targets.is_chosen(group, beat.member_id):
         # A process that has begun again knows nothing of a computation.
         client_targets.forget(turn, group)
@@ -196,6 +203,8 @@ def replace_static_member(
     group = turn.ledger.consumer_group(beat.group_id)
     units = group.saved.units
     target = [] if predecessor.target is None else [*units.as_topics(predecessor.target.tolist())]
+    # A client that offers no assignors need not know how to read over such an answer.
+    answer = predecessor.target_answer if metadata.client_assignors else records.NO_ANSWER
     current = predecessor.current
     # At epoch 0 (KIP-1251): the successor may commit for these partitions from its first epoch on.
     assigned = dict.fromkeys(current.assigned, JOINING)
@@ -205,21 +214,15 @@ def replace_static_member(
     )
     # The old id is fenced from now on; its deadlines must not remove anybody.
     timers.disarm(turn, group, predecessor)
+    # What waits of a membership that the sender gives up would be saved in the one that it takes.
+    offering_members.forget(group, beat.member_id)
     if predecessor.epoch != AWAY:  # it had not left by itself
         group.live.counts.count_removed(Removal.FENCED)
     # The tombstones free the units, the records behind them claim them: one append, so no other
-    # member finds them free in between.
+    # member finds them free in between. They also clear the predecessor's target.
     turn.emit_all(records.member_tombstones(group.group_id, predecessor.member_id))
     turn.emit(records.member_metadata(group.group_id, beat.member_id, metadata))
-    turn.emit(
-        records.target_assignment(
-            group.group_id,
-            beat.member_id,
-            target,
-            # A client that offers no assignors need not know how to read over such an answer.
-            predecessor.target_answer if metadata.client_assignors else records.NO_ANSWER,
-        )
-    )
+    turn.emit(records.target_assignment(group.group_id, beat.member_id, target, answer))
     turn.emit(
         records.current_assignment(
             group.group_id, beat.member_id, to_current_assignment_value(current, units)

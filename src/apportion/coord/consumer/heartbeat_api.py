@@ -5,7 +5,7 @@ Versions: 0; 1 brings SubscribedTopicRegex and ids that the members make themsel
 """
 
 from apportion.coord.config import GroupSettings
-from apportion.coord.consumer import client_targets
+from apportion.coord.consumer import client_targets, offering_members
 from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
@@ -71,7 +71,7 @@ def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
         result.group.live.counts.heartbeats += 1
         interval_ms = book_next_heartbeat(turn, result.group, result.member)
         if result.includes_assignment:
-            client_targets.note_told(result.group, result.member)
+            offering_members.note_told(result.group, result.member)
         turn.reply(arrived.ticket, heartbeat_response(result, interval_ms))
 
 
@@ -167,7 +167,7 @@ def heartbeat_response(result: HeartbeatResult, interval_ms: int) -> ConsumerGro
         member_epoch=member.epoch,
         heartbeat_interval_ms=interval_ms,
         assignment=Assignment(
-            topic_partitions=parts, **client_targets.told_answer(group, member)._asdict()
+            topic_partitions=parts, **offering_members.told_answer(group, member)._asdict()
         )
         if includes_assignment
         else None,

@@ -33,8 +33,10 @@ session timeout. So a member that obeys does not lose its session, however the i
 except if its group is loaded again between two heartbeats with a session timeout that was made
 shorter than the interval that the member knows.
 
-The cost. One booking for each member, and a constant number of operations for each heartbeat; for
-one that is awaited from a later time on, a pass over the slots of the calendar at worst.
+The cost. One booking for each member, and a constant number of operations for each heartbeat, with
+two exceptions. One that is awaited from a later time on costs a pass over the slots of the calendar
+at worst. One of a member that has failed with a client-side assignor costs a pass over the members
+at worst, while the target is behind: another that has not failed may be there to make it.
 
 Example: ten members at rest with the default budget of 200 a second are told 100 to 149 ms, which
 is some 100 heartbeats a second. If one leaves, each of the others learns its new target within 149

@@ -1,7 +1,8 @@
 """The state of a consumer group: `saved`, as the log says it, and `live`, which a crash may lose.
 
-Only `replay.apply_*` writes `saved`. Counters beside the members let a steady heartbeat finish
-without a look at the other members.
+Only `replay.apply_*` writes `saved`, except that `client_assignor` keeps there what it has found,
+which follows from the rest. Counters beside the members let a steady heartbeat finish without a
+look at the other members.
 """
 
 from collections import deque
@@ -82,6 +83,13 @@ class ConsumerGroupMember:
         return self.metadata.classic_member_metadata is not None
 
     @property
+    def name_in_log(self) -> str:
+        """The member's id with its client and host, by which people find its process."""
+        # Brokers keep Java's form of an address, with a slash before it.
+        host = self.metadata.client_host.removeprefix("/")
+        return f"{self.member_id} (client {self.metadata.client_id}, host {host})"
+
+    @property
     def current(self) -> CurrentAssignment[int]:
         """The current assignment, as `reconcile` takes it."""
         return CurrentAssignment(
@@ -98,7 +106,10 @@ class ConsumerGroupMember:
 
 
 class ConsumerGroupSavedState:
-    """State of a consumer group that is in the log. Only `replay.apply_*` writes here."""
+    """State of a consumer group that is in the log.
+
+    Only `replay.apply_*` writes here, except that `client_assignor` keeps what it has found.
+    """
 
     __slots__ = (
         "agreement",
@@ -150,7 +161,8 @@ class ConsumerGroupSavedState:
     @property
     def client_assignor(self) -> AgreedAssignor | None:
         """The client-side assignor on which all members agree; None if they agree on none."""
-        # Found when it is asked for: the log of a large group would else find it again and again.
+        # Found when it is asked for, and kept until `replay` changes what it follows from: the log
+        # of a large group would else find it again and again, each time from all offers.
         if self.agreement is None:
             self.agreement = Agreement(agreed_or_none(self.client_offers, len(self.members)))
         return self.agreement.assignor
@@ -174,6 +186,7 @@ class ConsumerGroupLiveState:
         "counts",
         "failed_target",
         "next_heartbeats",
+        "no_room_noted_ms",
         "offering_members",
         "renewing_member_id",
         "resolved_ms",
@@ -182,6 +195,7 @@ class ConsumerGroupLiveState:
         "target_computed_ms",
         "target_under_way",
         "unsaved_resolutions",
+        "waiting_metadata_bytes",
     )
 
     def __init__(self) -> None:
@@ -196,6 +210,10 @@ class ConsumerGroupLiveState:
         self.failed_target: FailedTarget | None = None
         # by member id; only members of which there is something to know
         self.offering_members: dict[str, OfferingMember] = {}
+        # the sum of their `waiting_bytes`, and when the log last said that there is no room for
+        # more (mono ms)
+        self.waiting_metadata_bytes = 0
+        self.no_room_noted_ms: int | None = None
         # the snapshot for which the group's expressions were last resolved, and when (mono ms)
         self.resolved_topics: Topics | None = None
         self.resolved_ms: int | None = None

@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 from apportion.assign import checks
 from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
 from apportion.assign.custom import CustomAssignor
-from apportion.coord.consumer.units import NO_UNITS, PARTITION, SHIFT, UnitArray
+from apportion.coord.consumer.units import NO_UNITS, UnitArray, units_by_topic
 from apportion.errors import Refused
 from apportion.topics import Topic, TopicId
 
@@ -109,10 +109,8 @@ class ComputeTarget:
 
     def _older_target(self, member: AskedMember) -> PartitionsByTopic:
         """Return the partitions of a member's older target, with those that are gone."""
-        by_topic_id: dict[TopicId, list[int]] = {}
-        for unit in sorted((NO_UNITS if member.target is None else member.target).tolist()):
-            by_topic_id.setdefault(self.ids[unit >> SHIFT], []).append(unit & PARTITION)
-        return {topic_id: tuple(numbers) for topic_id, numbers in by_topic_id.items()}
+        target = NO_UNITS if member.target is None else member.target
+        return dict(units_by_topic(target.tolist(), self.ids))
 
     def _subscription(self, member: AskedMember, target: PartitionsByTopic) -> Subscription:
         """Return a member as the assignor gets it; it owns what its older target names."""

@@ -254,10 +254,11 @@ def metadata_hash(group: ConsumerGroup, topics: Topics) -> int:
 
 def _begin_custom_target(turn: Turn, group: ConsumerGroup, name: str) -> None:
     """Have a custom assignor compute a target assignment beside the shard, unless it does so."""
+    # The members do not agree any more, whether this may begin at once or has to wait.
+    client_targets.forget(turn, group)
     # Before anything that costs time in proportion to the group: every heartbeat comes here.
     if not custom_targets.may_begin(turn, group):
         return
-    client_targets.forget(turn, group)
     custom_targets.begin(
         turn,
         group,

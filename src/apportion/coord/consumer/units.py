@@ -5,7 +5,7 @@ order in which the group's records first name them, so a unit means nothing outs
 after a restart.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -129,10 +129,7 @@ class UnitNumbering:
 
     def as_topics(self, units: Iterable[int]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
         """Yield units as topics with partitions, both ascending."""
-        # Ascending, so that equal assignments make equal records and responses.
-        pairs = ((unit >> SHIFT, unit & PARTITION) for unit in sorted(units))
-        for number, partitions in grouped(pairs).items():
-            yield self.ids[number], partitions
+        return units_by_topic(units, self.ids)
 
     def _number(self, topic_id: TopicId) -> int:
         """Return the topic's number in this group; give a new topic the next one."""
@@ -141,6 +138,16 @@ class UnitNumbering:
             number = self._numbers[topic_id] = len(self.ids)
             self.ids.append(topic_id)
         return number
+
+
+def units_by_topic(
+    units: Iterable[int], ids: Sequence[TopicId]
+) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
+    """Yield units as topics with partitions, both ascending. ids: of the topics, by number."""
+    # Ascending, so that equal assignments make equal records and responses.
+    pairs = ((unit >> SHIFT, unit & PARTITION) for unit in sorted(units))
+    for number, partitions in grouped(pairs).items():
+        yield ids[number], partitions
 
 
 def _epochs_of(part: PartitionsWithEpochs, epoch: int) -> Iterable[int]:

@@ -6,7 +6,6 @@ that has to ask the cluster first is a generator, and is paused between its quer
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
-from math import isnan
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -21,7 +20,7 @@ from apportion.assign.checks import (
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.assignors.checks import partitions_of
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure, Rebalance
-from apportion.readable import shortened
+from apportion.readable import foreign_text, shortened
 from apportion.rules import RunningRule
 
 T = TypeVar("T")
@@ -156,8 +155,8 @@ def check_error(given: Mapping[str, Given]) -> None:
     for member, each in given.items():
         if not is_byte(each.error):
             raise invalid_assignment(
-                f"gives the error {each.error!r:.80} to {member!r}: it must be a number from "
-                f"{-MAX_INT8} to {MAX_INT8}"
+                f"gives the error {foreign_text(each.error):.80} to {member!r}: it must be "
+                f"a number from {-MAX_INT8} to {MAX_INT8}"
             )
         if told and each.error not in (0, told):
             raise invalid_assignment(
@@ -191,7 +190,8 @@ def checked_user_data(assignor: Assignor, encode: Callable[[], bytes | None]) ->
     if data is not None and not isinstance(data, bytes):
         raise Refused(
             Code.INVALID_REQUEST,
-            f"the assignor {assignor.name!r} gives {data!r:.80} as user data, which are no bytes",
+            f"the assignor {assignor.name!r} gives {foreign_text(data):.80} as user data, which "
+            "are no bytes",
         )
     return data
 
@@ -203,12 +203,14 @@ def checked_reply(
 
     Raises Refused if the assignor fails, or replies what its member cannot follow.
     """
-    reply = call_assignor(assignor, take)
+    # Reading the reply runs foreign code, too.
+    return call_assignor(assignor, lambda: _checked_reply(assignor, take()))
+
+
+def _checked_reply(assignor: Assignor, reply: Any) -> FollowUp | MemberFailure | None:
     match reply:
         case FollowUp(at_ms, str(), _, after_ms) if is_time(at_ms) and is_time(after_ms):
-            return reply._replace(
-                at_ms=int(min(at_ms, LATEST_MS)), after_ms=int(min(after_ms, LATEST_MS))
-            )
+            return reply._replace(at_ms=bounded_time(at_ms), after_ms=bounded_time(after_ms))
         case FollowUp():
             must = "at_ms and after_ms must be numbers, of ms, and why a sentence"
             raise refused_reply(assignor, reply, must)
@@ -223,7 +225,14 @@ def checked_reply(
 
 def is_time(time_ms: Any) -> bool:
     """Return whether this is a number of milliseconds."""
-    return type(time_ms) is not bool and isinstance(time_ms, Real) and not isnan(time_ms)
+    is_number = isinstance(time_ms, Real) and not isinstance(time_ms, bool)
+    # NaN is neither; `isnan` would fail for a long integer.
+    return is_number and (time_ms < 0 or time_ms >= 0)
+
+
+def bounded_time(time_ms: Any) -> int:
+    """Return a number of milliseconds as one for which a thread can wait."""
+    return int(max(0, min(time_ms, LATEST_MS)))
 
 
 def is_error_code(code: Any) -> bool:
@@ -235,7 +244,8 @@ def refused_reply(assignor: Assignor, reply: Any, must: str) -> Refused:
     """Return the refusal of a reply of `on_assignment`. must: how it has to be."""
     return Refused(
         Code.INVALID_REQUEST,
-        f"the assignor {assignor.name!r} replies {reply!r:.80} to its assignment: {must}",
+        f"the assignor {assignor.name!r} replies {foreign_text(reply):.80} to its assignment: "
+        f"{must}",
     )
 
 
@@ -260,5 +270,5 @@ def assignor_failure(assignor: Assignor, error: BaseException) -> Refused:
     return Refused(
         Code.INVALID_REQUEST,
         f"the assignor {assignor.name!r} failed: {type(error).__name__}: "
-        f"{shortened(str(error), MOST_CHARACTERS)}",
+        f"{shortened(foreign_text(error, str), MOST_CHARACTERS)}",
     )

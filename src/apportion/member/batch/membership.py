@@ -24,8 +24,6 @@ from apportion.rules import Rule
 from apportion.topics import TopicId, TopicIdPartition
 
 FULL_ASSIGNMENT_GRACE_MS = 5_000
-# Kafka's default heartbeat interval: the session timeout is read again after a longer silence.
-TRUSTED_SILENCE_MS = 5_000
 
 
 class MembershipFailed(RuntimeError):
@@ -107,8 +105,10 @@ class BatchMembership:
 
         The session may have expired then, and the partitions may have a new owner.
         """
-        if is_silent(snapshot, min(self._session_timeout_ms, TRUSTED_SILENCE_MS)):
-            # Read anew where it matters: an operator may have lowered it meanwhile.
+        # A session is longer than the heartbeat interval that the coordinator gave beside it. After
+        # a silence of more the timeout is read anew: an operator may have lowered it meanwhile.
+        interval_ms = snapshot.view.heartbeat_interval_ms
+        if is_silent(snapshot, min(self._session_timeout_ms, interval_ms)):
             self._session_timeout_ms = yield from self._group.fetch_session_timeout()
             snapshot = yield ReadMembership()
         if is_silent(snapshot, self._session_timeout_ms):

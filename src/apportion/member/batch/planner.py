@@ -94,7 +94,7 @@ class FinishedBatch(NamedTuple):
 class BatchPlanner:
     """The state of a member that works in micro-batches, from one batch to the next.
 
-    planned_incarnation: the incarnation of the last plan; 0 if there was none.
+    planned_incarnation: the incarnation of the last plan; None if there was none.
     ends: the log end of each owned partition when the last batch was planned.
     """
 
@@ -129,7 +129,7 @@ class BatchPlanner:
     def _forget_membership(self) -> None:
         """Reset everything that belongs to a membership, as the Spark query has left its group."""
         self._membership.forget()
-        self.planned_incarnation = 0
+        self.planned_incarnation: int | None = None
         self._epoch_check = EpochCheck()  # for a query of unknown sinks
         # start positions that were committed before this query was known to be the only new one
         self._provisional_starts: dict[TopicIdPartition, int] = {}

@@ -152,7 +152,12 @@ class BatchRetries:
             else:
                 yield from self._record_plan(previous, following)
                 break
-            if (yield from self._skips_trigger(failure, previous)):
+            snapshot: MembershipSnapshot = yield ReadMembership()
+            yield from self._record_failure(failure, snapshot)
+            skips = self._may_skip_trigger(previous, snapshot.read_at_ms)
+            pauses = self._settings.pauses
+            yield AwaitNextAttempt(pauses.skipped_ms if skips else pauses.retry_ms)
+            if skips:
                 following = previous
                 break
         self._returned_at_ms = yield from self._read_time_ms()
@@ -178,18 +183,17 @@ class BatchRetries:
     def _forget_failures(self) -> None:
         self._unplanned_since_ms = self._failing_since_ms = None
 
-    def _skips_trigger(self, error: Exception, previous: Span) -> Rule[bool]:
-        """Pause after an attempt that failed; return whether Spark gets its last span meanwhile.
+    def _record_failure(self, error: Exception, snapshot: MembershipSnapshot) -> Rule[None]:
+        """Record that an attempt failed, and log why the query waits.
 
-        Raises MembershipFailed where trying any longer would only hide the fault.
+        snapshot: after the attempt. Raises MembershipFailed where trying any longer would only hide
+        the fault.
         """
         self._raise_if_locked_out(error)
-        snapshot: MembershipSnapshot = yield ReadMembership()
         now_ms = snapshot.read_at_ms
         if self._unplanned_since_ms is None:
             self._unplanned_since_ms = now_ms
-        is_late = now_ms - self._unplanned_since_ms > FIRST_ASSIGNMENT_WAIT_MS
-        has_assignment = self._planner.planned_incarnation != 0
+        has_assignment = self._planner.planned_incarnation is not None
         # JoinGroup is held back until every member has rejoined, which may take their longest
         # rebalance timeout.
         view = snapshot.view
@@ -201,14 +205,19 @@ class BatchRetries:
             join_limit_s=self._settings.max_poll_interval_ms / 1000 if is_join_pending else 0,
         )
         # Every join takes a moment: a new query does not warn of it.
-        if has_assignment or is_late:
+        if has_assignment or self._is_late(now_ms):
             yield from self._log(retry_limits.waiting_text(error, limit_s))
         self._raise_if_hopeless(error, now_ms, limit_s)
+
+    def _may_skip_trigger(self, previous: Span, now_ms: int) -> bool:
+        """Return whether Spark may get its last span again while nothing can be planned."""
         # With end limits, returning `previous` would say that all is read.
-        skips = self._end_limits is None and (bool(previous.ranges) or is_late)
-        pauses = self._settings.pauses
-        yield AwaitNextAttempt(pauses.skipped_ms if skips else pauses.retry_ms)
-        return skips
+        return self._end_limits is None and (bool(previous.ranges) or self._is_late(now_ms))
+
+    def _is_late(self, now_ms: int) -> bool:
+        """Return whether no batch could be planned for longer than a first assignment takes."""
+        since_ms = self._unplanned_since_ms
+        return since_ms is not None and now_ms - since_ms > FIRST_ASSIGNMENT_WAIT_MS
 
     def _raise_if_locked_out(self, error: Exception) -> None:
         """Raise MembershipFailed if the brokers do not let this query in."""

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.member.assignors.serde import decode_assignment, decode_subscription
+from apportion.member.group_states import GroupState
 from apportion.member.membership import MemberAssignment, assignment
 from apportion.topics import IdPartition, Topics
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
-
-STABLE = "Stable"
 
 
 class DescribedAssignment(NamedTuple):
@@ -41,7 +40,7 @@ def from_described_group(group: DescribedGroup, topics: Topics) -> DescribedAssi
     )
     assigned = dict.fromkeys(partition for own in by_member.values() for partition in own)
     return DescribedAssignment(
-        group.group_state == STABLE,
+        group.group_state == GroupState.STABLE,
         by_member,
         tuple(partition for partition in partitions if partition not in assigned),
     )

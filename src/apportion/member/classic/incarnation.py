@@ -33,6 +33,7 @@ from apportion.member.classic.requests import (
     leave_request,
     sync_request,
 )
+from apportion.member.follow_up import FollowUpDeadline
 from apportion.member.membership import (
     MembershipRequest,
     MembershipState,
@@ -51,7 +52,7 @@ class Incarnation:
 
     ownership: its partitions, and its number. topics: the owner's subscription.
     rejoin_reason: why the member has to rejoin (JoinGroup carries it, KIP-800); None if it has not.
-    follow_up: the rebalance that the assignor asked for at a later time; None if it asked for none.
+    follow_up: when to rejoin because the assignor has asked for it.
     fatal: the error with which the membership ends as soon as the owner uses no partition. If
     the membership is lost before that, the next incarnation takes it over.
     """
@@ -69,7 +70,7 @@ class Incarnation:
         self.generation = Generation()
         self.ownership = ownership
         self.rejoin_reason: str | None = None
-        self.follow_up: FollowUp | None = None
+        self.follow_up = FollowUpDeadline()
         self.fatal = fatal
         self._assignor: Assignor  # that the group chose, from the first JoinGroup response on
         self._pending_assignment: PendingAssignment | None = None
@@ -162,7 +163,8 @@ class Incarnation:
         Raises Refused if the group chose an assignor that this member does not have.
         """
         name = response.protocol_name or ""
-        self.follow_up = self._pending_assignment = None
+        self.follow_up.cancel()
+        self._pending_assignment = None
         self.generation = Generation(response.generation_id, name, self._joined_topics)
         # The coordinator chooses a name that all members offer; another one is a defect.
         if (assignor := self._settings.assignor_or_none(name)) is None:
@@ -263,8 +265,10 @@ class Incarnation:
         self._assigned_generation, self._assigned = generation.number, given
         assignor = self._assignor
         reply = checked_reply(assignor, lambda: assignor.on_assignment(given, generation.number))
-        self.follow_up = reply if isinstance(reply, FollowUp) else None
-        if isinstance(reply, MemberFailure):
+        self.follow_up.cancel()
+        if isinstance(reply, FollowUp):
+            self.follow_up.plan(assignor.name, reply, step.now)
+        elif isinstance(reply, MemberFailure):
             self.fatal, self._assigned, self.rejoin_reason = reply, Given(), reply.why
         self._update_target(step)
         if skips_assignment and self._metadata.exceeds_any(
@@ -272,13 +276,14 @@ class Incarnation:
         ):
             # KIP-814: a leader that did not assign finds out here what changed before it rejoined.
             self.rejoin_reason = "topics have changed"
-        if self.follow_up is not None and self.follow_up.at_ms == self.follow_up.after_ms == 0:
+        if isinstance(reply, FollowUp) and reply.at_ms == reply.after_ms == 0:
             self.rejoin_for_follow_up()
 
     def rejoin_for_follow_up(self) -> None:
         """Rejoin for the assignor's follow-up rebalance, whose time has come."""
-        if self.follow_up is not None:
-            self.rejoin_reason, self.follow_up = self.rejoin_reason or self.follow_up.why, None
+        if (planned := self.follow_up.take()) is not None:
+            _, follow_up = planned
+            self.rejoin_reason = self.rejoin_reason or follow_up.why
 
     def _update_target(self, step: Step) -> None:
         """Make the assignment the target, without topics that were recreated since the join.

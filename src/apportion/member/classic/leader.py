@@ -17,6 +17,7 @@ from apportion.member.assignors.interface import Assignor
 from apportion.member.assignors.runs import (
     AssignorOutcome,
     PausedAssignor,
+    call_assignor,
     has_pending_revocation,
     run_assignor,
 )
@@ -130,7 +131,10 @@ def _checked_outcome(
     """Return what an assignor has answered, checked and encoded, or what is pending."""
     if isinstance(outcome, PausedAssignor):
         return PendingAssignment(outcome, members, checks)
-    return _check_and_encode(assignor, cluster, members, outcome, checks=checks)
+    # Reading the answer runs foreign code, too.
+    return call_assignor(
+        assignor, lambda: _check_and_encode(assignor, cluster, members, outcome, checks=checks)
+    )
 
 
 def _check_and_encode(

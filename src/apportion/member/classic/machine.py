@@ -8,28 +8,26 @@ stopped using is free for others with the next JoinGroup, which claims the rest.
 or sockets.
 """
 
-from apportion.errors import Code, Refused, Unanswerable
+from typing import Any
+
+from apportion.errors import Code
 from apportion.machine import Tick
+from apportion.member.assigning_member import AssigningMember
 from apportion.member.classic.generation import NO_GENERATION
 from apportion.member.classic.incarnation import Incarnation
 from apportion.member.classic.metadata import TopicMetadataCache
 from apportion.member.classic.requests import ClassicSettings
 from apportion.member.classic.states import IN_A_GENERATION, NEXT, WITH_ASSIGNMENT
-from apportion.member.lookups import MetadataRefresh
-from apportion.member.machine import MemberMachine
+from apportion.member.follow_up import FollowUpDeadline
+from apportion.member.lookups import FetchedTopics, LookupEvent, Lookups, NeededTopics, answer_of
 from apportion.member.membership import (
     Event,
-    FetchMetadata,
-    Lookup,
     MembershipRequest,
     MembershipResponse,
     MembershipState,
     MetadataFetched,
-    QueryAnswered,
-    QueryCluster,
     Rejoin,
     Subscribe,
-    Unanswered,
 )
 from apportion.member.reactions import Reaction
 from apportion.member.step import Step
@@ -53,11 +51,13 @@ def has_missed_generation(
     return settings.instance_id is not None and response.generation_id > generation + 1
 
 
-class ClassicMember(MemberMachine[ClassicSettings]):
+class ClassicMember(AssigningMember[ClassicSettings]):
     """One member of one classic group. Raises ValueError if its assignors do not go together."""
 
     transitions = NEXT
     no_epoch, epoch_words = NO_GENERATION, "in generation"
+    admitted_states = IN_A_GENERATION
+    lookup_words = "its topics"
     # Not a heartbeat of the generation that it is leaving.
     admitting_requests = (JoinGroupRequest, SyncGroupRequest)
     # It may wait for its JoinGroup response, fetch metadata and send LeaveGroup at the same time.
@@ -67,11 +67,6 @@ class ClassicMember(MemberMachine[ClassicSettings]):
         super().__init__(settings, interval_ms=settings.heartbeat_interval_ms)
         self._metadata = TopicMetadataCache()
         self._incarnation = Incarnation(settings, self._metadata, self._ownership, ())
-        self._refresh = MetadataRefresh()
-        self._follow_up_ms = 0
-
-    def _due_times(self) -> list[int | None]:
-        return [*super()._due_times(), self._refresh_at_ms(), self._follow_up_at_ms()]
 
     def _apply_event(self, step: Step, event: Event) -> None:
         super()._apply_event(step, event)
@@ -82,14 +77,12 @@ class ClassicMember(MemberMachine[ClassicSettings]):
                     self._incarnation.rejoin_if_outdated()
             case Rejoin(why):
                 self._incarnation.rejoin_reason = why
-            case MetadataFetched() | QueryAnswered() | Unanswered():
-                self._apply_lookup(step, event)
             case Tick() if step.is_due(self._follow_up_at_ms()):
                 self._incarnation.rejoin_for_follow_up()
         # In this order: a rejoin makes a metadata request pointless, and a request is built last.
         self._rejoin_if_possible(step)
-        if step.is_due(self._refresh_at_ms()):
-            step.emit(self._refresh.start(self._build_lookup()))
+        if step.is_due(self._lookup_at_ms()):
+            step.emit(self._start_lookup())
 
     # the owner
 
@@ -118,67 +111,40 @@ class ClassicMember(MemberMachine[ClassicSettings]):
 
     # topic metadata, and an assignor's queries
 
-    def _build_lookup(self) -> Lookup:
-        """Return the next look-up: the assignor's query, else for the metadata of topics."""
-        request_id, incarnation = self._link.next_request_id(), self._incarnation
-        # The query goes first, since the generation waits for it.
-        if (query := incarnation.pending_query) is not None:
-            return QueryCluster(request_id, query)
-        return FetchMetadata(request_id, incarnation.watched_topics())
+    @property
+    def _query(self) -> Any:
+        return self._incarnation.pending_query
 
-    def _apply_lookup(
-        self, step: Step, event: MetadataFetched | QueryAnswered | Unanswered
-    ) -> None:
-        """Apply the answer to the lookup in flight; ignore one to any other request."""
-        lookup = self._refresh.take_answered(event.request_id)
-        if lookup is None:
-            return
-        match event:
-            case MetadataFetched():
-                self._apply_metadata(step, lookup, event)
-            case QueryAnswered(_, answer):
-                self._incarnation.resume_assignment(answer)
-                self._settle(step)
-            case Unanswered(_, why, code):
-                step.warn(f"{self._label} cannot look up its topics: {why}")
-                if isinstance(lookup, QueryCluster):
-                    is_final = code is not Code.NONE and not code.retriable
-                    error = Refused(code, why) if is_final else Unanswerable(why)
-                    self._incarnation.resume_assignment(error)
-                    self._settle(step)
-                self._refresh.schedule(step.now, self.settings.backoff_limit_ms)
+    def _needed_topics(self) -> NeededTopics:
+        return NeededTopics(self._incarnation.watched_topics())
 
-    def _apply_metadata(self, step: Step, lookup: Lookup, fetched: MetadataFetched) -> None:
-        """Apply the topic metadata that `lookup` asked for, to a classic member's incarnation."""
-        topics = fetched.topics
-        created = tuple(topic.name for topic in topics)
-        names = lookup.names if isinstance(lookup, FetchMetadata) else created
+    def _apply_query_answer(self, step: Step, event: LookupEvent) -> None:
+        if isinstance(event, MetadataFetched):
+            # It has created topics, whose metadata are the answer.
+            names = tuple(each.name for each in event.topics)
+            self._apply_metadata(step, FetchedTopics(names, event.topics))
+        else:
+            self._incarnation.resume_assignment(answer_of(event))
+            self._settle(step)
+
+    def _apply_metadata(self, step: Step, fetched: FetchedTopics) -> None:
         # Asked in a generation that the member has left to join the next: only that one may
         # change what the owner uses.
         if self.state not in IN_A_GENERATION:
-            self._metadata.replace_topics(names, topics)
+            self._metadata.replace_topics(*fetched)
             return
-        self._incarnation.apply_metadata(step, names, topics)
+        self._incarnation.apply_metadata(step, *fetched)
         self._settle(step)
 
     def _settle(self, step: Step) -> None:
-        """Enter the incarnation's state; set the next metadata request and follow-up."""
+        """Enter the incarnation's state, and set the next metadata request."""
         if self.state in IN_A_GENERATION:
             self._enter(self._incarnation.state)
-        self._refresh.schedule(step.now, self._incarnation.metadata_delay_ms)
-        if (follow_up := self._incarnation.follow_up) is not None:
-            self._follow_up_ms = follow_up.due_ms(step.now)
+        self._lookups.schedule(step.now, self._incarnation.metadata_delay_ms)
 
-    def _refresh_at_ms(self) -> int | None:
-        """Return when the next metadata request or query is due; None if there is none to send."""
-        incarnation = self._incarnation
-        has_lookup = incarnation.pending_query is not None or incarnation.watched_topics()
-        return self._refresh.due_at() if self.state in IN_A_GENERATION and has_lookup else None
-
-    def _follow_up_at_ms(self) -> int | None:
-        """Return when the rebalance is due for which the assignor asked; None without one."""
-        has_follow_up = self._incarnation.follow_up is not None and self.state in WITH_ASSIGNMENT
-        return self._follow_up_ms if has_follow_up else None
+    @property
+    def _follow_up(self) -> FollowUpDeadline:
+        return self._incarnation.follow_up
 
     # the coordinator
 
@@ -284,7 +250,7 @@ class ClassicMember(MemberMachine[ClassicSettings]):
 
     def _finish_leaving(self, step: Step) -> None:
         super()._finish_leaving(step)
-        self._refresh = MetadataRefresh()
+        self._lookups = Lookups()
 
     # requests
 

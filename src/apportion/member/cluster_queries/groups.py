@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from apportion.errors import Code
 from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery, raise_error
+from apportion.member.group_states import GroupState
 from apportion.wire.messages import describe_groups
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -17,9 +18,6 @@ from apportion.wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from apportion.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-
-DEAD = "Dead"
-"""The state of a group that DescribeGroups does not know, in versions before 6."""
 
 GROUP_KEY = 0  # FindCoordinator's key_type of a group id
 
@@ -82,7 +80,7 @@ class DescribeGroupsQuery(GroupQuery[describe_groups.DescribedGroup | None]):
         if group.error_code == Code.GROUP_ID_NOT_FOUND:
             return None
         self.refuse_errors([group.error_code])
-        return None if group.group_state == DEAD else group
+        return None if group.group_state == GroupState.DEAD else group
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,20 @@
 A heartbeat offers them with the member's metadata, their user data. KIP-848: a changed list starts
 a rebalance, and so do metadata with a reason; metadata without one are only kept. So newer metadata
 are sent beside other news, and never alone, or each heartbeat would cost the coordinator a record.
+
+A reason that was accepted need not be on the disk: the coordinator keeps one that comes too early
+in memory, for up to an assignment interval, and a crash loses it. Nobody would ask again, and a
+group may stand still by that. So the member keeps each reason for KEPT_MS. Full heartbeats, which
+follow a crash that it notices, repeat it. The time is longer than any assignment interval, since a
+newer epoch may be of a target whose computation began before the reason came. If no newer epoch was
+told by then, the last offer is sent again, as a client whose connection was renewed in time notices
+no crash. It is the same to the byte: where it is saved and the broker assigns, it changes nothing.
+The price of all this is an assignment too many after a lost response.
 """
 
 from collections.abc import Mapping
 from functools import partial
+from typing import NamedTuple
 
 from apportion.assign.by_name import Given, by_topic
 from apportion.errors import Code, Refused
@@ -14,13 +24,28 @@ from apportion.machine import Instant
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure
 from apportion.member.assignors.runs import MAX_INT8, checked_reply, checked_user_data, is_byte
 from apportion.member.assignors.strategy import versions_of
+from apportion.member.follow_up import FollowUpDeadline
 from apportion.member.membership import from_id_parts
+from apportion.readable import foreign_text
 from apportion.topics import TopicId
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
     AssignorVersion,
     ClientAssignor,
 )
+
+KEPT_MS = 30_000
+"""For how long an accepted reason is kept: twice the most that a broker takes by default for
+`group.consumer.assignment.interval.ms`.
+"""
+
+
+class AcceptedReason(NamedTuple):
+    """A reason that the coordinator has accepted. epoch: told in that response. since_ms: mono."""
+
+    reason: int
+    epoch: int
+    since_ms: int
 
 
 class LocalAssignors:
@@ -31,6 +56,9 @@ class LocalAssignors:
         self._versions = {each.name: versions_of(each)[1] for each in assignors}
         self._reasons: dict[str, int] = {}  # to be sent, by the name of the assignor
         self._reasons_in_flight: dict[str, int] = {}
+        self._accepted: dict[str, AcceptedReason] = {}
+        self._must_repeat = False
+        self._epoch = 0  # the member epoch of the last response
         self._standing: dict[str, int] = {}  # reasons that hold until they are withdrawn
         self._sent: tuple[ClientAssignor, ...] = ()
         self._names: dict[TopicId, str] = {}
@@ -38,8 +66,7 @@ class LocalAssignors:
         # of it, since its topics' names are not known yet.
         self._newest: tuple[Assignment, int] | None = None
         self._unresolved: tuple[Assignment, int] | None = None
-        self._follow_up: tuple[str, FollowUp] | None = None  # and the assignor that asked for it
-        self._follow_up_ms = 0
+        self.follow_up = FollowUpDeadline()
         self._is_withdrawn = False
 
     def named_or_none(self, name: str) -> Assignor | None:
@@ -54,8 +81,10 @@ class LocalAssignors:
         if self._is_withdrawn or not self.assignors:
             return False
         sent = {each.name: each.version for each in self._sent}
-        return bool(self._reasons) or any(
-            version != self._versions[name] for name, version in sent.items()
+        return (
+            bool(self._reasons)
+            or self._must_repeat
+            or any(version != self._versions[name] for name, version in sent.items())
         )
 
     def offers(
@@ -69,15 +98,32 @@ class LocalAssignors:
         is_silent = not self.assignors or self._is_withdrawn
         if is_silent or not (is_full or has_news or self.must_send):
             return None
-        offered = tuple(self._offer(each, topics) for each in self.assignors)
+        if self._must_repeat and not (is_full or has_news or self._reasons):
+            self._must_repeat = False
+            return self._sent
+        offered = tuple(
+            self._offer(each, topics, self._reason(each.name, is_full=is_full))
+            for each in self.assignors
+        )
         # The same reason again asks for one more assignment.
         if offered == self._sent and not is_full and not self._reasons:
             return None
-        self._sent = offered
-        self._reasons_in_flight = {each.name: each.reason for each in offered if each.reason}
+        self._sent, self._must_repeat = offered, False
+        self._reasons_in_flight = dict(self._reasons)
         return offered
 
-    def _offer(self, assignor: Assignor, topics: tuple[str, ...]) -> ClientAssignor:
+    def _reason(self, name: str, *, is_full: bool) -> int:
+        """Return the reason that the next heartbeat has for an assignor; 0 for none."""
+        accepted = self._accepted.get(name)
+        if name in self._reasons:
+            return self._reasons[name]
+        # Beside newer metadata it stands until there is a newer epoch: the coordinator has the last
+        # reason that it was sent, and who assigns may not have read it yet.
+        if accepted is not None and (is_full or self._epoch <= accepted.epoch):
+            return accepted.reason
+        return self._standing.get(name, 0)
+
+    def _offer(self, assignor: Assignor, topics: tuple[str, ...], reason: int) -> ClientAssignor:
         version, (minimum, maximum) = self._versions[assignor.name], versions_of(assignor)
         encode = getattr(assignor, "versioned_user_data", None)
         data = checked_user_data(
@@ -90,16 +136,28 @@ class LocalAssignors:
             name=assignor.name,
             minimum_version=minimum,
             maximum_version=maximum,
-            reason=self._reasons.get(assignor.name, self._standing.get(assignor.name, 0)),
+            reason=reason,
             version=version,
             metadata=data or b"",
         )
 
-    def record_accepted(self) -> None:
-        """Note that the coordinator has what the last heartbeat offered: a reason is sent once."""
+    def record_accepted(self, epoch: int, now: Instant) -> None:
+        """Note that the coordinator has what the last heartbeat offered; it tells this epoch.
+
+        A reason that was kept long enough is forgotten, or sent again if no epoch has followed it.
+        """
+        self._epoch = epoch
+        for name, accepted in tuple(self._accepted.items()):
+            if now.mono_ms < accepted.since_ms + KEPT_MS:
+                continue
+            if epoch > accepted.epoch:
+                del self._accepted[name]
+            else:
+                self._accepted[name] = accepted._replace(since_ms=now.mono_ms)
+                self._must_repeat = True
         for name, reason in self._reasons_in_flight.items():
-            if self._reasons.get(name) == reason:
-                del self._reasons[name]
+            self._accepted[name] = AcceptedReason(reason, epoch, now.mono_ms)
+            self._reasons.pop(name, None)
         self._reasons_in_flight = {}
 
     def request_rebalance(self, name: str, reason: int, *, stands: bool = False) -> None:
@@ -109,15 +167,19 @@ class LocalAssignors:
         Raises Refused for a reason that a heartbeat cannot carry, or that says none.
         """
         if not is_byte(reason) or reason < 1:
-            why = f"gives the reason {reason!r}: it must be from 1 to {MAX_INT8}"
+            why = f"gives the reason {foreign_text(reason):.80}: it must be from 1 to {MAX_INT8}"
             raise Refused(Code.INVALID_REQUEST, f"the assignor {name!r} {why}")
         self._reasons[name] = int(reason)
+        # What is under way says nothing of what has changed since.
+        self._reasons_in_flight.pop(name, None)
         if stands:
             self._standing[name] = reason
 
     def withdraw_reasons(self) -> None:
         """Ask for nothing any more."""
-        self._reasons, self._standing = {}, {}
+        self._reasons, self._reasons_in_flight = {}, {}
+        self._accepted, self._standing = {}, {}
+        self._must_repeat = False
 
     def use_version(self, requested: AssignorVersion) -> bool:
         """Encode metadata in this version from now on; return False if it is not understood."""
@@ -149,12 +211,13 @@ class LocalAssignors:
         if not self.assignors or self._is_withdrawn or self._newest == (assignment, epoch):
             return False
         self._newest = self._unresolved = assignment, epoch
-        self._follow_up = None
+        self.follow_up.cancel()
         return True
 
     def forget_assignment(self) -> None:
         """Tell of no assignment any more: the membership that had it has ended."""
-        self._newest = self._unresolved = self._follow_up = None
+        self._newest = self._unresolved = None
+        self.follow_up.cancel()
         self._is_withdrawn = False
 
     def withdraw(self) -> None:
@@ -166,15 +229,10 @@ class LocalAssignors:
         """Remember the names of topics."""
         self._names |= names
 
-    @property
-    def follow_up_at_ms(self) -> int | None:
-        """When the rebalance is due for which an assignor has asked (monotonic); None without."""
-        return None if self._follow_up is None else self._follow_up_ms
-
     def request_follow_up(self) -> None:
         """Have the next heartbeat ask for what an assignor has asked for: its time has come."""
-        if self._follow_up is not None:
-            (name, follow_up), self._follow_up = self._follow_up, None
+        if (planned := self.follow_up.take()) is not None:
+            name, follow_up = planned
             self.request_rebalance(name, follow_up.reason)
 
     def tell_assignment(self, now: Instant) -> MemberFailure | None:
@@ -203,7 +261,7 @@ class LocalAssignors:
         ]
         for name, reply in replies:
             if isinstance(reply, FollowUp):
-                self._follow_up, self._follow_up_ms = (name, reply), reply.due_ms(now)
+                self.follow_up.plan(name, reply, now)
                 return None
             if reply is not None:
                 return reply

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from apportion.errors import Code, Refused
 from apportion.member.assignors.interface import MemberFailure
-from apportion.member.consumer.local_assignors import LocalAssignors
+from apportion.member.consumer.computing_member import REPEATS, ComputingMember
 from apportion.member.consumer.requests import (
     JOIN,
     LEAVE_FOR_GOOD,
@@ -22,31 +22,20 @@ from apportion.member.consumer.requests import (
     NamesAndExpression,
     leave_request,
 )
-from apportion.member.consumer.states import NEXT
-from apportion.member.consumer.target_computation import (
-    ComputationResponse,
-    TargetComputation,
-    api_of,
-    prepare_request,
-)
-from apportion.member.lookups import MetadataRefresh
-from apportion.member.machine import MemberMachine
+from apportion.member.consumer.states import IN_GROUP, NEXT
+from apportion.member.consumer.target_computation import prepare_request
+from apportion.member.follow_up import FollowUpDeadline
+from apportion.member.lookups import FetchedTopics, Lookups, NeededTopics
 from apportion.member.membership import (
     SILENT,
     Answered,
-    AssignorRan,
     CoordinatorFound,
     Event,
-    FetchMetadata,
     Leave,
-    Lookup,
     MemberAssignment,
     MembershipRequest,
     MembershipResponse,
     MembershipState,
-    MetadataFetched,
-    QueryAnswered,
-    QueryCluster,
     Unanswered,
     from_id_parts,
 )
@@ -60,20 +49,16 @@ from apportion.wire.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentResponse,
 )
 
-IN_GROUP = (
-    MembershipState.RECONCILING,
-    MembershipState.ACKNOWLEDGING,
-    MembershipState.STABLE,
-)
-"""The states of a member that the coordinator has admitted."""
 NO_LOCAL_ASSIGNORS = "this broker has no client-side assignors, as no Apache Kafka has"
 
 
-class ConsumerMember(MemberMachine[ConsumerSettings]):
+class ConsumerMember(ComputingMember):
     """One member of one consumer group."""
 
     transitions = NEXT
     no_epoch, epoch_words = JOIN, "at epoch"
+    admitted_states = IN_GROUP
+    lookup_words = "what its assignor needs"
     admitting_requests = (ConsumerGroupHeartbeatRequest,)
     _without_local_assignors: ClassVar = (
         "group.remote.assignor, or partition.assignment.strategy with group.protocol=classic"
@@ -85,11 +70,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     concurrent_calls = 2
 
     def __init__(self, settings: ConsumerSettings) -> None:
-        super().__init__(settings, member_id=settings.member_id)
-        self._local = LocalAssignors(settings.assignors)
+        super().__init__(settings)
         self._heartbeats = HeartbeatBuilder(settings, self._local)
-        self._computation = TargetComputation(settings, self._local)
-        self._lookups = MetadataRefresh()
         self._fatal: MemberFailure | None = None
         # A broker without client-side assignors would read over them and assign by its own.
         self._may_offer = not settings.assignors
@@ -97,29 +79,18 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             # Also for a look-up, for the assignor itself, and for its group's state or target.
             self.concurrent_calls = 5
 
-    def _due_times(self) -> list[int | None]:
-        own = self._lookup_at_ms(), self._follow_up_at_ms(), self._computation_at_ms()
-        return [*super()._due_times(), *own]
-
     def _apply_event(self, step: Step, event: Event) -> None:
         if isinstance(event, Leave):
             # The owner leaves by itself, so it need not be told why it should.
             self._fatal = None
         super()._apply_event(step, event)
-        match event:
-            case AssignorRan():
-                note = self._computation.take_outcome(event, step.now, self._label)
-                if note is not None:
-                    step.emit(note)
-            case MetadataFetched() | QueryAnswered() | Unanswered():
-                self._apply_lookup(step, event)
         if step.is_due(self._follow_up_at_ms()):
             self._local.request_follow_up()
         if self._fatal is not None and not self._ownership.owned and self.state in IN_GROUP:
             # For good: what the assignor has read in this member's metadata must not outlive it.
             self._leave(step, for_good=True)
         if step.is_due(self._lookup_at_ms()):
-            step.emit(self._lookups.start(self._build_lookup()))
+            step.emit(self._start_lookup())
         if step.is_due(self._computation_at_ms()):
             step.emit(self._computation.send(self._link.next_request_id(), self._epoch))
 
@@ -149,25 +120,19 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
     # the coordinator
 
     def _apply_answer(self, step: Step, event: CoordinatorFound | Answered | Unanswered) -> None:
-        computation = self._computation.take_answered(event.request_id)
-        match event:
-            case Answered(_, response) if computation is not None:
-                self._apply_computation_response(step, response)
-            case Unanswered(_, why, code) if computation is not None:
-                self._computation.repeat_request()
-                self._apply_failure(step, why, code)
-            case _:
-                if isinstance(event, CoordinatorFound):
-                    # It may be another broker, of an older release.
-                    self._may_offer = not self._local.assignors
-                super()._apply_answer(step, event)
+        if isinstance(event, CoordinatorFound):
+            # It may be another broker, of an older release.
+            self._may_offer = not self._local.assignors
+        super()._apply_answer(step, event)
 
     def _apply_response(self, step: Step, response: MembershipResponse) -> None:
         if not isinstance(response, ConsumerGroupPrepareAssignmentResponse):
             super()._apply_response(step, response)
-        # else: of the check before the join. The broker has the API, whatever it says of a member
-        # that has not joined.
-        elif not self._must_retry(step, self._link.api, response):
+        # else: of the check before the join.
+        elif (on_error := reaction(self._link.api, response.error_code)) in REPEATS:
+            self._repeat_request(step, on_error)
+        else:
+            # The broker has the API, whatever it says of a member that has not joined.
             self._may_offer = True
 
     def _accept(self, step: Step, response: MembershipResponse) -> None:
@@ -220,11 +185,10 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
         self._heartbeats.require_full()
         self._computation.abandon()
         self._local.forget_assignment()
-        self._lookups, self._fatal = MetadataRefresh(), None
-
-    def _leave(self, step: Step, for_good: bool) -> None:
-        self._computation.abandon()
-        super()._leave(step, for_good)
+        if self.state is MembershipState.UNSUBSCRIBED:
+            # It has left: what it has asked for was for that membership.
+            self._local.withdraw_reasons()
+        self._lookups, self._fatal = Lookups(), None
 
     def _lose_membership(self, step: Step, code: Code, *, keeps_id: bool) -> None:
         if self._fatal is None:
@@ -240,7 +204,8 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
             self._fail(step, *self._fatal)
 
     def _fail(self, step: Step, code: Code, why: str) -> None:
-        if code is Code.UNSUPPORTED_VERSION:
+        # An assignor may name the same error, for a reason of its own.
+        if code is Code.UNSUPPORTED_VERSION and self._fatal is None:
             why = (
                 f"{why.rstrip('.')}; a broker without KIP-848 has classic groups only, so "
                 "choose the classic protocol"
@@ -253,7 +218,7 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
 
     def _apply_assignor_fields(self, step: Step, response: ConsumerGroupHeartbeatResponse) -> None:
         """Take what a heartbeat response says to the member's assignors."""
-        self._local.record_accepted()
+        self._local.record_accepted(self._epoch, step.now)
         requested = response.requested_version
         if requested.name and not self._local.use_version(requested):
             step.warn(
@@ -285,92 +250,21 @@ class ConsumerMember(MemberMachine[ConsumerSettings]):
                 self._fatal = failure
                 self._set_target(step, ())
 
-    def _follow_up_at_ms(self) -> int | None:
-        """Return when the rebalance is due for which an assignor asked; None without one."""
-        return self._local.follow_up_at_ms if self.state in IN_GROUP else None
+    @property
+    def _follow_up(self) -> FollowUpDeadline:
+        return self._local.follow_up
 
-    def _apply_computation_response(self, step: Step, response: MembershipResponse) -> None:
-        """Apply the response to Prepare or Install."""
-        assert isinstance(response, ComputationResponse)
-        if self._must_retry(step, api_of(response), response):
-            self._computation.repeat_request()
-        elif response.error_code != Code.NONE:
-            step.emit(self._computation.end_refused(response, self._label))
-            if response.error_code == Code.STALE_MEMBER_EPOCH:
-                # The next response may choose this member again.
-                self._link.retry(step.now, free=1)
-        elif isinstance(response, ConsumerGroupPrepareAssignmentResponse):
-            request_id = self._link.next_request_id()
-            run = self._computation.run(response, request_id, step.now)
-            if run is not None:
-                step.emit(run)
-        else:
-            self._computation.abandon()
-            # The member's own part of the target is in the next response.
-            self._link.heartbeat_at_ms = step.now.mono_ms
-
-    def _must_retry(self, step: Step, api: str, response: MembershipResponse) -> bool:
-        """Return whether a request is to be sent again, at a coordinator that is known or not."""
-        on_error = reaction(api, response.error_code)
-        must_retry = on_error in (Reaction.FIND_COORDINATOR, Reaction.RETRY)
-        if must_retry:
-            self._link.is_known = on_error is Reaction.RETRY
-            self._retry(step, free=1)
-        return must_retry
-
-    def _computation_at_ms(self) -> int | None:
-        """Return when Prepare or Install may be sent; None if neither is to be sent now.
-
-        Either names the member's epoch. So heartbeats go first while their response may change it:
-        one that is in flight, that reports what was adopted, or that follows a lost response.
-        """
-        if (
-            not self._computation.is_request_due
-            or self.state not in (MembershipState.RECONCILING, MembershipState.STABLE)
-            or self._link.in_flight is not None
-            or self._must_confirm_epoch()
-        ):
-            return None
-        return self._link.backoff.not_before_ms
+    def _needed_topics(self) -> NeededTopics:
+        return NeededTopics(ids=self._local.unresolved_ids)
 
     def _must_confirm_epoch(self) -> bool:
         return self._heartbeats.must_be_full or not self._link.is_known
 
-    def _apply_lookup(
-        self, step: Step, event: MetadataFetched | QueryAnswered | Unanswered
-    ) -> None:
-        """Apply the answer to the look-up in flight; ignore one to any other request."""
-        lookup = self._lookups.take_answered(event.request_id)
-        if lookup is None:
-            return
-        if isinstance(event, Unanswered):
-            step.warn(f"{self._label} cannot look up what its assignor needs: {event.why}")
-            self._lookups.schedule(step.now, self.settings.backoff_limit_ms)
-        if isinstance(lookup, QueryCluster):
-            # An answer to a query of a computation that was abandoned is of no use.
-            if lookup.query != self._computation.query:
-                return
-            run = self._computation.resume(event, self._link.next_request_id())
-            if run is not None:
-                step.emit(run)
-        elif isinstance(event, MetadataFetched):
-            self._local.add_names({each.id: each.name for each in event.topics})
-            # One that leaves, or has lost its membership, has this assignment no more.
-            if self.state in IN_GROUP:
-                self._tell_assignment(step)
-
-    def _lookup_at_ms(self) -> int | None:
-        """Return when the next look-up is due; None if there is none to send."""
-        has_lookup = self._computation.query is not None or self._local.unresolved_ids
-        return self._lookups.due_at() if self.state in IN_GROUP and has_lookup else None
-
-    def _build_lookup(self) -> Lookup:
-        """Return the next look-up: the assignor's query, else for the names of topics."""
-        request_id = self._link.next_request_id()
-        # The query goes first, since the group waits for it.
-        if (query := self._computation.query) is not None:
-            return QueryCluster(request_id, query)
-        return FetchMetadata(request_id, (), self._local.unresolved_ids)
+    def _apply_metadata(self, step: Step, fetched: FetchedTopics) -> None:
+        self._local.add_names({each.id: each.name for each in fetched.topics})
+        # One that leaves, or has lost its membership, has this assignment no more.
+        if self.state in self.admitted_states:
+            self._tell_assignment(step)
 
     # requests
 

@@ -40,3 +40,5 @@ NEXT = {  # state -> states that may follow
     MembershipState.STALE: {MembershipState.JOINING, MembershipState.UNSUBSCRIBED},
     MembershipState.FATAL: {MembershipState.UNSUBSCRIBED},
 }
+IN_GROUP = (MembershipState.RECONCILING, MembershipState.ACKNOWLEDGING, MembershipState.STABLE)
+"""The states of a member that the coordinator has admitted."""

@@ -14,18 +14,15 @@ from enum import Enum, auto
 from typing import Any
 
 from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
-from apportion.errors import Code, Refused, Unanswerable
+from apportion.errors import Code, Refused
 from apportion.machine import Instant, Note
 from apportion.member.assignors.runs import AssignorRun
 from apportion.member.consumer.local_assignors import LocalAssignors
 from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     AssignorRan,
-    MetadataFetched,
-    QueryAnswered,
     RunAssignor,
     SendToCoordinator,
-    Unanswered,
 )
 from apportion.topics import TopicId
 from apportion.wire.messages.consumer_group_install_assignment import (
@@ -160,12 +157,14 @@ class TargetComputation:
 
         label: of the member.
         """
+        is_repeated = self._attempts > 1
         self.abandon()
         code, api = Code.of(response.error_code), api_of(response)
         text = f"{api} of {label}: {response.error_message or code.sentence}"
         is_install = isinstance(response, ConsumerGroupInstallAssignmentResponse)
         is_replaced = is_install and code is Code.UNKNOWN_MEMBER_ID
-        if is_replaced and self._took_ms >= SHORTEST_PATIENCE_MS:
+        # A target that is sent again may be installed already: its first response was lost.
+        if is_replaced and not is_repeated and self._took_ms >= SHORTEST_PATIENCE_MS:
             # Another member was chosen, most likely. Only the broker's log says so otherwise.
             return Note("warning", f"{text} It {self._explain_late()}")
         return Note("info" if code in CHOSEN_NO_MORE else "error", text)
@@ -205,16 +204,14 @@ class TargetComputation:
         members = {each.member_id: _subscription(each, names) for each in prepared.members}
         return self._start(AssignorRun(assignor, cluster, members), request_id)
 
-    def resume(
-        self, answered: MetadataFetched | QueryAnswered | Unanswered, request_id: int
-    ) -> RunAssignor | None:
+    def resume(self, answer: Any, request_id: int) -> RunAssignor | None:
         """Return the run of an assignor whose query was answered; None if it has none any more.
 
-        answered: Unanswered is thrown into it.
+        answer: an exception is thrown into it.
         """
         if self.stage is not ComputationStage.ASKING or self._run is None:
             return None
-        return self._start(replace(self._run, answer=_answer_of(answered)), request_id)
+        return self._start(replace(self._run, answer=answer), request_id)
 
     def _start(self, run: AssignorRun, request_id: int) -> RunAssignor:
         self.stage, self._run, self._running_id = ComputationStage.RUNNING, run, request_id
@@ -258,18 +255,6 @@ def not_computed(label: str, why: str) -> Note:
         f"{label} has not computed the group's target: {why}; the older one stays, and the "
         "coordinator asks another member",
     )
-
-
-def _answer_of(event: MetadataFetched | QueryAnswered | Unanswered) -> Any:
-    """Return an event as the answer to an assignor's query."""
-    match event:
-        case QueryAnswered(_, answer):
-            return answer
-        case MetadataFetched(_, topics):
-            return {topic.name: topic.partitions for topic in topics}
-        case Unanswered(_, why, code):
-            is_final = code is not Code.NONE and not code.retriable
-            return Refused(code, why) if is_final else Unanswerable(why)
 
 
 def api_of(response: ComputationResponse) -> str:

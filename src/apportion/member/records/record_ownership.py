@@ -257,14 +257,15 @@ class RecordOwnership:
         return (yield from self.read_membership())
 
     def read_membership(self) -> Rule[MembershipSnapshot]:
-        """Read the member's present state.
-
-        Raises AnotherSink if the check before the join has kept the member out of the group.
-        """
-        if self._join_check.refusal is not None:
-            raise self._join_check.refusal
+        """Read the member's present state. Raises as `check_join` does."""
+        self.check_join()
         snapshot: MembershipSnapshot = yield ReadMembership()
         return snapshot
+
+    def check_join(self) -> None:
+        """Raise AnotherSink if the check before the join has kept the member out of the group."""
+        if self._join_check.refusal is not None:
+            raise self._join_check.refusal
 
     def resolve_partitions(self, target: MemberAssignment) -> Rule[Sequence[TopicIdPartition]]:
         """Return those partitions of a target that can be used, with their topics' names."""

@@ -44,6 +44,11 @@ class StreamsSnapshot(MembershipSnapshot):
     tasks: TaskShare
 
 
+@dataclass(frozen=True, slots=True)
+class ReadStreamsMembership(RuleQuery):
+    """Read the state of a Kafka Streams member and its tasks. Answer: `StreamsSnapshot`."""
+
+
 class StreamsRecordConsumer(RecordConsumer):
     """The tasks of one consumer in a Kafka Streams group, beside its partitions.
 
@@ -69,10 +74,10 @@ class StreamsRecordConsumer(RecordConsumer):
         self._reported_sums = dict(offset_sums)
         yield self._offset_sums()
 
-    def refresh_membership(self) -> Rule[MembershipSnapshot]:
+    def refresh_membership(self) -> Rule[StreamsSnapshot]:
         """Read the member's present state, and keep its tasks."""
-        snapshot = yield from super().refresh_membership()
-        assert isinstance(snapshot, StreamsSnapshot)
+        self.check_join()
+        snapshot: StreamsSnapshot = yield ReadStreamsMembership()
         self._assigned_tasks = snapshot.tasks
         return snapshot
 

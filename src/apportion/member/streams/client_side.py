@@ -63,8 +63,8 @@ ENDS = {
 """The errors of an assignment that end every member, by the error with which it ends."""
 WITHOUT_TASKS: dict[int, str] = {
     AssignmentError.NONE: (
-        "the broker assigns partitions and no tasks, as a member without the assignor 'stream' is "
-        "in the group"
+        "the assignment has partitions and no tasks, as a member without the assignor 'stream' is "
+        "in the group, or the broker was started again"
     ),
     AssignmentError.INCONSISTENT_TOPOLOGY: "instances run different topologies",
 }
@@ -179,7 +179,10 @@ class ClientSideStreamsAssignor:
         self, partitions: Mapping[TopicPartition, None], generation: int, error: int
     ) -> None:
         """Keep the tasks of the last assignment whose partitions the member still has."""
-        if error or partitions:
+        held = {each for read in self.tasks.active.values() for each in read}
+        # A broker that was started again tells no tasks beside an older target: nothing is new
+        # while a member gives up what it still has.
+        if error or not held.issuperset(partitions):
             what = WITHOUT_TASKS.get(
                 error, f"the assignment has error {error}, which is unknown here"
             )

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from apportion.machine import Instant, Note, Tick
-from apportion.member.consumer.machine import IN_GROUP, ConsumerMember
+from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.consumer.requests import ConsumerSettings
-from apportion.member.lookups import MetadataRefresh
+from apportion.member.consumer.states import IN_GROUP
+from apportion.member.lookups import Lookups
 from apportion.member.membership import (
     Action,
     AssignorRan,
@@ -77,7 +78,7 @@ class ClientSideStreamsMember(ConsumerMember):
         super().__init__(replace(consumer, assignors=(self._assignor,)))
         self._lags = TaskLags(settings.policy.acceptable_recovery_lag)
         self._shuts_down = False
-        self._ends_lookup = MetadataRefresh()
+        self._ends_lookup = Lookups()
         self._ends: _EndsQuery | None = None
         self._assigns_again_ms: int | None = None
         # Also for a look-up of ends, beside the assignor's own.
@@ -116,7 +117,6 @@ class ClientSideStreamsMember(ConsumerMember):
         if any(isinstance(action, Failed | Left) for action in actions):
             # or the next membership of this member would ask for the shutdown again
             self._shuts_down = False
-            self._local.withdraw_reasons()
         if assignor.tasks is not before:
             self._lags.take_assignment(assignor.tasks)
         return [*self._take_notes(), *actions]

@@ -1,8 +1,7 @@
 """A process that sends the queries of its group member, and of the member's assignor."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from apportion.errors import Refused
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
@@ -33,6 +32,12 @@ ASSIGNOR_QUERY_TIMEOUT_MS = 10_000
 V = TypeVar("V")
 
 
+class StepMember(NamedTuple):
+    """Effect: step the member over the answer to its assignor's query."""
+
+    event: Event
+
+
 class MemberClient(Client):
     """A client with a group member, and a connection for each kind of the member's requests."""
 
@@ -43,7 +48,8 @@ class MemberClient(Client):
         self.heartbeat_channel = RequestChannel(self, self.link, self.broker)
         self.computation_channel = RequestChannel(self, self.link, self.broker)
         self.metadata_channel = RequestChannel(self, self.link, self.broker)
-        self._assignor_channel: RequestChannel | None = None
+        self.assignor_channel = RequestChannel(self, self.link, self.broker)
+        self._assignor_runner: ScriptRunner | None = None
         self._assignor_metadata = MetadataCache()
 
     @property
@@ -54,7 +60,13 @@ class MemberClient(Client):
             self.computation_channel,
             self.work_channel,
             self.metadata_channel,
+            self.assignor_channel,
         )
+
+    def end_incarnation(self) -> None:
+        """End this incarnation of the process, and its assignor's query."""
+        super().end_incarnation()
+        self._cancel_assignor_query()
 
     def step_member(self, event: Any) -> None:
         """Step the member over `event` and perform its actions."""
@@ -82,11 +94,16 @@ class MemberClient(Client):
 
     def query_cluster(self, action: QueryCluster) -> None:
         """Send the query of the member's assignor, in place of an unanswered one."""
-        if self._assignor_channel is not None:
-            self._assignor_channel.close()
-        self._assignor_channel = RequestChannel(self, self.link, self.broker)
-        perform = partial(self.perform_on, self._assignor_channel)
-        ScriptRunner(self._answer_assignor(action), perform).resume(0)
+        self._cancel_assignor_query()
+        self.assignor_channel.close()
+        runner = ScriptRunner(self._answer_assignor(action), self._perform_for_assignor)
+        self._assignor_runner = runner
+        runner.resume(0)
+
+    def _cancel_assignor_query(self) -> None:
+        runner, self._assignor_runner = self._assignor_runner, None
+        if runner is not None:
+            runner.cancel()
 
     def _answer_assignor(self, action: QueryCluster) -> Script:
         """Answer a query of the assignor, by the rule of `member.leader_queries`."""
@@ -102,7 +119,16 @@ class MemberClient(Client):
             return answer_request(self, query, until_ms)
 
         event = yield from rule_script(answer_query(action, self._assignor_metadata), answer)
-        self.step_member(event)
+        yield StepMember(event)
+
+    def _perform_for_assignor(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
+        """Start a request or wait of the script that answers the assignor, or step the member."""
+        if type(effect) is StepMember:
+            # The script has to stand still: this step may end the process, and the script with it.
+            self.step_member(effect.event)
+            runner.resume(turn)
+        else:
+            self.perform_on(self.assignor_channel, runner, effect, turn)
 
     def _query(
         self,

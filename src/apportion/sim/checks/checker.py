@@ -19,6 +19,7 @@ from apportion.machine import Arrived, Reply, Ticket
 from apportion.sim.actors.broker import BrokerProcess
 from apportion.sim.actors.sink import Sink
 from apportion.sim.checks.classic_laws import ClassicGroupChecker, parked_tickets
+from apportion.sim.checks.client_assignors import ClientAssignorChecker
 from apportion.sim.checks.consumer_groups import ConsumerGroupChecker
 from apportion.sim.checks.counters import RunCounters
 from apportion.sim.checks.delivery_laws import DeliveryChecker
@@ -58,6 +59,7 @@ class InvariantChecker:
         self.deliveries = DeliveryChecker(self._existing_topics)
         self.classic_groups = ClassicGroupChecker(simulation)
         self.consumer_groups = ConsumerGroupChecker(simulation.scenario, self.owners)
+        self.client_assignors = ClientAssignorChecker(simulation.scenario.assignment_interval_ms)
         self._replays = ReplayChecker(simulation)
         # offsets partition -> its shard and log end offset
         self._seen_logs: dict[int, tuple[Shard, int]] = {}
@@ -77,6 +79,7 @@ class InvariantChecker:
         # request.
         self.classic_groups.before_step(event, self._mono_ms())
         self.consumer_groups.installs.before_step(event, self._shards)
+        self.client_assignors.before_step(event, self._shards)
         if type(event) is Arrived and type(event.request) is OffsetCommitRequest:
             self.offsets.before_commit(self._shards(), event.request)
 
@@ -93,6 +96,7 @@ class InvariantChecker:
             elif type(event.request) is OffsetCommitRequest:
                 self.offsets.after_commit(self._shards(), event.request)
         self.consumer_groups.installs.after_step(event, self._shards)
+        self.client_assignors.after_step(event, self._mono_ms())
         self._check_groups(event)
         if (
             self.simulation.steps // STEPS_BETWEEN_REPLAYS
@@ -141,6 +145,7 @@ class InvariantChecker:
                     )
         elif type(request) is ConsumerGroupHeartbeatRequest:
             self.consumer_groups.reply_sent(request, body, since_ms)
+            self.client_assignors.reply_sent(request, body)
 
     def before_crash(self) -> None:
         """Check the logs, as they are all that the broker will know after the crash."""

@@ -260,6 +260,7 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
         ("votes", saved.assignor_votes, dict(votes)),
         ("offers", saved.client_offers, dict(offers)),
         ("bytes of metadata", saved.client_metadata_bytes, client_bytes),
+        ("waiting bytes", group.live.waiting_metadata_bytes, _waiting_bytes(group)),
         ("agreement", saved.client_assignor, agreed_or_none(offers, len(saved.members))),
         ("speakers", saved.protocol_counts, dict(protocols)),
         ("classic members", saved.classic_member_count, classic_members),
@@ -268,6 +269,20 @@ def counts_agree(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
     ):
         if counter != recount:
             yield f"the count of {what} is {counter}, and a recount gives {recount}."
+
+
+def _waiting_bytes(group: ConsumerGroup) -> int:
+    """Return by how much the metadata that waits to be saved is larger than what it replaces."""
+    members = group.saved.members
+    return sum(
+        max(
+            0,
+            metadata_bytes(offering.early)
+            - metadata_bytes(members[name].metadata.client_assignors),
+        )
+        for name, offering in group.live.offering_members.items()
+        if offering.early is not None
+    )
 
 
 GROUP_LAWS: dict[str, ConsumerGroupLaw] = {

@@ -88,7 +88,7 @@ class InstalledTargetChecker:
         if type(event.request) is ConsumerGroupHeartbeatRequest:
             self._note_reasons(event.request, shards)
         elif type(event.request) is ConsumerGroupInstallAssignmentRequest:
-            group = _group_or_none(shards(), event.request.group_id)
+            group = group_or_none(shards(), event.request.group_id)
             if group is not None:
                 told = self._told.get(group.group_id)
                 self._before = BeforeInstall(
@@ -101,7 +101,7 @@ class InstalledTargetChecker:
     def _note_reasons(self, request: ConsumerGroupHeartbeatRequest, shards: LoadedShards) -> None:
         """Note the group's epoch before a heartbeat that asks for a new assignment."""
         offered = [(each.name, each.reason) for each in request.client_assignors or ()]
-        group = _group_or_none(shards(), request.group_id) if offered else None
+        group = group_or_none(shards(), request.group_id) if offered else None
         if group is not None and any(reason for _, reason in offered):
             saved = _saved_reasons(group, request.member_id)
             if saved != offered:
@@ -116,7 +116,7 @@ class InstalledTargetChecker:
         if self._asked is None:
             return
         (offered, epoch), self._asked = self._asked, None
-        group = _group_or_none(shards(), request.group_id)
+        group = group_or_none(shards(), request.group_id)
         if (
             group is not None
             and group.saved.client_assignor is not None
@@ -136,9 +136,9 @@ class InstalledTargetChecker:
         if type(event.request) is ConsumerGroupHeartbeatRequest:
             self._check_reasons(event.request, shards)
         elif type(event.request) is ConsumerGroupPrepareAssignmentRequest:
-            self._note_told(event.request, _group_or_none(shards(), event.request.group_id))
+            self._note_told(event.request, group_or_none(shards(), event.request.group_id))
         elif self._before is not None:
-            group = _group_or_none(shards(), event.request.group_id)
+            group = group_or_none(shards(), event.request.group_id)
             if group is not None:
                 self._check_installed(event.request, group, self._before)
 
@@ -247,7 +247,8 @@ class InstalledTargetChecker:
                 )
 
 
-def _group_or_none(shards: Iterable[Shard], group_id: str) -> ConsumerGroup | None:
+def group_or_none(shards: Iterable[Shard], group_id: str) -> ConsumerGroup | None:
+    """Return the consumer group of that id in one of the shards; None if there is none."""
     groups = (shard.ledger.groups.get(group_id) for shard in shards)
     return next((group for group in groups if isinstance(group, ConsumerGroup)), None)
 

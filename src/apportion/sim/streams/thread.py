@@ -20,6 +20,7 @@ from apportion.member.records.queries import CallListener, FetchRecords
 from apportion.member.records.record_ownership import RecordConsumerSettings
 from apportion.member.records.streams_consumer import (
     CallTaskListener,
+    ReadStreamsMembership,
     ReportTaskOffsetSums,
     StreamsRecordConsumer,
     StreamsSnapshot,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from apportion.sim.streams.instance import Instance
 
 PRODUCE_TIMEOUT_MS = 2_000
-LEADER_QUERY_TIMEOUT_MS = 10_000
 FIRST_WARMUP_VERSION = 8  # the metadata version of 2.6
 RECORDS_PER_READ = 200  # of a changelog, that a standby or a restoring task reads at once
 WORK_INTERVAL_MS = 2_000
@@ -352,6 +352,7 @@ class StreamThread(RecordApplication):
         **ANSWERS,
         FetchRecords: _fetch,
         CallListener: _call_listener,
+        ReadStreamsMembership: lambda thread, _query: at_once(thread.snapshot()),
         # The report that follows it names the same tasks.
         CallTaskListener: lambda _thread, _query: at_once(None),
         ReportTaskOffsetSums: _run_tasks,
