@@ -1,6 +1,7 @@
 """TLS of a client: each failure of a handshake has its own sentence, and each file its fault."""
 
 import socket
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -210,6 +211,27 @@ def test_a_pkcs12_file_has_certificate_and_key_or_certificates(tmp_path: Path) -
         )
         serve = tls_server(tmp_path, BROKER, client_ca=AUTHORITY.pem)
         assert failure(serve, tls).startswith("the connection to the broker at B broke: ")
+
+
+def test_pkcs12_needs_a_package_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
+    store = KeyStore(StoreKind.PKCS12, written(tmp_path, "ca.p12", b"0"))
+    with pytest.raises(ValueError) as refused:
+        tls_context(TlsSettings(store))
+    assert str(refused.value) == (
+        "PKCS12 files are read by the package cryptography, which is not installed: install "
+        "apportion[security]"
+    )
+
+
+def test_certificate_and_key_may_be_in_one_file(tmp_path: Path) -> None:
+    both = written(tmp_path, "me.pem", CLIENT.key_pem(SECRET) + CLIENT.chain_pem())
+    store = KeyStore(location=both, password=SECRET)
+    tls = TlsSettings(TRUSTED, ClientIdentity(KeyStore(location=both), store))
+    serve = tls_server(tmp_path, BROKER, client_ca=AUTHORITY.pem)
+    assert failure(serve, tls).startswith("the connection to the broker at B broke: ")
 
 
 def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def _named(store: KeyStore) -> str:
 def _pem_of(store: KeyStore, what: str) -> bytes:
     """Return what a store holds as PEM. Raises ValueError."""
     if not store.location:
-        return store.text.encode()
+        return store.text.encode(errors="replace")
     try:
         with open(store.location, "rb") as file:
             content = file.read()
@@ -145,7 +145,8 @@ def _pem_of_pkcs12(store: KeyStore, content: bytes) -> bytes:
         from cryptography.hazmat.primitives.serialization import pkcs12
     except ImportError:
         raise ValueError(NO_PKCS12) from None
-    password = store.password.encode() if store.password else None
+    # No such error may have the password in it.
+    password = store.password.encode(errors="replace") if store.password else None
     try:
         loaded = pkcs12.load_pkcs12(content, password)
     except ValueError:

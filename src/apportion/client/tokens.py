@@ -94,11 +94,15 @@ class TokenSource:
         fields = {"grant_type": "client_credentials"}
         if asked.scope:
             fields["scope"] = asked.scope
-        pair = base64.b64encode(f"{asked.client_id}:{asked.client_secret}".encode()).decode()
+        # No such error may have the secret in it.
+        pair = f"{asked.client_id}:{asked.client_secret}".encode(errors="replace")
         request = Request(
             asked.token_url,
             urlencode(fields).encode(),
-            {"Authorization": f"Basic {pair}", "Accept": "application/json"},
+            {
+                "Authorization": f"Basic {base64.b64encode(pair).decode()}",
+                "Accept": "application/json",
+            },
         )
         try:
             with self._opener.open(request, timeout=TIMEOUT_S) as response:
