@@ -9,6 +9,7 @@ import pytest
 
 from apportion.testing.kafka import KafkaMissing, RealKafka, jars_of
 from tests.kafka.differential.side import Side
+from tests.kafka.secured import Secured, running, secured_kafka
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +39,18 @@ def kafka(
         yield broker
     finally:
         broker.kill()
+
+
+@pytest.fixture(scope="session")
+def secured(
+    jars: Path, tmp_path_factory: pytest.TempPathFactory, lane_missing: Callable[[str], NoReturn]
+) -> Iterator[Secured]:
+    """A running RealKafka with secured listeners, which has one record in `TOPIC`."""
+    try:
+        with running(secured_kafka(jars, tmp_path_factory.mktemp("secured"))) as made:
+            yield made
+    except KafkaMissing as problem:
+        lane_missing(str(problem))
 
 
 @pytest.fixture

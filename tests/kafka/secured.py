@@ -1,11 +1,15 @@
 """A real Kafka with listeners of every security protocol, and what its clients need."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from apportion.client.cluster import Cluster
 from apportion.security.scram_credentials import ScramMechanism, salted_password
 from apportion.testing.kafka import RealKafka
+from apportion.topics import partitions_of
+from apportion.wire.batch import encode_batch
 from apportion.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
@@ -13,7 +17,10 @@ from apportion.wire.messages.alter_user_scram_credentials import (
 from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_512
 from tests.certificates import DAY, Authority, Issued, written
 
+TOPIC = "flights"
+WRONG = "a-wrong-and-secret-password"
 MODULES = "org.apache.kafka.common.security"
+SCRAM = f"{MODULES}.scram.ScramLoginModule required"
 PASSWORD = "correct-horse-battery-staple"
 STORE_PASSWORD = "a-store-of-keys"
 LISTENERS = {
@@ -97,6 +104,19 @@ def secured_kafka(jars: Path, directory: Path) -> Secured:
     settings["listener.name.bare.plain.connections.max.reauth.ms"] = str(SHORT_SESSION_MS)
     broker = RealKafka(jars, directory / "kafka", settings, listeners=LISTENERS)
     return Secured(broker, authority, ca, authority.issue("alice"), directory)
+
+
+@contextmanager
+def running(made: Secured) -> Iterator[Secured]:
+    """Start the broker, with a record in its topic and a user of SCRAM; stop it at the end."""
+    with made.broker as broker:
+        cluster = Cluster(broker.bootstrap)
+        topic = cluster.create_topic(TOPIC, 1)
+        record = encode_batch([(None, b"a flight", ())], timestamp_ms=1)
+        cluster.produce(partitions_of(topic)[0], record)
+        cluster.close()
+        add_scram_user(broker, "alice")
+        yield made
 
 
 def add_scram_user(broker: RealKafka, name: str) -> None:

@@ -2,66 +2,39 @@
 no secret in anything that is shown.
 """
 
+import json
 import logging
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from apportion import Consumer
 from apportion.cli.main import app
-from apportion.client.cluster import Cluster
 from apportion.client.connection import BrokerConnection
 from apportion.client.connection_security import ConnectionSecurity
 from apportion.client.security_options import client_security
 from apportion.errors import Code, Refused
-from apportion.testing.kafka import KafkaMissing
-from apportion.topics import partitions_of
-from apportion.wire.batch import encode_batch
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from tests.certificates import Authority, written
 from tests.cli.completions import completed
+from tests.client.test_tokens import oauth_server
 from tests.kafka.conftest import until
 from tests.kafka.secured import (
     PASSWORD,
+    SCRAM,
     SHORT_SESSION_MS,
     STORE_PASSWORD,
+    TOPIC,
+    WRONG,
     Secured,
-    add_scram_user,
-    secured_kafka,
 )
 from tests.kafka.test_sasl_on_kafka import token
-from tests.spark.harness import PATIENCE_S, Pipeline
 
-TOPIC = "flights"
-WRONG = "a-wrong-and-secret-password"
 ENDS_WITHIN_S = 5.0
-"""How soon a client ends that the broker does not let in; a command says so in docs/security.md."""
-SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-
-
-@pytest.fixture(scope="module")
-def secured(
-    jars: Path, tmp_path_factory: pytest.TempPathFactory, lane_missing: Callable[[str], NoReturn]
-) -> Iterator[Secured]:
-    made = secured_kafka(jars, tmp_path_factory.mktemp("secured"))
-    try:
-        with made.broker as broker:
-            cluster = Cluster(broker.bootstrap)
-            topic = cluster.create_topic(TOPIC, 1)
-            cluster.produce(partitions_of(topic)[0], one_record())
-            cluster.close()
-            add_scram_user(broker, "alice")
-            yield made
-    except KafkaMissing as problem:
-        lane_missing(str(problem))
-
-
-def one_record() -> bytes:
-    return encode_batch([(None, b"a flight", ())], timestamp_ms=1)
+"""How soon a client ends that the broker does not let in, as docs/security.md says."""
 
 
 def read_one(bootstrap: str, group: str, options: dict[str, Any]) -> list[bytes]:
@@ -131,6 +104,27 @@ def test_a_consumer_reads_from_a_secured_kafka(
     given = options(secured) | {"group_protocol": protocol}
     address = secured.broker.addresses[listener]
     assert read_one(address, f"{name}-{protocol}", given) == [b"a flight"]
+
+
+def test_a_consumer_reads_with_one_token_of_an_oauth_server(secured: Secured) -> None:
+    answer = json.dumps({"access_token": token(500), "expires_in": 500})
+    with oauth_server(200, answer.encode()) as (url, requests):
+        options = {
+            "security_protocol": "SASL_SSL",
+            "ssl_ca_location": secured.ca,
+            "sasl_mechanism": "OAUTHBEARER",
+            "sasl_oauthbearer_method": "oidc",
+            "sasl_oauthbearer_token_endpoint_url": url,
+            "sasl_oauthbearer_client_id": "etl",
+            "sasl_oauthbearer_client_secret": WRONG,
+        }
+        address = secured.broker.addresses["SASL"]
+        assert read_one(address, "oidc", options) == [b"a flight"]
+        assert len(requests) == 1
+    with oauth_server(401, b"") as (url, _), pytest.raises(Refused) as refused:
+        options["sasl_oauthbearer_token_endpoint_url"] = url
+        read_one(address, "oidc", options)
+    assert "gives no token to client 'etl': HTTP status 401" in refused.value.why
 
 
 TLS, SASL = "no TLS with the broker at B: ", "the broker at B does not accept user 'alice' by "
@@ -309,72 +303,3 @@ def test_a_command_connects_with_a_file_of_kafkas_tools(secured: Secured) -> Non
         "user 'alice' by SCRAM-SHA-512: Authentication failed during authentication due to invalid "
         "credentials with SASL mechanism SCRAM-SHA-512\n",
     )
-
-
-def source(secured: Secured, password: str) -> dict[str, str]:
-    """The options of a Spark source, as people have them for Spark's own."""
-    return {
-        "kafka.bootstrap.servers": secured.broker.addresses["SASL"],
-        "kafka.security.protocol": "SASL_SSL",
-        "kafka.ssl.truststore.type": "PEM",
-        "kafka.ssl.truststore.location": secured.ca,
-        "kafka.sasl.mechanism": "SCRAM-SHA-512",
-        "kafka.sasl.jaas.config": f'{SCRAM} username="alice" password="{password}";',
-    }
-
-
-def files_with(directory: Path, secret: str) -> list[Path]:
-    return [
-        path
-        for path in directory.rglob("*")
-        if path.is_file() and secret.encode() in path.read_bytes()
-    ]
-
-
-@pytest.fixture
-def pipeline(secured: Secured, tmp_path: Path) -> Iterator[Pipeline]:
-    group = f"spark-secured-{tmp_path.name}"
-    made = Pipeline(tmp_path, secured.broker.bootstrap, group, 2)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def events(tmp_path: Path) -> dict[str, str]:
-    """Settings of Spark that keep its event log as text, in the directory of the test."""
-    directory = tmp_path / "events"
-    directory.mkdir()
-    return {
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.dir": directory.as_uri(),
-    }
-
-
-@pytest.mark.timeout(600)
-def test_a_spark_query_reads_from_a_secured_kafka_and_leaves_no_secret(
-    secured: Secured, pipeline: Pipeline, events: dict[str, str], tmp_path: Path
-) -> None:
-    pipeline.produce(100)
-    pipeline.start(
-        "once", trigger="available now", spark=events, source=source(secured, PASSWORD)
-    ).wait_for_end()
-    assert pipeline.rows() == pipeline.expected()
-    # The event log can be read, and has the query's plan.
-    assert files_with(tmp_path / "events", "MicroBatchScan")
-    assert files_with(tmp_path, PASSWORD) == []
-
-
-@pytest.mark.timeout(600)
-def test_a_spark_query_that_is_not_let_in_ends_at_once(
-    secured: Secured, pipeline: Pipeline, events: dict[str, str], tmp_path: Path
-) -> None:
-    application = pipeline.start("wrong", spark=events, source=source(secured, WRONG))
-    assert application.process.wait(PATIENCE_S) != 0
-    address = secured.broker.addresses["SASL"]
-    assert files_with(
-        tmp_path,
-        f"group {pipeline.group} at {address}: SASL_AUTHENTICATION_FAILED: the broker at {address} "
-        "does not accept user 'alice' by SCRAM-SHA-512: Authentication failed",
-    )
-    assert files_with(tmp_path, WRONG) == []
