@@ -75,6 +75,21 @@ def test_a_reply_that_a_member_cannot_follow_is_the_assignors_failure(
     assert (refusal.value.why.startswith(start), refusal.value.why.endswith(must)) == (True, True)
 
 
+@pytest.mark.parametrize("reply", ["rubbish", FollowUp, True, (0, "now", 1, 0)])
+def test_a_reply_of_another_type_is_the_assignors_failure(reply: Any) -> None:
+    with pytest.raises(Refused) as refusal:
+        checked_reply(CountingAssignor(), lambda: reply)
+    assert refusal.value.args == (
+        Code.INVALID_REQUEST,
+        f"the assignor 'counting' replies {reply!r} to its assignment: it must be None, a "
+        "FollowUp or a MemberFailure",
+    )
+
+
+def test_an_assignor_may_reply_nothing() -> None:
+    assert checked_reply(CountingAssignor(), lambda: None) is None
+
+
 @pytest.mark.parametrize("at_ms", [10**30, float("inf")])
 def test_a_follow_up_that_never_comes_is_one_for_which_a_thread_can_wait(at_ms: Any) -> None:
     reply = checked_reply(CountingAssignor(), lambda: FollowUp(at_ms, "never"))

@@ -219,8 +219,10 @@ def _checked_reply(assignor: Assignor, reply: Any) -> FollowUp | MemberFailure |
         case MemberFailure():
             must = "code must be an error of apportion.errors.Code, and why a sentence"
             raise refused_reply(assignor, reply, must)
-    # As other clients, which take no reply at all.
-    return None
+        case None:
+            return None
+    # A class in place of its object, too, whose wish nobody would hear of.
+    raise refused_reply(assignor, reply, "it must be None, a FollowUp or a MemberFailure")
 
 
 def is_time(time_ms: Any) -> bool:
