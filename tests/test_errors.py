@@ -1,9 +1,15 @@
 """Every code of the protocol is there, and says the same of retrying as an independent list."""
 
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
 import pytest
 from kio.schema.errors import ErrorCode
 
-from apportion.errors import UNKNOWN_TOPIC, Code, Refused, raised_at
+from apportion.assign.by_name import by_topic
+from apportion.errors import UNKNOWN_TOPIC, Code, Refused, raised_at, with_foreign_line
+from apportion.readable import foreign_text
 
 LOCAL = (Code.SSL_HANDSHAKE_FAILED,)
 """Codes that clients have for themselves."""
@@ -63,3 +69,41 @@ def test_an_error_is_located_where_it_was_raised_and_not_where_it_passed() -> No
 
 def test_an_error_that_was_never_raised_has_no_line() -> None:
     assert raised_at(ValueError("nowhere")) == "?"
+
+
+class Interrupting:
+    """An object whose text cannot be had, which this package then asks for."""
+
+    def __repr__(self) -> str:
+        raise KeyboardInterrupt
+
+
+def read_json() -> None:
+    json.loads("{")
+
+
+def show() -> None:
+    foreign_text(Interrupting())
+
+
+def group_three() -> None:
+    by_topic(cast("Any", 3))
+
+
+@pytest.mark.parametrize(
+    ("raises", "line"),
+    [
+        (read_json, f"test_errors.py:{read_json.__code__.co_firstlineno + 1}"),
+        (show, f"test_errors.py:{Interrupting.__repr__.__code__.co_firstlineno + 1}"),
+        (group_three, f"test_errors.py:{group_three.__code__.co_firstlineno + 1}"),
+    ],
+    ids=["in the standard library", "in what this package called", "in this package"],
+)
+def test_a_text_names_the_last_line_of_foreign_code(raises: Callable[[], None], line: str) -> None:
+    with pytest.raises(BaseException) as raised:
+        raises()
+    assert with_foreign_line("it failed", raised.value) == f"it failed ({line})"
+
+
+def test_a_text_names_no_line_where_no_foreign_code_was_called() -> None:
+    assert with_foreign_line("it failed", ValueError("nowhere")) == "it failed"

@@ -5,6 +5,7 @@ group in `partition_assignment_strategy`. A broker takes your own in `group.cons
 """
 
 from apportion.assign.by_name import Given, Subscription, TopicParts, TopicShape, by_topic
+from apportion.errors import Unanswerable
 from apportion.member.assignors.builtin import CooperativeSticky, Range, RoundRobin, Sticky
 from apportion.member.assignors.checks import Overlap, validate_subscription
 from apportion.member.assignors.interface import (
@@ -42,6 +43,7 @@ __all__ = [
     "Subscription",
     "TopicParts",
     "TopicShape",
+    "Unanswerable",
     "VersionedAssignor",
     "by_topic",
     "validate_subscription",

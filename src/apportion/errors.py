@@ -6,10 +6,13 @@ something that it may not have; it is caught once, where a machine takes its req
 is for bytes that are no message: the owner of the connection closes it.
 """
 
+import sys
 from enum import IntEnum
+from types import TracebackType
 
 __all__ = ["Code", "DecodeError", "EncodeError", "Refused", "Unanswerable"]
 
+OWN_MODULE = __name__.partition(".")[0]
 RETRIABLE = True
 """Marks a code as Kafka's RetriableException does: the same request may succeed later."""
 
@@ -302,8 +305,24 @@ def raised_at(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return (
-        "?"
-        if trace is None
-        else f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
-    )
+    return "?" if trace is None else _line_of(trace)
+
+
+def with_foreign_line(text: str, error: BaseException) -> str:
+    """Return a text about an error with the file and line of foreign code that raised it.
+
+    That is the last call outside this package and the standard library: the user's own line, where
+    it is `json` that raises. An error without such a call leaves the text as it is.
+    """
+    line = ""
+    trace = error.__traceback__
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if module != OWN_MODULE and module not in sys.stdlib_module_names:
+            line = f" ({_line_of(trace)})"
+        trace = trace.tb_next
+    return text + line
+
+
+def _line_of(trace: TracebackType) -> str:
+    return f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"

@@ -13,6 +13,7 @@ from apportion.assignors import Assignor, Given, Subscription, TopicShape, by_to
 from apportion.broker import EmbeddedBroker
 from apportion.client.cluster import Cluster
 from apportion.topics import TopicPartition
+from tests.raising_lines import line_of_raise
 
 PATIENCE_S = 30
 
@@ -103,5 +104,6 @@ def test_a_group_whose_assignor_hangs_or_raises_costs_the_others_nothing(
         assert [*by_topic_name["hangs"].assignment, *by_topic_name["raises"].assignment] == []
         assert {*caplog.messages} >= {
             "group of hangs: to-one: the assignor has not answered within 500 ms",
-            "group of raises: to-one: the assignor raised ValueError('on purpose')",
+            "group of raises: to-one: the assignor raised ValueError('on purpose') "
+            f"({line_of_raise(ToOne.assign)})",
         }

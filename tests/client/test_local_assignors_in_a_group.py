@@ -354,8 +354,8 @@ def test_a_consumer_reads_on_when_its_assignor_fails_to_measure(
             assert time.monotonic() < deadline
             read += len(consumer.poll(20))
     failure = "the assignor 'bytes-weighted' failed: ZeroDivisionError: no bytes"
-    lines = [line for line in caplog.messages if "ZeroDivisionError" in line]
-    assert lines == [f"group unmeasured: record_fetched: {failure}"]
+    (line,) = (line for line in caplog.messages if "ZeroDivisionError" in line)
+    assert line.startswith(f"group unmeasured: record_fetched: {failure} (test_local_assignors")
 
 
 @pytest.mark.parametrize("method", ["on_assignment", "user_data"])

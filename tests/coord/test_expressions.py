@@ -31,6 +31,13 @@ def resolutions(driver: ShardDriver, group_id: str = "g") -> Any:
     return group.saved.resolutions
 
 
+def subscribed(driver: ShardDriver, member_id: str) -> tuple[str, ...]:
+    """The topics to which a member subscribes."""
+    group = driver.shard.ledger.consumer_group_or_none("g")
+    assert group is not None
+    return group.saved.subscription(group.saved.members[member_id].metadata)
+
+
 def begun(driver: ShardDriver) -> list[tuple[str, ...]]:
     """The expressions of each computation that was begun and has not ended."""
     return [
@@ -130,6 +137,17 @@ def test_with_its_last_subscriber_a_resolution_goes(expression: str) -> None:
         ("ConsumerGroupRegularExpressionKey", True),
     ]
     assert resolutions(driver) == {}
+
+
+def test_a_changed_expression_stands_for_no_topics_until_it_is_resolved() -> None:
+    driver = ShardDriver(known=topics(foo=3, bar=1))
+    match(driver, "a", "fo.")
+    driver.end_computations()
+    driver.beat("a", 1)
+    driver.beat("a", 2, subscribed_topic_regex="fo.|ba.")
+    assert (begun(driver), subscribed(driver, "a")) == ([("fo.|ba.",)], ())
+    driver.end_computations()
+    assert (begun(driver), subscribed(driver, "a")) == ([], ("bar", "foo"))
 
 
 def test_a_member_that_leaves_takes_its_expression_along_and_the_topics_with_it() -> None:

@@ -156,7 +156,11 @@ def test_a_task_comes_back_as_an_event_with_its_result_or_its_error() -> None:
     events, done = run(script)
     assert events[1:] == [
         Computed(right, 3),
-        ComputeFailed(wrong, """TypeError("unsupported operand type(s) for +: 'int' and 'str'")"""),
+        ComputeFailed(
+            wrong,
+            """TypeError("unsupported operand type(s) for +: 'int' and 'str'")"""
+            f" (test_aio.py:{Sum.run.__code__.co_firstlineno + 1})",
+        ),
     ]
     assert done == [Note("info", "at once")]
 

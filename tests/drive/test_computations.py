@@ -9,6 +9,7 @@ import pytest
 
 from apportion.drive.computations import FOREIGN_THREADS, ForeignComputations
 from apportion.machine import ComputationEnd, Computed, ComputeFailed
+from tests.raising_lines import line_of_raise
 
 LONGEST_S = 30
 
@@ -141,4 +142,13 @@ class Nameless(Exception):
 def test_a_call_ends_with_what_it_raises(hosted: Hosted, error: BaseException, why: str) -> None:
     call = Raises(error)
     hosted.foreign.begin(call)
-    assert hosted.next_end() == ComputeFailed(call, why)
+    assert hosted.next_end() == ComputeFailed(call, f"{why} ({line_of_raise(Raises.run)})")
+
+
+def test_a_long_error_is_cut_before_the_line_that_raised_it(hosted: Hosted) -> None:
+    call = Raises(ValueError("x" * 1_000_000))
+    hosted.foreign.begin(call)
+    end = hosted.next_end()
+    assert isinstance(end, ComputeFailed)
+    assert len(end.why) < 450
+    assert end.why.endswith(f"xxx') ({line_of_raise(Raises.run)})")

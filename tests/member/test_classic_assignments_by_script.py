@@ -24,6 +24,7 @@ from apportion.member.membership import (
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.sync_group import SyncGroupResponse
 from tests.member.classic_messages import SEEN, at, eager, joined, of_t
+from tests.raising_lines import line_of_raise
 
 
 class OverlappingAssignor(Range):
@@ -35,6 +36,9 @@ class OverlappingAssignor(Range):
         self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
     ) -> dict[str, Given]:
         return {member: Given(of_t(0)) for member in members}
+
+
+KEY_ERROR = "the assignor 'range' failed: KeyError: 't'"
 
 
 class RaisingAssignor(Range):
@@ -66,8 +70,8 @@ class LazyAssignor(Range):
     ("assignor", "why"),
     [
         (OverlappingAssignor(), "the assignor gives partition 0 of 't' to 'n' and to 'm'"),
-        (RaisingAssignor(), "the assignor 'range' failed: KeyError: 't'"),
-        (LazyAssignor(), "the assignor 'range' failed: KeyError: 't'"),
+        (RaisingAssignor(), f"{KEY_ERROR} ({line_of_raise(RaisingAssignor.assign)})"),
+        (LazyAssignor(), f"{KEY_ERROR} ({line_of_raise(LazyAnswer.items)})"),
     ],
 )
 def test_an_assignor_that_gives_nonsense_ends_the_leader_which_says_goodbye(

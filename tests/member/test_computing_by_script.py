@@ -43,6 +43,7 @@ from tests.member.computing_messages import (
     stable,
 )
 from tests.member.consumer_messages import P0, T, at, beat, joined, refused
+from tests.raising_lines import line_of_raise
 
 ALL = Given(by_topic([("t", 0), ("t", 1), ("t", 2)]))
 OWNS_0 = Subscription(("t",), owned=by_topic([("t", 0)]), generation=1)
@@ -131,7 +132,10 @@ def test_nothing_is_installed_of_an_assignor_that_raises() -> None:
     outcome = run.perform()
     assert type(outcome.outcome) is Refused
     assert member.step(outcome, at(1_002)) == [
-        not_computed("the assignor 'counting' failed: ValueError: cannot")
+        not_computed(
+            "the assignor 'counting' failed: ValueError: cannot "
+            f"({line_of_raise(CountingAssignor.assign)})"
+        )
     ]
     assert member.step(Tick(), at(2_000)) == [SendToCoordinator(9, beat(1), 5_000)]
 
@@ -146,7 +150,10 @@ class ExitingAssignor(CountingAssignor):
 def test_an_assignor_that_ends_the_process_ends_its_run_alone() -> None:
     member, run = computes(ExitingAssignor())
     assert member.step(run.perform(), at(1_002)) == [
-        not_computed("the assignor 'counting' failed: SystemExit: 3")
+        not_computed(
+            "the assignor 'counting' failed: SystemExit: 3 "
+            f"({line_of_raise(ExitingAssignor.assign)})"
+        )
     ]
 
 
@@ -160,7 +167,10 @@ class FalseMapping(dict[str, Given]):
 def test_an_answer_that_cannot_be_read_ends_its_run_alone() -> None:
     member, run = computes(CountingAssignor(FalseMapping({"m": Given()})))
     assert member.step(run.perform(), at(1_002)) == [
-        not_computed("the assignor 'counting' failed: LookupError: no items")
+        not_computed(
+            "the assignor 'counting' failed: LookupError: no items "
+            f"({line_of_raise(FalseMapping.items)})"
+        )
     ]
 
 

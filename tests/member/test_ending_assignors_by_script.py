@@ -32,6 +32,7 @@ from tests.member.computing_messages import (
     stable,
 )
 from tests.member.consumer_messages import P0, P1, accepted, at, beat, full, new_member, refused
+from tests.raising_lines import line_of_raise
 
 FOLLOWS = "to its assignment: at_ms and after_ms must be numbers, of ms, and why a sentence"
 FAILS = "to its assignment: code must be an error of apportion.errors.Code, and why a sentence"
@@ -72,6 +73,21 @@ def test_a_reply_that_a_member_cannot_follow_is_the_assignors_failure(
     start = f"the assignor 'counting' replies {type(reply).__name__}({shown_as}"
     assert refusal.value.code is Code.INVALID_REQUEST
     assert (refusal.value.why.startswith(start), refusal.value.why.endswith(must)) == (True, True)
+
+
+@pytest.mark.parametrize("reply", ["rubbish", FollowUp, True, (0, "now", 1, 0)])
+def test_a_reply_of_another_type_is_the_assignors_failure(reply: Any) -> None:
+    with pytest.raises(Refused) as refusal:
+        checked_reply(CountingAssignor(), lambda: reply)
+    assert refusal.value.args == (
+        Code.INVALID_REQUEST,
+        f"the assignor 'counting' replies {reply!r} to its assignment: it must be None, a "
+        "FollowUp or a MemberFailure",
+    )
+
+
+def test_an_assignor_may_reply_nothing() -> None:
+    assert checked_reply(CountingAssignor(), lambda: None) is None
 
 
 @pytest.mark.parametrize("at_ms", [10**30, float("inf")])
@@ -119,7 +135,8 @@ def test_an_exception_that_has_no_text_is_shown_by_its_type() -> None:
     member.step(Answered(3, accepted(1)), at(0))
     assert member.step(Tick(), at(0)) == [SendToCoordinator(4, beat(-1), 5_000)]
     member.step(Answered(4, accepted(-1, unchanged=True)), at(1))
-    why = "the assignor 'counting' failed: Unprintable: Unprintable"
+    line = line_of_raise(CountingAssignor.on_assignment)
+    why = f"the assignor 'counting' failed: Unprintable: Unprintable ({line})"
     assert member.view().error == Failed(Code.INVALID_REQUEST, why)
 
 
@@ -166,7 +183,8 @@ def test_a_member_ended_by_its_assignor_ignores_the_response_to_come() -> None:
     member = offering(CountingAssignor(reply=OSError("no")))
     member.step(Answered(3, accepted(1, P0)), at(0))
     member.step(Adopted(1, (P0,)), at(0))
-    why = "the assignor 'counting' failed: OSError: no"
+    line = line_of_raise(CountingAssignor.on_assignment)
+    why = f"the assignor 'counting' failed: OSError: no ({line})"
     assert learn_names(member, 4) == [Offer(1, (), (P0,), ())]
     assert member.step(Answered(5, chosen(2, P0, P1)), at(1)) == []
     assert member.step(Adopted(1, ()), at(2)) == [SendToCoordinator(6, beat(-1), 5_000)]
@@ -189,7 +207,9 @@ class FailingAssignor(CountingAssignor):
 
 
 ENCODED_NOTHING = Failed(
-    Code.INVALID_REQUEST, "the assignor 'counting' failed: KeyError: 'nothing'"
+    Code.INVALID_REQUEST,
+    "the assignor 'counting' failed: KeyError: 'nothing' "
+    f"({line_of_raise(FailingAssignor.user_data)})",
 )
 
 

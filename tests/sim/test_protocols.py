@@ -116,7 +116,7 @@ def test_a_protocol_that_there_is_not_is_refused() -> None:
 def test_a_local_assignor_that_there_is_not_is_refused() -> None:
     with pytest.raises(
         ScenarioRefused,
-        match=r"^there is no local assignor 'uniform'; there are none, range, sticky, "
+        match=r"^there is no local assignor 'uniform': choose one of none, range, sticky, "
         r"lag-weighted, unreliable\.$",
     ):
         Scenario(seed=1, local_assignor="uniform")

@@ -2,16 +2,18 @@
 that mypy error.
 """
 
-from collections.abc import Mapping
-from typing import assert_type
+from collections.abc import Generator, Mapping
+from typing import Any, assert_type
 
 import apportion
 from apportion.assignors import (
     Assignor,
     CooperativeSticky,
     Given,
+    ListEndOffsets,
     Subscription,
     TopicShape,
+    Unanswerable,
     by_topic,
 )
 from apportion.broker import EmbeddedBroker
@@ -35,6 +37,23 @@ class First(Assignor):
             for number in range(shape.partitions)
         ]
         return {first: Given(by_topic(everything)), **{member: Given() for member in rest}}
+
+
+class Asking(Assignor):
+    """Everything for the first member, if the cluster answers a query."""
+
+    name = "asking"
+
+    def assign(
+        self, cluster: Mapping[str, TopicShape], members: Mapping[str, Subscription]
+    ) -> Generator[Any, Any, dict[str, Given]]:
+        """Ask for the end of a partition first."""
+        try:
+            yield ListEndOffsets((apportion.TopicPartition("t", 0),))
+        except Unanswerable as error:
+            assert_type(error, Unanswerable)
+            return {}
+        return First().assign(cluster, members)
 
 
 def consume() -> None:

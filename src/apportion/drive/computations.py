@@ -11,10 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from apportion.errors import with_foreign_line
 from apportion.machine import Computation, ComputationEnd, Computed, ComputeFailed
-from apportion.readable import foreign_text
+from apportion.readable import foreign_text, shortened
 
 FOREIGN_THREADS = 8
+MOST_CHARACTERS = 400
+"""How much of an exception is told, so that no log line cuts off where it was raised."""
 
 
 class ComputationThread:
@@ -115,4 +118,5 @@ def _run(computation: Computation) -> ComputationEnd:
         return Computed(computation, computation.run())
     # Any: foreign code may also raise SystemExit, which would end the thread in silence.
     except BaseException as error:
-        return ComputeFailed(computation, foreign_text(error))
+        why = shortened(foreign_text(error), MOST_CHARACTERS)
+        return ComputeFailed(computation, with_foreign_line(why, error))

@@ -17,7 +17,7 @@ from apportion.assign.checks import (
     check_metadata_sizes,
     invalid_assignment,
 )
-from apportion.errors import Code, Refused, Unanswerable
+from apportion.errors import Code, Refused, Unanswerable, with_foreign_line
 from apportion.member.assignors.checks import partitions_of
 from apportion.member.assignors.interface import Assignor, FollowUp, MemberFailure, Rebalance
 from apportion.readable import foreign_text, shortened
@@ -219,8 +219,10 @@ def _checked_reply(assignor: Assignor, reply: Any) -> FollowUp | MemberFailure |
         case MemberFailure():
             must = "code must be an error of apportion.errors.Code, and why a sentence"
             raise refused_reply(assignor, reply, must)
-    # As other clients, which take no reply at all.
-    return None
+        case None:
+            return None
+    # A class in place of its object, too, whose wish nobody would hear of.
+    raise refused_reply(assignor, reply, "it must be None, a FollowUp or a MemberFailure")
 
 
 def is_time(time_ms: Any) -> bool:
@@ -266,9 +268,7 @@ def assignor_failure(assignor: Assignor, error: BaseException) -> Refused:
     """Return an assignor's exception as Refused."""
     if isinstance(error, Refused):
         return error
+    what = shortened(foreign_text(error, str), MOST_CHARACTERS)
+    why = f"the assignor {assignor.name!r} failed: {type(error).__name__}: {what}"
     # Retrying would call the same code with the same input; the application has to hear of it.
-    return Refused(
-        Code.INVALID_REQUEST,
-        f"the assignor {assignor.name!r} failed: {type(error).__name__}: "
-        f"{shortened(foreign_text(error, str), MOST_CHARACTERS)}",
-    )
+    return Refused(Code.INVALID_REQUEST, with_foreign_line(why, error))

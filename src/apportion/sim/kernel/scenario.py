@@ -152,7 +152,7 @@ class Scenario:
     def _check_local_assignor(self) -> None:
         if self.local_assignor not in LOCAL_ASSIGNORS:
             raise ScenarioRefused(
-                f"there is no local assignor {self.local_assignor!r}; there are "
+                f"there is no local assignor {self.local_assignor!r}: choose one of "
                 f"{', '.join(LOCAL_ASSIGNORS)}."
             )
         if self.local_assignor != NO_LOCAL_ASSIGNOR and self.protocol == CLASSIC:
