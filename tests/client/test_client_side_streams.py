@@ -239,6 +239,21 @@ def test_an_instance_of_another_topology_gets_nothing_until_all_have_changed(
     assert sorted(task for each in (first, second, third) for task in each.tasks.active) == every
 
 
+def test_a_topology_with_one_more_source_topic_brings_its_tasks_and_moves_no_other(
+    instance: Start, cluster: Cluster, lines: Topic, application: str
+) -> None:
+    more = cluster.create_topic(f"{application}-more", 4)
+    newer = [{"sources": [lines.name]}, {"sources": [more.name]}]
+    every = instance(), instance()
+    until(lambda: sizes(*every) == [2, 2], *every)
+    before = [list(each.tasks.active) for each in every]
+    for each in every:
+        each.change_topology(newer)
+    until(lambda: sizes(*every) == [4, 4], *every)
+    kept = [[task for task in each.tasks.active if task.subtopology == 0] for each in every]
+    assert kept == before
+
+
 def test_missing_source_topics_end_every_instance(instance: Start, application: str) -> None:
     lost = instance([{"sources": [f"{application}-nothing"]}])
     why = f"source topics are missing, of {application}-nothing: create them, and start again"

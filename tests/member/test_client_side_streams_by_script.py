@@ -21,10 +21,7 @@ from apportion.member.membership import (
     to_id_parts,
 )
 from apportion.member.streams.assignor import TaskShare
-from apportion.member.streams.client_side_machine import (
-    ChangeTopology,
-    WarmUpFailed,
-)
+from apportion.member.streams.client_side_machine import WarmUpFailed
 from apportion.member.streams.machine import ShutDownApplication
 from apportion.streams.metadata.kip848 import (
     RESTORE_FAILED,
@@ -32,7 +29,6 @@ from apportion.streams.metadata.kip848 import (
 )
 from apportion.streams.metadata.model import RUNNING, TaskId
 from apportion.streams.queries import CreateInternalTopics
-from apportion.streams.topology_parser import topology_of
 from apportion.wire.fields import replaced
 from apportion.wire.messages.consumer_group_install_assignment import (
     ConsumerGroupInstallAssignmentRequest,
@@ -235,14 +231,6 @@ def test_a_task_that_can_be_restored_again_asks_for_a_new_assignment() -> None:
     member.step(Answered(6, accepted(1, unchanged=True)), at(0))
     assert member.step(sums({1: 50}), at(0)) == [
         SendToCoordinator(7, beat(1, **offers({0: 0}, Reason.WARM_UP_READY)), 5_000)
-    ]
-
-
-def test_a_changed_topology_asks_for_a_new_assignment_with_its_hash() -> None:
-    newer = topology_of([{"sources": ["t"]}])
-    member = running(P0)
-    assert member.step(ChangeTopology(newer), at(0)) == [
-        SendToCoordinator(6, beat(1, **offers({0: 0}, Reason.TOPOLOGY_CHANGED, newer)), 5_000)
     ]
 
 

@@ -134,6 +134,36 @@ def test_a_topology_that_all_instances_have_changed_is_assigned() -> None:
     assert sorted(active(group)["a"] + active(group)["b"]) == ALL[:4]
 
 
+def test_a_changed_topology_brings_its_new_source_topic_and_moves_no_other_task() -> None:
+    group = SimulatedClientSideGroup(topology_of([{"sources": ["lines"]}]), lines=4, more=4)
+    first, second = group.starts("a"), group.starts("b")
+    group.settle()
+    before = active(group)
+    group.topology = newer = topology_of([{"sources": ["lines"]}, {"sources": ["more"]}])
+    group.tell(first, ChangeTopology(newer))
+    group.passes(3_000)
+    assert active(group) == before
+    group.tell(second, ChangeTopology(newer))
+    group.settle()
+    kept = {
+        name: [task for task in tasks if task[0] == "0"] for name, tasks in active(group).items()
+    }
+    assert kept == before
+    assert sorted(active(group)["a"] + active(group)["b"]) == ALL
+    assert not [note for note in group.notes if "is assigned nothing" in note]
+
+
+def test_a_topology_that_all_change_at_once_ends_nobody() -> None:
+    group = SimulatedClientSideGroup(topology_of([{"sources": ["lines"]}]), lines=4, more=4)
+    every = group.starts("a"), group.starts("b")
+    group.settle()
+    group.topology = newer = topology_of([{"sources": ["lines"]}, {"sources": ["more"]}])
+    for each in every:
+        group.tell(each, ChangeTopology(newer))
+    group.settle()
+    assert sorted(active(group)["a"] + active(group)["b"]) == ALL
+
+
 def test_a_topology_that_changes_soon_after_another_reason_stops_nobody() -> None:
     group = SimulatedClientSideGroup()
     first = group.starts("a")

@@ -178,6 +178,7 @@ class StreamsConsumer(Consumer):
         """
         membership = self._client_side_membership("a change of the topology")
         self.topology = topology if isinstance(topology, Topology) else topology_of(topology)
+        # The member subscribes with it; the rest of the consumer has to know the topics too.
         membership.report(ChangeTopology(self.topology))
         self.subscribe(self.topology.source_topics)
 

@@ -77,6 +77,7 @@ class ClientSideStreamsAssignor:
     settings: of the process; those of version probing mean nothing here. tasks: of the last
     assignment. notes: warnings for the member's log; those of `assign` come from another thread.
     is_unfinished: `assign` could not see all it needed, so the group has to be assigned anew.
+    is_changing: the topology was changed, and no tasks of it are assigned yet.
     """
 
     name = NAME
@@ -89,7 +90,7 @@ class ClientSideStreamsAssignor:
         self.settings = settings
         self.tasks = TaskShare()
         self.notes: deque[str] = deque()
-        self.is_unfinished = False
+        self.is_unfinished = self.is_changing = False
         self._metadata = Kip848MemberMetadata(
             process_id=settings.process_id,
             user_endpoint=settings.endpoint.encode(),
@@ -107,7 +108,7 @@ class ClientSideStreamsAssignor:
 
     def begin_membership(self, lags: Mapping[TaskId, int]) -> None:
         """Have no tasks, and new metadata for the next join."""
-        self.tasks = TaskShare()
+        self.tasks, self.is_changing = TaskShare(), False
         self._metadata = self._present_metadata(lags)
 
     def update(self, reason: Reason, lags: Mapping[TaskId, int]) -> None:
@@ -132,6 +133,7 @@ class ClientSideStreamsAssignor:
     def change_topology(self, topology: Topology) -> None:
         """Run another topology from now on; `update` tells the group."""
         self.settings = replace(self.settings, topology=topology)
+        self.is_changing = True
 
     # the group's assignment
 
@@ -198,7 +200,7 @@ class ClientSideStreamsAssignor:
         )
 
     def _take_tasks(
-        self, partitions: Iterable[TopicPartition], generation: int, user_data: bytes
+        self, partitions: Mapping[TopicPartition, None], generation: int, user_data: bytes
     ) -> None:
         try:
             metadata = read_whole(Kip848AssignmentMetadata, VERSION, user_data)
@@ -206,6 +208,9 @@ class ClientSideStreamsAssignor:
             raise Refused(
                 Code.INVALID_REQUEST, f"the assignment of tasks cannot be decoded: {error}"
             ) from error
+        # Partitions of other topics are of a target that was computed before the change.
+        if all(each.topic in self.settings.topology.source_topics for each in partitions):
+            self.is_changing = False
         self.tasks = TaskShare(
             generation,
             VERSION,

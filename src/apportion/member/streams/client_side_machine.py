@@ -24,6 +24,7 @@ from apportion.member.membership import (
     Lost,
     QueryAnswered,
     QueryCluster,
+    Subscribe,
     Unanswered,
 )
 from apportion.member.step import Step
@@ -48,7 +49,7 @@ class WarmUpFailed:
 
 @dataclass(slots=True, frozen=True)
 class ChangeTopology:
-    """The owner runs another topology from now on. A `Subscribe` to its topics goes with it."""
+    """The owner runs another topology from now on. The member subscribes to its source topics."""
 
     topology: Topology
 
@@ -104,7 +105,11 @@ class ClientSideStreamsMember(ConsumerMember):
             case ChangeTopology(topology):
                 assignor.change_topology(topology)
                 self._ask_for_assignment(Reason.TOPOLOGY_CHANGED)
-                event = Tick()
+                # In the heartbeat that tells the group of the topology: a subscription that comes
+                # later lacks the new source topics when the group is assigned.
+                event = self._subscribe(topology.source_topics)
+            case Subscribe(topics):
+                event = self._subscribe(topics)
             case ShutDownApplication():
                 self._shuts_down = True
                 self._ask_for_assignment(Reason.SHUTDOWN)
@@ -144,9 +149,28 @@ class ClientSideStreamsMember(ConsumerMember):
         if step.is_due(self._ends_at_ms()):
             self._ask_for_ends(step)
 
+    def _subscribe(self, topics: tuple[str, ...]) -> Subscribe:
+        """Return the event that subscribes the member to these topics, and keeps the present ones.
+
+        The coordinator takes a partition away when its topic is left; but the tasks of the older
+        topology go on until those of the newer are assigned.
+        """
+        return Subscribe((*self._topics, *topics))
+
+    def _unsubscribe_older_topics(self) -> None:
+        """Subscribe to the topics of the topology alone, once its tasks are assigned."""
+        if not self._assignor.is_changing:
+            sources = self._assignor.settings.topology.source_topics
+            self._topics = tuple(topic for topic in self._topics if topic in sources)
+
+    def _tell_assignment(self, step: Step) -> None:
+        super()._tell_assignment(step)
+        self._unsubscribe_older_topics()
+
     def _start_incarnation(self, number: int) -> None:
         super()._start_incarnation(number)
         self._assignor.begin_membership(self._lags.in_metadata(TaskShare()))
+        self._unsubscribe_older_topics()
         self._ends, self._assigns_again_ms = None, None
 
     def _ask_for_assignment(self, reason: Reason) -> None:
