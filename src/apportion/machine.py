@@ -12,6 +12,11 @@ from typing import Any, NamedTuple, NewType, Protocol, TypeVar
 Ticket = NewType("Ticket", int)
 """The number of a request, chosen by the driver; a machine may keep it and reply later, once."""
 
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of a client that does not authenticate, as in Kafka."""
+PLAINTEXT_LISTENER = "PLAINTEXT"
+"""The name of a listener that was given none, as in Kafka."""
+
 
 class Instant(NamedTuple):
     """One reading of both clocks.
@@ -24,10 +29,16 @@ class Instant(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """The client that sent a request, as its connection sees it."""
+    """The client that sent a request, as its connection sees it.
+
+    host: with a slash before it, as in Kafka. principal: who has authenticated, as
+    `User:alice`. listener: the name of that which the client is connected to.
+    """
 
     client_id: str
     host: str
+    principal: str = ANONYMOUS
+    listener: str = PLAINTEXT_LISTENER
 
 
 class Arrived(NamedTuple):

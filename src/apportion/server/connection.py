@@ -268,7 +268,7 @@ class ServerConnection(asyncio.Protocol):
             return
         caller = self._caller
         if caller.client_id != incoming.client_id:
-            caller = self._caller = Caller(incoming.client_id, caller.host)
+            caller = self._caller = caller._replace(client_id=incoming.client_id)
         self._receiver.submit(self, slot, incoming.body, caller)
 
     def _write(self) -> None:
