@@ -248,7 +248,13 @@ def test_a_known_member_may_join_again_at_any_time() -> None:
 def test_a_static_member_joins_again_only_after_it_left() -> None:
     driver = ShardDriver()
     assert driver.join("s", instance_id="i").error_code == Code.NONE
-    assert driver.join("s", instance_id="i").error_code == Code.UNRELEASED_INSTANCE_ID
+    refused = driver.join("s", instance_id="i")
+    assert (refused.error_code, refused.error_message) == (
+        Code.UNRELEASED_INSTANCE_ID,
+        "Group instance id i is held by member s (client client, host 127.0.0.1), which releases "
+        "it when it leaves or its session ends: stop that member, or give this one another group "
+        "instance id.",
+    )
     driver.beat("s", -2, instance_id="i")
     assert driver.join("s", instance_id="i").error_code == Code.NONE
 

@@ -126,6 +126,15 @@ def test_a_group_that_may_not_be_read_ends_the_search_for_its_coordinator() -> N
     assert member.step(Unanswered(1, "no", code), at(1)) == [Lost(1, ()), Failed(code, "no")]
 
 
+REMEDIES = {
+    Code.UNRELEASED_INSTANCE_ID: (
+        " It was not released within 1 s; `apportion groups remove-members g --instance i` removes "
+        "a member that has died."
+    )
+}
+"""What the member adds to an error with which it ends."""
+
+
 @pytest.mark.parametrize(
     "code", [Code.UNRELEASED_INSTANCE_ID, Code.UNKNOWN_SERVER_ERROR, Code.GROUP_ID_NOT_FOUND]
 )
@@ -133,7 +142,11 @@ def test_an_error_that_time_may_mend_is_retried_up_to_a_limit(code: Code) -> Non
     member = new_member(instance_id="i", wait_limit_ms=1_000)
     member.step(Subscribe(("t",)), at(50_000))
     member.step(CoordinatorFound(1), at(50_000))
-    note = Note("warning", f"heartbeat of m: {code.name}: {code.sentence}")
+    note = Note(
+        "warning",
+        f"heartbeat of m: {code.name}: {code.sentence}",
+        " The member tries again for up to 1 s.",
+    )
     assert member.step(Answered(2, refused(code)), at(50_010)) == [note]
     assert member.step(Tick(), at(50_110)) == [
         SendToCoordinator(3, full(0, instance_id="i"), 5_000)
@@ -144,7 +157,7 @@ def test_an_error_that_time_may_mend_is_retried_up_to_a_limit(code: Code) -> Non
     ]
     assert member.step(Answered(4, refused(code)), at(51_210)) == [
         Lost(1, ()),
-        Failed(code, code.sentence),
+        Failed(code, code.sentence + REMEDIES.get(code, "")),
     ]
 
 
@@ -157,7 +170,7 @@ def test_the_wait_is_over_the_moment_its_limit_is_reached(code: Code) -> None:
     member.step(Tick(), at(50_110))
     assert member.step(Answered(3, refused(code)), at(51_010)) == [
         Lost(1, ()),
-        Failed(code, code.sentence),
+        Failed(code, code.sentence + REMEDIES.get(code, "")),
     ]
 
 

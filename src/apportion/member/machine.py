@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Generic, TypeVar
 
 from apportion.errors import Code, Refused
-from apportion.machine import Instant, Tick
+from apportion.machine import Instant, Note, Tick
 from apportion.member.coordinator_link import CoordinatorLink, PollDeadline
 from apportion.member.membership import (
     SILENT,
@@ -244,7 +244,10 @@ class MemberMachine(ABC, Generic[S]):
         elif on_error is Reaction.RETRY or (
             on_error is Reaction.RETRY_FOR_A_TIME and self._link.backoff.may_keep_waiting(step.now)
         ):
-            step.warn(f"{self._name_request()}: {code.name}: {why}")
+            limit_s = self.settings.wait_limit_ms / 1000
+            is_limited = on_error is Reaction.RETRY_FOR_A_TIME
+            hint = f" The member tries again for up to {limit_s:g} s." if is_limited else ""
+            step.emit(Note("warning", f"{self._name_request()}: {code.name}: {why}", hint))
             self._retry(step)
         else:
             # An id that the refusing coordinator chose is of no more use, not even to leave.

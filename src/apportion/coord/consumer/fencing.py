@@ -173,7 +173,9 @@ def _static(group: ConsumerGroup, beat: Beat, instance_id: str) -> AdmittedMembe
     if not uses_classic_protocol(static_member, beat) and not has_released_instance(static_member):
         raise Refused(
             Code.UNRELEASED_INSTANCE_ID,
-            f"Instance {instance_id} is member {static_member.member_id}, which has not left yet.",
+            f"Group instance id {instance_id} is held by member {static_member.name_in_log}, which "
+            "releases it when it leaves or its session ends: stop that member, or give this one "
+            "another group instance id.",
         )
     return (
         AdmittedMember(static_member, None)

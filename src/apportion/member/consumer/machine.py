@@ -204,6 +204,13 @@ class ConsumerMember(ComputingMember):
             self._fail(step, *self._fatal)
 
     def _fail(self, step: Step, code: Code, why: str) -> None:
+        if code is Code.UNRELEASED_INSTANCE_ID:
+            limit_s = self.settings.wait_limit_ms / 1000
+            why = (
+                f"{why} It was not released within {limit_s:g} s; `apportion groups remove-members "
+                f"{self.settings.group_id} --instance {self.settings.instance_id}` removes a "
+                "member that has died."
+            )
         # An assignor may name the same error, for a reason of its own.
         if code is Code.UNSUPPORTED_VERSION and self._fatal is None:
             why = (
