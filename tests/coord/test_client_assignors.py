@@ -331,9 +331,11 @@ def test_a_member_that_shares_no_assignor_is_refused_unless_the_broker_may_assig
 
 def test_the_refusal_names_both_sides() -> None:
     driver = with_one(ShardDriver())
-    assert join(driver, "b", offer("x"), offer("y")).error_message == (
+    newer = offer(minimum_version=1, maximum_version=2, version=2)
+    assert join(driver, "b", offer("x"), newer).error_message == (
         "The members of group g use the client assignor lag in version 0, and have none in common "
-        "with a member that offers x, y."
+        "with a member that offers x, lag in versions 1 to 2: offer lag in that version as well. A "
+        "group moves to another assignor once all its members offer both."
     )
 
 

@@ -309,7 +309,8 @@ def test_votes_choose_between_built_in_and_custom_assignors() -> None:
     refused = driver.join("d", server_assignor="other")
     assert (refused.error_code, refused.error_message) == (
         Code.UNSUPPORTED_ASSIGNOR,
-        "ServerAssignor other is not offered here; there is toy, uniform.",
+        "ServerAssignor other is not offered here; there is toy, uniform: ask for one of these "
+        "(group.remote.assignor), or add other to the broker's group.consumer.assignors.",
     )
 
 

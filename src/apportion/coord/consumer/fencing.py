@@ -274,13 +274,26 @@ def check_agreement(
     """
     agreed = agreed_or_none(others, count)
     if agreed is not None and agreed_or_none({**others, offer: 1}, count + 1) is None:
-        offered = ", ".join(name for name, _, _ in offer)
+        offered = ", ".join(map(_offered_words, offer))
         raise Refused(
             Code.UNSUPPORTED_ASSIGNOR,
             f"The members of group {group.group_id} use the client assignor {agreed.name} in "
             f"version {agreed.version}, and have none in common with a member that offers "
-            f"{offered}.",
+            f"{offered}: offer {agreed.name} in that version as well. A group moves to another "
+            "assignor once all its members offer both.",
         )
+
+
+def _offered_words(offered: tuple[str, int, int]) -> str:
+    """Return an offered client assignor for people, with the versions that the member understands.
+
+    Most have version 0 alone, which is not worth a word.
+    """
+    name, minimum, maximum = offered
+    if maximum == 0:
+        return name
+    is_one = minimum == maximum
+    return f"{name} in version{f' {minimum}' if is_one else f's {minimum} to {maximum}'}"
 
 
 def group_full_error(group_id: str, limit: int) -> Refused:

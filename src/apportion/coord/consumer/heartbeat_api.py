@@ -118,7 +118,9 @@ def check_request(
         offered = ", ".join(settings.group_consumer_assignors)
         raise Refused(
             Code.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {assignor} is not offered here; there is {offered}.",
+            f"ServerAssignor {assignor} is not offered here; there is {offered}: ask for one of "
+            f"these (group.remote.assignor), or add {assignor} to the broker's "
+            "group.consumer.assignors.",
         )
 
 
