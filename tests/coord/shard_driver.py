@@ -110,6 +110,7 @@ class ShardDriver:
         # the answers that nobody has taken yet, in the order in which they came
         self.responses: list[tuple[Ticket, Any]] = []
         self.notes: list[str] = []
+        self.hints: list[str] = []  # of each note
         self.actions: list[ShardAction] = []
         self.computations: list[Computation] = []  # begun, and not ended yet
         # group id -> its counts, and since when they are there
@@ -144,8 +145,9 @@ class ShardDriver:
                     self.log += records
                 case Compute(computation):
                     self.computations.append(computation)
-                case Note(_, text):
+                case Note(_, text, hint):
                     self.notes.append(text)
+                    self.hints.append(hint)
         return bodies
 
     def ask(self, request: Any, version: int, caller: Caller = HERE) -> Ticket:

@@ -216,6 +216,10 @@ def test_partitions_that_a_target_gives_to_nobody_are_counted_in_the_log() -> No
     prepare(driver, "b", 2)
     assert install(driver, "b", (2, 3), {"a": {"foo": [1]}}).error_code == 0
     assert driver.notes == ["group g: the assignor lag leaves 2 of 3 partitions to nobody"]
+    assert driver.hints == [
+        ": no member reads them until a newer target gives them to one. `apportion groups describe "
+        "g` shows them; unless that is meant, mend the assignor"
+    ]
 
 
 def test_partitions_that_a_custom_assignor_gives_to_nobody_are_counted_in_the_log() -> None:

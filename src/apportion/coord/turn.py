@@ -169,9 +169,9 @@ class Turn:
         assert abandoned.computation is computation, "another one is under way for its group"
         self._actions.append(Abandon(computation))
 
-    def note(self, level: str, text: str) -> None:
-        """Write one line to the log of the process."""
-        self._actions.append(Note(level, text))
+    def note(self, level: str, text: str, hint: str = "") -> None:
+        """Write one line to the log of the process. hint: as in `Note`."""
+        self._actions.append(Note(level, text, hint))
 
     def close(self) -> list[ShardAction]:
         """Return the actions of this step, to be carried out in order."""

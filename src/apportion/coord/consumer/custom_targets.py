@@ -143,6 +143,8 @@ def note_left_out(
             "warning",
             f"group {group.group_id}: the assignor {assignor} leaves {partitions - assigned} of "
             f"{partitions} partitions to nobody",
+            f": no member reads them until a newer target gives them to one. `apportion groups "
+            f"describe {group.group_id}` shows them; unless that is meant, mend the assignor",
         )
 
 
