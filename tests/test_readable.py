@@ -2,7 +2,7 @@
 
 import pytest
 
-from apportion.readable import foreign_text, readable, shortened
+from apportion.readable import foreign_text, listed, readable, shortened
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,18 @@ def test_only_what_cannot_be_printed_is_escaped(text: str, shown: str) -> None:
 )
 def test_a_long_text_is_shown_without_its_middle(text: str, shown: str) -> None:
     assert shortened(text, 9) == shown
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1, "t0"),
+        (10, "t0, t1, t2, t3, t4, t5, t6, t7, t8, t9"),
+        (12, "t0, t1, t2, t3, t4, t5, t6, t7, t8, t9 and 2 more"),
+    ],
+)
+def test_of_many_names_the_first_are_listed_and_the_others_counted(count: int, text: str) -> None:
+    assert listed([f"t{number}" for number in range(count)]) == text
 
 
 class Unprintable:

@@ -1,6 +1,9 @@
 """Text that others chose, such as names of groups and objects, made fit for people to see."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+MOST_NAMES = 10
+"""How many names a sentence lists."""
 
 
 def readable(text: str) -> str:
@@ -19,6 +22,12 @@ def shortened(text: str, max_chars: int) -> str:
     # The middle: paths of one place differ in their ends.
     kept = (max_chars - len("...")) // 2
     return f"{text[:kept]}...{text[-kept:]}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the names with commas between them; the first of many, and how many more there are."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def foreign_text(value: object, write: Callable[[object], str] = repr) -> str:

@@ -128,7 +128,7 @@ def test_missing_source_topics_are_told_to_every_instance(bootstrap: str, applic
         bootstrap, application, topology=[{"sources": [f"{application}-nothing"]}]
     )
     with pytest.raises(
-        Refused, match=r"source topics are missing, of .*-nothing: create them, and start again"
+        Refused, match=r"source topics are missing: .*-nothing; create them, and start again"
     ):
         until(lambda: False, lost)
     lost.close()

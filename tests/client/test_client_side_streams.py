@@ -256,7 +256,7 @@ def test_a_topology_with_one_more_source_topic_brings_its_tasks_and_moves_no_oth
 
 def test_missing_source_topics_end_every_instance(instance: Start, application: str) -> None:
     lost = instance([{"sources": [f"{application}-nothing"]}])
-    why = f"source topics are missing, of {application}-nothing: create them, and start again"
+    why = f"source topics are missing: {application}-nothing; create them, and start again"
     assert ended(lost) == [why]
 
 

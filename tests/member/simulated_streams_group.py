@@ -131,7 +131,7 @@ class SimulatedStreamsGroup(SimulatedGroup):
 
     def may_fail(self, failure: str) -> bool:
         return failure.split(": ", 1)[1] in (
-            "source topics are missing, of lines: create them, and start again",
+            "source topics are missing: lines; create them, and start again",
             "an instance has asked all instances to shut down",
         )
 

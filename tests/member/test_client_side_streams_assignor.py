@@ -116,11 +116,16 @@ def test_copies_and_hosts_are_told_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("error", "note"),
     [
-        (3, "instances run different topologies: this instance goes on with the tasks that it has"),
+        (
+            3,
+            "this instance goes on with the tasks that it has: instances run different topologies, "
+            "and tasks are assigned again once all run the same: finish the rolling change, or "
+            "stop the instance that the log of the one that assigned names",
+        ),
         (
             9,
-            "the assignment has error 9, which is unknown here: this instance goes on with the "
-            "tasks that it has",
+            "this instance goes on with the tasks that it has: the assignment has error 9, which "
+            "is unknown here",
         ),
     ],
 )
@@ -147,9 +152,20 @@ def test_missing_source_topics_end_a_member_as_in_a_classic_group() -> None:
     hears(member, LINES_1, MORE_1, active_tasks=names(ONE, 2))
     assert member.on_assignment(Given(error=4), 5) == MemberFailure(
         Code.UNKNOWN_TOPIC_OR_PARTITION,
-        "source topics are missing, of lines, more: create them, and start again",
+        "source topics are missing, of lines, more: the log of the instance that assigned names "
+        "them; create them, and start again",
     )
     assert member.tasks == TaskShare()
+
+
+def test_the_member_that_assigned_knows_which_source_topics_are_missing() -> None:
+    member = assignor(BOTH)
+    members = {"a": Subscription(("lines", "more"), member.user_data(("lines", "more")))}
+    run_rule(member.assign({"lines": TopicShape(2)}, members), lambda query: None)
+    assert member.on_assignment(Given(error=4), 5) == MemberFailure(
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        "source topics are missing: more; create them, and start again",
+    )
 
 
 def test_a_member_that_waits_for_its_first_assignment_says_nothing_of_it() -> None:

@@ -314,7 +314,9 @@ def test_while_topologies_differ_a_member_goes_on_with_the_tasks_that_it_has() -
     assert member.step(Answered(6, assigned(2, P0, error=3)), at(1_000)) == [
         Note(
             "warning",
-            "instances run different topologies: this instance goes on with the tasks that it has",
+            "this instance goes on with the tasks that it has: instances run different topologies, "
+            "and tasks are assigned again once all run the same: finish the rolling change, or "
+            "stop the instance that the log of the one that assigned names",
         ),
         Offer(1, (P0,), (P1,), ()),
         Note(
@@ -330,9 +332,9 @@ def test_partitions_without_tasks_leave_a_member_the_tasks_that_it_has() -> None
     actions = member.step(Answered(6, assigned(2, P0, P1)), at(1_000))
     assert actions[0] == Note(
         "warning",
-        "the assignment has partitions and no tasks, as a member without the assignor 'stream' is "
-        "in the group, or the broker was started again: this instance goes on with the tasks that "
-        "it has",
+        "this instance goes on with the tasks that it has: the assignment has partitions and no "
+        "tasks, as a member without the assignor 'stream' is in the group, or the broker was "
+        "started again",
     )
     assert member.tasks() == share(2, 0)
 

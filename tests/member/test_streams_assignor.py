@@ -165,7 +165,7 @@ def test_then_tasks_that_are_on_their_way_and_then_warm_ups() -> None:
             AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA,
             MemberFailure(
                 Code.UNKNOWN_TOPIC_OR_PARTITION,
-                "source topics are missing, of lines: create them, and start again",
+                "source topics are missing: lines; create them, and start again",
             ),
         ),
         (
@@ -196,6 +196,26 @@ def test_partitions_without_as_many_tasks_are_refused() -> None:
         Refused, match="1 partitions and 2 tasks were assigned: each partition must have one task"
     ):
         hears(assignor(), active=(TASK, TASK))
+
+
+def test_the_leader_knows_which_source_topics_are_missing() -> None:
+    both = topology_of([{"sources": ["lines", "more"]}])
+    members = {name: StreamsAssignor(StreamsSettings(both, name.encode() * 16)) for name in "ab"}
+    topics = ("lines", "more")
+    subscriptions = {
+        name: Subscription(topics, each.user_data(topics)) for name, each in members.items()
+    }
+    assigned = run_rule(
+        members["a"].assign({"lines": TopicShape(2)}, subscriptions), lambda query: None
+    )
+    missing = "source topics are missing"
+    of_both = ", of lines, more: the log of the instance that assigned names them"
+    assert {name: each.on_assignment(assigned[name], 1) for name, each in members.items()} == {
+        name: MemberFailure(
+            Code.UNKNOWN_TOPIC_OR_PARTITION, f"{missing}{which}; create them, and start again"
+        )
+        for name, which in (("a", ": more"), ("b", of_both))
+    }
 
 
 def plan(asking: Rule[dict[str, Given]], ends: int) -> dict[str, Any]:

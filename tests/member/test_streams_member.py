@@ -62,8 +62,7 @@ def test_missing_source_topics_end_every_member_with_the_same_sentence() -> None
     actor = group.starts("a")
     group.passes(1_000)
     assert actor.failed == (
-        "UNKNOWN_TOPIC_OR_PARTITION: source topics are missing, of lines: create them, and "
-        "start again"
+        "UNKNOWN_TOPIC_OR_PARTITION: source topics are missing: lines; create them, and start again"
     )
     assert group.notes == [
         "nobody gets anything: source topics are missing: lines; create them, and start again"

@@ -181,8 +181,8 @@ def test_while_topologies_differ_every_member_keeps_its_older_target() -> None:
         },
         AssignmentError.INCONSISTENT_TOPOLOGY,
         (
-            "b has told the group of another topology than this instance runs: every task stays "
-            "where it is",
+            "every task stays where it is until all instances run the same topology: b has told "
+            "the group of another one than this instance runs",
         ),
     )
     assert queries == []
@@ -195,37 +195,40 @@ def test_a_topology_of_which_the_group_has_not_heard_yet_is_not_assigned() -> No
         {"a": InstanceTasks(lines(0, 1)), "b": InstanceTasks(lines(2, 3))},
         AssignmentError.INCONSISTENT_TOPOLOGY,
         (
-            "a has told the group of another topology than this instance runs: every task stays "
-            "where it is",
+            "every task stays where it is until all instances run the same topology: a has told "
+            "the group of another one than this instance runs",
         ),
     )
     assert queries == []
 
 
 @pytest.mark.parametrize(
-    ("existing", "error", "why"),
+    ("existing", "error", "why", "missing"),
     [
         (
             {"other": 1},
             AssignmentError.MISSING_SOURCES,
             "source topics are missing: lines; create them, and start again",
+            ("lines",),
         ),
         (
             {"lines": 4},
             AssignmentError.ASSIGNMENT_ERROR,
             "internal topic g-changelog has 3 partitions and should have 4: reset the "
             "application, or give its topics the partitions they had",
+            (),
         ),
     ],
 )
 def test_a_topology_that_cannot_run_is_an_error_of_all(
-    existing: dict[str, int], error: AssignmentError, why: str
+    existing: dict[str, int], error: AssignmentError, why: str, missing: tuple[str, ...]
 ) -> None:
     plan = compute({"a": instance("p")}, existing=existing, made={"g-changelog": 3})
     assert plan == ClientSideAssignment(
         {"a": InstanceTasks()},
         error,
         (f"nobody gets anything: {why}",),
+        missing=missing,
     )
 
 

@@ -98,13 +98,14 @@ class ClientSideAssignment(NamedTuple):
     """The assignment of each member, and the group's error.
 
     notes: one sentence each, for logs. is_fallback: the ends of changelogs were unknown, so no task
-    has moved; the group has to be assigned anew some time later.
+    has moved; the group has to be assigned anew some time later. missing: as in `GroupAssignment`.
     """
 
     assignments: dict[str, InstanceTasks]
     error: AssignmentError = AssignmentError.NONE
     notes: tuple[str, ...] = ()
     is_fallback: bool = False
+    missing: tuple[str, ...] = ()
 
 
 def assign_client_side(
@@ -131,7 +132,8 @@ def assign_client_side(
     try:
         index = yield from create_topics_and_index_tasks(topology, existing)
     except MissingSources as missing:
-        return _assign_nothing(members, AssignmentError.MISSING_SOURCES, missing.why)
+        nothing = _assign_nothing(members, AssignmentError.MISSING_SOURCES, missing.why)
+        return nothing._replace(missing=missing.topics)
     except TopologyRefused as refused:
         return _assign_nothing(members, AssignmentError.ASSIGNMENT_ERROR, refused.why)
     index = _readable_tasks(index, existing)
@@ -206,8 +208,8 @@ def _keep_older_target(
         for member, instance in members.items()
     }
     why = (
-        f"{other} has told the group of another topology than this instance runs: every task "
-        "stays where it is"
+        f"every task stays where it is until all instances run the same topology: {other} has told "
+        "the group of another one than this instance runs"
     )
     return ClientSideAssignment(kept, AssignmentError.INCONSISTENT_TOPOLOGY, (why,))
 

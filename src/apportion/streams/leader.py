@@ -61,11 +61,13 @@ class GroupAssignment(NamedTuple):
     """The assignment of each consumer, by member id.
 
     upgrade_pending: see `VersionDecision`. notes: for the leader's log, one sentence each.
+    missing: the source topics that do not exist, if the error is that some are missing.
     """
 
     assignments: dict[str, ConsumerAssignment]
     upgrade_pending: bool = False
     notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 def assign_as_leader(
@@ -112,9 +114,9 @@ def assign_as_leader(
     try:
         index = yield from create_topics_and_index_tasks(settings.topology, existing)
     except MissingSources as missing:
-        return _assign_nothing(
-            subscriptions, used, AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA, missing.why
-        )
+        error = AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA
+        nothing = _assign_nothing(subscriptions, used, error, missing.why)
+        return nothing._replace(missing=missing.topics)
     except TopologyRefused as refused:
         return _assign_nothing(subscriptions, used, AssignorError.ASSIGNMENT_ERROR, refused.why)
     assignable = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from apportion.errors import Code, Refused
+from apportion.readable import listed
 from apportion.settings import MAX_INT32
 from apportion.streams.metadata.model import TaskId
 from apportion.topics import TopicPartition, is_topic_name
@@ -30,7 +31,7 @@ class MissingSources(Refused):
         """Keep the names of the source topics that the Streams application lacks."""
         super().__init__(
             Code.UNKNOWN_TOPIC_OR_PARTITION,
-            f"source topics are missing: {', '.join(topics)}; create them, and start again",
+            f"source topics are missing: {listed(topics)}; create them, and start again",
         )
         self.topics = topics
 

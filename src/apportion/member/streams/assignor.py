@@ -14,6 +14,7 @@ from typing import Any
 from apportion.assign.by_name import ClusterTopics, Given, Subscription, TopicParts, by_topic
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.assignors.interface import FollowUp, MemberFailure, Rebalance
+from apportion.member.streams.missing_sources import missing_sources
 from apportion.streams.consumer_assignments import ConsumerAssignment
 from apportion.streams.leader import GroupAssignment, LeaderSettings, assign_as_leader
 from apportion.streams.metadata.codec import (
@@ -51,13 +52,8 @@ from apportion.topics import TopicPartition
 NAME = "stream"
 NEWEST_RELEASE = "4.3"
 
-SOURCES_MISSING = MemberFailure(
-    Code.UNKNOWN_TOPIC_OR_PARTITION,
-    "source topics are missing, of {sources}: create them, and start again",
-)
 ENDS = {
     # VERSION_PROBING (2) is unused by now, so it is not here.
-    AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA: SOURCES_MISSING,
     AssignorError.ASSIGNMENT_ERROR: MemberFailure(
         Code.INVALID_REQUEST, "the leader could not assign tasks; its log says why"
     ),
@@ -65,13 +61,10 @@ ENDS = {
         Code.INVALID_REQUEST, "an instance has asked all instances to shut down"
     ),
 }
-"""The error codes of an assignment that end the member, by the error with which it ends."""
+"""The error codes of an assignment that end the member, by the error with which it ends.
 
-
-def with_sources(failure: MemberFailure, topology: Topology) -> MemberFailure:
-    """Return a failure of a Streams member with the names of the source topics in its sentence."""
-    sources = ", ".join(topology.external_topics)
-    return failure._replace(why=failure.why.format(sources=sources))
+`missing_sources` has the one of source topics that do not exist.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +159,7 @@ class StreamsAssignor:
         self.rejoins_with_newer_version = False
         self._unique = 0
         self._was_left_out = False  # its endpoint, of the hosts in the last assignment
+        self._missing: tuple[str, ...] = ()  # of the source topics, when it assigned last
         # as the leader it has assigned in a lower version than all members support
         self._leads_unfinished = False
 
@@ -185,7 +179,7 @@ class StreamsAssignor:
         self._unique = (self._unique + 129) % 256 - 128  # the next int8, after 127 comes -128
         # The answer is judged by the version of this subscription, though `used` may change before
         # it comes.
-        self._sent_version, self._leads_unfinished = self.used, False
+        self._sent_version, self._leads_unfinished, self._missing = self.used, False, ()
         # versions 1 and 2 have no field for the newest supported version
         supported = -1 if self.used < 3 else settings.release.newest_version
         return encode_subscription(
@@ -243,6 +237,7 @@ class StreamsAssignor:
             leader, partition_counts, consumers, self.wall_ms
         )
         self.notes += plan.notes
+        self._missing = plan.missing
         self._leads_unfinished = plan.upgrade_pending
         return {member: _encode_given(own) for member, own in plan.assignments.items()}
 
@@ -310,9 +305,12 @@ class StreamsAssignor:
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, why)
         # Before the versions: an error assignment may be in a version that says nothing about an
         # upgrade.
+        if info.error == AssignorError.INCOMPLETE_SOURCE_TOPIC_METADATA:
+            self.tasks = TaskShare()
+            return missing_sources(self.settings.topology, self._missing)
         if info.error in ENDS:
             self.tasks = TaskShare()
-            return with_sources(ENDS[AssignorError(info.error)], self.settings.topology)
+            return ENDS[AssignorError(info.error)]
         release, received = self.settings.release, MetadataVersions(info.used, info.supported)
         # KIP-268: the group may use a higher version once all members support it
         step = next_subscription_version(

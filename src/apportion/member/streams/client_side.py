@@ -17,12 +17,8 @@ from typing import Any
 from apportion.assign.by_name import ClusterTopics, Given, Subscription, by_topic
 from apportion.errors import Code, DecodeError, Refused
 from apportion.member.assignors.interface import MemberFailure, Rebalance
-from apportion.member.streams.assignor import (
-    SOURCES_MISSING,
-    StreamsSettings,
-    TaskShare,
-    with_sources,
-)
+from apportion.member.streams.assignor import StreamsSettings, TaskShare
+from apportion.member.streams.missing_sources import missing_sources
 from apportion.streams.client_side import (
     AssignableInstance,
     ClientSideSettings,
@@ -58,15 +54,21 @@ ENDS = {
         Code.INVALID_REQUEST,
         "the tasks could not be assigned; the log of the instance that tried says why",
     ),
-    AssignmentError.MISSING_SOURCES: SOURCES_MISSING,
 }
-"""The errors of an assignment that end every member, by the error with which it ends."""
+"""The errors of an assignment that end every member, by the error with which it ends.
+
+`missing_sources` has the one of source topics that do not exist.
+"""
 WITHOUT_TASKS: dict[int, str] = {
     AssignmentError.NONE: (
         "the assignment has partitions and no tasks, as a member without the assignor 'stream' is "
         "in the group, or the broker was started again"
     ),
-    AssignmentError.INCONSISTENT_TOPOLOGY: "instances run different topologies",
+    AssignmentError.INCONSISTENT_TOPOLOGY: (
+        "instances run different topologies, and tasks are assigned again once all run the same: "
+        "finish the rolling change, or stop the instance that the log of the one that assigned "
+        "names"
+    ),
 }
 """What an assignment means that names no tasks, by its error."""
 
@@ -91,6 +93,7 @@ class ClientSideStreamsAssignor:
         self.tasks = TaskShare()
         self.notes: deque[str] = deque()
         self.is_unfinished = self.is_changing = False
+        self._missing: tuple[str, ...] = ()  # of the source topics, when it assigned last
         self._metadata = Kip848MemberMetadata(
             process_id=settings.process_id,
             user_endpoint=settings.endpoint.encode(),
@@ -108,7 +111,7 @@ class ClientSideStreamsAssignor:
 
     def begin_membership(self, lags: Mapping[TaskId, int]) -> None:
         """Have no tasks, and new metadata for the next join."""
-        self.tasks, self.is_changing = TaskShare(), False
+        self.tasks, self.is_changing, self._missing = TaskShare(), False, ()
         self._metadata = self._present_metadata(lags)
 
     def update(self, reason: Reason, lags: Mapping[TaskId, int]) -> None:
@@ -149,7 +152,7 @@ class ClientSideStreamsAssignor:
             {member: _instance(each) for member, each in sorted(members.items())},
         )
         self.notes.extend(plan.notes)
-        self.is_unfinished = plan.is_fallback
+        self.is_unfinished, self._missing = plan.is_fallback, plan.missing
         return {
             member: _encode_given(tasks, plan.error) for member, tasks in plan.assignments.items()
         }
@@ -163,9 +166,12 @@ class ClientSideStreamsAssignor:
         tasks are those of which all partitions are there. Raises Refused for metadata that cannot
         be decoded.
         """
+        if given.error == AssignmentError.MISSING_SOURCES:
+            self.tasks = TaskShare()
+            return missing_sources(self.settings.topology, self._missing)
         if given.error in ENDS:
             self.tasks = TaskShare()
-            return with_sources(ENDS[AssignmentError(given.error)], self.settings.topology)
+            return ENDS[AssignmentError(given.error)]
         partitions = dict.fromkeys(
             TopicPartition(topic, number)
             for topic, numbers in given.partitions
@@ -188,7 +194,7 @@ class ClientSideStreamsAssignor:
             what = WITHOUT_TASKS.get(
                 error, f"the assignment has error {error}, which is unknown here"
             )
-            self.notes.append(f"{what}: this instance goes on with the tasks that it has")
+            self.notes.append(f"this instance goes on with the tasks that it has: {what}")
         self.tasks = replace(
             self.tasks,
             generation=generation,
