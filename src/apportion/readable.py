@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 MOST_NAMES = 10
-"""How many names a sentence lists."""
+"""How many names a sentence lists, unless they are long."""
 
 
 def readable(text: str) -> str:
@@ -24,10 +24,10 @@ def shortened(text: str, max_chars: int) -> str:
     return f"{text[:kept]}...{text[-kept:]}"
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], most: int = MOST_NAMES) -> str:
     """Return the names with commas between them; the first of many, and how many more there are."""
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def foreign_text(value: object, write: Callable[[object], str] = repr) -> str:

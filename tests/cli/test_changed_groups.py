@@ -62,8 +62,9 @@ def test_one_group_that_cannot_be_deleted_keeps_no_other(cluster: Cluster) -> No
     join(cluster, "g", "m")
     at = cluster.bootstrap_servers
     has_members = (
-        "group 'g' has 1 member: stop its applications first; `apportion groups members g "
-        f"--bootstrap {at}` shows them"
+        "group 'g' has 1 member: m (client reader, host 127.0.0.1). Stop its applications first. "
+        "One that was killed stays a member until its session ends, 45 s after its last heartbeat; "
+        f"`apportion groups remove-members g --all --bootstrap {at}` removes it at once"
     )
     unknown = (
         f"there is no group 'nosuch': `apportion groups list --bootstrap {at}` shows what there is"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from apportion.cli.failures import GroupHasMembers
 from apportion.cli.main import app
 from apportion.server.embedded import EmbeddedBroker
 
@@ -42,6 +43,21 @@ def test_a_group_that_is_not_there_is_told_with_the_next_step(
         "",
         {"error": "GROUP_ID_NOT_FOUND", "message": message},
     )
+
+
+def test_many_members_of_a_group_are_named_in_part_and_unknown_ones_not_at_all() -> None:
+    members = [
+        {"member": f"m{number}", "instance": instance, "client": "c", "host": "/10.0.0.7"}
+        for number, instance in enumerate(["worker-1", None, None, None])
+    ]
+    shown = "; `apportion groups members g --bootstrap b:1` shows them. Stop its applications first"
+    where = "(client c, host 10.0.0.7)"
+    assert GroupHasMembers("g", members, "b:1").why == (
+        f"group 'g' has 4 members: worker-1 {where}, m1 {where}, m2 {where} and 1 more{shown}. One "
+        "that was killed stays a member until its session ends; `apportion groups remove-members g "
+        "--all --bootstrap b:1` removes it at once"
+    )
+    assert GroupHasMembers("g", [], "b:1").why == f"group 'g' has members{shown}"
 
 
 NO_BROKER = (

@@ -140,8 +140,9 @@ def test_a_group_with_members_is_not_reset(cluster: Cluster) -> None:
     join(cluster, "g", "m")
     at = cluster.bootstrap_servers
     message = (
-        "group 'g' has 1 member: stop its applications first; `apportion groups members g "
-        f"--bootstrap {at}` shows them"
+        "group 'g' has 1 member: m (client reader, host 127.0.0.1). Stop its applications first. "
+        "One that was killed stays a member until its session ends, 45 s after its last heartbeat; "
+        f"`apportion groups remove-members g --all --bootstrap {at}` removes it at once"
     )
     options = ["--topic", "t", "--to-earliest"]
     assert reset(cluster, *options) == (1, "", f"apportion groups: {message}\n")
@@ -152,6 +153,15 @@ def test_a_group_with_members_is_not_reset(cluster: Cluster) -> None:
         {"error": "NON_EMPTY_GROUP", "message": message},
     )
     assert committed(cluster) == {0: 2, 1: 2}
+
+
+def test_the_session_of_its_members_is_the_one_that_the_group_has(cluster: Cluster) -> None:
+    join(cluster, "g", "m")
+    at = ["--bootstrap", cluster.bootstrap_servers]
+    session = ["--config", "consumer.session.timeout.ms=50000"]
+    assert CliRunner().invoke(app, ["groups", "alter", "g", *session, *at]).exit_code == 0
+    refused = reset(cluster, "--topic", "t", "--to-earliest")
+    assert "until its session ends, 50 s after its last heartbeat" in refused[2]
 
 
 def test_a_new_group_is_made_on_request_alone(cluster: Cluster) -> None:

@@ -7,11 +7,15 @@ same with and without `--json`. A message ends with the next step where there is
 import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from apportion.errors import Code, Refused
-from apportion.readable import readable
+from apportion.readable import listed, readable
 
 FAILED = 1  # exit code: a law broke, an upgrade does not go well, or the cluster refused
+MOST_MEMBERS = 3
+"""How many members of a group a sentence names."""
 UNUSABLE = 2  # exit code where the arguments make no sense
 
 
@@ -61,17 +65,39 @@ class NoSuchTopic(Advised):
 class GroupHasMembers(Advised):
     """The group has members, which would overwrite the change or need what it deletes."""
 
-    def __init__(self, group_id: str, members: int | None, bootstrap: str) -> None:
+    def __init__(
+        self,
+        group_id: str,
+        members: Sequence[Mapping[str, Any]],
+        bootstrap: str,
+        session_ms: int | None = None,
+    ) -> None:
         """Create the error for a group that must be empty first.
 
-        members: how many; None where that is not known.
+        members: as in the report on a group; () where they are not known. session_ms: the time
+        after which a silent member is removed; None where that is not known.
         """
-        count = "members" if members is None else f"{members} member{'' if members == 1 else 's'}"
+        at = f"--bootstrap {bootstrap}"
+        count = len(members)
+        who = f"{count} member{'' if count == 1 else 's'}: " if count else "members"
+        who += listed([*map(_member_words, members)], MOST_MEMBERS)
+        shown = f"; `apportion groups members {group_id} {at}` shows them"
+        time = "" if session_ms is None else f", {session_ms / 1000:g} s after its last heartbeat"
+        removes = (
+            f". One that was killed stays a member until its session ends{time}; `apportion groups "
+            f"remove-members {group_id} --all {at}` removes it at once"
+        )
         super().__init__(
             Code.NON_EMPTY_GROUP,
-            f"group {group_id!r} has {count}: stop its applications first; `apportion groups "
-            f"members {group_id} --bootstrap {bootstrap}` shows them",
+            f"group {group_id!r} has {who}{'' if 0 < count <= MOST_MEMBERS else shown}. Stop its "
+            f"applications first{removes if count else ''}",
         )
+
+
+def _member_words(member: Mapping[str, Any]) -> str:
+    """Return a member of a report for a sentence: its name, and where its process is."""
+    host = member["host"].removeprefix("/")
+    return f"{member['instance'] or member['member']} (client {member['client']}, host {host})"
 
 
 class NoStreamsGroup(Exception):

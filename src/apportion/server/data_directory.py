@@ -9,7 +9,7 @@ from pathlib import Path
 
 from apportion.node.partitions import TOPICS
 from apportion.node.settings import SettingRefused
-from apportion.readable import readable
+from apportion.readable import listed, readable
 from apportion.store import metadata_log
 
 LOST_AND_FOUND = "lost+found"  # at the root of a new file system
@@ -32,9 +32,8 @@ def refuse_foreign_directory(directory: Path) -> None:
         return
     foreign = [name for name in names if not name.startswith(".") and name != LOST_AND_FOUND]
     if foreign:
-        named = ", ".join(map(readable, foreign[:NAMED]))
-        more = f" and {len(foreign) - NAMED} more" if len(foreign) > NAMED else ""
+        named = listed([*map(readable, foreign)], NAMED)
         raise SettingRefused(
-            f"{directory} holds {named}{more}, and no data of a broker: give --data-dir a new or "
+            f"{directory} holds {named}, and no data of a broker: give --data-dir a new or "
             "an empty directory."
         )

@@ -1,11 +1,12 @@
 """`apportion groups delete` and `delete-offsets`: of groups without members, unread offsets."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
 from apportion.cli.failures import Advised, GroupHasMembers, NoSuchGroup, WrongArguments
 from apportion.cli.groups.partitions import PartitionChoice, chosen, require_in_group
-from apportion.cli.groups.report import read_members
+from apportion.cli.groups.report import group_has_members, read_members
 from apportion.cli.lines import print_sentence, ranges, row_console
 from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
@@ -45,18 +46,15 @@ def _delete(cluster: Cluster, group_id: str, bootstrap: str) -> None:
         if refused.code is Code.GROUP_ID_NOT_FOUND:
             raise NoSuchGroup(group_id, bootstrap) from None
         if refused.code is Code.NON_EMPTY_GROUP:
-            raise GroupHasMembers(
-                group_id, _member_count(cluster, group_id, bootstrap), bootstrap
-            ) from None
+            raise _has_members(cluster, group_id, bootstrap) from None
         raise
 
 
-def _member_count(cluster: Cluster, group_id: str, bootstrap: str) -> int | None:
-    """Return the number of members for an error's text; None if it cannot be read."""
-    try:
-        return len(read_members(cluster, group_id, bootstrap)["members"]) or None
-    except Refused:
-        return None
+def _has_members(cluster: Cluster, group_id: str, bootstrap: str) -> GroupHasMembers:
+    """Return the error for a group with members, with those if they can be read."""
+    with suppress(Refused):
+        return group_has_members(cluster, read_members(cluster, group_id, bootstrap), bootstrap)
+    return GroupHasMembers(group_id, (), bootstrap)
 
 
 def delete_offsets(asked: Asked, group_id: str, choice: PartitionChoice) -> int:

@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from apportion.cli.cluster_reports import Report
-from apportion.cli.failures import NoSuchGroup
+from apportion.cli.failures import GroupHasMembers, NoSuchGroup
 from apportion.client.cluster import Cluster
 from apportion.client.group_positions import all_group_positions
 from apportion.errors import DecodeError, Refused
+from apportion.member.cluster_queries.configs import SettingQuery
 from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topics import MetadataQuery
 from apportion.member.group_claims import sinks_of
@@ -22,6 +23,7 @@ from apportion.topics import Topic, TopicPartition
 from apportion.wire.codec import Buffer
 from apportion.wire.messages.consumer_group_describe import Assignment
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
+from apportion.wire.messages.describe_configs import GROUP
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 from apportion.wire.messages.list_groups import ListedGroup
 from apportion.wire.records.consumer_protocol import (
@@ -33,6 +35,8 @@ from apportion.wire.records.consumer_serde import decode
 EMPTY_STATES = (GroupState.EMPTY, GroupState.DEAD)
 REBALANCING_STATES = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 """The states in which a classic group has no assignment."""
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+"""The setting of a group by which its members' sessions end."""
 # by MemberType of ConsumerGroupDescribe; brokers before version 1 of it do not send it
 PROTOCOLS = {0: "classic", 1: "consumer"}
 
@@ -60,6 +64,19 @@ def read_members(cluster: Cluster, group_id: str, bootstrap: str) -> Report:
     if isinstance(group, ClassicGroup):
         return _classic_group(group)
     return listed_group(group) | {"members": []}
+
+
+def group_has_members(cluster: Cluster, group: Report, bootstrap: str) -> GroupHasMembers:
+    """Return the error that a group must be empty first, with its members and their session."""
+    members = group["members"]
+    session_ms = None
+    # Classic members chose their own, which no API tells.
+    if members and all(each["protocol"] == "consumer" for each in members):
+        query = SettingQuery(GROUP, group["group"], SESSION_TIMEOUT)
+        with suppress(Refused):
+            told = cluster.run(send_until_accepted(query))
+            session_ms = None if told is None else int(told)
+    return GroupHasMembers(group["group"], members, bootstrap, session_ms)
 
 
 def listed_group(group: ListedGroup) -> Report:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from apportion.cli.cluster_reports import Asked, Report, print_report
 from apportion.cli.failures import GroupHasMembers, Impossible, NoSuchGroup, WrongArguments
 from apportion.cli.groups.partitions import PartitionChoice, existing_partitions
-from apportion.cli.groups.report import EMPTY_STATES, read_members
+from apportion.cli.groups.report import EMPTY_STATES, group_has_members, read_members
 from apportion.cli.groups.reset_targets import PartitionLog, ResetTarget, TargetOptions
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
@@ -161,7 +161,7 @@ def _require_empty(cluster: Cluster, plan: ResetPlan, bootstrap: str) -> None:
             plan.group_id, bootstrap, also="; --new-group makes a new one with these offsets"
         ) from None
     if group["members"] or group["state"] not in EMPTY_STATES:
-        raise GroupHasMembers(plan.group_id, len(group["members"]) or None, bootstrap)
+        raise group_has_members(cluster, group, bootstrap)
 
 
 def _choice(plan: ResetPlan, committed: Iterable[TopicPartition]) -> PartitionChoice:
@@ -234,5 +234,5 @@ def _commit(
         except Refused as refused:
             # A member has joined since the group was described.
             if refused.code is Code.UNKNOWN_MEMBER_ID:
-                raise GroupHasMembers(group_id, None, bootstrap) from None
+                raise GroupHasMembers(group_id, (), bootstrap) from None
             raise
