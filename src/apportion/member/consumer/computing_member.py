@@ -46,7 +46,7 @@ class ComputingMember(AssigningMember[ConsumerSettings]):
         self._computation = TargetComputation(settings, self._local)
 
     def _due_times(self) -> list[int | None]:
-        return [*super()._due_times(), self._computation_at_ms()]
+        return [*super()._due_times(), self._computation_at_ms(), self._computation.slow_at_ms]
 
     def _apply_event(self, step: Step, event: Event) -> None:
         super()._apply_event(step, event)
@@ -54,6 +54,8 @@ class ComputingMember(AssigningMember[ConsumerSettings]):
             note = self._computation.take_outcome(event, step.now, self._label)
             if note is not None:
                 step.emit(note)
+        if step.is_due(self._computation.slow_at_ms):
+            step.emit(self._computation.report_slow(self._label))
 
     def _apply_answer(self, step: Step, event: CoordinatorFound | Answered | Unanswered) -> None:
         computation = self._computation.take_answered(event.request_id)
@@ -75,7 +77,8 @@ class ComputingMember(AssigningMember[ConsumerSettings]):
         return self._computation.query
 
     def _apply_query_answer(self, step: Step, event: LookupEvent) -> None:
-        run = self._computation.resume(answer_of(event), self._link.next_request_id())
+        request_id = self._link.next_request_id()
+        run = self._computation.resume(answer_of(event), request_id, step.now)
         if run is not None:
             step.emit(run)
 

@@ -49,6 +49,10 @@ CHOSEN_NO_MORE = (
 """Errors of a computation whose group has changed, or has chosen another member: no fault of it."""
 SHORTEST_PATIENCE_MS = 100
 """A coordinator waits for so long at least: what is refused sooner was not late."""
+SLOW_MS = 5_000
+"""How long an assignor may run before the log says so: half of what a broker allows by default in
+`apportion.assignor.timeout.ms`.
+"""
 MOST_ATTEMPTS = 5
 """How often Prepare or Install is sent in one computation until there is a response."""
 
@@ -88,6 +92,8 @@ class TargetComputation:
         self._run: AssignorRun | None = None
         self._running_id: int | None = None  # of the run that has not ended yet, wanted or not
         self._began_ms = self._took_ms = 0  # when it began (monotonic), and how long the last took
+        self._run_began_ms = 0  # of the last call, which ends with an answer or a query
+        self._is_slow = False  # the log has said that this call takes long
         self._was_chosen_again = False  # while the assignor ran: the coordinator has not waited
 
     @property
@@ -202,40 +208,61 @@ class TargetComputation:
         self._assignors.add_names(names)
         cluster = {each.topic_name: _shape(each) for each in prepared.topics}
         members = {each.member_id: _subscription(each, names) for each in prepared.members}
-        return self._start(AssignorRun(assignor, cluster, members), request_id)
+        return self._start(AssignorRun(assignor, cluster, members), request_id, now)
 
-    def resume(self, answer: Any, request_id: int) -> RunAssignor | None:
+    def resume(self, answer: Any, request_id: int, now: Instant) -> RunAssignor | None:
         """Return the run of an assignor whose query was answered; None if it has none any more.
 
         answer: an exception is thrown into it.
         """
         if self.stage is not ComputationStage.ASKING or self._run is None:
             return None
-        return self._start(replace(self._run, answer=answer), request_id)
+        return self._start(replace(self._run, answer=answer), request_id, now)
 
-    def _start(self, run: AssignorRun, request_id: int) -> RunAssignor:
+    def _start(self, run: AssignorRun, request_id: int, now: Instant) -> RunAssignor:
         self.stage, self._run, self._running_id = ComputationStage.RUNNING, run, request_id
+        self._run_began_ms, self._is_slow = now.mono_ms, False
         return RunAssignor(request_id, run)
+
+    @property
+    def slow_at_ms(self) -> int | None:
+        """When the log has to say that the assignor takes long; None if there is nothing to say."""
+        is_quiet = self.stage is not ComputationStage.RUNNING or self._is_slow
+        return None if is_quiet else self._run_began_ms + SLOW_MS
+
+    def report_slow(self, label: str) -> Note:
+        """Return what the log has to say of an assignor that takes long. label: of the member."""
+        self._is_slow = True
+        return Note(
+            "warning",
+            f"{label} computes the group's target, and its assignor has not answered for "
+            f"{SLOW_MS / 1000:g} s: the older target stays meanwhile, and the coordinator asks "
+            "another member once the broker's apportion.assignor.timeout.ms is over",
+        )
 
     def take_outcome(self, ran: AssignorRan, now: Instant, label: str) -> Note | None:
         """Take what a run has come to; return what the log has to say of it, None for nothing.
 
         The outcome of a run that was abandoned changes nothing. label: of the member.
         """
-        is_late = False
+        is_late, after_all = False, None
         if ran.request_id == self._running_id:
             self._running_id = None
             self._took_ms = now.mono_ms - self._began_ms
             is_late, self._was_chosen_again = self._was_chosen_again, False
+            if self._is_slow:
+                run_s = (now.mono_ms - self._run_began_ms) / 1000
+                text = f"{label} has heard from its assignor after all, after {run_s:.1f} s"
+                after_all = Note("warning", text)
         if self.stage is not ComputationStage.RUNNING:
-            return Note("warning", f"{label} {self._explain_late()}") if is_late else None
+            return Note("warning", f"{label} {self._explain_late()}") if is_late else after_all
         outcome = ran.outcome
         if isinstance(outcome, AssignorRun):
             self.stage, self._run = ComputationStage.ASKING, outcome
-            return None
+            return after_all
         if not isinstance(outcome, Refused):
             self.stage, self._targets = ComputationStage.COMPUTED, outcome
-            return None
+            return after_all
         self.abandon()
         return not_computed(label, outcome.why)
 
