@@ -55,7 +55,7 @@ def test_a_pattern_gives_way_to_names_and_comes_beside_them(
     for name in (f"{prefix}a", f"{prefix}b"):
         fill(cluster, cluster.create_topic(name, 1), each=3)
     with Consumer(bootstrap, group, auto_offset_reset="earliest") as consumer:
-        consumer.subscribe(pattern=f"{prefix}a")
+        consumer.subscribe([], pattern=f"{prefix}a")
         assert read(consumer, 3) == {f"{prefix}a": 3}
         consumer.subscribe([f"{prefix}b"])
         assert read(consumer, 3) == {f"{prefix}b": 3}

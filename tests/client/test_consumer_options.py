@@ -301,6 +301,31 @@ def test_a_consumer_is_not_made_with_topics_that_cannot_be(
         Consumer("localhost:1", "g", topics=topics)
 
 
+@pytest.mark.parametrize("topics", [(), [], None, set(), iter([])])
+def test_a_pattern_may_stand_for_all_topics(topics: Any) -> None:
+    with Consumer("localhost:1", "g") as consumer:
+        consumer.subscribe(topics, pattern="flights-.*")
+        assert consumer.poll(0) == []
+
+
+@pytest.mark.parametrize("topics", ["", [""], [None], ["flights", 7], 7, "flights trains"])
+def test_a_name_that_cannot_be_a_topic_is_refused_beside_a_pattern_too(topics: Any) -> None:
+    with (
+        Consumer("localhost:1", "g") as consumer,
+        pytest.raises(ValueError, match=r"topics must be one or more names|cannot be a topic"),
+    ):
+        consumer.subscribe(topics, pattern="flights-.*")
+
+
+def test_an_expression_among_the_topics_is_refused_with_where_it_belongs() -> None:
+    with pytest.raises(ValueError) as refused:
+        Consumer("localhost:1", "g", topics=["flights-.*"])
+    assert str(refused.value) == (
+        "'flights-.*' cannot be a topic: give a list of names of letters, digits, '.', '_' and "
+        "'-', or a regular expression as subscribe(pattern=...)"
+    )
+
+
 @pytest.mark.parametrize("pattern", ["", 7, re.compile("flights"), ["flights"]])
 def test_a_pattern_is_a_text(pattern: Any) -> None:
     with (

@@ -126,17 +126,17 @@ class Consumer(RuleDriver):
         while True:
             yield from self._poll(timeout_ms=1_000, limit=1)
 
-    def subscribe(self, topics: Iterable[str] = (), *, pattern: str | None = None) -> None:
+    def subscribe(self, topics: Iterable[str] | None = (), *, pattern: str | None = None) -> None:
         """Subscribe to these topics, replacing the present subscription.
 
-        pattern: a regular expression of RE2, in place of topics or beside them. The broker finds
-        the topics whose whole names it matches, also those that are created later. Only with
-        group_protocol="consumer", and Kafka 4.0 or newer.
+        pattern: a regular expression of RE2, beside the topics, or in their place where there are
+        none. The broker finds the topics whose whole names it matches, also those that are created
+        later. Only with group_protocol="consumer", and Kafka 4.0 or newer.
         ValueError: a wrong name, or an argument that cannot be used. A pattern that the broker
         refuses ends the membership: `poll` raises Refused (INVALID_REGULAR_EXPRESSION).
         """
         expression = "" if pattern is None else checked_pattern(pattern, self._group_protocol)
-        names = () if expression and topics == () else topic_names(topics)
+        names = topic_names(topics, may_be_none=bool(expression))
         _refuse_if(self._is_closing)
         self._rule.topics, self._rule.expression = names, expression
         if not self._started:

@@ -56,6 +56,7 @@ FOREIGN = {  # option -> why it cannot be used
     "consumer_timeout_ms": "give poll its timeout_ms instead",
     "isolation_level": "only committed records are read, as with read_committed; drop the option",
     "allow_auto_create_topics": "a consumer never makes a topic; drop the option",
+    "pattern": "it is no option: call subscribe(pattern=...)",
     "exclude_internal_topics": (
         "a name is subscribed to as it is, and a pattern may match internal topics; write the "
         "pattern so that it does not, and drop the option"

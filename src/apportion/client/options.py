@@ -276,8 +276,11 @@ def membership_settings(chosen: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def topic_names(topics: Iterable[str]) -> tuple[str, ...]:
-    """Return the names to subscribe to. Raises ValueError for none, and for an impossible name."""
+def topic_names(topics: object, *, may_be_none: bool = False) -> tuple[str, ...]:
+    """Return the names to subscribe to. Raises ValueError for an impossible name.
+
+    may_be_none: a pattern is there as well; without one no name is an error, too.
+    """
     names = (
         (topics,)
         if isinstance(topics, str)
@@ -285,6 +288,8 @@ def topic_names(topics: Iterable[str]) -> tuple[str, ...]:
         if isinstance(topics, Iterable)
         else ()
     )
+    if may_be_none and not names and (topics is None or isinstance(topics, Iterable)):
+        return ()
     if not names or not all(isinstance(name, str) and name for name in names):
         raise ValueError(
             f"topics must be one or more names, not {topics!r}; to stop reading, close the consumer"
@@ -293,7 +298,7 @@ def topic_names(topics: Iterable[str]) -> tuple[str, ...]:
         if not is_topic_name(name):
             raise ValueError(
                 f"{name!r} cannot be a topic: give a list of names of letters, digits, "
-                "'.', '_' and '-'"
+                "'.', '_' and '-', or a regular expression as subscribe(pattern=...)"
             )
     return names
 

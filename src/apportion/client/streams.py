@@ -125,9 +125,9 @@ class StreamsConsumer(Consumer):
             for record in records
         ]
 
-    def subscribe(self, topics: Iterable[str] = (), *, pattern: str | None = None) -> None:
+    def subscribe(self, topics: Iterable[str] | None = (), *, pattern: str | None = None) -> None:
         """Subscribe to the topology's source topics; RuntimeError for any others, or a pattern."""
-        names = (topics,) if isinstance(topics, str) else tuple(topics)
+        names = (topics,) if isinstance(topics, str) else tuple(topics or ())
         if names != self.topology.source_topics or pattern is not None:
             raise RuntimeError(
                 "a Streams group reads the topics of its topology, "
