@@ -1,5 +1,6 @@
 """Foreign computations: each has a thread, and those that never return cost no more than theirs."""
 
+import signal
 import threading
 from collections.abc import Iterator
 from queue import SimpleQueue
@@ -143,6 +144,21 @@ def test_a_call_ends_with_what_it_raises(hosted: Hosted, error: BaseException, w
     call = Raises(error)
     hosted.foreign.begin(call)
     assert hosted.next_end() == ComputeFailed(call, f"{why} ({line_of_raise(Raises.run)})")
+
+
+def test_a_call_that_is_interrupted_interrupts_the_program_and_frees_its_thread(
+    hosted: Hosted,
+) -> None:
+    came = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: came.set())
+    try:
+        hosted.foreign.begin(Raises(KeyboardInterrupt()))
+        assert came.wait(LONGEST_S)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    for call in hosted.begin(FOREIGN_THREADS):
+        call.let_go()
+    assert {type(hosted.next_end()) for _ in range(FOREIGN_THREADS)} == {Computed}
 
 
 def test_a_long_error_is_cut_before_the_line_that_raised_it(hosted: Hosted) -> None:

@@ -20,6 +20,7 @@ from apportion.client.members import MembershipChange, MembershipEvent
 from apportion.client.network_client import RetryTimer
 from apportion.client.outage import LOG_INTERVAL_S
 from apportion.drive.clocks import now
+from apportion.drive.interrupts import interrupt_program
 from apportion.drive.notes import log_note
 from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.machine import Instant, Note
@@ -141,11 +142,14 @@ class GroupMembership(Generic[E_contra]):
     def status(self) -> View:
         """Return the member's state after its last step.
 
-        Raises RuntimeError if its thread died of a defect.
+        Raises RuntimeError if its thread died of a defect, KeyboardInterrupt if an assignor of the
+        member raised it there.
         """
         with self._changed:
             # A defect in the thread must not look like a quiet group: the owner would read on while
             # its session expires.
+            if isinstance(self._crash, KeyboardInterrupt):
+                raise KeyboardInterrupt from self._crash
             if self._crash is not None:
                 raise RuntimeError(
                     f"the session of group {self.settings.group_id!r} died: {self._crash!r}"
@@ -325,7 +329,10 @@ class GroupMembership(Generic[E_contra]):
             self._changed.notify_all()
 
     def _record_crash(self, error: BaseException) -> None:
-        log.error("the session of group %s died", readable(self._group), exc_info=error)
+        if isinstance(error, KeyboardInterrupt):
+            interrupt_program()
+        else:
+            log.error("the session of group %s died", readable(self._group), exc_info=error)
         with self._changed:
             self._crash = error
             self._changed.notify_all()

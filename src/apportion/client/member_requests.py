@@ -12,7 +12,9 @@ from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.client.network_client import RetryTimer
 from apportion.client.outage import Outage
+from apportion.drive.interrupts import interrupt_program
 from apportion.errors import Refused
+from apportion.machine import Tick
 from apportion.member.leader_queries import answer_query
 from apportion.member.membership import (
     Answered,
@@ -69,7 +71,7 @@ class MemberRequests:
                 case QueryCluster():
                     return self._query_cluster(request)
                 case RunAssignor():
-                    return request.perform()
+                    return _run_assignor(request)
         except Refused as refused:
             return Unanswered(request.request_id, refused.why, refused.code)
         except Disconnected as error:
@@ -123,3 +125,15 @@ class MemberRequests:
             return self._cluster.answer(query, retry_timer)
 
         return run_rule(answer_query(action, self._cluster.metadata), answer)
+
+
+def _run_assignor(request: RunAssignor) -> Event:
+    """Run an assignor; return its outcome, or an event that changes nothing if it ends the program.
+
+    The member lives on until its owner, whom the signal ends, has left the group.
+    """
+    try:
+        return request.perform()
+    except KeyboardInterrupt:
+        interrupt_program()
+        return Tick()

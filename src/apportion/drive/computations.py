@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from apportion.drive.interrupts import interrupt_program
 from apportion.errors import with_foreign_line
 from apportion.machine import Computation, ComputationEnd, Computed, ComputeFailed
 from apportion.readable import foreign_text, shortened
@@ -47,7 +48,8 @@ class ComputationThread:
 
     def _run_all(self) -> None:
         while (computation := self._computations.get()) is not None and not self._is_stopped:
-            self._ended(_run(computation))
+            if (end := _run(computation)) is not None:
+                self._ended(end)
 
 
 class ForeignComputations:
@@ -108,14 +110,20 @@ class ForeignComputations:
             if not self._is_stopped:
                 self._start_threads()
         # Nobody waits for what was abandoned.
-        if not is_lost:
+        if not is_lost and end is not None:
             self._ended(end)
 
 
-def _run(computation: Computation) -> ComputationEnd:
-    """Run the computation; an error of any kind is its end, too, and is the machine's to judge."""
+def _run(computation: Computation) -> ComputationEnd | None:
+    """Run the computation; an error of any kind is its end, too, and is the machine's to judge.
+
+    None if it ends the program.
+    """
     try:
         return Computed(computation, computation.run())
+    except KeyboardInterrupt:
+        interrupt_program()
+        return None
     # Any: foreign code may also raise SystemExit, which would end the thread in silence.
     except BaseException as error:
         why = shortened(foreign_text(error), MOST_CHARACTERS)
