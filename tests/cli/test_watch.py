@@ -4,13 +4,19 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from apportion.cli.main import app
+from apportion.cli.watch.screens import Screen
+from apportion.cli.watch.watching import LEAST_PATIENCE_S, patience_ms
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
@@ -19,11 +25,12 @@ from apportion.wire.batch import encode_batch
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from tests.cli.groups_on_a_broker import join
-from tests.cli.terminal import on_terminal
+from tests.cli.terminal import STYLE, on_terminal
 from tests.client import changes
 
 TIME = re.compile(r"^\d\d:\d\d:\d\d ")
 LIMIT_S = 60
+SLACK_S = 3  # a loaded machine
 
 
 @pytest.fixture
@@ -97,7 +104,7 @@ def test_each_change_is_a_line_in_a_pipe(cluster: Cluster) -> None:
         assert watch.lines("lag 1") == [
             "Stable, now Empty",
             "epoch 2, now 3",
-            "m (reader) left",
+            "m (reader) is gone: it left, was removed, or its session ended",
             "t 0: from m to nobody",
             "Empty, epoch 3, 0 members, total lag 1",
         ]
@@ -167,15 +174,56 @@ def test_a_watch_that_cannot_begin_is_refused(
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", expected)
 
 
-def test_a_watch_goes_on_while_the_broker_is_away(cluster: Cluster) -> None:
-    with EmbeddedBroker() as broker:
-        lone = Cluster(broker.bootstrap)
+def test_an_outage_is_told_at_once_and_once_and_its_end_too(tmp_path: Path) -> None:
+    with EmbeddedBroker(tmp_path) as broker:
+        at = broker.bootstrap
+        lone = Cluster(at)
         changes.commit(lone, "g", {partitions_of(lone.create_topic("t", 1))[0]: 0})
-        watch = Watch(lone, "--timeout-ms", "300")
+        watch = Watch(lone)
         assert watch.lines("lag 0") == ["Empty, 0 members, total lag 0"]
         lone.close()
     try:
-        for _ in range(2):
-            assert "broker at" in watch.line()
+        began_s = time.monotonic()
+        told = watch.lines("APPORTION_BOOTSTRAP")
+        assert time.monotonic() - began_s < LEAST_PATIENCE_S + SLACK_S
+        # A connection that breaks may come before those that are refused.
+        while "refused" not in told[-1]:
+            told += watch.lines("APPORTION_BOOTSTRAP")
+        with EmbeddedBroker(tmp_path, listeners=at):
+            (back,) = watch.lines(" s")
+        assert len(told) == len(set(told))
+        assert told[-1] == (
+            f"no connection to the broker at {at}: Connection refused; see that a broker runs "
+            "there, or name another one with --bootstrap-server or in APPORTION_BOOTSTRAP"
+        )
+        assert re.fullmatch(r"the cluster answers again after \d+ s", back)
     finally:
         watch.close()
+
+
+def last_lines(drawn: StringIO, count: int) -> list[str]:
+    """The last lines of a screen, without colours and times."""
+    lines = STYLE.sub("", drawn.getvalue()).split("\n")[-count:]
+    return [TIME.sub("", line.rpartition("\r")[2]) for line in lines]
+
+
+def test_a_screen_that_is_not_up_to_date_says_so_above_its_last_report() -> None:
+    drawn = StringIO()
+    screen = Screen(Console(file=drawn, width=60, force_terminal=True, color_system=None))
+    report = {"group": "g", "type": "classic", "state": "Empty", "members": [], "offsets": []}
+    lines = ["g: a classic group, Empty, 0 members", "MEMBER  CLIENT  LAG  OWNS", "", "no broker"]
+    screen.show(report, [])
+    for _ in range(2):
+        screen.fail("no broker")
+        assert last_lines(drawn, 5) == ["not up to date: no broker", *lines]
+    screen.show(report, [])
+    assert last_lines(drawn, 4) == lines
+    assert last_lines(drawn, 5)[0] != "not up to date: no broker"
+    screen.close()
+
+
+@pytest.mark.parametrize(
+    ("slowest_s", "limit_ms"), [(0.01, 2_000), (0.5, 2_000), (0.8, 3_200), (30.0, 120_000)]
+)
+def test_a_slow_cluster_is_given_more_time(slowest_s: float, limit_ms: int) -> None:
+    assert patience_ms(slowest_s) == limit_ms

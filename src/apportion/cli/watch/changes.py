@@ -12,6 +12,11 @@ from apportion.cli.lines import ranges
 from apportion.topics import TopicPartition, grouped
 
 NOBODY = "nobody"
+GONE = "is gone: it left, was removed, or its session ended"
+"""No API tells which. A member that was killed is shown until its session has ended."""
+LEFT_FOR_NOW = "left for now: its partitions wait for it until its session ends"
+AWAY = -2
+"""The member epoch of a static member that left for now (KIP-848)."""
 
 
 class GroupChanges:
@@ -47,15 +52,31 @@ def _state_changes(before: Report, after: Report) -> Iterator[str]:
 
 
 def _member_changes(before: Report, after: Report, name: Callable[[str], str]) -> Iterator[str]:
-    here, there = (
-        {member["member"]: member["client"] for member in report["members"]}
-        for report in (before, after)
+    there, here = (
+        {member["member"]: member for member in report["members"]} for report in (before, after)
     )
-    for verb, members, others in (("left", here, there), ("joined", there, here)):
-        for member_id, client in members.items():
-            if member_id not in others:
-                # The name of the application, where it has one of its own.
-                yield f"{name(member_id)}{'' if client == member_id else f' ({client})'} {verb}"
+    gone = {key: member for key, member in there.items() if key not in here}
+    predecessors = {each["instance"]: key for key, each in gone.items() if each.get("instance")}
+    joined = []
+    for member_id, member in here.items():
+        if member_id in there:
+            was_away, is_away = (each.get("epoch") == AWAY for each in (there[member_id], member))
+            if was_away != is_away:
+                yield f"{_called(member, name)} {LEFT_FOR_NOW if is_away else 'is back'}"
+            continue
+        predecessor = predecessors.get(member.get("instance"))
+        gone.pop(predecessor or "", None)
+        place = "" if predecessor is None else f" in the place of {name(predecessor)}"
+        joined.append(f"{_called(member, name)} joined{place}")
+    for member in gone.values():
+        yield f"{_called(member, name)} {GONE}"
+    yield from joined
+
+
+def _called(member: Report, name: Callable[[str], str]) -> str:
+    """Return a member as sentences call it, with the name of its application if it has one."""
+    member_id, client = member["member"], member["client"]
+    return f"{name(member_id)}{'' if client == member_id else f' ({client})'}"
 
 
 def _moves(

@@ -77,7 +77,7 @@ class PlainLines:
 
     def __init__(self) -> None:
         """Have shown nothing yet."""
-        self._status = ""
+        self._status = self._failure = ""
 
     def names(self, _report: Report) -> Callable[[str], str]:
         """Return the whole id of each member."""
@@ -85,6 +85,7 @@ class PlainLines:
 
     def show(self, report: Report, changes: Sequence[str]) -> None:
         """Print what is new."""
+        self._failure = ""
         for change in changes:
             _print_line(change)
         status = _status(report)
@@ -93,8 +94,10 @@ class PlainLines:
         self._status = status
 
     def fail(self, why: str) -> None:
-        """Print the failure."""
-        _print_line(why)
+        """Print the failure, unless the refresh before has failed in the same way."""
+        if why != self._failure:
+            _print_line(why)
+        self._failure = why
 
     def close(self) -> None:
         """Do nothing: every line is out."""
@@ -121,6 +124,7 @@ class Screen:
         self._console = console
         self._changes: deque[str] = deque(maxlen=SHOWN_CHANGES)
         self._report: Report | None = None
+        self._failure = ""
         self._live = Live(console=console, auto_refresh=False)
         self._live.start()
 
@@ -137,12 +141,13 @@ class Screen:
 
     def show(self, report: Report, changes: Sequence[str]) -> None:
         """Draw the report, and the last changes under it, the newest first."""
-        self._report = report
+        self._report, self._failure = report, ""
         self._add(changes)
 
     def fail(self, why: str) -> None:
-        """Draw the failure above the last report."""
-        self._add([why])
+        """Draw the failure above the last report, which stays, and among the changes once."""
+        is_news, self._failure = why != self._failure, why
+        self._add([why] if is_news else [])
 
     def close(self) -> None:
         """Stop drawing; the last screen stays."""
@@ -163,7 +168,9 @@ class Screen:
         most = max(LEAST_ROWS, self._console.height - len(changes) - OTHER_LINES)
         if len(lines) > most:
             lines = [*lines[: most - 1], f"... and {len(lines) - most + 1} lines more"]
+        failures = [f"not up to date: {readable(self._failure)}"] if self._failure else []
         return Group(
+            *(Text(each, style="bold red") for each in failures),
             Text(readable(title(report)), style="bold"),
             Text(heading, style="bold"),
             *map(Text, lines),

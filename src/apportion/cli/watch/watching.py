@@ -17,6 +17,8 @@ from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 
 LEAST_INTERVAL_S, LONGEST_INTERVAL_S = 0.05, 86_400
+LEAST_PATIENCE_S = 2
+"""How long a refresh may take before it counts as failed, if those before were not slow."""
 
 
 class Rhythm(NamedTuple):
@@ -58,7 +60,10 @@ def watch(asked: Asked, group_id: str, rhythm: Rhythm) -> int:
 
 def _watch(cluster: Cluster, asked: Asked, group_id: str, rhythm: Rhythm) -> None:
     """Show the group in that rhythm."""
+    began_s = time.monotonic()
     report = read_group(cluster, group_id, asked.bootstrap)
+    slowest_s = time.monotonic() - began_s
+    failing_since_s: float | None = None
     changes = GroupChanges(report)
     watcher = _watcher(asked)
     try:
@@ -67,16 +72,32 @@ def _watch(cluster: Cluster, asked: Asked, group_id: str, rhythm: Rhythm) -> Non
             if shown == rhythm.refreshes:
                 return
             time.sleep(rhythm.interval_s)
+            began_s = time.monotonic()
+            # An outage is to be seen soon. What is tried in vain now is tried by the next refresh.
+            cluster.timeout_ms = min(asked.timeout_ms, patience_ms(slowest_s))
             try:
+                cluster.nodes()  # fails at once where no broker listens
                 report = read_group(cluster, group_id, asked.bootstrap)
             except NoSuchGroup:
                 watcher.fail("the group is gone")
             except (Refused, Disconnected) as error:
+                failing_since_s = began_s if failing_since_s is None else failing_since_s
                 watcher.fail(str(with_next_step(error)))
             else:
-                watcher.show(report, changes.since_last(report, watcher.names(report)))
+                ended_s = time.monotonic()
+                slowest_s = max(slowest_s, ended_s - began_s)
+                news = changes.since_last(report, watcher.names(report))
+                if failing_since_s is not None:
+                    lasted_s, failing_since_s = ended_s - failing_since_s, None
+                    news.insert(0, f"the cluster answers again after {lasted_s:.0f} s")
+                watcher.show(report, news)
     finally:
         watcher.close()
+
+
+def patience_ms(slowest_s: float) -> int:
+    """Return how long a request of a refresh is tried. slowest_s: a refresh that succeeded."""
+    return int(max(LEAST_PATIENCE_S, 4 * slowest_s) * 1_000)
 
 
 def _watcher(asked: Asked) -> Watcher:
