@@ -12,7 +12,6 @@ from apportion.cli.failures import GroupHasMembers, NoSuchGroup
 from apportion.client.cluster import Cluster
 from apportion.client.group_positions import all_group_positions
 from apportion.errors import DecodeError, Refused
-from apportion.member.cluster_queries.configs import SettingQuery
 from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topics import MetadataQuery
 from apportion.member.group_claims import sinks_of
@@ -23,7 +22,6 @@ from apportion.topics import Topic, TopicPartition
 from apportion.wire.codec import Buffer
 from apportion.wire.messages.consumer_group_describe import Assignment
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
-from apportion.wire.messages.describe_configs import GROUP
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 from apportion.wire.messages.list_groups import ListedGroup
 from apportion.wire.records.consumer_protocol import (
@@ -72,9 +70,8 @@ def group_has_members(cluster: Cluster, group: Report, bootstrap: str) -> GroupH
     session_ms = None
     # Classic members chose their own, which no API tells.
     if members and all(each["protocol"] == "consumer" for each in members):
-        query = SettingQuery(GROUP, group["group"], SESSION_TIMEOUT)
         with suppress(Refused):
-            told = cluster.run(send_until_accepted(query))
+            told = cluster.group_setting(group["group"], SESSION_TIMEOUT)
             session_ms = None if told is None else int(told)
     return GroupHasMembers(group["group"], members, bootstrap, session_ms)
 
