@@ -383,6 +383,10 @@ def test_arguments_of_a_wrong_kind_are_refused_with_what_to_give() -> None:
     with Consumer("localhost:1", "g") as consumer:
         with pytest.raises(ValueError, match="partitions: 'f' is no TopicPartition"):
             consumer.committed("flights")  # type: ignore[arg-type]
+        with pytest.raises(
+            ValueError, match=r"partitions must be a list of TopicPartition.*, not 7"
+        ):
+            consumer.committed(7)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="timeout_ms must be a number of milliseconds, not"):
             consumer.poll("1 s")  # type: ignore[arg-type]
 

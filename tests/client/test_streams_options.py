@@ -130,11 +130,12 @@ def alone() -> Iterator[StreamsConsumer]:
         yield made
 
 
-def test_the_topology_says_which_topics_are_read(alone: StreamsConsumer) -> None:
+@pytest.mark.parametrize("topics", [["others"], "others", "", [], None, 7])
+def test_the_topology_says_which_topics_are_read(alone: StreamsConsumer, topics: Any) -> None:
     with pytest.raises(
         RuntimeError, match="a Streams group reads the topics of its topology, lines"
     ):
-        alone.subscribe(["others"])
+        alone.subscribe(topics)
 
 
 @pytest.mark.parametrize(
@@ -159,3 +160,17 @@ def test_only_offset_sums_of_its_tasks_are_reported(
 def test_offset_sums_are_reported_as_a_mapping(alone: StreamsConsumer) -> None:
     with pytest.raises(ValueError, match="offset_sums must map tasks to sums of offsets, not be 5"):
         alone.report(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tasks", [None, 7, "0_1", TaskId(0, 0)])
+def test_failed_warm_ups_are_a_list_of_tasks(tasks: Any) -> None:
+    with (
+        apportion.StreamsConsumer(
+            "localhost:1", "app", topology=TOPOLOGY, group_protocol="consumer"
+        ) as consumer,
+        pytest.raises(ValueError) as refused,
+    ):
+        consumer.report_failed_warm_ups(tasks)
+    assert str(refused.value) == (
+        f"tasks must be a list of those that cannot be restored, not {tasks!r}"
+    )

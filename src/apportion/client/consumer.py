@@ -20,6 +20,7 @@ from apportion.client.options import (
     checked,
     checked_offsets,
     checked_partition,
+    checked_partitions,
     checked_pattern,
     checked_timeout,
     membership_settings,
@@ -187,10 +188,10 @@ class Consumer(RuleDriver):
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """Return the group's committed offset of each partition; None where there is none.
 
-        Raises ValueError for what is no partition.
+        Raises ValueError for what is no list of partitions.
         """
         _refuse_if(self._is_closed)
-        chosen = tuple(checked_partition(each, "partitions") for each in partitions)
+        chosen = checked_partitions(partitions)
         requested = self._look_up(chosen, must_exist=False).values()
         committed = self._cluster.committed(self._membership.settings.group_id, requested)
         return {partition.topic_partition: offset for partition, offset in committed.items()}

@@ -330,6 +330,15 @@ def checked_partition(partition: Any, argument: str) -> TopicPartition:
             raise ValueError(f"{argument}: {partition!r} is no TopicPartition")
 
 
+def checked_partitions(partitions: Any) -> tuple[TopicPartition, ...]:
+    """Return the partitions of an argument of that name; raise ValueError for anything else."""
+    if not isinstance(partitions, Iterable):
+        raise ValueError(
+            f"partitions must be a list of TopicPartition(topic, number), not {partitions!r}"
+        )
+    return tuple(checked_partition(each, "partitions") for each in partitions)
+
+
 def checked_timeout(timeout_ms: Any) -> int:
     """Return a timeout of a call; raise ValueError for what is no number."""
     try:

@@ -127,7 +127,8 @@ class StreamsConsumer(Consumer):
 
     def subscribe(self, topics: Iterable[str] | None = (), *, pattern: str | None = None) -> None:
         """Subscribe to the topology's source topics; RuntimeError for any others, or a pattern."""
-        names = (topics,) if isinstance(topics, str) else tuple(topics or ())
+        names = tuple(topics) if isinstance(topics, Iterable) else ()
+        names = (topics,) if isinstance(topics, str) else names
         if names != self.topology.source_topics or pattern is not None:
             raise RuntimeError(
                 "a Streams group reads the topics of its topology, "
@@ -163,6 +164,12 @@ class StreamsConsumer(Consumer):
         have, RuntimeError in a classic group.
         """
         membership = self._client_side_membership("a failed warm-up")
+        # A task is a tuple itself.
+        is_list = isinstance(tasks, Iterable) and not isinstance(tasks, TaskId | str)
+        if not is_list:
+            raise ValueError(
+                f"tasks must be a list of those that cannot be restored, not {tasks!r}"
+            )
         failed = tuple(tasks)
         for task in failed:
             if not self._has_task(task):
