@@ -289,6 +289,27 @@ def test_metadata_alone_is_a_new_target_of_the_member() -> None:
     assert kinds == ["ConsumerGroupTargetAssignmentMetadataKey"]
 
 
+def test_an_error_without_metadata_leaves_those_of_a_target_that_stays() -> None:
+    driver = with_one(ShardDriver())
+    told = []
+    for given, metadata, error in (
+        (EVERYTHING, b"mine", 0),
+        (EVERYTHING, b"", 3),
+        ({"foo": [0, 1]}, b"", 3),
+    ):
+        driver.change_topics([Topic("foo", FOO, group_of(driver).saved.epoch + 2)])
+        epoch = group_of(driver).saved.epoch
+        assert computes(driver, "a", epoch)
+        prepare(driver, "a", epoch)
+        install(driver, "a", (epoch, epoch + 1), [installed("a", given, metadata)], error=error)
+        told.append(told_to(driver.beat("a", epoch, owned=given)))
+    assert told == [
+        (3, {FOO: (0, 1, 2)}, (0, 0, b"mine")),
+        (4, {FOO: (0, 1, 2)}, (3, 0, b"mine")),
+        (5, {FOO: (0, 1)}, (3, 0, b"")),
+    ]
+
+
 def test_an_answer_ends_with_the_target_that_it_came_with() -> None:
     driver = with_one(ShardDriver())
     driver.change_topics([Topic("foo", FOO, 4)])

@@ -72,11 +72,12 @@ def replica(number: int) -> Kip848Replica:
     return Kip848Replica(subtopology=0, partition=number, sources=sources)
 
 
-def tasks(*active: int, **copies: Any) -> bytes:
-    """The assignment metadata with these tasks."""
+def tasks(*active: int, topology: Any = COUNTING, **copies: Any) -> bytes:
+    """The assignment metadata with these tasks of a topology."""
     lists: dict[str, Any] = {role: tuple(map(replica, numbers)) for role, numbers in copies.items()}
     run = tuple(Kip848ActiveTask(subtopology=0, partition=number) for number in active)
-    return write(Kip848AssignmentMetadata(active_tasks=run, **lists), 0)
+    hashed = hash_of_topology(topology)
+    return write(Kip848AssignmentMetadata(active_tasks=run, topology_hash=hashed, **lists), 0)
 
 
 def assigned(epoch: int, *partitions: Any, said: bytes = b"", error: int = 0) -> Any:

@@ -314,7 +314,7 @@ def test_while_topologies_differ_a_member_goes_on_with_the_tasks_that_it_has() -
     assert member.step(Answered(6, assigned(2, P0, error=3)), at(1_000)) == [
         Note(
             "warning",
-            "this instance goes on with the tasks that it has: instances run different topologies, "
+            "this instance goes on with its older assignment: instances run different topologies, "
             "and tasks are assigned again once all run the same: finish the rolling change, or "
             "stop the instance that the log of the one that assigned names",
         ),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from apportion.wire.messages.consumer_group_install_assignment import (
     ConsumerGroupInstallAssignmentRequest,
 )
 from tests.member.simulated_client_side_group import SimulatedClientSideGroup
+from tests.member.simulated_group import Actor
 
 ALL = [f"{part}_{number}" for part in range(2) for number in range(4)]
 NAMES = "abcd"
@@ -195,6 +197,64 @@ def test_a_changed_topology_outlives_a_crash_of_the_coordinator_that_has_accepte
     group.topology = newer
     group.passes(40_000)
     assert sorted(active(group)["a"] + active(group)["b"]) == ALL[:4]
+
+
+TWO_PARTS = topology_of([{"sources": ["lines"]}, {"sources": ["more"]}])
+ONE_PART = topology_of([{"sources": ["lines", "more"]}])
+TASKS_OF_TWO_PARTS = ["0_0", "0_1", "1_0", "1_1"]
+
+
+def sharing_with_a_second(events: int) -> tuple[SimulatedClientSideGroup, Actor, Actor]:
+    """A group so many events after a second instance has started: its target may be on its way."""
+    group = SimulatedClientSideGroup(TWO_PARTS, lines=2, more=2)
+    first = group.starts("a")
+    group.settle()
+    second = group.starts("b")
+    for _ in range(events):
+        if group.mail:
+            group.deliver(0)
+            for each in group.alive():
+                group.adopts(each)
+        else:
+            group.wait(250)
+    return group, first, second
+
+
+@pytest.mark.parametrize("events", range(1, 25, 3))
+def test_no_task_stops_if_the_topology_changes_while_partitions_move(events: int) -> None:
+    group, first, second = sharing_with_a_second(events)
+    group.tell(first, ChangeTopology(ONE_PART))
+    group.passes(10_000)
+    assert sorted(active(group)["a"] + active(group)["b"]) == TASKS_OF_TWO_PARTS
+    group.topology = ONE_PART
+    group.tell(second, ChangeTopology(ONE_PART))
+    group.passes(10_000)
+    assert sorted(active(group)["a"] + active(group)["b"]) == ["0_0", "0_1"]
+
+
+@pytest.mark.parametrize("events", range(1, 25, 3))
+def test_no_task_stops_if_another_topology_starts_while_partitions_move(
+    events: int,
+) -> None:
+    group, _, _ = sharing_with_a_second(events)
+    group.starts("c", topology=ONE_PART)
+    group.passes(10_000)
+    assert sorted(active(group)["a"] + active(group)["b"]) == TASKS_OF_TWO_PARTS
+    assert active(group)["c"] == []
+
+
+def test_static_instances_that_are_started_again_with_another_topology_get_its_tasks() -> None:
+    group = SimulatedClientSideGroup(TWO_PARTS, lines=2, more=2)
+    for name in "ab":
+        group.starts(name, instance_id=name)
+    group.settle()
+    group.topology = ONE_PART
+    for name in "ab":
+        group.tell(group.actors[name], Leave(for_good=False))
+        group.passes(1_000)
+        group.starts(name, instance_id=name)
+        group.passes(5_000)
+    assert sorted(active(group)["a"] + active(group)["b"]) == ["0_0", "0_1"]
 
 
 def test_a_warm_up_that_failed_leaves_the_task_where_it_is() -> None:

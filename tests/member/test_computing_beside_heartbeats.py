@@ -30,10 +30,11 @@ from tests.member.computing_messages import (
     offer,
     prepare,
     prepared,
+    refused_computation,
     refused_install,
     stable,
 )
-from tests.member.consumer_messages import P0, P1, accepted, at, beat, full
+from tests.member.consumer_messages import P0, P1, accepted, at, beat, full, refused
 
 
 def test_heartbeats_go_on_while_the_assignor_runs() -> None:
@@ -124,6 +125,19 @@ def test_a_heartbeat_that_overtakes_prepare_does_not_repeat_it() -> None:
     assert member.step(Answered(8, chosen(1)), at(2_001)) == []
     (run,) = member.step(Answered(7, prepared(group_member("m", 0), epoch=2)), at(2_002))
     assert isinstance(run, RunAssignor)
+
+
+def test_a_late_answer_of_an_older_coordinator_ends_no_search_for_the_newer() -> None:
+    member = stable(CountingAssignor(), P0)
+    member.step(Tick(), at(1_000))
+    member.step(Answered(6, chosen(1)), at(1_000))
+    member.step(Tick(), at(2_000))
+    member.step(Answered(8, refused(Code.NOT_COORDINATOR)), at(2_001))
+    member.step(CoordinatorFound(9), at(2_001))
+    assert member.step(Answered(10, refused(Code.NOT_COORDINATOR)), at(2_001)) == []
+    loading = refused_computation(Code.COORDINATOR_LOAD_IN_PROGRESS)
+    assert member.step(Answered(7, loading), at(2_001)) == []
+    assert member.step(Tick(), at(2_301)) == [FindCoordinator(11, "g")]
 
 
 def test_an_installation_that_the_coordinator_asks_to_repeat_begins_anew() -> None:

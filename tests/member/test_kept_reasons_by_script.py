@@ -26,13 +26,16 @@ from tests.member.computing_messages import CountingAssignor, heard, offer, stab
 from tests.member.consumer_messages import P0, P1, accepted, at, beat, full, refused
 
 
-def asking() -> ConsumerMember:
-    """A member whose reason 9 was accepted at 700 (request 6), beside its metadata "t 3"."""
+def asking(epoch: int = 1) -> ConsumerMember:
+    """A member whose reason 9 was accepted at 700 (request 6), beside its metadata "t 3".
+
+    epoch: told in that response.
+    """
     member = stable(CountingAssignor(reply=FollowUp(0, "it is time", 9, after_ms=700)), P0)
     assert member.step(Tick(), at(700)) == [
         SendToCoordinator(6, beat(1, client_assignors=offer(b"t 3", reason=9)), 5_000)
     ]
-    member.step(Answered(6, accepted(1, unchanged=True)), at(700))
+    member.step(Answered(6, accepted(epoch, unchanged=True)), at(700))
     return member
 
 
@@ -105,6 +108,20 @@ def test_a_reason_outlives_a_lost_membership_and_not_one_that_its_member_has_lef
     assert member.step(Subscribe(("t",)), at(1_700)) == [
         SendToCoordinator(10, full(0, client_assignors=offer(b"t 5")), 5_000)
     ]
+
+
+def test_a_reason_ends_with_its_group_whose_successor_counts_epochs_anew() -> None:
+    member = asking(epoch=57)
+    member.step(Tick(), at(1_700))
+    actions = member.step(Answered(7, refused(Code.UNKNOWN_MEMBER_ID)), at(1_700))
+    again = full(0, client_assignors=offer(b"t 4", reason=9))
+    assert actions[-1] == SendToCoordinator(8, again, 5_000)
+    member.step(Answered(8, heard(1)), at(1_700))
+    member.step(Tick(), at(31_700))
+    assert member.step(Answered(9, heard(1)), at(31_700)) == []
+    settled = full(1, client_assignors=offer(b"t 5"))
+    member.step(Tick(), at(32_700))
+    assert loses(member, 10, 32_700) == [SendToCoordinator(12, settled, 5_000)]
 
 
 def test_a_topology_that_changes_again_while_the_first_is_under_way_is_sent_too() -> None:

@@ -35,7 +35,7 @@ from tests.streams.client_side_runs import (
     numbers,
     warmups,
 )
-from tests.streams.leader_runs import LINES, WORDS, lines
+from tests.streams.leader_runs import LINES, STATE, WORDS, lines
 
 
 def test_a_lone_member_runs_every_task_once_its_topics_are_made() -> None:
@@ -54,6 +54,7 @@ def test_a_lone_member_runs_every_task_once_its_topics_are_made() -> None:
                     partitions_by_host=(
                         Kip848HostPartitions(host="one", port=1, partitions=partitions),
                     ),
+                    topology_hash=hash_of_topology(STATE),
                 ),
             )
         }
@@ -250,13 +251,17 @@ def test_members_that_cannot_be_read_or_read_other_topics_get_nothing() -> None:
     }
     plan = compute(members, existing={"lines": 4, "other": 1})
     assert active(plan, "a") == [0, 1, 2, 3]
-    assert (plan.assignments["b"], plan.assignments["c"]) == (InstanceTasks(), InstanceTasks())
+    # With the hash, so that a member whose topology was changed knows that it was assigned anew.
+    nothing = InstanceTasks(
+        metadata=Kip848AssignmentMetadata(topology_hash=hash_of_topology(STATE))
+    )
+    assert (plan.assignments["b"], plan.assignments["c"]) == (nothing, nothing)
     assert plan.notes == (
         "b is assigned nothing: its metadata cannot be read",
         "c is assigned nothing: it does not subscribe to lines, as this topology does",
     )
     del members["a"]
-    assert compute(members).assignments == {"b": InstanceTasks(), "c": InstanceTasks()}
+    assert compute(members).assignments == {"b": nothing, "c": nothing}
 
 
 def test_without_the_ends_of_changelogs_every_task_stays_and_the_group_looks_again() -> None:

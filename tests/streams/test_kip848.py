@@ -77,6 +77,7 @@ def test_assignment_metadata_has_the_bytes_of_a_flexible_message() -> None:
         standby_tasks=(Kip848Replica(subtopology=0, partition=2, sources=one),),
         warmup_tasks=(Kip848Replica(subtopology=1, partition=3, sources=two),),
         partitions_by_host=(Kip848HostPartitions(host="h", port=80, partitions=one),),
+        topology_hash=b"t" * 16,
     )
     a, b = b"\2\2a\2\0\0\0\1\0", b"\2\2b\3\0\0\0\2\0\0\0\3\0"
     written = write(given, VERSION)
@@ -85,7 +86,7 @@ def test_assignment_metadata_has_the_bytes_of_a_flexible_message() -> None:
         + (b"\2\0\0\0\0\0\0\0\2" + a + b"\0")
         + (b"\2\0\0\0\1\0\0\0\3" + b + b"\0")
         + (b"\2\2h\0\0\0\x50" + a + b"\0")
-        + b"\0"
+        + (b"\1\xd0\6\x10" + b"t" * 16)
     )
     assert read_whole(Kip848AssignmentMetadata, VERSION, written) == given
 

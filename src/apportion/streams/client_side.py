@@ -13,7 +13,8 @@ differs:
 - An error is the whole group's, and stands beside the assignments.
 
 While members have different topologies, as in a rolling upgrade, every member keeps its older
-target, and the error says why: the group assigns anew when one topology is left. The member that
+target, and the error says why: the group assigns anew when one topology is left. The coordinator
+keeps the tasks of a target that stays, and they name their topology by its hash. The member that
 computes compares them with the topology that it runs. What the group knows of its own may be older,
 as the coordinator keeps a changed one back for a while; and tasks of a topology of which nobody has
 heard are tasks that no other member can run.
@@ -140,8 +141,11 @@ def assign_client_side(
     assignable, notes = _assignable_members(
         members, [topic for topic in topology.source_topics if topic in existing]
     )
+    nothing = dict.fromkeys(
+        members, InstanceTasks(metadata=Kip848AssignmentMetadata(topology_hash=own_hash))
+    )
     if not assignable or not index.tasks:
-        return ClientSideAssignment(dict.fromkeys(members, InstanceTasks()), notes=notes)
+        return ClientSideAssignment(nothing, notes=notes)
     end_offset_sums, warnings = yield from fetch_end_offset_sums(index, topology)
     known = KnownTasks(index, end_offset_sums)
     consumers = {
@@ -149,9 +153,8 @@ def assign_client_side(
         for member, (instance, metadata) in assignable.items()
     }
     group, assignment = _plan_tasks(settings, known, consumers, assignable)
-    assignments = dict.fromkeys(members, InstanceTasks())
     return ClientSideAssignment(
-        assignments | _encode_tasks(group, assignment),
+        nothing | _encode_tasks(group, assignment, own_hash),
         notes=(*notes, *warnings),
         is_fallback=end_offset_sums is None,
     )
@@ -192,7 +195,7 @@ def _keep_older_target(
 ) -> ClientSideAssignment:
     """Return the older target, while members of the Streams group have different topologies.
 
-    Without metadata: a member keeps the tasks that it knows. Partitions that the coordinator would
+    Without metadata: the coordinator knows those of the older target. Partitions that it would
     refuse, since their topic is gone or no longer subscribed, are left out.
     other: a member whose metadata are of another topology than this one runs.
     """
@@ -313,8 +316,13 @@ def _failed_tasks(metadata: Kip848MemberMetadata, index: TaskIndex) -> list[int]
     ]
 
 
-def _encode_tasks(group: GroupTasks, assignment: TaskAssignment) -> dict[str, InstanceTasks]:
-    """Return the tasks of each consumer of a Streams group as its assignment has them."""
+def _encode_tasks(
+    group: GroupTasks, assignment: TaskAssignment, own_hash: bytes
+) -> dict[str, InstanceTasks]:
+    """Return the tasks of each consumer of a Streams group as its assignment has them.
+
+    own_hash: of the topology whose tasks these are.
+    """
     tasks = group.task_index.tasks
     hosts = _hosts(group, assignment)
     warmups = dict.fromkeys(map(tuple, assignment.warmup.tolist()))
@@ -349,6 +357,7 @@ def _encode_tasks(group: GroupTasks, assignment: TaskAssignment) -> dict[str, In
                     copy for task, copy in copies.items() if (process, task) in warmups
                 ),
                 partitions_by_host=hosts,
+                topology_hash=own_hash,
             ),
         )
     return encoded

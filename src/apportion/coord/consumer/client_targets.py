@@ -176,8 +176,8 @@ def save_installed(
 ) -> None:
     """Save the target that the chosen member has installed; it must have been checked.
 
-    Only members whose target or answer changes get a record. targets: members that are not in it
-    are assigned nothing.
+    Only members whose target or answer changes get a record. An error without metadata changes
+    nothing about a target that stays: the older metadata still say what it means.
     """
     assert group.live.chosen is not None, "the caller has checked the sender"
     assignor = group.live.chosen.assignor.name
@@ -193,10 +193,12 @@ def save_installed(
             continue
         given, answer = targets[told_id]
         after = {ids[topic]: numbers for topic, numbers in given.partitions}
-        before = group.saved.units.as_topics(
-            () if member.target is None else member.target.tolist()
+        before = dict(
+            group.saved.units.as_topics(() if member.target is None else member.target.tolist())
         )
-        if member.target is None or after != dict(before) or answer != member.target_answer:
+        if answer.error and not answer.metadata and after == before:
+            answer = member.target_answer._replace(error=answer.error)
+        if member.target is None or after != before or answer != member.target_answer:
             turn.emit(
                 records.target_assignment(group.group_id, member.member_id, after.items(), answer)
             )

@@ -106,7 +106,8 @@ class ComputingMember(AssigningMember[ConsumerSettings]):
 
     def _repeat_request(self, step: Step, on_error: Reaction) -> None:
         """Send a request again, to a coordinator that is looked up first if `on_error` says so."""
-        self._link.is_known = on_error is Reaction.RETRY
+        if on_error is Reaction.FIND_COORDINATOR:
+            self._link.is_known = False
         self._retry(step, free=1)
 
     def _computation_at_ms(self) -> int | None:

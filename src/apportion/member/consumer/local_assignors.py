@@ -145,9 +145,13 @@ class LocalAssignors:
         """Note that the coordinator has what the last heartbeat offered; it tells this epoch.
 
         A reason that was kept long enough is forgotten, or sent again if no epoch has followed it.
+        An older epoch is of another group of this name, whose first target was made for the join.
         """
         self._epoch = epoch
         for name, accepted in tuple(self._accepted.items()):
+            if epoch < accepted.epoch:
+                del self._accepted[name]
+                continue
             if now.mono_ms < accepted.since_ms + KEPT_MS:
                 continue
             if epoch > accepted.epoch:

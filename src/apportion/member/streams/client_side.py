@@ -7,6 +7,11 @@ have the broker assign tasks; so this runs on apportion's broker alone.
 
 The chapter lets a member change the topology hash and the lags in its metadata only with a reason,
 which asks for a new assignment. So the metadata stay as they were sent until `update`.
+
+A member whose topology is changed runs the tasks of the older one until those of the newer are
+assigned. Till then it may still be told of the older plan: a target that was on its way, the next
+partitions of one, or the target that stays while topologies differ. So each assignment names its
+topology by the hash, and the member remembers those that it ran.
 """
 
 from collections import Counter, deque
@@ -59,18 +64,19 @@ ENDS = {
 
 `missing_sources` has the one of source topics that do not exist.
 """
-WITHOUT_TASKS: dict[int, str] = {
-    AssignmentError.NONE: (
-        "the assignment has partitions and no tasks, as a member without the assignor 'stream' is "
-        "in the group, or the broker was started again"
-    ),
+OF_ERRORS: dict[int, str] = {
     AssignmentError.INCONSISTENT_TOPOLOGY: (
         "instances run different topologies, and tasks are assigned again once all run the same: "
         "finish the rolling change, or stop the instance that the log of the one that assigned "
         "names"
     ),
 }
-"""What an assignment means that names no tasks, by its error."""
+"""The meaning of an error that ends nobody."""
+WITHOUT_TASKS = (
+    "the assignment has partitions and no tasks, as a member without the assignor 'stream' is in "
+    "the group, or the broker was started again"
+)
+UNKNOWN_TOPOLOGY = "the assignment has tasks of a topology that this instance does not run"
 
 
 class ClientSideStreamsAssignor:
@@ -80,6 +86,8 @@ class ClientSideStreamsAssignor:
     assignment. notes: warnings for the member's log; those of `assign` come from another thread.
     is_unfinished: `assign` could not see all it needed, so the group has to be assigned anew.
     is_changing: the topology was changed, and no tasks of it are assigned yet.
+    is_of_unknown_topology: the tasks of the last assignment are of a topology that this member does
+    not run and did not run before.
     """
 
     name = NAME
@@ -92,8 +100,9 @@ class ClientSideStreamsAssignor:
         self.settings = settings
         self.tasks = TaskShare()
         self.notes: deque[str] = deque()
-        self.is_unfinished = self.is_changing = False
+        self.is_unfinished = self.is_changing = self.is_of_unknown_topology = False
         self._missing: tuple[str, ...] = ()  # of the source topics, when it assigned last
+        self._topologies = {hash_of_topology(settings.topology): settings.topology}
         self._metadata = Kip848MemberMetadata(
             process_id=settings.process_id,
             user_endpoint=settings.endpoint.encode(),
@@ -111,7 +120,8 @@ class ClientSideStreamsAssignor:
 
     def begin_membership(self, lags: Mapping[TaskId, int]) -> None:
         """Have no tasks, and new metadata for the next join."""
-        self.tasks, self.is_changing, self._missing = TaskShare(), False, ()
+        self.tasks, self._missing = TaskShare(), ()
+        self._forget_older_topologies()
         self._metadata = self._present_metadata(lags)
 
     def update(self, reason: Reason, lags: Mapping[TaskId, int]) -> None:
@@ -136,7 +146,13 @@ class ClientSideStreamsAssignor:
     def change_topology(self, topology: Topology) -> None:
         """Run another topology from now on; `update` tells the group."""
         self.settings = replace(self.settings, topology=topology)
+        self._topologies[hash_of_topology(topology)] = topology
         self.is_changing = True
+
+    def _forget_older_topologies(self) -> None:
+        topology = self.settings.topology
+        self._topologies = {hash_of_topology(topology): topology}
+        self.is_changing = False
 
     # the group's assignment
 
@@ -177,24 +193,26 @@ class ClientSideStreamsAssignor:
             for topic, numbers in given.partitions
             for number in numbers
         )
-        if given.error or not given.user_data:
-            self._keep_tasks(partitions, generation, given.error)
-        else:
-            self._take_tasks(partitions, generation, given.user_data)
-        return None
-
-    def _keep_tasks(
-        self, partitions: Mapping[TopicPartition, None], generation: int, error: int
-    ) -> None:
-        """Keep the tasks of the last assignment whose partitions the member still has."""
+        self.is_of_unknown_topology = False
+        if given.error:
+            why = OF_ERRORS.get(given.error, f"error {given.error}, which is unknown here")
+            self.notes.append(f"this instance goes on with its older assignment: {why}")
+        metadata = _decode_tasks(given.user_data) if given.user_data else None
+        if metadata is not None and bytes(metadata.topology_hash) in self._topologies:
+            self._take_tasks(partitions, generation, metadata)
+            return None
+        self.is_of_unknown_topology = metadata is not None
         held = {each for read in self.tasks.active.values() for each in read}
         # A broker that was started again tells no tasks beside an older target: nothing is new
         # while a member gives up what it still has.
-        if error or not held.issuperset(partitions):
-            what = WITHOUT_TASKS.get(
-                error, f"the assignment has error {error}, which is unknown here"
-            )
-            self.notes.append(f"this instance goes on with the tasks that it has: {what}")
+        if not given.error and not held.issuperset(partitions):
+            why = WITHOUT_TASKS if metadata is None else UNKNOWN_TOPOLOGY
+            self.notes.append(f"this instance goes on with the tasks that it has: {why}")
+        self._keep_tasks(partitions, generation)
+        return None
+
+    def _keep_tasks(self, partitions: Mapping[TopicPartition, None], generation: int) -> None:
+        """Keep the tasks of the last assignment whose partitions the member still has."""
         self.tasks = replace(
             self.tasks,
             generation=generation,
@@ -206,21 +224,18 @@ class ClientSideStreamsAssignor:
         )
 
     def _take_tasks(
-        self, partitions: Mapping[TopicPartition, None], generation: int, user_data: bytes
+        self,
+        partitions: Mapping[TopicPartition, None],
+        generation: int,
+        metadata: Kip848AssignmentMetadata,
     ) -> None:
-        try:
-            metadata = read_whole(Kip848AssignmentMetadata, VERSION, user_data)
-        except DecodeError as error:
-            raise Refused(
-                Code.INVALID_REQUEST, f"the assignment of tasks cannot be decoded: {error}"
-            ) from error
-        # Partitions of other topics are of a target that was computed before the change.
-        if all(each.topic in self.settings.topology.source_topics for each in partitions):
-            self.is_changing = False
+        topology = self._topologies[bytes(metadata.topology_hash)]
+        if topology == self.settings.topology:
+            self._forget_older_topologies()
         self.tasks = TaskShare(
             generation,
             VERSION,
-            _complete_tasks(self.settings.topology, partitions, metadata),
+            _complete_tasks(topology, partitions, metadata),
             _copies(metadata.standby_tasks),
             warmup=_copies(metadata.warmup_tasks),
             hosts={
@@ -228,6 +243,15 @@ class ClientSideStreamsAssignor:
                 for each in metadata.partitions_by_host
             },
         )
+
+
+def _decode_tasks(user_data: bytes) -> Kip848AssignmentMetadata:
+    try:
+        return read_whole(Kip848AssignmentMetadata, VERSION, user_data)
+    except DecodeError as error:
+        raise Refused(
+            Code.INVALID_REQUEST, f"the assignment of tasks cannot be decoded: {error}"
+        ) from error
 
 
 def _instance(member: Subscription) -> AssignableInstance:
@@ -248,7 +272,7 @@ def _instance(member: Subscription) -> AssignableInstance:
 
 
 def _encode_given(tasks: InstanceTasks, error: AssignmentError) -> Given:
-    # With an error there are no tasks to tell of: each member keeps those that it has, or ends.
+    # With an error there are no tasks to tell of: the older target has its own, or the member ends.
     metadata = b"" if error else write(tasks.metadata, VERSION)
     return Given(by_topic(tasks.partitions), metadata, int(error))
 

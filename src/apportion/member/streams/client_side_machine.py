@@ -79,6 +79,7 @@ class ClientSideStreamsMember(ConsumerMember):
         super().__init__(replace(consumer, assignors=(self._assignor,)))
         self._lags = TaskLags(settings.policy.acceptable_recovery_lag)
         self._shuts_down = False
+        self._has_asked_for_topology = False  # in this membership, for tasks of another topology
         self._ends_lookup = Lookups()
         self._ends: _EndsQuery | None = None
         self._assigns_again_ms: int | None = None
@@ -166,12 +167,17 @@ class ClientSideStreamsMember(ConsumerMember):
     def _tell_assignment(self, step: Step) -> None:
         super()._tell_assignment(step)
         self._unsubscribe_older_topics()
+        # A static member that was started again with another topology: its join asks for nothing.
+        if self._assignor.is_of_unknown_topology and not self._has_asked_for_topology:
+            self._has_asked_for_topology = True
+            self._ask_for_assignment(Reason.TOPOLOGY_CHANGED)
 
     def _start_incarnation(self, number: int) -> None:
         super()._start_incarnation(number)
         self._assignor.begin_membership(self._lags.in_metadata(TaskShare()))
         self._unsubscribe_older_topics()
         self._ends, self._assigns_again_ms = None, None
+        self._has_asked_for_topology = False
 
     def _ask_for_assignment(self, reason: Reason) -> None:
         """Have the next heartbeat ask for a new assignment, with all that the group may hear."""

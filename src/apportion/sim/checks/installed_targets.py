@@ -238,7 +238,8 @@ class InstalledTargetChecker:
             for name, target in _installed(request, before.told).items()
         }
         for name in after:
-            expected = installed.get(name, before.targets.get(name))
+            older = before.targets.get(name)
+            expected = _with_older_metadata(installed[name], older) if name in installed else older
             if after[name] != expected:
                 raise LawBroken(
                     "computed-is-target",
@@ -284,6 +285,17 @@ def _installed(request: ConsumerGroupInstallAssignmentRequest, told: ToldGroup) 
         )
         for member in request.members
     }
+
+
+def _with_older_metadata(installed: Target, older: Target | None) -> Target:
+    """Return the target that an installed one makes of a member's older one.
+
+    An error without metadata leaves those of a target that stays.
+    """
+    partitions, answer = installed
+    if older is None or not answer.error or answer.metadata or partitions != older[0]:
+        return installed
+    return partitions, older[1]._replace(error=answer.error)
 
 
 def _text(target: Target | None) -> str:

@@ -127,13 +127,15 @@ class Kip848AssignmentMetadata:
 
     active_tasks: the task of each partition of the member's target, in the order of topic and
     number; so a task with two source topics is listed twice. Warm-up tasks have a list of their
-    own, unlike in the classic protocol.
+    own, unlike in the classic protocol. topology_hash: of the topology whose tasks these are, a
+    field that is not the KIP's.
     """
 
     active_tasks: tuple[Kip848ActiveTask, ...] = array(Kip848ActiveTask)
     standby_tasks: tuple[Kip848Replica, ...] = array(Kip848Replica)
     warmup_tasks: tuple[Kip848Replica, ...] = array(Kip848Replica)
     partitions_by_host: tuple[Kip848HostPartitions, ...] = array(Kip848HostPartitions)
+    topology_hash: bytes = uuid(tag=848)
 
 
 def is_allowed_update(before: Kip848MemberMetadata, now: Kip848MemberMetadata, reason: int) -> bool:
