@@ -11,11 +11,12 @@ from apportion.node.handlers import (
     offsets,
     produce,
     producer_ids,
+    sasl,
 )
 
 FAMILIES = (
     *(admin, alter_configs, cluster, configs, delete_records, fetch, offsets),
-    *(producer_ids, produce),
+    *(producer_ids, produce, sasl),
 )
 HANDLERS: dict[type, BrokerHandler] = {
     request: handler for family in FAMILIES for request, handler in family.HANDLERS.items()
