@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from apportion.errors import Code
 from apportion.machine import Arrived, Caller, Instant, Reply, Tick, Ticket
 from apportion.node.sasl_authenticator import (
+    ClientAsked,
     EndConnection,
     LoggedIn,
     PassOn,
@@ -79,7 +80,7 @@ class Connection:
     def __init__(self, **settings: Any) -> None:
         self.now_ms = 0
         self.tickets = 0
-        self.machine = SaslAuthenticator(replace(SETTINGS, **settings), USERS, self.now)
+        self.machine = SaslAuthenticator(replace(SETTINGS, **settings), 10_000, self.now)
 
     @property
     def now(self) -> Instant:
@@ -94,7 +95,7 @@ class Connection:
         self.tickets += 1
         ticket = Ticket(self.tickets)
         arrived = Arrived(ticket, request, version, Caller("", "/127.0.0.1"), FRESH)
-        return self.bodies(self.machine.step(arrived, self.now))
+        return self.bodies(self.machine.step(ClientAsked(arrived, USERS), self.now))
 
     def bodies(self, actions: list[Any]) -> list[Any]:
         assert all(each.ticket == self.tickets for each in actions if type(each) is Reply)

@@ -9,7 +9,7 @@ before it, on the same connection (KIP-368). The bytes of the mechanisms are `se
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from apportion.errors import Code
 from apportion.machine import Arrived, Instant, Reply, Tick
@@ -38,6 +38,16 @@ class ScramUsers:
 
     credentials: Mapping[ScramMechanism, Mapping[str, ScramCredential]] = field(repr=False)
     decoys: Decoys = field(repr=False)
+
+
+class ClientAsked(NamedTuple):
+    """The client has sent a request.
+
+    scram_users: as they are now.
+    """
+
+    arrived: Arrived
+    scram_users: ScramUsers
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,30 +85,33 @@ class EndConnection:
 class SaslAuthenticator:
     """The machine of one connection of a listener with SASL.
 
-    Its events are `Arrived`, one request after the other, `TokenChecked` and `Tick`. Its actions
-    are `PassOn`, `Reply`, `LoggedIn`, `EndConnection`, and `TokenCheck`, which is answered by
-    `TokenChecked`; until then a further request ends the connection.
+    Its events are `ClientAsked`, one request after the other, `TokenChecked` and `Tick`. Its
+    actions are `PassOn`, `Reply`, `LoggedIn`, `EndConnection`, and `TokenCheck`, which is answered
+    by `TokenChecked`; until then a further request ends the connection.
     """
 
     __slots__ = (
         "_again_from_ms",
         "_asked",
-        "_deadline_ms",
         "_ends_at_ms",
         "_exchange",
         "_is_checking",
         "_is_over",
         "_mechanism",
+        "_opened_ms",
         "_principal",
         "_settings",
-        "_users",
+        "_timeout_ms",
     )
 
-    def __init__(self, settings: SaslSettings, users: ScramUsers, opened: Instant) -> None:
-        """Begin at a new connection, whose client has no name yet."""
+    def __init__(self, settings: SaslSettings, timeout_ms: int, opened: Instant) -> None:
+        """Begin at a new connection, whose client has no name yet.
+
+        timeout_ms: how long the client may take to get one.
+        """
         self._settings = settings
-        self._users = users
-        self._deadline_ms = opened.mono_ms + settings.timeout_ms
+        self._timeout_ms = timeout_ms
+        self._opened_ms = opened.mono_ms
         self._exchange: Exchange[Any, Any] | None = None
         self._is_checking = False
         self._is_over = False
@@ -110,7 +123,8 @@ class SaslAuthenticator:
 
     def wake_at(self) -> int | None:
         """Return when the client must have authenticated; None if it has."""
-        return None if self._principal or self._is_over else self._deadline_ms
+        is_waited_for = not self._principal and not self._is_over
+        return self._opened_ms + self._timeout_ms if is_waited_for else None
 
     def passes(self, request: Any, mono_ms: int) -> bool:
         """Return whether the request is one for the node: then it need not be given to `step`."""
@@ -130,16 +144,17 @@ class SaslAuthenticator:
         if self._is_over:
             return []
         match event:
-            case Arrived():
-                return self._arrived(event, now)
+            case ClientAsked():
+                return self._arrived(event.arrived, event.scram_users, now)
             case TokenChecked():
                 return self._go_on(event.verdict, now)
-            case Tick() if not self._principal and now.mono_ms >= self._deadline_ms:
-                why = f"it has not authenticated within {self._settings.timeout_ms} ms"
-                return [self._end(why)]
+            case Tick():
+                due_ms = self.wake_at()
+                if due_ms is not None and now.mono_ms >= due_ms:
+                    return [self._end(f"it has not authenticated within {self._timeout_ms} ms")]
         return []
 
-    def _arrived(self, arrived: Arrived, now: Instant) -> list[Any]:
+    def _arrived(self, arrived: Arrived, users: ScramUsers, now: Instant) -> list[Any]:
         request = arrived.request
         if self.passes(request, now.mono_ms):
             return [PassOn()]
@@ -155,7 +170,7 @@ class SaslAuthenticator:
             return [self._end(f"it sent {name} in place of SaslAuthenticate", response)]
         may_begin = not self._principal or self._may_begin_again(now.mono_ms)
         if isinstance(request, SaslHandshakeRequest) and may_begin:
-            return self._begin(request.mechanism, now)
+            return self._begin(request.mechanism, users, now)
         if self._principal:
             return [self._end("its session is over, and it has not authenticated again")]
         if isinstance(request, ApiVersionsRequest):
@@ -165,7 +180,7 @@ class SaslAuthenticator:
     def _may_begin_again(self, mono_ms: int) -> bool:
         return self._ends_at_ms is not None and mono_ms >= self._again_from_ms
 
-    def _begin(self, mechanism: str, now: Instant) -> list[Any]:
+    def _begin(self, mechanism: str, users: ScramUsers, now: Instant) -> list[Any]:
         """Begin an exchange of the mechanism that the client has chosen."""
         # A client that authenticates again does so by the same mechanism.
         offered = (self._mechanism,) if self._principal else self._settings.mechanisms
@@ -184,15 +199,15 @@ class SaslAuthenticator:
         if self._principal:
             self._again_from_ms = now.mono_ms + BETWEEN_AUTHENTICATIONS_MS
         self._mechanism = mechanism
-        self._exchange = self._server_of(mechanism)
+        self._exchange = self._server_of(mechanism, users)
         return [Reply(self._asked.ticket, SaslHandshakeResponse(mechanisms=offered))]
 
-    def _server_of(self, mechanism: str) -> Exchange[Any, Any]:
+    def _server_of(self, mechanism: str, users: ScramUsers) -> Exchange[Any, Any]:
         if mechanism == plain.NAME:
             return plain.server(self._settings.passwords)
         if mechanism == oauthbearer.NAME:
             return oauthbearer.server()
-        kind, users = ScramMechanism(mechanism), self._users
+        kind = ScramMechanism(mechanism)
         credentials = users.credentials.get(kind, {})
         return scram.server(kind, credentials, users.decoys, self._asked.fresh.hex())
 
