@@ -19,20 +19,24 @@ from apportion.drive.aio import LoopDriver
 from apportion.drive.clocks import now
 from apportion.drive.notes import log_note
 from apportion.machine import Arrived, Caller, Flush, Flushed, Gone, Note, Reply, Ticket
-from apportion.node.listeners import Address, host_and_port
+from apportion.node.listeners import Address, Listener, host_and_port
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
 from apportion.readable import readable
+from apportion.security.scram_credentials import Decoys
 from apportion.server.closed_connections import SUMMARY_INTERVAL_S, ClosedConnectionLog
 from apportion.server.connection import ResponseSlot, ServerConnection
 from apportion.server.sockets import bind_listeners, bind_socket
 from apportion.store.files import RealDisk
+from apportion.store.metadata_log import ScramCredentials
 
 if TYPE_CHECKING:
     from apportion.server.metrics_listener import MetricsListener
+    from apportion.server.sasl_connection import SaslListener
 
 log = logging.getLogger("apportion.server")
 FRESH_ID_BYTES = 16
+DECOY_KEY_BYTES = 32
 ACCEPT_BACKLOG = 1024  # connections that may wait to be accepted, as for listen(2)
 # How long a stopping broker waits, in all, for peers to read their last responses.
 DRAIN_SECONDS = 2
@@ -69,6 +73,7 @@ class Server:
         self._metrics_listener: MetricsListener | None = None
         self.advertised: dict[str, Address] = {}  # by listener, once started
         self.metrics_address: Address | None = None  # where they are read, if they are
+        self._sasl_listeners: list[SaslListener] = []
         self._node: Node
         self._driver: LoopDriver
 
@@ -89,13 +94,10 @@ class Server:
             self._disk.lock()
             self.advertised = {each.listener.name: each.advertised for each in bound}
             self._recover(loop)
-            for listener, bound_socket in bound:
+            openings = [self._opening(each.listener) for each in bound]
+            for each, opening in zip(bound, openings, strict=True):
                 self._listening.append(
-                    await loop.create_server(
-                        partial(ServerConnection, self, listener.name),
-                        sock=bound_socket,
-                        backlog=ACCEPT_BACKLOG,
-                    )
+                    await loop.create_server(opening, sock=each.socket, backlog=ACCEPT_BACKLOG)
                 )
             if metrics_listener is not None:
                 await self._start_metrics(metrics_listener)
@@ -161,12 +163,19 @@ class Server:
         # Nothing writes any more, so another broker may take the directory while peers read their
         # last bytes.
         self._disk.close()
+        for each in self._sasl_listeners:
+            each.stop()
         await self._close_connections()
         self._has_logged_last_counts = True
         if self._summary_timer is not None:
             self._summary_timer.cancel()
             self._summary_timer = None
             self._warn(*self._closed_log.take_summary())
+
+    @property
+    def scram_credentials(self) -> ScramCredentials:
+        """The credentials of SCRAM that clients log in by."""
+        return self._node.scram_credentials
 
     def connection_opened(self, connection: ServerConnection) -> bool:
         """Register a client's connection; return False if there are more than max.connections.
@@ -239,6 +248,21 @@ class Server:
         for connection in list(self._connections):
             connection.abort()
         await self._all_closed.wait()
+
+    def _opening(self, listener: Listener) -> Callable[[], asyncio.Protocol]:
+        """Return the function that begins each connection to a listener.
+
+        Errors: SettingRefused for a check of tokens that cannot be loaded.
+        """
+        sasl = listener.security.sasl
+        if sasl is None:
+            return partial(ServerConnection, self, listener.name)
+        # Imported here: most brokers do without.
+        from apportion.server.sasl_connection import SaslListener
+
+        decoys = Decoys(os.urandom(DECOY_KEY_BYTES))
+        self._sasl_listeners.append(SaslListener(self, listener.name, sasl, decoys))
+        return self._sasl_listeners[-1].open
 
     def _bind_metrics(self, undo: ExitStack) -> socket.socket | None:
         """Return a socket bound to `apportion.metrics.listen`; None if that is off."""
