@@ -19,12 +19,12 @@ from apportion.drive.aio import LoopDriver
 from apportion.drive.clocks import now
 from apportion.drive.notes import log_note
 from apportion.machine import Arrived, Caller, Flush, Flushed, Gone, Note, Reply, Ticket
-from apportion.node.listeners import Address, host_and_port
+from apportion.node.listeners import Address, Listener, host_and_port
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
 from apportion.readable import readable
 from apportion.server.closed_connections import SUMMARY_INTERVAL_S, ClosedConnectionLog
-from apportion.server.connection import ResponseSlot, ServerConnection
+from apportion.server.connection import OpenConnection, ResponseSlot, ServerConnection
 from apportion.server.sockets import bind_listeners, bind_socket
 from apportion.store.files import RealDisk
 
@@ -38,6 +38,10 @@ ACCEPT_BACKLOG = 1024  # connections that may wait to be accepted, as for listen
 DRAIN_SECONDS = 2
 # Passes of the event loop from an accepted socket to `connection_made`.
 ACCEPTING_PASSES = 2
+UNGUARDED = (
+    "the listener {0} is reachable from other machines and authenticates nobody: whoever connects "
+    "may read and write everything (docs/security.md)"
+)
 GROUPS_AT_ONCE = 50  # whose metrics are read before the event loop may do other things
 
 
@@ -53,7 +57,7 @@ class Server:
         self._data_dir = data_dir
         self._disk: RealDisk
         self._unanswered: dict[Ticket, tuple[ServerConnection, ResponseSlot]] = {}
-        self._connections: dict[ServerConnection, None] = {}
+        self._connections: dict[OpenConnection, None] = {}
         self._last_ticket = 0
         self._random_bytes = b""
         self._random_used = 0
@@ -83,20 +87,20 @@ class Server:
             # The sockets are bound first, so that a wrong address fails at once, and before a new
             # directory is made. Connections are accepted only after recovery.
             bound = bind_listeners(self.settings.listening(), undo)
+            self._warn(*(UNGUARDED.format(each.listener) for each in bound if each.is_unguarded))
+            openings = [self._opening(each.listener) for each in bound]
             metrics_listener = self._bind_metrics(undo)
             self._disk = RealDisk(self._data_dir)
             undo.callback(self._disk.close)
             self._disk.lock()
             self.advertised = {each.listener.name: each.advertised for each in bound}
             self._recover(loop)
-            for listener, bound_socket in bound:
-                self._listening.append(
-                    await loop.create_server(
-                        partial(ServerConnection, self, listener.name),
-                        sock=bound_socket,
-                        backlog=ACCEPT_BACKLOG,
-                    )
+            for each, opening in zip(bound, openings, strict=True):
+                listening = await loop.create_server(
+                    opening, sock=each.socket, backlog=ACCEPT_BACKLOG
                 )
+                undo.callback(listening.close)
+                self._listening.append(listening)
             if metrics_listener is not None:
                 await self._start_metrics(metrics_listener)
             undo.pop_all()
@@ -168,7 +172,7 @@ class Server:
             self._summary_timer = None
             self._warn(*self._closed_log.take_summary())
 
-    def connection_opened(self, connection: ServerConnection) -> bool:
+    def connection_opened(self, connection: OpenConnection) -> bool:
         """Register a client's connection; return False if there are more than max.connections.
 
         The connection then closes itself, and is unregistered when it has closed.
@@ -190,7 +194,7 @@ class Server:
         self._driver.post(Arrived(ticket, request, slot.version, caller, self._fresh_id()))
 
     def connection_closed(
-        self, connection: ServerConnection, tickets: tuple[Ticket, ...], reason: str | None
+        self, connection: OpenConnection, tickets: tuple[Ticket, ...], reason: str | None
     ) -> None:
         """Forget a closed connection, and tell the node which of its requests need no answer."""
         self._connections.pop(connection, None)
@@ -239,6 +243,23 @@ class Server:
         for connection in list(self._connections):
             connection.abort()
         await self._all_closed.wait()
+
+    def _opening(self, listener: Listener) -> Callable[[], asyncio.Protocol]:
+        """Return the function that begins each connection to a listener.
+
+        Errors: SettingRefused for certificates that cannot be used.
+        """
+        tls, name = listener.security.tls, listener.name
+        if tls is None:
+            return partial(ServerConnection, self, name)
+        # Imported here: most brokers do without.
+        from apportion.server.tls import tls_context
+        from apportion.server.tls_connection import TlsConnection
+
+        def after_handshake(principal: str, _deadline_s: float) -> asyncio.Protocol:
+            return ServerConnection(self, name, principal)
+
+        return partial(TlsConnection, self, name, (tls, tls_context(tls)), after_handshake)
 
     def _bind_metrics(self, undo: ExitStack) -> socket.socket | None:
         """Return a socket bound to `apportion.metrics.listen`; None if that is off."""
