@@ -2,11 +2,7 @@
 
 import base64
 import json
-import logging
-import socket
-import struct
 import time
-import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +10,6 @@ import pytest
 
 from apportion.broker import EmbeddedBroker
 from apportion.client.cluster import Cluster
-from apportion.errors import Code, Refused
 from apportion.security.client_security import (
     ClientSecurity,
     PasswordLogin,
@@ -26,16 +21,8 @@ from apportion.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
-from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_256, SCRAM_SHA_512
-from apportion.wire.messages.metadata import MetadataRequest
-from apportion.wire.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-)
-from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from tests.server.peer import Peer, header
 
 PASSWORD = "pässwörd ª"
 NAME = "listener.name.sasl"
