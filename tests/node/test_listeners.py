@@ -8,18 +8,18 @@ from apportion.node.listeners import (
     Address,
     ClientAuth,
     Listener,
-    ListenerSasl,
     ListenerSecurity,
     ListenerTls,
     SecurityProtocol,
 )
-from apportion.node.security_settings import MechanismSettings
+from apportion.node.sasl_settings import SaslSettings
 from apportion.node.settings import BrokerSettings, SettingRefused
 from apportion.security.key_stores import KeyStore, StoreKind
 from apportion.security.principals import PrincipalRules, principal_rules
 
 PLAIN = ListenerSecurity()
 SECRET = "sesame"
+LOGIN = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{SECRET}";'
 RULES = "ssl.principal.mapping.rules"
 MAP = "listener.security.protocol.map"
 
@@ -47,7 +47,7 @@ SETTINGS: dict[str, Any] = {
     "listener.name.outside.ssl.truststore.certificates": "ca",
     "listener.name.outside.ssl.enabled.protocols": ["TLSv1.2"],
     "listener.name.outside.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
-    "listener.name.outside.plain.sasl.jaas.config": SECRET,
+    "listener.name.outside.plain.sasl.jaas.config": LOGIN,
     "listener.name.outside.plain.connections.max.reauth.ms": 1,
 }
 
@@ -241,13 +241,11 @@ def test_a_setting_of_security_holds_for_all_listeners_or_for_one() -> None:
             trusted_setting="ssl.truststore.location",
         )
     )
-    sasl = ListenerSasl(
-        enabled_mechanisms=("PLAIN", "SCRAM-SHA-512"),
-        max_receive_bytes=1000,
-        max_reauth_ms=60_000,
-        mechanisms={
-            "PLAIN": MechanismSettings(sasl_jaas_config=SECRET, connections_max_reauth_ms=1)
-        },
+    sasl = SaslSettings(
+        mechanisms=("PLAIN", "SCRAM-SHA-512"),
+        passwords={"alice": SECRET},
+        most_session_ms={"PLAIN": 1, "SCRAM-SHA-512": 60_000},
+        most_frame_bytes=1000,
     )
     assert outside.security == ListenerSecurity(
         ListenerTls(
@@ -263,8 +261,6 @@ def test_a_setting_of_security_holds_for_all_listeners_or_for_one() -> None:
         ),
         sasl,
     )
-    assert [sasl.jaas_config(each) for each in ("PLAIN", "SCRAM-SHA-512")] == [SECRET, ""]
-    assert [sasl.session_ms(each) for each in ("PLAIN", "SCRAM-SHA-512")] == [1, 60_000]
     assert [inside.security.authenticates, outside.security.authenticates, PLAIN.authenticates] == [
         True,
         True,
@@ -279,7 +275,7 @@ def test_a_listener_of_sasl_ssl_wants_certificates_if_it_says_so_itself() -> Non
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": "broker.pem",
             "ssl.key.password": SECRET,
-            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-512",
             "listener.name.sasl_ssl.ssl.client.auth": "requested",
         }
     )
@@ -304,7 +300,7 @@ def test_no_secret_is_in_the_repr_of_settings_and_listeners_or_among_the_named()
             "ssl.truststore.certificates": SECRET,
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_ssl.ssl.keystore.key": SECRET,
-            "listener.name.sasl_ssl.plain.sasl.jaas.config": SECRET,
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": LOGIN,
         }
     )
     named = settings.named()

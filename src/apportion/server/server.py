@@ -10,7 +10,6 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +18,16 @@ from apportion.drive.aio import LoopDriver
 from apportion.drive.clocks import now
 from apportion.drive.notes import log_note
 from apportion.machine import Arrived, Caller, Flush, Flushed, Gone, Note, Reply, Ticket
-from apportion.node.listeners import Address, Listener, host_and_port
+from apportion.node.listeners import Address, host_and_port
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
 from apportion.readable import readable
 from apportion.server.closed_connections import SUMMARY_INTERVAL_S, ClosedConnectionLog
 from apportion.server.connection import OpenConnection, ResponseSlot, ServerConnection
+from apportion.server.openings import Openings
 from apportion.server.sockets import bind_listeners, bind_socket
 from apportion.store.files import RealDisk
+from apportion.store.metadata_log import ScramCredentials
 
 if TYPE_CHECKING:
     from apportion.server.metrics_listener import MetricsListener
@@ -73,6 +74,7 @@ class Server:
         self._metrics_listener: MetricsListener | None = None
         self.advertised: dict[str, Address] = {}  # by listener, once started
         self.metrics_address: Address | None = None  # where they are read, if they are
+        self._openings = Openings(self)
         self._node: Node
         self._driver: LoopDriver
 
@@ -88,7 +90,7 @@ class Server:
             # directory is made. Connections are accepted only after recovery.
             bound = bind_listeners(self.settings.listening(), undo)
             self._warn(*(UNGUARDED.format(each.listener) for each in bound if each.is_unguarded))
-            openings = [self._opening(each.listener) for each in bound]
+            openings = [self._openings.begin(each.listener) for each in bound]
             metrics_listener = self._bind_metrics(undo)
             self._disk = RealDisk(self._data_dir)
             undo.callback(self._disk.close)
@@ -165,12 +167,18 @@ class Server:
         # Nothing writes any more, so another broker may take the directory while peers read their
         # last bytes.
         self._disk.close()
+        self._openings.stop()
         await self._close_connections()
         self._has_logged_last_counts = True
         if self._summary_timer is not None:
             self._summary_timer.cancel()
             self._summary_timer = None
             self._warn(*self._closed_log.take_summary())
+
+    @property
+    def scram_credentials(self) -> ScramCredentials:
+        """The credentials of SCRAM that clients log in by."""
+        return self._node.scram_credentials
 
     def connection_opened(self, connection: OpenConnection) -> bool:
         """Register a client's connection; return False if there are more than max.connections.
@@ -243,23 +251,6 @@ class Server:
         for connection in list(self._connections):
             connection.abort()
         await self._all_closed.wait()
-
-    def _opening(self, listener: Listener) -> Callable[[], asyncio.Protocol]:
-        """Return the function that begins each connection to a listener.
-
-        Errors: SettingRefused for certificates that cannot be used.
-        """
-        tls, name = listener.security.tls, listener.name
-        if tls is None:
-            return partial(ServerConnection, self, name)
-        # Imported here: most brokers do without.
-        from apportion.server.tls import tls_context
-        from apportion.server.tls_connection import TlsConnection
-
-        def after_handshake(principal: str, _deadline_s: float) -> asyncio.Protocol:
-            return ServerConnection(self, name, principal)
-
-        return partial(TlsConnection, self, name, (tls, tls_context(tls)), after_handshake)
 
     def _bind_metrics(self, undo: ExitStack) -> socket.socket | None:
         """Return a socket bound to `apportion.metrics.listen`; None if that is off."""
