@@ -93,13 +93,15 @@ def admin_story(bootstrap: str) -> list[Any]:
 
     def alter(change: Any) -> None:
         try:
-            told.append(admin.alter_user_scram_credentials([change])["lib"].result())
+            futures: dict[str, Any] = admin.alter_user_scram_credentials([change])
+            told.append(futures["lib"].result())
         except KafkaException as refused:
             told.append(refused.args[0].code())
 
     def describe() -> Any:
         try:
-            found = admin.describe_user_scram_credentials(["lib"])["lib"].result()
+            futures: Any = admin.describe_user_scram_credentials(["lib"])
+            found = futures["lib"].result()
         except KafkaException as refused:
             return refused.args[0].code()
         return [(each.mechanism.name, each.iterations) for each in found.scram_credential_infos]
