@@ -44,6 +44,7 @@ SPOKEN = {
     "SyncGroup": (14, 0, 5),
     "DescribeGroups": (15, 0, 6),
     "ListGroups": (16, 0, 5),
+    "SaslHandshake": (17, 0, 1),
     "ApiVersions": (18, 0, 4),
     "CreateTopics": (19, 2, 7),
     "DeleteTopics": (20, 1, 6),
@@ -52,6 +53,7 @@ SPOKEN = {
     "OffsetForLeaderEpoch": (23, 2, 4),
     "DescribeConfigs": (32, 1, 4),
     "AlterConfigs": (33, 0, 2),
+    "SaslAuthenticate": (36, 0, 2),
     "CreatePartitions": (37, 0, 3),
     "DeleteGroups": (42, 0, 2),
     "IncrementalAlterConfigs": (44, 0, 1),
@@ -67,11 +69,9 @@ SPOKEN = {
     "ConsumerGroupInstallAssignment": (20849, 0, 0),
 }
 SENT = {
-    "SaslHandshake": (17, 0, 1),
     "DescribeAcls": (29, 1, 3),
     "CreateAcls": (30, 1, 3),
     "DeleteAcls": (31, 1, 3),
-    "SaslAuthenticate": (36, 0, 2),
 }
 """The APIs that a client can send and the broker does not serve."""
 EVERY = [
