@@ -26,7 +26,7 @@ from apportion.machine import (
     Tick,
     Ticket,
 )
-from apportion.node.broker import Address, BrokerContext
+from apportion.node.broker import BrokerContext
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import SHARD, Coordinators
 from apportion.node.delayed_fetches import FETCH, DelayedFetches
@@ -35,6 +35,7 @@ from apportion.node.failures import COUNTED_EACH_MS, StepFailures
 from apportion.node.flush_gate import FlushedFiles, FlushGate, PendingReply
 from apportion.node.handlers import fetch
 from apportion.node.handlers.table import HANDLERS
+from apportion.node.listeners import Advertised
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.recovery import recover
 from apportion.node.replies import ReplySender
@@ -70,7 +71,7 @@ class Node:
         *("_is_announcing", "_request", "_rollback", "_sender", "_split_requests", "_units"),
     )
 
-    def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
+    def __init__(self, disk: Disk, settings: BrokerSettings, advertised: Advertised) -> None:
         flush_gate, delayed_fetches = FlushGate(), DelayedFetches()
         metadata_log = MetadataLog.open(disk)
         partitions = Partitions(disk, lambda topic: topic_service.rules(topic).layout, flush_gate)
@@ -79,7 +80,7 @@ class Node:
         )
         deadlines = Deadlines()
         self._broker = BrokerContext(
-            address,
+            advertised,
             flush_gate,
             topic_service,
             partitions=partitions,
