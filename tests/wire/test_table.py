@@ -56,6 +56,8 @@ SPOKEN = {
     "DeleteGroups": (42, 0, 2),
     "IncrementalAlterConfigs": (44, 0, 1),
     "OffsetDelete": (47, 0, 0),
+    "DescribeUserScramCredentials": (50, 0, 0),
+    "AlterUserScramCredentials": (51, 0, 0),
     "DescribeCluster": (60, 0, 2),
     "ConsumerGroupHeartbeat": (68, 0, 1),
     "ConsumerGroupDescribe": (69, 0, 1),
@@ -70,8 +72,6 @@ SENT = {
     "CreateAcls": (30, 1, 3),
     "DeleteAcls": (31, 1, 3),
     "SaslAuthenticate": (36, 0, 2),
-    "DescribeUserScramCredentials": (50, 0, 0),
-    "AlterUserScramCredentials": (51, 0, 0),
 }
 """The APIs that a client can send and the broker does not serve."""
 EVERY = [

@@ -11,6 +11,7 @@ from apportion.machine import Arrived
 from apportion.wire.error_slots import ErrorResponse, ErrorSlots
 from apportion.wire.messages import (
     alter_configs,
+    alter_user_scram_credentials,
     api_versions,
     create_partitions,
     create_topics,
@@ -18,6 +19,7 @@ from apportion.wire.messages import (
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_user_scram_credentials,
     fetch,
     find_coordinator,
     incremental_alter_configs,
@@ -98,6 +100,13 @@ ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
     ),
     list_config_resources.ListConfigResourcesRequest: ErrorSlots(
         list_config_resources.ListConfigResourcesResponse
+    ),
+    describe_user_scram_credentials.DescribeUserScramCredentialsRequest: ErrorSlots(
+        describe_user_scram_credentials.DescribeUserScramCredentialsResponse
+    ),
+    alter_user_scram_credentials.AlterUserScramCredentialsRequest: ErrorSlots(
+        alter_user_scram_credentials.AlterUserScramCredentialsResponse,
+        {"results": ("deletions", "upsertions"), "user": "name"},
     ),
     create_partitions.CreatePartitionsRequest: ErrorSlots(
         create_partitions.CreatePartitionsResponse, {"results": "topics"}

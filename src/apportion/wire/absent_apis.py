@@ -26,8 +26,6 @@ ABSENT_APIS = {
     46: "ListPartitionReassignments",
     48: "DescribeClientQuotas",
     49: "AlterClientQuotas",
-    50: "DescribeUserScramCredentials",
-    51: "AlterUserScramCredentials",
     55: "DescribeQuorum",
     57: "UpdateFeatures",
     61: "DescribeProducers",
