@@ -50,6 +50,9 @@ SPOKEN = {
     "DeleteRecords": (21, 0, 2),
     "InitProducerId": (22, 0, 5),
     "OffsetForLeaderEpoch": (23, 2, 4),
+    "DescribeAcls": (29, 1, 3),
+    "CreateAcls": (30, 1, 3),
+    "DeleteAcls": (31, 1, 3),
     "DescribeConfigs": (32, 1, 4),
     "AlterConfigs": (33, 0, 2),
     "CreatePartitions": (37, 0, 3),
@@ -68,9 +71,6 @@ SPOKEN = {
 }
 SENT = {
     "SaslHandshake": (17, 0, 1),
-    "DescribeAcls": (29, 1, 3),
-    "CreateAcls": (30, 1, 3),
-    "DeleteAcls": (31, 1, 3),
     "SaslAuthenticate": (36, 0, 2),
 }
 """The APIs that a client can send and the broker does not serve."""

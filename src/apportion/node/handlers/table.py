@@ -2,6 +2,7 @@
 
 from apportion.node.broker import BrokerHandler
 from apportion.node.handlers import (
+    acls,
     admin,
     alter_configs,
     cluster,
@@ -15,7 +16,7 @@ from apportion.node.handlers import (
 )
 
 FAMILIES = (
-    *(admin, alter_configs, cluster, configs, delete_records, fetch, offsets),
+    *(acls, admin, alter_configs, cluster, configs, delete_records, fetch, offsets),
     *(producer_ids, produce, scram_users),
 )
 HANDLERS: dict[type, BrokerHandler] = {
