@@ -232,8 +232,7 @@ class Node:
     def _arm_periodic(self, now: Instant) -> None:
         """Arm the node's periodic deadlines that are not armed.
 
-        The expiry of producer states, the retention check, and, while there are any, the log lines
-        about failed steps that were only counted.
+        FAILURES is armed only while there are failed steps that were only counted.
         """
         if PRODUCERS not in self._broker.deadlines:
             self._broker.deadlines.arm(PRODUCERS, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
