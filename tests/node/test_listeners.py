@@ -15,10 +15,12 @@ from apportion.node.listeners import (
 from apportion.node.sasl_settings import SaslSettings
 from apportion.node.settings import BrokerSettings, SettingRefused
 from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.security.principals import PrincipalRules, principal_rules
 
 PLAIN = ListenerSecurity()
 SECRET = "sesame"
 LOGIN = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{SECRET}";'
+RULES = "ssl.principal.mapping.rules"
 MAP = "listener.security.protocol.map"
 
 
@@ -201,6 +203,20 @@ def test_a_listener_has_a_name_of_its_own() -> None:
             "'sasl.jaas.config' cannot be set: give it for a listener and a mechanism, as "
             "listener.name.NAME.MECHANISM.sasl.jaas.config.",
         ),
+        (
+            {"listeners": "SSL://here:1", "ssl.keystore.location": "x", RULES: "RULE:CN"},
+            f"{RULES} must be rules with commas between, each DEFAULT or "
+            "RULE:pattern/replacement/ with L or U at its end, not 'RULE:CN'.",
+        ),
+        (
+            {
+                "listeners": "SSL://here:1",
+                "ssl.keystore.location": "x",
+                f"listener.name.ssl.{RULES}": "RULE:(/x/",
+            },
+            f"listener.name.ssl.{RULES} has the pattern '(', which is wrong: missing ), "
+            "unterminated subpattern at position 0.",
+        ),
         ({"ssl.key.password": 7}, "ssl.key.password must be a text, not a int."),
     ],
 )
@@ -212,7 +228,7 @@ def test_a_wrong_listener_is_refused_in_one_sentence(values: dict[str, Any], why
 
 def test_a_setting_of_security_holds_for_all_listeners_or_for_one() -> None:
     inside, outside = listening(SETTINGS)
-    rules = "RULE:^CN=(.*)$/$1/L,DEFAULT"
+    rules = principal_rules("RULE:^CN=(.*)$/$1/L,DEFAULT")
     assert inside.security == ListenerSecurity(
         ListenerTls(
             certificate=KeyStore(StoreKind.PKCS12, "broker.p12", password=SECRET),
@@ -269,7 +285,7 @@ def test_a_listener_of_sasl_ssl_wants_certificates_if_it_says_so_itself() -> Non
         trusted=None,
         client_auth=ClientAuth.REQUESTED,
         versions=("TLSv1.2", "TLSv1.3"),
-        principal_rules="DEFAULT",
+        principal_rules=PrincipalRules(),
         certificate_setting="ssl.keystore.location",
         trusted_setting="ssl.truststore.location",
     )

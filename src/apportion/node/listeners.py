@@ -19,6 +19,7 @@ from apportion.node.security_settings import (
     SecuritySettings,
 )
 from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.security.principals import PrincipalRules, principal_rules
 from apportion.settings import declared, nearest_or_none
 
 WILDCARDS = ("0.0.0.0", "::")
@@ -71,9 +72,8 @@ class ListenerTls:
     """The TLS of a listener.
 
     certificate: with its chain. key: its key; None where that is in the same store. trusted: the CA
-    certificates of clients; None for those of the system. principal_rules:
-    `ssl.principal.mapping.rules`. certificate_setting, trusted_setting: the settings that gave the
-    stores, for errors.
+    certificates of clients; None for those of the system. certificate_setting, trusted_setting: the
+    settings that gave the stores, for errors.
     """
 
     certificate: KeyStore
@@ -81,7 +81,7 @@ class ListenerTls:
     trusted: KeyStore | None
     client_auth: ClientAuth
     versions: tuple[str, ...]
-    principal_rules: str
+    principal_rules: PrincipalRules
     certificate_setting: str
     trusted_setting: str
 
@@ -285,13 +285,18 @@ def _tls(name: str, protocol: SecurityProtocol, security: SecurityByListener) ->
     # As in Kafka: who logs in by SASL needs no certificate, unless the listener itself says so.
     if protocol.has_sasl and security.label(name, auth_setting) == auth_setting:
         auth = ClientAuth.NONE
+    try:
+        rules = principal_rules(settings.ssl_principal_mapping_rules)
+    except ValueError as error:
+        setting = security.label(name, "ssl.principal.mapping.rules")
+        raise ValueError(f"{setting} {error}.") from None
     return ListenerTls(
         certificate,
         key,
         trusted,
         auth,
         settings.ssl_enabled_protocols,
-        settings.ssl_principal_mapping_rules,
+        rules,
         security.label(name, certificate_setting),
         security.label(name, trusted_setting),
     )

@@ -30,6 +30,7 @@ from apportion.wire.table import api_of
 
 BETWEEN_AUTHENTICATIONS_MS = 1_000
 """A client may authenticate again once in this time, as in Kafka."""
+TOO_SLOW = "it has not authenticated in time (apportion.authentication.timeout.ms)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +94,23 @@ class SaslAuthenticator:
     __slots__ = (
         "_again_from_ms",
         "_asked",
+        "_deadline_ms",
         "_ends_at_ms",
         "_exchange",
         "_is_checking",
         "_is_over",
         "_mechanism",
-        "_opened_ms",
         "_principal",
         "_settings",
-        "_timeout_ms",
     )
 
-    def __init__(self, settings: SaslSettings, timeout_ms: int, opened: Instant) -> None:
+    def __init__(self, settings: SaslSettings, deadline_ms: int) -> None:
         """Begin at a new connection, whose client has no name yet.
 
-        timeout_ms: how long the client may take to get one.
+        deadline_ms: when it must have one, on the monotonic clock.
         """
         self._settings = settings
-        self._timeout_ms = timeout_ms
-        self._opened_ms = opened.mono_ms
+        self._deadline_ms = deadline_ms
         self._exchange: Exchange[Any, Any] | None = None
         self._is_checking = False
         self._is_over = False
@@ -119,12 +118,11 @@ class SaslAuthenticator:
         self._principal = ""
         self._asked: Arrived
         self._ends_at_ms: int | None = None
-        self._again_from_ms = opened.mono_ms
+        self._again_from_ms = 0
 
     def wake_at(self) -> int | None:
         """Return when the client must have authenticated; None if it has."""
-        is_waited_for = not self._principal and not self._is_over
-        return self._opened_ms + self._timeout_ms if is_waited_for else None
+        return None if self._principal or self._is_over else self._deadline_ms
 
     def passes(self, request: Any, mono_ms: int) -> bool:
         """Return whether the request is one for the node: then it need not be given to `step`."""
@@ -148,10 +146,8 @@ class SaslAuthenticator:
                 return self._arrived(event.arrived, event.scram_users, now)
             case TokenChecked():
                 return self._go_on(event.verdict, now)
-            case Tick():
-                due_ms = self.wake_at()
-                if due_ms is not None and now.mono_ms >= due_ms:
-                    return [self._end(f"it has not authenticated within {self._timeout_ms} ms")]
+            case Tick() if not self._principal and now.mono_ms >= self._deadline_ms:
+                return [self._end(TOO_SLOW)]
         return []
 
     def _arrived(self, arrived: Arrived, users: ScramUsers, now: Instant) -> list[Any]:
