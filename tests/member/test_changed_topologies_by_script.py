@@ -66,8 +66,8 @@ def test_a_member_that_is_told_of_tasks_of_another_topology_asks_once_for_its_ow
     assert member.step(MetadataFetched(4, (TopicDescription("t", T, 3),)), at(0)) == [
         Note(
             "warning",
-            "the assignment has tasks of a topology that this instance does not run: this instance "
-            "goes on with the tasks that it has",
+            "this instance goes on with the tasks that it has: the assignment has tasks of a "
+                "topology that this instance does not run",
         ),
         SendToCoordinator(
             5,

@@ -11,13 +11,18 @@ from apportion.machine import Arrived
 from apportion.wire.error_slots import ErrorResponse, ErrorSlots
 from apportion.wire.messages import (
     alter_configs,
+    alter_user_scram_credentials,
     api_versions,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_cluster,
     describe_configs,
+    describe_user_scram_credentials,
     fetch,
     find_coordinator,
     incremental_alter_configs,
@@ -27,6 +32,8 @@ from apportion.wire.messages import (
     metadata,
     offset_for_leader_epoch,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
 )
 
 
@@ -87,6 +94,13 @@ ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
     delete_records.DeleteRecordsRequest: ErrorSlots(
         delete_records.DeleteRecordsResponse, values={"low_watermark": -1}
     ),
+    describe_acls.DescribeAclsRequest: ErrorSlots(describe_acls.DescribeAclsResponse),
+    create_acls.CreateAclsRequest: ErrorSlots(
+        create_acls.CreateAclsResponse, {"results": "creations"}
+    ),
+    delete_acls.DeleteAclsRequest: ErrorSlots(
+        delete_acls.DeleteAclsResponse, {"filter_results": "filters"}, values={"matching_acls": ()}
+    ),
     describe_configs.DescribeConfigsRequest: ErrorSlots(
         describe_configs.DescribeConfigsResponse, {"results": "resources"}
     ),
@@ -99,6 +113,13 @@ ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
     list_config_resources.ListConfigResourcesRequest: ErrorSlots(
         list_config_resources.ListConfigResourcesResponse
     ),
+    describe_user_scram_credentials.DescribeUserScramCredentialsRequest: ErrorSlots(
+        describe_user_scram_credentials.DescribeUserScramCredentialsResponse
+    ),
+    alter_user_scram_credentials.AlterUserScramCredentialsRequest: ErrorSlots(
+        alter_user_scram_credentials.AlterUserScramCredentialsResponse,
+        {"results": ("deletions", "upsertions"), "user": "name"},
+    ),
     create_partitions.CreatePartitionsRequest: ErrorSlots(
         create_partitions.CreatePartitionsResponse, {"results": "topics"}
     ),
@@ -106,5 +127,9 @@ ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
     describe_cluster.DescribeClusterRequest: ErrorSlots(describe_cluster.DescribeClusterResponse),
     init_producer_id.InitProducerIdRequest: ErrorSlots(
         init_producer_id.InitProducerIdResponse, values={"producer_epoch": -1}
+    ),
+    sasl_handshake.SaslHandshakeRequest: ErrorSlots(sasl_handshake.SaslHandshakeResponse),
+    sasl_authenticate.SaslAuthenticateRequest: ErrorSlots(
+        sasl_authenticate.SaslAuthenticateResponse
     ),
 }
