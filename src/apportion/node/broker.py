@@ -12,6 +12,7 @@ from apportion.node.flush_gate import FlushGate
 from apportion.node.partitions import LEADER_EPOCH, Partition, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topics import TopicService
+from apportion.security.authorizer import Authorizer
 
 
 class Address(NamedTuple):
@@ -41,6 +42,7 @@ class BrokerContext:
     partitions: Partitions
     delayed_fetches: DelayedFetches
     deadlines: Deadlines
+    authorizer: Authorizer | None = None
 
     @property
     def settings(self) -> BrokerSettings:
