@@ -21,7 +21,7 @@ from apportion.node.authorization.checks import (
 )
 from apportion.node.authorization.rights import Rights
 from apportion.node.broker import BrokerContext
-from apportion.node.handlers.cluster import NOT_REQUESTED
+from apportion.node.handlers.cluster import FIRST_TOPIC_ID_VERSION, NOT_REQUESTED
 from apportion.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from apportion.topics import NO_TOPIC_ID
 from apportion.wire.batch import HEADER_BYTES
@@ -112,6 +112,10 @@ def metadata(broker: BrokerContext, arrived: Arrived, rights: Rights) -> Checked
     left: list[MetadataRequestTopic] = []
     hidden: dict[tuple[str | None, bytes], MetadataResponseTopic] = {}  # each once
     for requested in request.topics or ():
+        has_id = requested.topic_id != NO_TOPIC_ID or requested.name is None
+        if has_id and arrived.version < FIRST_TOPIC_ID_VERSION:
+            left.append(requested)  # The handler refuses it, whoever asks.
+            continue
         refused_topic = _refused_topic_or_none(broker, requested, rights, request)
         if refused_topic is None:
             left.append(requested)
