@@ -83,21 +83,20 @@ def produced() -> produce.ProduceRequest:
 def fetched(**facts: Any) -> fetch.FetchRequest:
     partition = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     topic = fetch.FetchTopic(topic="t", partitions=(partition,))
-    return fetch.FetchRequest(**{"max_wait_ms": 0, "min_bytes": 1, "topics": (topic,)} | facts)
+    fields: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "topics": (topic,)}
+    return fetch.FetchRequest(**fields | facts)
 
 
 def joined(**facts: Any) -> ConsumerGroupHeartbeatRequest:
     """A member joins a consumer group."""
-    return ConsumerGroupHeartbeatRequest(
-        **{
-            "group_id": "g",
-            "member_id": "m",
-            "rebalance_timeout_ms": 10_000,
-            "subscribed_topic_names": ("t",),
-            "topic_partitions": (),
-        }
-        | facts
-    )
+    fields: dict[str, Any] = {
+        "group_id": "g",
+        "member_id": "m",
+        "rebalance_timeout_ms": 10_000,
+        "subscribed_topic_names": ("t",),
+        "topic_partitions": (),
+    }
+    return ConsumerGroupHeartbeatRequest(**fields | facts)
 
 
 def altered(kind: int, name: str) -> Any:
