@@ -73,7 +73,7 @@ def test_a_fetch_that_waits_goes_by_the_acls_of_when_it_came(kit: "type[Kit]") -
     assert fetched(as_bob(driver, patient("mine"), 12)) == [("mine", 29, False)]
 
 
-def test_what_is_refused_of_a_fetch_comes_with_what_it_waits_for(kit: "type[Kit]") -> None:
+def test_a_fetch_is_told_its_refusals_with_what_it_waits_for(kit: "type[Kit]") -> None:
     driver = two_topics(kit, may(READ, TOPIC, "mine"))
     ticket = ask_as_bob(driver, patient("mine", "other"), 12)
     assert ticket not in driver.answers
@@ -83,7 +83,7 @@ def test_what_is_refused_of_a_fetch_comes_with_what_it_waits_for(kit: "type[Kit]
     assert fetched(driver.answers[ticket]) == [("mine", 0, True), ("other", 29, False)]
 
 
-def test_what_is_refused_of_a_fetch_comes_at_its_time_limit_too(kit: "type[Kit]") -> None:
+def test_a_fetch_is_told_its_refusals_at_its_time_limit(kit: "type[Kit]") -> None:
     driver = two_topics(kit, may(READ, TOPIC, "mine"))
     ticket = ask_as_bob(driver, patient("mine", "other"), 12)
     driver.sleep(1_000)
@@ -264,7 +264,7 @@ def test_a_resolution_that_fails_keeps_nothing_of_its_caller(kit: "type[Kit]") -
     assert again.run() == {".*": ("mine",)}
 
 
-def test_what_is_remembered_of_callers_is_bounded() -> None:
+def test_the_memory_of_decisions_is_bounded() -> None:
     rights = RightsOfCallers()
     authorizer = Authorizer(Acls([may(READ, TOPIC, "t5")]))
     bob = rights.of(authorizer, Caller("", "/h", BOB))
@@ -278,7 +278,7 @@ def test_what_is_remembered_of_callers_is_bounded() -> None:
     assert len(rights._by_caller) <= MOST_CALLERS
 
 
-def test_what_was_decided_is_forgotten_with_the_acls_that_decided() -> None:
+def test_decisions_are_forgotten_with_the_acls_that_made_them() -> None:
     rights = RightsOfCallers()
     caller = Caller("", "/h", BOB)
     before = rights.of(Authorizer(), caller)
