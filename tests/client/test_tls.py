@@ -15,11 +15,10 @@ from apportion.errors import Code, Refused
 from apportion.security.client_security import (
     ClientIdentity,
     ClientSecurity,
-    KeyStore,
     PasswordLogin,
-    StoreKind,
     TlsSettings,
 )
+from apportion.security.key_stores import KeyStore, StoreKind
 from tests.certificates import DAY, Authority, Issued, written
 from tests.client.tls_listener import Serve, listening, tls_server
 

@@ -50,12 +50,17 @@ SPOKEN = {
     "DeleteRecords": (21, 0, 2),
     "InitProducerId": (22, 0, 5),
     "OffsetForLeaderEpoch": (23, 2, 4),
+    "DescribeAcls": (29, 1, 3),
+    "CreateAcls": (30, 1, 3),
+    "DeleteAcls": (31, 1, 3),
     "DescribeConfigs": (32, 1, 4),
     "AlterConfigs": (33, 0, 2),
     "CreatePartitions": (37, 0, 3),
     "DeleteGroups": (42, 0, 2),
     "IncrementalAlterConfigs": (44, 0, 1),
     "OffsetDelete": (47, 0, 0),
+    "DescribeUserScramCredentials": (50, 0, 0),
+    "AlterUserScramCredentials": (51, 0, 0),
     "DescribeCluster": (60, 0, 2),
     "ConsumerGroupHeartbeat": (68, 0, 1),
     "ConsumerGroupDescribe": (69, 0, 1),
@@ -66,12 +71,7 @@ SPOKEN = {
 }
 SENT = {
     "SaslHandshake": (17, 0, 1),
-    "DescribeAcls": (29, 1, 3),
-    "CreateAcls": (30, 1, 3),
-    "DeleteAcls": (31, 1, 3),
     "SaslAuthenticate": (36, 0, 2),
-    "DescribeUserScramCredentials": (50, 0, 0),
-    "AlterUserScramCredentials": (51, 0, 0),
 }
 """The APIs that a client can send and the broker does not serve."""
 EVERY = [

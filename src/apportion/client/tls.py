@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from apportion.errors import Code, Refused
-from apportion.security.client_security import KeyStore, StoreKind, TlsSettings
+from apportion.security.client_security import TlsSettings
+from apportion.security.key_stores import KeyStore, StoreKind
 
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 NO_PKCS12 = (

@@ -12,13 +12,18 @@ from apportion.machine import Arrived
 from apportion.wire.error_slots import ErrorResponse, ErrorSlots
 from apportion.wire.messages import (
     alter_configs,
+    alter_user_scram_credentials,
     api_versions,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_cluster,
     describe_configs,
+    describe_user_scram_credentials,
     fetch,
     find_coordinator,
     incremental_alter_configs,
@@ -107,6 +112,13 @@ ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
     delete_records.DeleteRecordsRequest: ErrorSlots(
         delete_records.DeleteRecordsResponse, values={"low_watermark": -1}
     ),
+    describe_acls.DescribeAclsRequest: ErrorSlots(describe_acls.DescribeAclsResponse),
+    create_acls.CreateAclsRequest: ErrorSlots(
+        create_acls.CreateAclsResponse, {"results": "creations"}
+    ),
+    delete_acls.DeleteAclsRequest: ErrorSlots(
+        delete_acls.DeleteAclsResponse, {"filter_results": "filters"}, values={"matching_acls": ()}
+    ),
     describe_configs.DescribeConfigsRequest: ErrorSlots(
         describe_configs.DescribeConfigsResponse, {"results": "resources"}
     ),
@@ -118,6 +130,13 @@ ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
     ),
     list_config_resources.ListConfigResourcesRequest: ErrorSlots(
         list_config_resources.ListConfigResourcesResponse
+    ),
+    describe_user_scram_credentials.DescribeUserScramCredentialsRequest: ErrorSlots(
+        describe_user_scram_credentials.DescribeUserScramCredentialsResponse
+    ),
+    alter_user_scram_credentials.AlterUserScramCredentialsRequest: ErrorSlots(
+        alter_user_scram_credentials.AlterUserScramCredentialsResponse,
+        {"results": ("deletions", "upsertions"), "user": "name"},
     ),
     create_partitions.CreatePartitionsRequest: ErrorSlots(
         create_partitions.CreatePartitionsResponse, {"results": "topics"}

@@ -98,8 +98,11 @@ class ServerConnection(asyncio.Protocol):
         "peer",
     )
 
-    def __init__(self, receiver: RequestReceiver) -> None:
-        """Begin a client's connection to the broker's server, before asyncio has its transport."""
+    def __init__(self, receiver: RequestReceiver, listener: str) -> None:
+        """Begin a client's connection to the broker's server, before asyncio has its transport.
+
+        listener: the name of that which has accepted it.
+        """
         self._receiver = receiver
         self._frames = FrameSplitter(receiver.settings.socket_request_max_bytes)
         self._waiting_frames: deque[bytes] = deque()  # whole requests that may not start yet
@@ -113,7 +116,7 @@ class ServerConnection(asyncio.Protocol):
         self._unwritten: list[Any] = []
         self._unwritten_bytes = 0
         self._close_reason: str | None = None
-        self._caller = Caller("", "")
+        self._caller = Caller("", "", listener=listener)
         self._transport: Any = None
         self.peer = self.host = "?"
 
@@ -125,7 +128,7 @@ class ServerConnection(asyncio.Protocol):
         self.host = str(host)
         self.peer = f"{host}:{peer[1]}" if isinstance(peer, tuple) and len(peer) > 1 else host
         # With a slash, as Kafka has client hosts in group descriptions (InetAddress.toString).
-        self._caller = Caller("", f"/{host}")
+        self._caller = self._caller._replace(host=f"/{host}")
         # Accepted first and closed then: the peer sees a closed connection and no hanging connect.
         if not self._receiver.connection_opened(self):
             self._close("there are too many connections")

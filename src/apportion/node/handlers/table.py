@@ -2,6 +2,7 @@
 
 from apportion.node.broker import BrokerHandler
 from apportion.node.handlers import (
+    acls,
     admin,
     alter_configs,
     cluster,
@@ -11,11 +12,12 @@ from apportion.node.handlers import (
     offsets,
     produce,
     producer_ids,
+    scram_users,
 )
 
 FAMILIES = (
-    *(admin, alter_configs, cluster, configs, delete_records, fetch, offsets),
-    *(producer_ids, produce),
+    *(acls, admin, alter_configs, cluster, configs, delete_records, fetch, offsets),
+    *(producer_ids, produce, scram_users),
 )
 HANDLERS: dict[type, BrokerHandler] = {
     request: handler for family in FAMILIES for request, handler in family.HANDLERS.items()
