@@ -107,9 +107,9 @@ def test_no_answer_names_what_its_caller_may_not_describe(
 ) -> None:
     driver = full(kit, acls)
     topics = hidden(acls, TOPIC)
-    secrets: set[str | bytes] = topics | hidden(acls, GROUP)
+    secrets: set[str | bytes] = {*topics, *hidden(acls, GROUP)}
     secrets |= {topic.id for topic in driver.node.topics if topic.name in topics}
-    asked = [*((request, None) for request in WHOLE)]
+    asked: list[tuple[Any, int | None]] = [(request, None) for request in WHOLE]
     asked += [(case.request, case.version) for case in CASES if is_read_only(case.name)]
     for request, version in asked:
         answer = as_bob(driver, request, version)
