@@ -164,7 +164,7 @@ def offset_cases() -> Iterator[Case]:
         0,
         forget(simple),
         (of_group(simple, DELETE), *topics(READ)),
-        after=commit(simple, 9, (HERE, OTHER)),
+        after=commit(simple, 10, (HERE, OTHER)),
     )
 
 

@@ -12,8 +12,11 @@ from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.sync_group import SyncGroupRequest
 from tests.kafka.acl_matrix.group_requests import SESSION_MS, beat, commit, join
@@ -36,7 +39,10 @@ PATIENCE_MS = 30_000
 SUPER = "alice"
 MARKER, MARKER_USER = "marker-of-acls", "bob"
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-OWN = ("throttle_time_ms", "cluster_id", "controller_id", "node_id", "host", "port", "producer_id")
+OWN = (
+    *("throttle_time_ms", "cluster_id", "controller_id", "node_id", "host", "port", "producer_id"),
+    *("brokers", "node_endpoints", "finalized_features_epoch", "heartbeat_interval_ms"),
+)
 """Fields that say who answers, or what this broker happens to have."""
 GROUP_AUTHORIZATION_FAILED = 30
 EVERY_SHARD = 400
@@ -132,6 +138,7 @@ class AclSide:
         long = (("consumer.session.timeout.ms", "=", str(SESSION_MS)),)
         altered = self.call(incremental(("group", MINE, long), ("group", OTHERS, long)))
         assert {each.error_code for each in altered.responses} == {0}, altered
+        self.token = ""
         for group, names in ((MINE, (HERE, OTHER)), (OTHERS, (HERE,))):
             joined = self.call(beat(group, 0, subscribed_topic_names=names)(self), 1)
             assert joined.error_code == 0, joined
@@ -148,6 +155,17 @@ class AclSide:
             assignments=(),
         )
         assert self.call(synced, 4).error_code == 0
+
+    def remove_groups(self) -> None:
+        """No group has a member any more, or is there."""
+        for group in (MINE, OTHERS):
+            self.token = ""
+            self.call(beat(group, -1)(self), 1)
+        static = MemberIdentity(member_id="", group_instance_id="one")
+        self.call(LeaveGroupRequest(group_id=CLASSIC, members=(static,)), 4)
+        listed = self.call(ListGroupsRequest(), 4).groups
+        mine = tuple(each.group_id for each in listed)
+        self.call(DeleteGroupsRequest(groups_names=mine), 2)
 
     def wait_for_coordinator(self) -> None:
         """Groups have a coordinator that has read its log."""
@@ -244,8 +262,8 @@ def shown(side: AclSide, value: Any, name: str = "") -> Plain:
         )
     if name in ("api_keys", "supported_features", "finalized_features"):
         return f"{'some' if value else 'no'} {name}"
-    if name == "configs" and isinstance(value, tuple):
-        return f"{'some' if value else 'no'} configs"
+    if name in ("configs", "aborted_transactions"):
+        return f"{'some' if value else 'no'} {name}"
     if isinstance(value, tuple):
         kept = [each for each in value if not is_internal(each)]
         return sorted((shown(side, each, name) for each in kept), key=repr)

@@ -166,7 +166,7 @@ def metadata_cases() -> Iterator[Case]:
         if version < 11:
             asked["include_cluster_authorized_operations"] = True
         yield Case("Metadata with operations", version, metadata(TOPICS, **asked), needs)
-    for version in (10, 12, 13):
+    for version in (10, 11, 12, 13):
         yield Case("Metadata by id", version, metadata_by_id, needs)
     yield Case("Metadata of bad names", 12, metadata(("bad name", "")), needs)
     new = "new-{token}"
@@ -191,7 +191,7 @@ def record_cases() -> Iterator[Case]:
     for version in (3, 8, 9, 12):
         yield Case("Produce", version, produce(-1), on_mine(WRITE))
     yield Case("Produce", 13, produce(-1, IDS), on_mine(WRITE))
-    yield Case("Produce with wrong acks", 12, produce(5), on_mine(WRITE))
+    yield Case("Produce with wrong acks", 12, produce(5, (HERE, OTHER)), on_mine(WRITE))
     yield Case("Produce to one's own", 12, produce(1, (HERE,)), on_mine(WRITE))
     for version in (4, 7, 11, 12):
         yield Case("Fetch", version, fetch(), on_mine(READ))
