@@ -9,6 +9,7 @@ import pytest
 from apportion.client.options import ConsumerOptions, MemberOptions
 from apportion.client.streams_options import StreamsOptions
 from apportion.coord.config import GroupSettings
+from apportion.node.security_settings import MechanismSettings, SecuritySettings
 from apportion.node.settings import BrokerSettings
 from apportion.settings import (
     Setting,
@@ -55,11 +56,20 @@ def test_the_nearest_name_is_suggested_or_none() -> None:
 
 @pytest.mark.parametrize(
     "owner",
-    [MemberOptions, ConsumerOptions, StreamsOptions, BrokerSettings, GroupSettings, SparkOptions],
+    [
+        MemberOptions,
+        ConsumerOptions,
+        StreamsOptions,
+        BrokerSettings,
+        GroupSettings,
+        SecuritySettings,
+        MechanismSettings,
+        SparkOptions,
+    ],
 )
 def test_every_field_is_declared_with_a_sentence(owner: Any) -> None:
     # Values that settings name, or that follow from them.
-    no_settings = ("group", "custom_assignors", "heartbeat_interval_ms")
+    no_settings = ("group", "security", "mechanisms", "custom_assignors", "heartbeat_interval_ms")
     fields = [name for name in owner.__annotations__ if name not in no_settings]
     assert [name for name in fields if not declared(owner)[name].sentence.endswith(".")] == []
 

@@ -12,6 +12,7 @@ from apportion.client.streams_options import StreamsOptions
 from apportion.coord.config import GroupSettings, dotted
 from apportion.coord.group_settings import FIELDS, OWN_SETTINGS
 from apportion.node.config_entries import FROM_BROKER
+from apportion.node.security_settings import MechanismSettings, SecuritySettings
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED
 from apportion.server.prometheus import FAMILIES, series_name
@@ -37,6 +38,20 @@ GROUPS = """
 ## Groups of the broker
 
 Given in the same way.
+
+"""
+LISTENERS = """
+## TLS and SASL of the broker's listeners
+
+Given in the same way, and hold for every listener that has TLS or SASL. `listener.name.NAME.` in
+front, with the listener's name in lower case, makes a setting that listener's own, which goes
+before the one without. Such names are written with dots; `EmbeddedBroker` takes them as
+`**{"listener.name.inside.ssl.client.auth": "required"}`.
+
+"""
+MECHANISMS = """
+A SASL mechanism of a listener has settings of its own, after `listener.name.NAME.MECHANISM.`, as in
+`listener.name.inside.plain.sasl.jaas.config`:
 
 """
 OF_GROUPS = """
@@ -78,6 +93,8 @@ def settings_page() -> str:
             HEAD,
             BROKER + _table(_as_texts(declared(BrokerSettings).values())),
             GROUPS + _table(_as_texts(declared(GroupSettings).values())),
+            LISTENERS + _table(_as_texts(declared(SecuritySettings).values())),
+            MECHANISMS + _table(_as_texts(declared(MechanismSettings).values())),
             OF_GROUPS + _group_table(),
             CONSUMER + _table(consumer.values()),
             STREAMS.format(shared=shared) + _streams_table(),

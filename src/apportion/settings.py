@@ -36,7 +36,8 @@ class Setting:
     at_least, at_most: bounds of a number, inclusive. choices: the only values, where there are few.
     check: of every value but a None that may be.
     is_dynamic: whether it may be altered while the broker runs. is_per_group: whether a group may
-    have a value of its own. name, type: filled in by `declared`.
+    have a value of its own. is_secret: whether nobody may be shown its value. name, type: filled in
+    by `declared`.
     """
 
     sentence: str
@@ -48,6 +49,7 @@ class Setting:
     check: ValueCheck | None = None
     is_dynamic: bool = False
     is_per_group: bool = False
+    is_secret: bool = False
     name: str = ""
     type: Any = None
 

@@ -8,14 +8,8 @@ from typer.testing import CliRunner
 from apportion.cli.command_config import command_security, parse_properties
 from apportion.cli.failures import WrongArguments
 from apportion.cli.main import app
-from apportion.security.client_security import (
-    PLAINTEXT,
-    ClientSecurity,
-    KeyStore,
-    PasswordLogin,
-    StoreKind,
-    TlsSettings,
-)
+from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin, TlsSettings
+from apportion.security.key_stores import KeyStore, StoreKind
 
 SECRET = "s3cret"
 JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required"

@@ -49,11 +49,14 @@ def test_the_version_is_said() -> None:
         ),
         (
             ["--listen", "9092"],
-            "--listen must be one HOST:PORT or PLAINTEXT://HOST:PORT, not '9092'.",
+            "--listen must be HOST:PORT, or NAME://HOST:PORT for each listener, with commas "
+            "between, not '9092'.",
         ),
         (
             ["--listen", "SSL://here:9092"],
-            "--listen must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'SSL://here:9092'.",
+            "the listener SSL speaks TLS and has no certificate: set ssl.keystore.location, or "
+            "listener.name.ssl.ssl.keystore.location, to a file with the broker's certificate and "
+            "its key.",
         ),
         (
             ["--listen", "here:99999"],
@@ -66,15 +69,18 @@ def test_the_version_is_said() -> None:
         ),
         (
             ["--set", "ssl.keystore.location=x"],
-            "'ssl.keystore.location' cannot be set: only plain connections are supported yet.",
+            "ssl.keystore.location says nothing while no listener speaks TLS: name one, as in "
+            "SSL://HOST:PORT.",
         ),
         (
             ["--set", "sasl.enabled.mechanisms=PLAIN"],
-            "'sasl.enabled.mechanisms' cannot be set: only plain connections are supported yet.",
+            "sasl.enabled.mechanisms says nothing while no listener has SASL: name one, as in "
+            "SASL_SSL://HOST:PORT.",
         ),
         (
             ["--set", "advertised.listeners=here"],
-            "advertised.listeners must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'here'.",
+            "advertised.listeners must be HOST:PORT, or NAME://HOST:PORT for each listener, with "
+            "commas between, not 'here'.",
         ),
         (
             ["--set", "group.consumer.session.timeout.ms=70000"],

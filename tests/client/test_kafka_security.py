@@ -8,13 +8,12 @@ from apportion.security.client_security import (
     ClientCredentials,
     ClientIdentity,
     ClientSecurity,
-    KeyStore,
     PasswordLogin,
-    StoreKind,
     TlsSettings,
     TokenFunction,
     TokenLogin,
 )
+from apportion.security.key_stores import KeyStore, StoreKind
 
 SECRET = 'a "secret" with = and ;'
 QUOTED = SECRET.replace('"', '\\"')

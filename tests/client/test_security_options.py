@@ -12,13 +12,12 @@ from apportion.security.client_security import (
     ClientCredentials,
     ClientIdentity,
     ClientSecurity,
-    KeyStore,
     PasswordLogin,
-    StoreKind,
     TlsSettings,
     TokenFunction,
     TokenLogin,
 )
+from apportion.security.key_stores import KeyStore, StoreKind
 
 SECRET = "a-secret-that-nobody-may-see"
 ALICE = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": SECRET}

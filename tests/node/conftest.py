@@ -9,6 +9,7 @@ import pytest
 from apportion.assign.custom import CustomAssignor
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.machine import (
+    PLAINTEXT_LISTENER,
     Abandon,
     Arrived,
     Caller,
@@ -24,8 +25,8 @@ from apportion.machine import (
     Tick,
     Ticket,
 )
-from apportion.node.broker import Address
 from apportion.node.config_entries import OFFSETS_TOPIC
+from apportion.node.listeners import Address
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
 from apportion.store.memory_disk import MemoryDisk
@@ -54,7 +55,9 @@ class NodeDriver:
         self.settings = settings
         self.custom_assignors = custom_assignors
         self.node = Node(
-            self.disk, BrokerSettings.of(settings, custom_assignors), Address("here", 9092)
+            self.disk,
+            BrokerSettings.of(settings, custom_assignors),
+            {PLAINTEXT_LISTENER: Address("here", 9092)},
         )
         self.now_ms = 0
         self.answers: dict[int, Any] = {}

@@ -130,6 +130,9 @@ OFFSETS_GO = (
     "coord/test_retention.py::test_offsets_of_an_empty_group_expire_a_retention_after_each_commit"
 )
 
+LISTENERS = "node/test_listeners.py::"
+SECURED = f"{LISTENERS}test_a_setting_of_security_holds_for_all_listeners_or_for_one"
+
 BROKER = {
     "advertised.listeners": f"{SERVER}test_clients_are_told_the_address_that_is_advertised",
     "apportion.assignor.timeout.ms": (
@@ -137,6 +140,7 @@ BROKER = {
     ),
     "apportion.connection.max.inflight.bytes": UNDER_WAY,
     "apportion.connection.max.inflight.requests": UNDER_WAY,
+    "apportion.authentication.timeout.ms": SECURED,
     "apportion.heartbeat.budget.per.second": INTERVALS,
     "apportion.metrics.listen": (
         "server/test_metrics.py::test_metrics_are_read_at_their_own_address_as_text"
@@ -144,6 +148,7 @@ BROKER = {
     "auto.create.topics.enable": (
         "node/test_topics.py::test_metadata_creates_a_topic_only_where_it_is_allowed"
     ),
+    "connections.max.reauth.ms": SECURED,
     "delete.topic.enable": f"{SETTINGS}test_topics_are_deleted_only_where_that_is_allowed",
     "fetch.max.bytes": f"{SETTINGS}test_a_fetch_brings_no_more_than_the_broker_gives_at_once",
     "group.consumer.assignment.interval.ms": (
@@ -173,6 +178,7 @@ BROKER = {
     "group.max.session.timeout.ms": OF_ITS_SESSION,
     "group.max.size": f"{SETTINGS}test_a_classic_group_has_no_more_members_than_it_may",
     "group.min.session.timeout.ms": OF_ITS_SESSION,
+    "listener.security.protocol.map": f"{LISTENERS}test_a_listener_has_a_name_of_its_own",
     "listeners": (
         "server/test_start_and_stop.py::test_a_broker_that_cannot_listen_leaves_the_directory_free"
     ),
@@ -201,6 +207,31 @@ BROKER = {
     "offsets.topic.num.partitions": f"{SETTINGS}test_groups_are_spread_over_so_many_partitions",
     "offsets.topic.segment.bytes": CLEANS,
     "producer.id.expiration.ms": f"{SETTINGS}test_a_silent_producer_is_forgotten",
+    "connection.failed.authentication.delay.ms": (
+        "node/test_sasl_settings.py::test_a_mechanism_may_have_sessions_of_its_own"
+    ),
+    "sasl.enabled.mechanisms": SECURED,
+    **dict.fromkeys(
+        (
+            *("apportion.oauthbearer.unsecured", "sasl.oauthbearer.clock.skew.seconds"),
+            *("sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer"),
+            "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+            *("sasl.oauthbearer.jwks.endpoint.url", "sasl.oauthbearer.scope.claim.name"),
+            "sasl.oauthbearer.sub.claim.name",
+        ),
+        "node/test_sasl_settings.py::test_tokens_are_looked_at_as_the_settings_say",
+    ),
+    "sasl.server.max.receive.size": SECURED,
+    **dict.fromkeys(
+        (
+            *("ssl.client.auth", "ssl.enabled.protocols", "ssl.key.password"),
+            *("ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.location"),
+            *("ssl.keystore.password", "ssl.keystore.type", "ssl.principal.mapping.rules"),
+            *("ssl.truststore.certificates", "ssl.truststore.location"),
+            *("ssl.truststore.password", "ssl.truststore.type"),
+        ),
+        SECURED,
+    ),
     "socket.request.max.bytes": f"{SOCKETS}test_bytes_that_mean_nothing_close_the_connection",
 }
 """Every setting that the broker takes at its start -> the test that shows that it is obeyed."""

@@ -187,10 +187,6 @@ def test_a_consumer_group_member_expires_after_its_session(
             {"log.retention.minutes": "soon"},
             "log.retention.minutes must be a whole number, not 'soon'.",
         ),
-        (
-            {"sasl.enabled.mechanisms": "PLAIN"},
-            "'sasl.enabled.mechanisms' cannot be set: only plain connections are supported yet.",
-        ),
     ],
 )
 def test_a_setting_with_a_value_that_it_cannot_have_is_refused_in_one_sentence(

@@ -13,7 +13,7 @@ from apportion.wire.table import SERVED_APIS, Api
 
 NAMES = {
     *("group_id", "key", "name", "topic", "topic_id", "index", "partition", "partition_index"),
-    *("resource_name", "resource_type"),
+    *("resource_name", "resource_type", "user"),
 }
 """The fields of a response that say which element of the request has failed."""
 

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from apportion.broker import BrokerMetrics, EmbeddedBroker, GroupMetrics, SettingRefused
 from apportion.server.metrics_listener import MAX_CONNECTIONS, MetricsListener
 from apportion.server.prometheus import FAMILIES, prometheus_text, series_name
-from apportion.server.server import bind_socket
+from apportion.server.sockets import bind_socket
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
@@ -221,9 +221,7 @@ def test_metrics_are_off_by_default_and_always_there_as_values() -> None:
 def test_a_wrong_address_of_metrics_is_refused_in_one_sentence() -> None:
     with pytest.raises(SettingRefused) as error:
         EmbeddedBroker(apportion_metrics_listen="here")
-    assert str(error.value) == (
-        "apportion.metrics.listen must be one HOST:PORT or PLAINTEXT://HOST:PORT, not 'here'."
-    )
+    assert str(error.value) == ("apportion.metrics.listen must be one HOST:PORT, not 'here'.")
     with (
         EmbeddedBroker() as other,
         pytest.raises(OSError, match=f"cannot listen on {other.bootstrap}"),

@@ -3,14 +3,15 @@ connection.
 """
 
 import socket
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from apportion.node.broker import Address
+from apportion.node.listeners import Address
 from apportion.node.settings import BrokerSettings
 from apportion.server.embedded import EmbeddedBroker
-from apportion.server.server import advertised_address
+from apportion.server.sockets import bind_listeners
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_topics import (
     CreatableTopic,
@@ -28,9 +29,14 @@ WAIT_MS = 300
 
 
 def test_clients_are_told_the_address_that_is_advertised() -> None:
-    settings = BrokerSettings.of({"advertised.listeners": "PLAINTEXT://elsewhere:1234"})
-    assert advertised_address(settings, "127.0.0.1", 9092) == Address("elsewhere", 1234)
-    assert advertised_address(BrokerSettings(), "127.0.0.1", 9092) == Address("127.0.0.1", 9092)
+    with ExitStack() as undo:
+        for advertised, told in (("elsewhere:1234", "elsewhere"), ("", "127.0.0.1")):
+            settings = BrokerSettings.of(
+                {"listeners": "127.0.0.1:0", "advertised.listeners": advertised}
+            )
+            [bound] = bind_listeners(settings.listening(), undo)
+            port = 1234 if advertised else bound.socket.getsockname()[1]
+            assert bound.advertised == Address(told, port)
 
 
 def exchanged(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apportion.security.scram_credentials import ScramCredential, ScramMechanism
 from apportion.store.disk import Damaged, DiskError
 from apportion.store.files import RealDisk
 from apportion.store.memory_disk import MemoryDisk
@@ -17,16 +18,21 @@ from apportion.topics import Topic, Topics
 NAMES = ("flights", "flights-v2", "naïve", "a.b_c")
 
 
-def state(catalog: MetadataLog) -> tuple[Topics, dict[str, list[Any]], str | None]:
+def state(catalog: MetadataLog) -> tuple[Any, ...]:
     configs = {
         kind: [(name, catalog.config_of(name, kind)) for name in catalog.configured(kind)]
         for kind in (TOPIC, BROKER, GROUP)
     }
-    return catalog.topics, configs, catalog.cluster_id
+    return catalog.topics, configs, catalog.cluster_id, catalog.scram_credentials
 
 
 def topic_id(number: int) -> bytes:
     return number.to_bytes(16, "big")
+
+
+def credential(number: int) -> ScramCredential:
+    """A credential whose parts differ from those of every other number."""
+    return ScramCredential(4_096 + number, *(bytes([number, part]) for part in range(3)))
 
 
 def act(catalog: Any, number: int, change: tuple[str, str, int]) -> None:
@@ -37,6 +43,12 @@ def act(catalog: Any, number: int, change: tuple[str, str, int]) -> None:
     elif what == "cluster":
         if catalog.cluster_id is None:
             catalog.name_cluster(name)
+    elif what == "scram":
+        for mechanism in ScramMechanism:
+            if catalog.scram_credential_or_none(mechanism, name) is None or count % 3:
+                catalog.set_scram_credential(mechanism, name, credential(number))
+            else:
+                catalog.delete_scram_credential(mechanism, name)
     elif what in (BROKER, GROUP):
         catalog.configure(what, name, {"k": str(count)} if count % 3 else {})
     elif catalog.topics.named(name) is None:
@@ -53,7 +65,7 @@ def act(catalog: Any, number: int, change: tuple[str, str, int]) -> None:
 
 
 changes = st.tuples(
-    st.sampled_from(("ids", "cluster", "delete", "grow", TOPIC, BROKER, GROUP)),
+    st.sampled_from(("ids", "cluster", "delete", "grow", "scram", TOPIC, BROKER, GROUP)),
     st.sampled_from(NAMES),
     st.integers(1, 9),
 )
@@ -126,6 +138,40 @@ def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on() -> None:
         assert state(MetadataLog.open(disk)) == state(reopened)
         tear_bytes += 1
     assert tear_bytes > 60
+
+
+def test_a_snapshot_of_credentials_stays_as_it_was() -> None:
+    catalog = MetadataLog.open(MemoryDisk())
+    mechanism = ScramMechanism.SCRAM_SHA_256
+    catalog.set_scram_credential(mechanism, "alice", credential(1))
+    before = catalog.scram_credentials
+    assert catalog.scram_credentials is before
+    catalog.set_scram_credential(mechanism, "alice", credential(2))
+    catalog.set_scram_credential(mechanism, "bob", credential(3))
+    catalog.delete_scram_credential(mechanism, "bob")
+    assert (dict(before[mechanism]), dict(catalog.scram_credentials[mechanism])) == (
+        {"alice": credential(1)},
+        {"alice": credential(2)},
+    )
+    with pytest.raises(TypeError):
+        before[mechanism]["eve"] = credential(4)  # type: ignore[index]
+
+
+def test_a_credential_torn_at_any_byte_is_as_before_or_whole() -> None:
+    mechanism, found = ScramMechanism.SCRAM_SHA_512, []
+    for tear_bytes in range(300):
+        disk = MemoryDisk()
+        catalog = MetadataLog.open(disk)
+        catalog.set_scram_credential(mechanism, "alice", credential(1))
+        disk.sync(catalog.take_unsynced_paths())
+        catalog.set_scram_credential(mechanism, "alice", credential(2))
+        reopened = MetadataLog.open(disk.crash(tear_bytes))
+        found.append(reopened.scram_credentials[mechanism])
+    whole_from = found.index({"alice": credential(2)})
+    assert whole_from > 100
+    assert found == [{"alice": credential(1)}] * whole_from + [{"alice": credential(2)}] * (
+        300 - whole_from
+    )
 
 
 def three_topics() -> MemoryDisk:

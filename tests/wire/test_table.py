@@ -44,6 +44,7 @@ SPOKEN = {
     "SyncGroup": (14, 0, 5),
     "DescribeGroups": (15, 0, 6),
     "ListGroups": (16, 0, 5),
+    "SaslHandshake": (17, 0, 1),
     "ApiVersions": (18, 0, 4),
     "CreateTopics": (19, 2, 7),
     "DeleteTopics": (20, 1, 6),
@@ -52,10 +53,13 @@ SPOKEN = {
     "OffsetForLeaderEpoch": (23, 2, 4),
     "DescribeConfigs": (32, 1, 4),
     "AlterConfigs": (33, 0, 2),
+    "SaslAuthenticate": (36, 0, 2),
     "CreatePartitions": (37, 0, 3),
     "DeleteGroups": (42, 0, 2),
     "IncrementalAlterConfigs": (44, 0, 1),
     "OffsetDelete": (47, 0, 0),
+    "DescribeUserScramCredentials": (50, 0, 0),
+    "AlterUserScramCredentials": (51, 0, 0),
     "DescribeCluster": (60, 0, 2),
     "ConsumerGroupHeartbeat": (68, 0, 1),
     "ConsumerGroupDescribe": (69, 0, 1),
@@ -65,13 +69,9 @@ SPOKEN = {
     "ConsumerGroupInstallAssignment": (20849, 0, 0),
 }
 SENT = {
-    "SaslHandshake": (17, 0, 1),
     "DescribeAcls": (29, 1, 3),
     "CreateAcls": (30, 1, 3),
     "DeleteAcls": (31, 1, 3),
-    "SaslAuthenticate": (36, 0, 2),
-    "DescribeUserScramCredentials": (50, 0, 0),
-    "AlterUserScramCredentials": (51, 0, 0),
 }
 """The APIs that a client can send and the broker does not serve."""
 EVERY = [

@@ -12,7 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from apportion.cli.failures import UNUSABLE
-from apportion.node.settings import BrokerSettings, SettingRefused, host_and_port, values_of_pairs
+from apportion.node.settings import (
+    BrokerSettings,
+    SettingRefused,
+    check_address,
+    check_listeners,
+    values_of_pairs,
+)
 from apportion.server.assignors import broker_settings
 from apportion.server.data_directory import refuse_foreign_directory
 from apportion.server.server import Server, loop_factory
@@ -36,12 +42,12 @@ def run(listen: str, data_dir: Path, pairs: list[str], metrics: str | None = Non
     try:
         # Checked by its own name first: as the setting `listeners` the error would name what the
         # user did not type.
-        host_and_port(listen, "--listen")
+        check_listeners(listen, "--listen")
         for pair in pairs:
             if pair.partition("=")[0].strip() == "listeners":
                 raise SettingRefused("listeners is given as --listen.")
         if metrics is not None:
-            host_and_port(metrics, "--metrics")
+            check_address(metrics, "--metrics")
             pairs = [*pairs, f"apportion.metrics.listen={metrics}"]
         settings = broker_settings(values_of_pairs([f"listeners={listen}", *pairs]))
         refuse_foreign_directory(data_dir)

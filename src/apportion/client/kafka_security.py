@@ -5,7 +5,6 @@ A file for Kafka's own tools (`--command-config`) has them as lines NAME=VALUE.
 
 from collections.abc import Mapping
 
-from apportion.client.jaas import JaasLogin, parse_jaas
 from apportion.client.security_fields import (
     Dialect,
     GivenOption,
@@ -21,10 +20,10 @@ from apportion.security.client_security import (
     ClientCredentials,
     ClientIdentity,
     ClientSecurity,
-    KeyStore,
     SaslLogin,
-    StoreKind,
 )
+from apportion.security.jaas import JaasLogin, parse_jaas
+from apportion.security.key_stores import KeyStore, StoreKind
 from apportion.settings import nearest_or_none
 
 PREFIXES = ("security.", "ssl.", "sasl.")

@@ -11,18 +11,16 @@ from typing import Any, NamedTuple
 from apportion.client.tokens import url_fault_or_none
 from apportion.security import oauthbearer
 from apportion.security.client_security import (
-    TLS_VERSIONS,
     ClientCredentials,
     ClientIdentity,
     ClientSecurity,
-    KeyStore,
     PasswordLogin,
     SaslLogin,
-    StoreKind,
     TlsSettings,
     TokenFunction,
     TokenLogin,
 )
+from apportion.security.key_stores import TLS_VERSIONS, KeyStore, StoreKind
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

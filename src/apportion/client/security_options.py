@@ -19,10 +19,9 @@ from apportion.security.client_security import (
     ClientCredentials,
     ClientIdentity,
     ClientSecurity,
-    KeyStore,
     SaslLogin,
-    StoreKind,
 )
+from apportion.security.key_stores import KeyStore, StoreKind
 from apportion.settings import Setting
 
 

@@ -1,4 +1,4 @@
-"""The context that request handlers share: settings, address, flush gate, topics, partitions."""
+"""The context that request handlers share: settings, addresses, flush gate, topics, partitions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,16 +9,10 @@ from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.delayed_fetches import DelayedFetches
 from apportion.node.flush_gate import FlushGate
+from apportion.node.listeners import Advertised
 from apportion.node.partitions import LEADER_EPOCH, Partition, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topics import TopicService
-
-
-class Address(NamedTuple):
-    """Host and port at which clients reach this broker."""
-
-    host: str
-    port: int
 
 
 class Answer(NamedTuple):
@@ -35,7 +29,7 @@ class BrokerContext:
     Groups are in the coordinators instead.
     """
 
-    address: Address
+    advertised: Advertised
     flush_gate: FlushGate
     topic_service: TopicService
     partitions: Partitions

@@ -10,7 +10,9 @@ from typing import NamedTuple
 from apportion.coord.config import GroupSettings, dotted
 from apportion.coord.group_settings import FIELDS, OWN_SETTINGS
 from apportion.node.live_settings import LiveSettings
-from apportion.node.settings import BrokerSettings, broker_config_type, broker_settings_by_name
+from apportion.node.security_settings import parsed_name
+from apportion.node.setting_values import broker_config_type
+from apportion.node.settings import BrokerSettings, broker_settings_by_name
 from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED, config_type
 
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT_BROKER = 1, 2, 3
@@ -53,17 +55,20 @@ TOPIC_SETTINGS: dict[str, str] = {
 
 
 class ConfigSynonym(NamedTuple):
-    """One place that gives a setting a value: the setting's name there, and the source."""
+    """One place that gives a setting a value: the setting's name there, and the source.
+
+    value: None for a secret.
+    """
 
     name: str
-    value: str
+    value: str | None
     source: int
 
 
 class ConfigEntry(NamedTuple):
     """One setting of a topic, broker or group, for DescribeConfigs and CreateTopics.
 
-    source, config_type: in Kafka's numbers.
+    value: None for a secret, too. source, config_type: in Kafka's numbers.
     """
 
     name: str
@@ -73,6 +78,7 @@ class ConfigEntry(NamedTuple):
     is_read_only: bool
     synonyms: tuple[ConfigSynonym, ...]
     sentence: str
+    is_secret: bool = False
 
 
 def topic_entries(
@@ -115,18 +121,23 @@ def topic_entries(
 
 
 def broker_entries(live: LiveSettings) -> Iterator[ConfigEntry]:
-    """Yield every setting of the broker, by name."""
+    """Yield every setting of the broker, by name, those that one listener alone has among them."""
     values, settings = live.broker.named(), broker_settings_by_name()
     for name, value in values.items():
+        setting = settings.get(name) or parsed_name(name).setting
         synonyms = _broker_synonyms(name, live)
+        source = synonyms[0].source if synonyms else DEFAULT
+        if setting.is_secret:
+            synonyms = tuple(each._replace(value=None) for each in synonyms)
         yield ConfigEntry(
             name,
-            value or None,
-            synonyms[0].source if synonyms else DEFAULT,
-            broker_config_type(settings[name]),
-            is_read_only=not settings[name].is_dynamic,
+            None if setting.is_secret else value or None,
+            source,
+            broker_config_type(setting),
+            is_read_only=not setting.is_dynamic,
             synonyms=synonyms,
-            sentence=settings[name].sentence,
+            sentence=setting.sentence,
+            is_secret=setting.is_secret,
         )
 
 
@@ -167,7 +178,7 @@ def _broker_synonyms(name: str, live: LiveSettings) -> tuple[ConfigSynonym, ...]
         synonyms.append(ConfigSynonym(name, value, DYNAMIC_BROKER))
     if (value := live.of_all.get(name)) is not None:
         synonyms.append(ConfigSynonym(name, value, DYNAMIC_DEFAULT_BROKER))
-    default = DEFAULTS[name]
+    default = DEFAULTS.get(name, "")  # a setting of one listener has none
     started_with = live.started_texts[name]
     if started_with != default:
         synonyms.append(ConfigSynonym(name, started_with, STATIC_BROKER))

@@ -11,6 +11,7 @@ from apportion.machine import Arrived
 from apportion.wire.error_slots import ErrorResponse, ErrorSlots
 from apportion.wire.messages import (
     alter_configs,
+    alter_user_scram_credentials,
     api_versions,
     create_partitions,
     create_topics,
@@ -18,6 +19,7 @@ from apportion.wire.messages import (
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_user_scram_credentials,
     fetch,
     find_coordinator,
     incremental_alter_configs,
@@ -27,6 +29,8 @@ from apportion.wire.messages import (
     metadata,
     offset_for_leader_epoch,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
 )
 
 
@@ -99,6 +103,13 @@ ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
     list_config_resources.ListConfigResourcesRequest: ErrorSlots(
         list_config_resources.ListConfigResourcesResponse
     ),
+    describe_user_scram_credentials.DescribeUserScramCredentialsRequest: ErrorSlots(
+        describe_user_scram_credentials.DescribeUserScramCredentialsResponse
+    ),
+    alter_user_scram_credentials.AlterUserScramCredentialsRequest: ErrorSlots(
+        alter_user_scram_credentials.AlterUserScramCredentialsResponse,
+        {"results": ("deletions", "upsertions"), "user": "name"},
+    ),
     create_partitions.CreatePartitionsRequest: ErrorSlots(
         create_partitions.CreatePartitionsResponse, {"results": "topics"}
     ),
@@ -106,5 +117,9 @@ ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
     describe_cluster.DescribeClusterRequest: ErrorSlots(describe_cluster.DescribeClusterResponse),
     init_producer_id.InitProducerIdRequest: ErrorSlots(
         init_producer_id.InitProducerIdResponse, values={"producer_epoch": -1}
+    ),
+    sasl_handshake.SaslHandshakeRequest: ErrorSlots(sasl_handshake.SaslHandshakeResponse),
+    sasl_authenticate.SaslAuthenticateRequest: ErrorSlots(
+        sasl_authenticate.SaslAuthenticateResponse
     ),
 }

@@ -26,7 +26,7 @@ from apportion.machine import (
     Tick,
     Ticket,
 )
-from apportion.node.broker import Address, BrokerContext
+from apportion.node.broker import BrokerContext
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import SHARD, Coordinators
 from apportion.node.delayed_fetches import FETCH, DelayedFetches
@@ -35,6 +35,7 @@ from apportion.node.failures import COUNTED_EACH_MS, StepFailures
 from apportion.node.flush_gate import FlushedFiles, FlushGate, PendingReply
 from apportion.node.handlers import fetch
 from apportion.node.handlers.table import HANDLERS
+from apportion.node.listeners import Advertised
 from apportion.node.partitions import Partition, Partitions
 from apportion.node.recovery import recover
 from apportion.node.replies import ReplySender
@@ -45,7 +46,7 @@ from apportion.node.splits import SplitRequests
 from apportion.node.topics import TopicService
 from apportion.node.unit_of_work import UnitOfWork
 from apportion.store.disk import Disk, DiskError
-from apportion.store.metadata_log import MetadataLog
+from apportion.store.metadata_log import MetadataLog, ScramCredentials
 from apportion.topics import IdPartition, Topics
 
 # Deadlines; those with the same time are served in the order of these keys.
@@ -70,21 +71,19 @@ class Node:
         *("_is_announcing", "_request", "_rollback", "_sender", "_split_requests", "_units"),
     )
 
-    def __init__(self, disk: Disk, settings: BrokerSettings, address: Address) -> None:
+    def __init__(self, disk: Disk, settings: BrokerSettings, advertised: Advertised) -> None:
         flush_gate, delayed_fetches = FlushGate(), DelayedFetches()
-        metadata_log = MetadataLog.open(disk)
         partitions = Partitions(disk, lambda topic: topic_service.rules(topic).layout, flush_gate)
         topic_service = TopicService(
-            metadata_log, settings, flush_gate, partitions, delayed_fetches
+            MetadataLog.open(disk), settings, flush_gate, partitions, delayed_fetches
         )
-        deadlines = Deadlines()
         self._broker = BrokerContext(
-            address,
+            advertised,
             flush_gate,
             topic_service,
             partitions=partitions,
             delayed_fetches=delayed_fetches,
-            deadlines=deadlines,
+            deadlines=Deadlines(),
         )
         self._cleaner = Cleaner(self._broker.deadlines, flush_gate)
         self._expiry = RetentionCheck(self._broker)
@@ -157,6 +156,11 @@ class Node:
         """The broker's settings that hold now."""
         return self._broker.settings
 
+    @property
+    def scram_credentials(self) -> ScramCredentials:
+        """The credentials for logins: those that are on the disk."""
+        return self._broker.topic_service.durable.scram_credentials
+
     def partitions(self) -> Iterator[Partition]:
         """Return the open partitions, for inspection only."""
         return iter(self._broker.partitions)
@@ -178,9 +182,8 @@ class Node:
         """
         if self._rollback.is_running:
             raise error
-        code = (
-            Code.KAFKA_STORAGE_ERROR if isinstance(error, DiskError) else Code.UNKNOWN_SERVER_ERROR
-        )
+        is_disk = isinstance(error, DiskError)
+        code = Code.KAFKA_STORAGE_ERROR if is_disk else Code.UNKNOWN_SERVER_ERROR
         self._sender.actions += self._failures.add(error, now.mono_ms)
         own_request, is_announcing = self._request, self._is_announcing
         failed = {
@@ -229,9 +232,7 @@ class Node:
     def _arm_periodic(self, now: Instant) -> None:
         """Arm the node's periodic deadlines that are not armed.
 
-        Called at its start, after a failed step, and after FAILURES. They are the expiry of
-        producer states, the retention check, and, while there are any, the log lines about failed
-        steps that were only counted.
+        The expiry of producer states, the retention check, and lines about failed steps if any are.
         """
         if PRODUCERS not in self._broker.deadlines:
             self._broker.deadlines.arm(PRODUCERS, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)

@@ -1,11 +1,20 @@
 """The settings of one broker, under Kafka's own names; those of its groups are a part of it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from apportion.assign.custom import CustomAssignor
 from apportion.coord.config import GroupSettings, check_bounds, dotted
+from apportion.node.listeners import Listener, host_and_port, listeners_of, parse_listeners
+from apportion.node.security_settings import (
+    SecurityByListener,
+    SecuritySettings,
+    is_security_name,
+    security_by_listener,
+    unknown_security_setting_or_none,
+)
+from apportion.node.setting_values import largest, parsed, written
 from apportion.settings import MAX_INT32, MAX_INT64, Setting, declared, nearest_or_none
 from apportion.store.settings import LogSettings
 
@@ -13,18 +22,6 @@ RETENTIONS = ("log_retention_hours", "log_retention_minutes", "log_retention_ms"
 """Of those that are set, the last one counts; a negative number stands for ever."""
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
-BOOLEAN, WORD, INT, LONG, LIST = 1, 2, 3, 5, 7
-"""Kafka's numbers for types of settings; LONG has 64 bits."""
-LONGS = (
-    "log_message_timestamp_after_max_ms",
-    "log_message_timestamp_before_max_ms",
-    "log_retention_bytes",
-    "log_retention_check_interval_ms",
-    "log_retention_ms",
-    "log_roll_ms",
-    "offsets_retention_check_interval_ms",
-)
-LISTS = ("advertised_listeners", "listeners")
 
 
 class SettingRefused(ValueError):
@@ -37,15 +34,23 @@ class BrokerSettings:
 
     node_id: Annotated[int, Setting("The id of this broker.")] = 1
     listeners: Annotated[
-        str, Setting("The address to bind, HOST:PORT; port 0 picks a free one.")
+        str,
+        Setting(
+            "The addresses to bind, NAME://HOST:PORT for each listener, with commas between; one "
+            "HOST:PORT is the listener PLAINTEXT. Port 0 picks a free one."
+        ),
     ] = "PLAINTEXT://127.0.0.1:9092"
     advertised_listeners: Annotated[
         str,
         Setting(
-            "The address that clients connect to, as Metadata names it.",
+            "The address that the clients of each listener are told, NAME://HOST:PORT.",
             default_words="the address that was bound",
         ),
     ] = ""
+    listener_security_protocol_map: Annotated[
+        str,
+        Setting("The security protocol of each listener, NAME:PROTOCOL with commas between."),
+    ] = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
     num_partitions: Annotated[
         int, Setting("Partitions of a topic that is created without a number.", at_least=1)
     ] = 1
@@ -154,11 +159,20 @@ class BrokerSettings:
             at_least=1,
         ),
     ] = 33_554_432
+    apportion_authentication_timeout_ms: Annotated[
+        int,
+        Setting(
+            "How long a connection to a listener with TLS or SASL may take until its client has "
+            "authenticated.",
+            at_least=1,
+        ),
+    ] = 10_000
     apportion_metrics_listen: Annotated[
         str,
         Setting("The address at which metrics are read over HTTP, HOST:PORT.", default_words="off"),
     ] = ""
     group: GroupSettings = field(default_factory=GroupSettings)
+    security: SecurityByListener = field(default_factory=SecurityByListener)
 
     @classmethod
     def of(
@@ -166,25 +180,30 @@ class BrokerSettings:
     ) -> "BrokerSettings":
         """Return the broker's settings with `values` in place of defaults.
 
-        A name may be written with dots or underscores; group settings are among them.
+        A name may be written with dots or underscores; settings of groups and of security are among
+        them.
         custom_assignors: those that `group.consumer.assignors` names, by name.
         Errors: SettingRefused for an unknown name or a value of the wrong kind.
         """
-        broker_fields = {each.name: each for each in fields(cls) if each.name != "group"}
-        group_fields = declared(GroupSettings)
+        broker_fields, group_fields = declared(BrokerSettings), declared(GroupSettings)
         broker_values: dict[str, Any] = {}
         group_values: dict[str, Any] = {}
-        for name, value in values.items():
-            key = name.replace(".", "_")
-            if key in broker_fields:
-                broker_values[key] = _parsed(name, value, broker_fields[key].default)
-            elif key in group_fields:
-                group_values[key] = _parsed(name, value, group_fields[key].default)
-            else:
-                raise SettingRefused(_unknown(name, [*broker_fields, *group_fields]))
+        security_values: dict[str, Any] = {}
         try:
+            for name, value in values.items():
+                key = name.replace(".", "_")
+                if is_security_name(name):
+                    security_values[name] = value
+                elif key in broker_fields:
+                    broker_values[key] = parsed(dotted(name), value, broker_fields[key])
+                elif key in group_fields:
+                    group_values[key] = parsed(dotted(name), value, group_fields[key])
+                else:
+                    known = [*broker_fields, *group_fields, *declared(SecuritySettings)]
+                    raise SettingRefused(_unknown(name, known))
             group = GroupSettings(**group_values, custom_assignors=custom_assignors or {})
-            settings = cls(group=group, **broker_values)
+            security = security_by_listener(security_values)
+            settings = cls(group=group, security=security, **broker_values)
             settings._check()
         except ValueError as error:
             raise SettingRefused(str(error)) from None
@@ -198,14 +217,14 @@ class BrokerSettings:
         """
         broker_values: dict[str, Any] = {}
         group_values: dict[str, Any] = {}
-        for name, value in values.items():
-            setting = check_alterable(name)
-            owner = group_values if setting.name in declared(GroupSettings) else broker_values
-            parsed = _parsed(name, value.strip(), setting.default)
-            if parsed is None or (type(parsed) is int and abs(parsed) > _largest(setting)):
-                raise SettingRefused(f"{name} must be a whole number, not {value!r}.")
-            owner[setting.name] = parsed
         try:
+            for name, value in values.items():
+                setting = check_alterable(name)
+                owner = group_values if setting.name in declared(GroupSettings) else broker_values
+                read = parsed(name, value.strip(), setting)
+                if read is None or (type(read) is int and abs(read) > largest(setting)):
+                    raise SettingRefused(f"{name} must be a whole number, not {value!r}.")
+                owner[setting.name] = read
             group = replace(self.group, **group_values)
             settings = replace(self, group=group, **broker_values)
             settings._check()
@@ -216,12 +235,22 @@ class BrokerSettings:
     def named(self) -> dict[str, str]:
         """Return every setting by Kafka's name, its value as Kafka writes it, for DescribeConfigs.
 
-        The value "" leaves the setting to another one.
+        The value "" leaves the setting to another one. A secret is hidden.
         """
-        values = {
-            each.name: getattr(self, each.name) for each in fields(self) if each.name != "group"
-        } | {each.name: self.group.value_of(each.name) for each in declared(GroupSettings).values()}
-        return {dotted(name): _written(value) for name, value in sorted(values.items())}
+        values = {name: getattr(self, name) for name in declared(BrokerSettings)} | {
+            each.name: self.group.value_of(each.name) for each in declared(GroupSettings).values()
+        }
+        texts = {dotted(name): written(value) for name, value in values.items()}
+        return dict(sorted([*texts.items(), *self.security.named()]))
+
+    def listening(self) -> tuple[Listener, ...]:
+        """Return the listeners, in the order of `listeners`. Errors: ValueError."""
+        return listeners_of(
+            self.listeners,
+            self.advertised_listeners,
+            self.listener_security_protocol_map,
+            self.security,
+        )
 
     @property
     def retention_ms(self) -> int:
@@ -257,9 +286,7 @@ class BrokerSettings:
                 f"log.message.timestamp.type must be {types}, not "
                 f"{self.log_message_timestamp_type!r}."
             )
-        host_and_port(self.listeners)
-        if self.advertised_listeners:
-            host_and_port(self.advertised_listeners, "advertised.listeners")
+        self.listening()
         if self.apportion_metrics_listen:
             host_and_port(self.apportion_metrics_listen, "apportion.metrics.listen")
 
@@ -283,27 +310,12 @@ def values_of_pairs(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def broker_settings_by_name() -> dict[str, Setting]:
-    """Return the declaration of every broker setting by its name with dots, groups' included."""
-    return {
-        dotted(name): setting
-        for name, setting in (*declared(BrokerSettings).items(), *declared(GroupSettings).items())
-    }
+    """Return the declaration of every broker setting by its name with dots.
 
-
-def broker_config_type(setting: Setting) -> int:
-    """Return the type of a broker's setting in Kafka's numbers, for DescribeConfigs."""
-    if setting.name in LONGS:
-        return LONG
-    if setting.name in LISTS or isinstance(setting.default, tuple):
-        return LIST
-    if isinstance(setting.default, bool):
-        return BOOLEAN
-    return WORD if isinstance(setting.default, str) else INT
-
-
-def _largest(setting: Setting) -> int:
-    """Return the largest number that fits the type of a setting."""
-    return MAX_INT64 if setting.name in LONGS else MAX_INT32
+    Those of groups and of security are there, but none of one listener alone.
+    """
+    owners = (BrokerSettings, GroupSettings, SecuritySettings)
+    return {dotted(name): each for owner in owners for name, each in declared(owner).items()}
 
 
 def check_alterable(name: str) -> Setting:
@@ -312,78 +324,39 @@ def check_alterable(name: str) -> Setting:
     Errors: SettingRefused for an unknown one, and one that only a start of the broker reads.
     """
     by_name = broker_settings_by_name()
-    if name not in by_name:
+    if name not in by_name and not is_security_name(name):
         raise SettingRefused(_unknown(name, [setting.name for setting in by_name.values()]))
-    if not by_name[name].is_dynamic:
+    if is_security_name(name) or not by_name[name].is_dynamic:
         raise SettingRefused(
             f"{name} cannot be altered while the broker runs: set it when the broker starts."
         )
     return by_name[name]
 
 
-def host_and_port(listeners: str, name: str = "listeners") -> tuple[str, int]:
-    """Return host and port of a broker's one listener: HOST:PORT or PLAINTEXT://HOST:PORT.
+def check_address(text: str, name: str) -> None:
+    """Refuse a text that is not one HOST:PORT. Errors: SettingRefused."""
+    try:
+        host_and_port(text, name)
+    except ValueError as error:
+        raise SettingRefused(str(error)) from None
 
-    name: what the user knows the setting by, such as `listeners` or `advertised.listeners`.
-    Errors: SettingRefused for anything else.
-    """
-    protocol, _, address = listeners.rpartition("://")
-    host, colon, port = address.rpartition(":")
-    if protocol not in ("", "PLAINTEXT") or not colon or not port.isdigit():
-        raise SettingRefused(
-            f"{name} must be one HOST:PORT or PLAINTEXT://HOST:PORT, not {listeners!r}."
-        )
-    if int(port) > 65535:
-        raise SettingRefused(
-            f"{name} has port {port}, which is out of range: a port is a number up to 65535."
-        )
-    return host.strip("[]") or "0.0.0.0", int(port)
+
+def check_listeners(text: str, name: str) -> None:
+    """Refuse a text that is no list of listeners. Errors: SettingRefused."""
+    try:
+        parse_listeners(text, name)
+    except ValueError as error:
+        raise SettingRefused(str(error)) from None
 
 
 def _unknown(name: str, known: list[str]) -> str:
     """Return the sentence for an unknown broker setting, with the nearest name in its form."""
     if dotted(name) in ("log.dir", "log.dirs"):
         return f"{dotted(name)} is given as --data-dir."
-    if dotted(name).startswith(("ssl.", "sasl.", "security.")):
-        return f"{name!r} cannot be set: only plain connections are supported yet."
+    if (why := unknown_security_setting_or_none(name)) is not None:
+        return why
     near = nearest_or_none(name.replace(".", "_"), known)
     if near is None:
         return f"there is no setting {name!r}."
     # As it was written: a keyword argument of EmbeddedBroker cannot have dots.
     return f"there is no setting {name!r}; did you mean {dotted(near) if '.' in name else near}?"
-
-
-def _parsed(name: str, value: Any, default: Any) -> Any:
-    """Return a broker setting's value in the type of its default; texts are read as by Kafka."""
-    # Before the numbers, because in Python a bool is an int.
-    if isinstance(default, bool):
-        if isinstance(value, bool):
-            return value
-        if str(value).lower() in ("true", "false"):
-            return str(value).lower() == "true"
-        raise SettingRefused(f"{dotted(name)} must be true or false, not {value!r}.")
-    if default is None and value in (None, ""):
-        return None
-    if default is None or isinstance(default, int):
-        try:
-            # int() would cut off a fraction, and make 1 of True.
-            return value if type(value) is int else int(str(value))
-        except ValueError:
-            raise SettingRefused(f"{dotted(name)} must be a whole number, not {value!r}.") from None
-    if isinstance(default, str) and not isinstance(value, str):
-        raise SettingRefused(f"{dotted(name)} must be a text, not {value!r}.")
-    if isinstance(default, tuple):
-        if not isinstance(value, str | tuple | list):
-            raise SettingRefused(f"{dotted(name)} must be a list, not {value!r}.")
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-    return value
-
-
-def _written(value: Any) -> str:
-    """Return a broker setting's value as text, as Kafka writes it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

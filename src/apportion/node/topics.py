@@ -4,7 +4,7 @@ Source of the rules: Kafka's checks for CreateTopics, DeleteTopics and CreatePar
 automatic creation by Metadata. It knows no requests and responses.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from apportion.node.partitions import TOPICS, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_rules import TopicRules, topic_rules
 from apportion.node.topic_settings import check_settings
-from apportion.store.metadata_log import BROKER, GROUP, TOPIC, MetadataLog
+from apportion.store.metadata_log import BROKER, EMPTY_END, GROUP, TOPIC, MetadataLog
 from apportion.topics import NAME_LENGTH, IdPartition, Topic, TopicId, Topics, is_topic_name
 from apportion.wire.uuids import uuid_text
 
@@ -41,20 +41,20 @@ class TopicService:
 
     Every change is recorded in the metadata log, durable at `flush_seq`. The logs of a deleted
     topic are deleted after that.
-    live: the settings that hold now.
+    live: the settings that hold now. durable: what is on the disk of the metadata log for certain.
     """
 
     __slots__ = (
         "_delayed_fetches",
         "_deleted",
-        "_durable_bytes",
         "_flush_gate",
-        "_flushing_bytes",
+        "_flushing",
         "_flushing_deleted",
         "_metadata_log",
         "_partitions",
         "_producer_ids",
         "_rules",
+        "durable",
         "flush_seq",
         "has_retention",
         "live",
@@ -78,7 +78,7 @@ class TopicService:
         self.has_retention = False
         self._deleted: list[Topic] = []
         self._flushing_deleted: list[Topic] = []
-        self._durable_bytes = self._flushing_bytes = 0
+        self.durable = self._flushing = EMPTY_END
         self._producer_ids = (0, 0)  # the next producer id, and the end of the block it is from
         self.flush_seq = 0
 
@@ -127,7 +127,7 @@ class TopicService:
         # The block of producer ids may not be on the disk: a new one is claimed, so no id is given
         # out twice.
         self._deleted, self._producer_ids = [], (0, 0)
-        self._metadata_log = self._metadata_log.truncated(self._durable_bytes)
+        self._metadata_log = self._metadata_log.truncated(self.durable.size_bytes)
         # A deletion may be durable although `on_flushed` has failed since: its logs still have to
         # go.
         self._flushing_deleted = [
@@ -300,6 +300,17 @@ class TopicService:
             )
         self._wrote()
 
+    @property
+    def metadata_log(self) -> MetadataLog:
+        """The metadata log as it is now, to read; after a rollback it is another object."""
+        return self._metadata_log
+
+    def record(self, changes: Callable[[MetadataLog], None]) -> None:
+        """Have the metadata log record changes of no topic; they are durable at `flush_seq`."""
+        self._flush_gate.begin_write(self)
+        changes(self._metadata_log)
+        self._wrote()
+
     def rules(self, topic: Topic) -> TopicRules:
         """Return the topic's settings as the broker uses them, parsed once after each change."""
         rules = self._rules.get(topic.id)
@@ -322,12 +333,12 @@ class TopicService:
         deleted until now.
         """
         self._flushing_deleted, self._deleted = self._flushing_deleted + self._deleted, []
-        self._flushing_bytes = self._metadata_log.size_bytes
+        self._flushing = self._metadata_log.end
         return (*self._metadata_log.take_unsynced_paths(), TOPICS)
 
     def note_durable(self) -> None:
         """Note how much of the metadata log the flush has covered."""
-        self._durable_bytes = self._flushing_bytes
+        self.durable = self._flushing
 
     def on_flushed(self) -> None:
         """Delete the logs of topics whose deletion is durable now."""

@@ -1,6 +1,7 @@
 """The settings of a broker as typed keyword arguments of `EmbeddedBroker`.
 
-`node.settings` and `coord.config` declare them; a test compares the names and the types.
+`node.settings`, `node.security_settings` and `coord.config` declare them; a test compares the names
+and the types.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ class BrokerOptions(TypedDict, total=False):
     node_id: int
     listeners: str
     advertised_listeners: str
+    listener_security_protocol_map: str
     num_partitions: int
     auto_create_topics_enable: bool
     delete_topic_enable: bool
@@ -41,6 +43,7 @@ class BrokerOptions(TypedDict, total=False):
     max_connections: int
     apportion_connection_max_inflight_requests: int
     apportion_connection_max_inflight_bytes: int
+    apportion_authentication_timeout_ms: int
     apportion_metrics_listen: str
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int
@@ -64,3 +67,28 @@ class BrokerOptions(TypedDict, total=False):
     offset_metadata_max_bytes: int
     apportion_heartbeat_budget_per_second: int
     apportion_assignor_timeout_ms: int
+    ssl_keystore_type: str
+    ssl_keystore_location: str
+    ssl_keystore_password: str
+    ssl_keystore_certificate_chain: str
+    ssl_keystore_key: str
+    ssl_key_password: str
+    ssl_truststore_type: str
+    ssl_truststore_location: str
+    ssl_truststore_password: str
+    ssl_truststore_certificates: str
+    ssl_client_auth: str
+    ssl_enabled_protocols: Sequence[str] | str
+    ssl_principal_mapping_rules: str
+    sasl_enabled_mechanisms: Sequence[str] | str
+    sasl_server_max_receive_size: int
+    connections_max_reauth_ms: int
+    connection_failed_authentication_delay_ms: int
+    sasl_oauthbearer_jwks_endpoint_url: str
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int
+    sasl_oauthbearer_expected_audience: Sequence[str] | str
+    sasl_oauthbearer_expected_issuer: str
+    sasl_oauthbearer_scope_claim_name: str
+    sasl_oauthbearer_sub_claim_name: str
+    sasl_oauthbearer_clock_skew_seconds: int
+    apportion_oauthbearer_unsecured: bool

@@ -18,13 +18,16 @@ from apportion.drive.aio import LoopDriver
 from apportion.drive.clocks import now
 from apportion.drive.notes import log_note
 from apportion.machine import Arrived, Caller, Flush, Flushed, Gone, Note, Reply, Ticket
-from apportion.node.broker import Address
+from apportion.node.listeners import Address, host_and_port
 from apportion.node.node import Node
-from apportion.node.settings import BrokerSettings, host_and_port
+from apportion.node.settings import BrokerSettings
 from apportion.readable import readable
 from apportion.server.closed_connections import SUMMARY_INTERVAL_S, ClosedConnectionLog
-from apportion.server.connection import ResponseSlot, ServerConnection
+from apportion.server.connection import OpenConnection, ResponseSlot, ServerConnection
+from apportion.server.openings import Openings
+from apportion.server.sockets import bind_listeners, bind_socket
 from apportion.store.files import RealDisk
+from apportion.store.metadata_log import ScramCredentials
 
 if TYPE_CHECKING:
     from apportion.server.metrics_listener import MetricsListener
@@ -36,6 +39,10 @@ ACCEPT_BACKLOG = 1024  # connections that may wait to be accepted, as for listen
 DRAIN_SECONDS = 2
 # Passes of the event loop from an accepted socket to `connection_made`.
 ACCEPTING_PASSES = 2
+UNGUARDED = (
+    "the listener {0} is reachable from other machines and authenticates nobody: whoever connects "
+    "may read and write everything (docs/security.md)"
+)
 GROUPS_AT_ONCE = 50  # whose metrics are read before the event loop may do other things
 
 
@@ -51,11 +58,11 @@ class Server:
         self._data_dir = data_dir
         self._disk: RealDisk
         self._unanswered: dict[Ticket, tuple[ServerConnection, ResponseSlot]] = {}
-        self._connections: dict[ServerConnection, None] = {}
+        self._connections: dict[OpenConnection, None] = {}
         self._last_ticket = 0
         self._random_bytes = b""
         self._random_used = 0
-        self._listener: asyncio.Server | None = None
+        self._listening: list[asyncio.Server] = []
         self._stopping = asyncio.Event()
         self._all_closed = asyncio.Event()  # set while no connection is open
         self._all_closed.set()
@@ -65,36 +72,41 @@ class Server:
         self._has_logged_last_counts = False
         self._summary_timer: asyncio.TimerHandle | None = None
         self._metrics_listener: MetricsListener | None = None
+        self.advertised: dict[str, Address] = {}  # by listener, once started
         self.metrics_address: Address | None = None  # where they are read, if they are
+        self._openings = Openings(self)
         self._node: Node
         self._driver: LoopDriver
 
     async def start(self) -> Address:
-        """Start the broker: recover its logs, listen, and return the address for clients.
+        """Start the broker: recover its logs, listen, and return the first listener's address.
 
         Raises DiskError if another broker has the directory or it cannot be used, and OSError if
-        the address cannot be bound; the socket is closed and the directory unlocked again then.
+        an address cannot be bound; the sockets are closed and the directory unlocked again then.
         """
         loop = asyncio.get_running_loop()
         with ExitStack() as undo:
-            # The socket is bound first, so that a wrong address fails at once, and before a new
+            # The sockets are bound first, so that a wrong address fails at once, and before a new
             # directory is made. Connections are accepted only after recovery.
-            host, port = host_and_port(self.settings.listeners)
-            listener = bind_socket(host, port)
-            undo.callback(listener.close)
+            bound = bind_listeners(self.settings.listening(), undo)
+            self._warn(*(UNGUARDED.format(each.listener) for each in bound if each.is_unguarded))
+            openings = [self._openings.begin(each.listener) for each in bound]
             metrics_listener = self._bind_metrics(undo)
             self._disk = RealDisk(self._data_dir)
             undo.callback(self._disk.close)
             self._disk.lock()
-            address = advertised_address(self.settings, host, listener.getsockname()[1])
-            self._recover(address, loop)
-            self._listener = await loop.create_server(
-                lambda: ServerConnection(self), sock=listener, backlog=ACCEPT_BACKLOG
-            )
+            self.advertised = {each.listener.name: each.advertised for each in bound}
+            self._recover(loop)
+            for each, opening in zip(bound, openings, strict=True):
+                listening = await loop.create_server(
+                    opening, sock=each.socket, backlog=ACCEPT_BACKLOG
+                )
+                undo.callback(listening.close)
+                self._listening.append(listening)
             if metrics_listener is not None:
                 await self._start_metrics(metrics_listener)
             undo.pop_all()
-        return address
+        return self.advertised[bound[0].listener.name]
 
     async def metrics(self) -> BrokerMetrics:
         """Return the metrics of the broker and of its groups, these in the order of their ids.
@@ -140,8 +152,8 @@ class Server:
         """
         if self._metrics_listener is not None:
             await self._metrics_listener.stop()
-        if self._listener is not None:
-            self._listener.close()
+        for listening in self._listening:
+            listening.close()
         self._is_closing = True
         for connection in self._connections:
             connection.stop_reading()  # else a busy client would keep the driver from being idle
@@ -155,6 +167,7 @@ class Server:
         # Nothing writes any more, so another broker may take the directory while peers read their
         # last bytes.
         self._disk.close()
+        self._openings.stop()
         await self._close_connections()
         self._has_logged_last_counts = True
         if self._summary_timer is not None:
@@ -162,7 +175,12 @@ class Server:
             self._summary_timer = None
             self._warn(*self._closed_log.take_summary())
 
-    def connection_opened(self, connection: ServerConnection) -> bool:
+    @property
+    def scram_credentials(self) -> ScramCredentials:
+        """The credentials of SCRAM that clients log in by."""
+        return self._node.scram_credentials
+
+    def connection_opened(self, connection: OpenConnection) -> bool:
         """Register a client's connection; return False if there are more than max.connections.
 
         The connection then closes itself, and is unregistered when it has closed.
@@ -184,7 +202,7 @@ class Server:
         self._driver.post(Arrived(ticket, request, slot.version, caller, self._fresh_id()))
 
     def connection_closed(
-        self, connection: ServerConnection, tickets: tuple[Ticket, ...], reason: str | None
+        self, connection: OpenConnection, tickets: tuple[Ticket, ...], reason: str | None
     ) -> None:
         """Forget a closed connection, and tell the node which of its requests need no answer."""
         self._connections.pop(connection, None)
@@ -238,7 +256,9 @@ class Server:
         """Return a socket bound to `apportion.metrics.listen`; None if that is off."""
         if not self.settings.apportion_metrics_listen:
             return None
-        host, port = host_and_port(self.settings.apportion_metrics_listen)
+        host, port = host_and_port(
+            self.settings.apportion_metrics_listen, "apportion.metrics.listen"
+        )
         listener = bind_socket(host, port)
         undo.callback(listener.close)
         self.metrics_address = Address(host, listener.getsockname()[1])
@@ -254,9 +274,9 @@ class Server:
         host, port = listener.getsockname()[:2]
         log.info("metrics are at http://%s:%d/metrics", f"[{host}]" if ":" in host else host, port)
 
-    def _recover(self, address: Address, loop: asyncio.AbstractEventLoop) -> None:
+    def _recover(self, loop: asyncio.AbstractEventLoop) -> None:
         """Create the node from the data directory, and make all that it has read durable."""
-        self._node = node = Node(self._disk, self.settings, address)
+        self._node = node = Node(self._disk, self.settings, self.advertised)
         self._driver = LoopDriver(
             node, sync=self._disk.sync, carry_out=self._perform, broken=self._fail, loop=loop
         )
@@ -322,30 +342,3 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
-
-
-def bind_socket(host: str, port: int) -> socket.socket:
-    """Return a socket bound to the broker's listener address; it does not listen yet.
-
-    Raises OSError with the address in its message.
-    """
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    listener.setblocking(False)
-    # A broker that is restarted at once finds its port in TIME_WAIT otherwise.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
-    return listener
-
-
-def advertised_address(settings: BrokerSettings, host: str, port: int) -> Address:
-    """Return the address that Metadata gives to clients: advertised.listeners, if set.
-
-    Else it is the bound address; where that is a wildcard, this host's name.
-    """
-    if settings.advertised_listeners:
-        return Address(*host_and_port(settings.advertised_listeners))
-    return Address(socket.gethostname() if host in ("0.0.0.0", "::") else host, port)

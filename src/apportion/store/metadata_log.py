@@ -1,4 +1,4 @@
-"""The broker's metadata log: topics, settings, cluster id, next producer id.
+"""The broker's metadata log: topics, settings, cluster id, next producer id, SCRAM credentials.
 
 An append-only file of lines, each a CRC and one change as JSON. A change is written first and then
 applied by the function that a start uses for replay. It draws no ids and validates nothing: the
@@ -8,10 +8,12 @@ caller has.
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from crc32c import crc32c
 
+from apportion.security.scram_credentials import ScramCredential, ScramMechanism
 from apportion.store.disk import ROOT, Damaged, Disk, DiskError
 from apportion.topics import Topic, Topics
 
@@ -22,9 +24,27 @@ TOPIC, BROKER, GROUP = "topic", "broker", "group"
 
 Change = dict[str, Any]
 
+ScramCredentials = Mapping[ScramMechanism, Mapping[str, ScramCredential]]
+"""Credentials by mechanism, which has always a mapping, and by the name of the user."""
+NO_CREDENTIALS: ScramCredentials = MappingProxyType(
+    {mechanism: MappingProxyType({}) for mechanism in ScramMechanism}
+)
+
+
+class LogEnd(NamedTuple):
+    """An end of the metadata log, and the credentials that it had there."""
+
+    size_bytes: int
+    scram_credentials: ScramCredentials
+
+
+EMPTY_END = LogEnd(0, NO_CREDENTIALS)
+
 
 class MetadataLog:
     """The topics of this broker, the settings that were given, the cluster id, used producer ids.
+
+    And the SCRAM credentials of users.
 
     truncated_bytes: how much at the end of the file could not be read, and the start cut off.
     """
@@ -41,6 +61,10 @@ class MetadataLog:
         self._snapshot: Topics | None = None
         self._cluster_id: str | None = None
         self._next_producer_id = 0
+        self._credentials: dict[ScramMechanism, dict[str, ScramCredential]] = {
+            mechanism: {} for mechanism in ScramMechanism
+        }
+        self._credentials_snapshot: ScramCredentials | None = NO_CREDENTIALS
 
     @classmethod
     def open(cls, disk: Disk) -> "MetadataLog":
@@ -132,6 +156,52 @@ class MetadataLog:
         self._record({"change": "claim producer ids", "next": first + count})
         return range(first, first + count)
 
+    @property
+    def scram_credentials(self) -> ScramCredentials:
+        """A snapshot of all SCRAM credentials, which later changes do not alter."""
+        if self._credentials_snapshot is None:
+            self._credentials_snapshot = MappingProxyType(
+                {
+                    mechanism: MappingProxyType(dict(by_user))
+                    for mechanism, by_user in self._credentials.items()
+                }
+            )
+        return self._credentials_snapshot
+
+    def scram_credential_or_none(
+        self, mechanism: ScramMechanism, user: str
+    ) -> ScramCredential | None:
+        """Return the user's credential of that mechanism; None without one."""
+        return self._credentials[mechanism].get(user)
+
+    def set_scram_credential(
+        self, mechanism: ScramMechanism, user: str, credential: ScramCredential
+    ) -> None:
+        """Append a new or another credential of a user, for AlterUserScramCredentials."""
+        self._record(
+            {
+                "change": "set scram credential",
+                "mechanism": mechanism.value,
+                "user": user,
+                "iterations": credential.iterations,
+                "salt": credential.salt.hex(),
+                "stored key": credential.stored_key.hex(),
+                "server key": credential.server_key.hex(),
+            }
+        )
+
+    def delete_scram_credential(self, mechanism: ScramMechanism, user: str) -> None:
+        """Append the deletion of a user's credential, which must exist, to the metadata log."""
+        assert user in self._credentials[mechanism], user
+        self._record(
+            {"change": "delete scram credential", "mechanism": mechanism.value, "user": user}
+        )
+
+    @property
+    def end(self) -> LogEnd:
+        """Return where the metadata log ends now, with what is valid there."""
+        return LogEnd(self._size_bytes, self.scram_credentials)
+
     def take_unsynced_paths(self) -> tuple[str, ...]:
         """Return the files and directories that the next flush must sync, each only once."""
         paths = tuple(self._unsynced)
@@ -201,6 +271,18 @@ class MetadataLog:
     def _apply_claim_producer_ids(self, change: Change) -> None:
         self._next_producer_id = change["next"]
 
+    def _apply_set_scram_credential(self, change: Change) -> None:
+        """Apply a user's credential, in a replay of the metadata log or an append."""
+        self._credentials[ScramMechanism(change["mechanism"])][change["user"]] = ScramCredential(
+            change["iterations"],
+            *(bytes.fromhex(change[part]) for part in ("salt", "stored key", "server key")),
+        )
+        self._credentials_snapshot = None
+
+    def _apply_delete_scram_credential(self, change: Change) -> None:
+        del self._credentials[ScramMechanism(change["mechanism"])][change["user"]]
+        self._credentials_snapshot = None
+
 
 # the name of a change in a line -> what it does
 APPLY: dict[object, Callable[[MetadataLog, Change], None]] = {
@@ -210,6 +292,8 @@ APPLY: dict[object, Callable[[MetadataLog, Change], None]] = {
     "configure": MetadataLog._apply_configure,
     "name cluster": MetadataLog._apply_name_cluster,
     "claim producer ids": MetadataLog._apply_claim_producer_ids,
+    "set scram credential": MetadataLog._apply_set_scram_credential,
+    "delete scram credential": MetadataLog._apply_delete_scram_credential,
 }
 
 

@@ -5,7 +5,6 @@ docs/differences.md says what they are for. The clients can send some of them: t
 """
 
 ABSENT_APIS = {
-    17: "SaslHandshake",
     24: "AddPartitionsToTxn",
     25: "AddOffsetsToTxn",
     26: "EndTxn",
@@ -16,7 +15,6 @@ ABSENT_APIS = {
     31: "DeleteAcls",
     34: "AlterReplicaLogDirs",
     35: "DescribeLogDirs",
-    36: "SaslAuthenticate",
     38: "CreateDelegationToken",
     39: "RenewDelegationToken",
     40: "ExpireDelegationToken",
@@ -26,8 +24,6 @@ ABSENT_APIS = {
     46: "ListPartitionReassignments",
     48: "DescribeClientQuotas",
     49: "AlterClientQuotas",
-    50: "DescribeUserScramCredentials",
-    51: "AlterUserScramCredentials",
     55: "DescribeQuorum",
     57: "UpdateFeatures",
     61: "DescribeProducers",

@@ -114,7 +114,7 @@ def metadata(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
         ]
         # the same topic may be requested by name and by id
         topics = tuple({(topic.name, topic.topic_id): topic for topic in described}.values())
-    host, port = broker.address
+    host, port = broker.advertised[arrived.caller.listener]
     return Answer(
         MetadataResponse(
             cluster_authorized_operations=CLUSTER_OPERATIONS
@@ -201,7 +201,7 @@ def describe_cluster(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
                 error_code=code, error_message="this is the address of a broker"
             )
         )
-    host, port = broker.address
+    host, port = broker.advertised[arrived.caller.listener]
     return Answer(
         DescribeClusterResponse(
             cluster_id=broker.topic_service.cluster_id,
@@ -231,7 +231,7 @@ def find_coordinator(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
     # As in Kafka, the topic exists as soon as a client looks for a coordinator.
     if code is Code.NONE:
         broker.topic_service.ensure_offsets_topic(arrived.fresh)
-    host, port = broker.address
+    host, port = broker.advertised[arrived.caller.listener]
     node_id = broker.settings.node_id
     if code is not Code.NONE:
         host, port, node_id = "", -1, -1

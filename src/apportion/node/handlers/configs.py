@@ -49,7 +49,7 @@ FIRST_KIND_VERSION = 1  # the first version of ListConfigResources that names ki
 def describe_configs(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """Handle DescribeConfigs: describe all settings of each resource, or the named ones.
 
-    No value is secret.
+    A secret has no value there.
     """
     request: DescribeConfigsRequest = arrived.request
     return Answer(
@@ -82,6 +82,7 @@ def _described(
                 value=entry.value,
                 read_only=entry.is_read_only,
                 config_source=entry.source,
+                is_sensitive=entry.is_secret,
                 synonyms=tuple(
                     DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source)
                     for each in (entry.synonyms if request.include_synonyms else ())

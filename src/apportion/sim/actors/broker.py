@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from apportion.coord.config import GroupSettings
 from apportion.machine import (
+    PLAINTEXT_LISTENER,
     Arrived,
     Computation,
     ComputationEnd,
@@ -24,7 +25,7 @@ from apportion.machine import (
     Tick,
     Ticket,
 )
-from apportion.node.broker import Address
+from apportion.node.listeners import Address
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
 from apportion.sim.actors.unreliable_assignor import UnreliableAssignor
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from apportion.coord.shard import Shard
     from apportion.node.partitions import Partition
 
-ADDRESS = Address("broker", 9092)
+ADVERTISED = {PLAINTEXT_LISTENER: Address("broker", 9092)}
 MEAN_COMPUTATION_US = 300_000
 MAX_FATAL_FLUSH_US = 1_500_000  # a flush that the broker's crash ends may last this long
 
@@ -90,7 +91,7 @@ class BrokerProcess(SimulatedProcess):
         self.crash_in_flush = None
         self._is_flushing = self._was_refused = False
         self._alarm = Timer(self, self._on_timer)
-        self.node = Node(self.disk, self.settings, ADDRESS)
+        self.node = Node(self.disk, self.settings, ADVERTISED)
         actions = self.node.start(self.now(), self.rng.randbytes(16))
         self.is_listening = not any(type(action) is Flush for action in actions)
         # Before the actions are performed: what was recovered is checked before anybody can see it.

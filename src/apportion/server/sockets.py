@@ -1,0 +1,61 @@
+"""The sockets of a broker's listeners, and the addresses that clients are told."""
+
+import socket
+from contextlib import ExitStack
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from apportion.node.listeners import WILDCARDS, Address, Listener
+
+
+class BoundListener(NamedTuple):
+    """A listener with its socket, which is bound and does not listen yet."""
+
+    listener: Listener
+    socket: socket.socket
+
+    @property
+    def advertised(self) -> Address:
+        """The address that clients are told: `advertised.listeners`, or that which was bound.
+
+        Where that is a wildcard, it is this host's name.
+        """
+        host, port = self.listener.host, self.socket.getsockname()[1]
+        return self.listener.advertised or Address(
+            socket.gethostname() if host in WILDCARDS else host, port
+        )
+
+    @property
+    def is_unguarded(self) -> bool:
+        """Return whether other machines can connect to it, and nobody has to say who he is."""
+        bound = self.socket.getsockname()[0].partition("%")[0]
+        return not self.listener.security.authenticates and not ip_address(bound).is_loopback
+
+
+def bind_listeners(listeners: tuple[Listener, ...], undo: ExitStack) -> list[BoundListener]:
+    """Return the listeners with their sockets, which `undo` closes.
+
+    Raises OSError with the address in its message.
+    """
+    bound = []
+    for listener in listeners:
+        bound.append(BoundListener(listener, bind_socket(listener.host, listener.port)))
+        undo.callback(bound[-1].socket.close)
+    return bound
+
+
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a socket bound to the broker's listener address; it does not listen yet.
+
+    Raises OSError with the address in its message.
+    """
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setblocking(False)
+    # A broker that is restarted at once finds its port in TIME_WAIT otherwise.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
+    return listener
