@@ -37,6 +37,7 @@ class BrokerContext:
     partitions: Partitions
     delayed_fetches: DelayedFetches
     deadlines: Deadlines
+    authorizer: Authorizer | None = None
 
     @property
     def settings(self) -> BrokerSettings:
