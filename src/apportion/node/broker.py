@@ -37,7 +37,6 @@ class BrokerContext:
     partitions: Partitions
     delayed_fetches: DelayedFetches
     deadlines: Deadlines
-    authorizer: Authorizer | None = None
 
     @property
     def settings(self) -> BrokerSettings:
