@@ -71,8 +71,7 @@ SPOKEN = {
     "ConsumerGroupPrepareAssignment": (20848, 0, 0),
     "ConsumerGroupInstallAssignment": (20849, 0, 0),
 }
-SENT = {
-}
+SENT: dict[str, tuple[int, int, int]] = {}
 """The APIs that a client can send and the broker does not serve."""
 EVERY = [
     pytest.param(api, version, id=f"{api.name}-{version}")
