@@ -13,6 +13,7 @@ from apportion.machine import Caller
 from apportion.node.settings import BrokerSettings
 from apportion.server.connection import ResponseSlot, ServerConnection
 from apportion.server.server import Server
+from apportion.wire.messages.metadata import MetadataRequest
 from tests.certificates import Authority, Issued, written
 from tests.server.peer import Peer
 
@@ -99,6 +100,12 @@ class TlsPeer(Peer):
         except BaseException:
             self.socket.close()
             raise
+
+
+def asked(peer: Peer) -> Any:
+    """The Metadata of no topics, which names the broker."""
+    peer.ask(MetadataRequest(topics=()), 12)
+    return peer.answer(MetadataRequest, 12)[1]
 
 
 def closings(records: list[logging.LogRecord]) -> list[str]:
