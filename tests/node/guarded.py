@@ -11,7 +11,8 @@ from apportion.security.acls import (
     PatternType,
     ResourceType,
 )
-from apportion.security.authorizer import Acls, Authorizer
+from tests.node.acl_requests import EVERY_ACL, creating, deleted, deleting
+from tests.node.acl_requests import codes as created
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, NodeDriver
@@ -20,6 +21,7 @@ SUPER, BOB = "User:alice", "User:bob"
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
 NO_CODES = {0}
+GUARDED = {"authorizer.class.name": "StandardAuthorizer", "super.users": SUPER}
 
 
 def may(operation: AclOperation, resource: ResourceType, name: str = CLUSTER_NAME) -> AclBinding:
@@ -34,7 +36,7 @@ def may_not(acl: AclBinding) -> AclBinding:
 
 def guarded(kit: "type[Kit]", *acls: AclBinding, **settings: Any) -> "NodeDriver":
     """A broker with these ACLs; the super user sends what is sent to it."""
-    driver = kit.NodeDriver(**settings)
+    driver = kit.NodeDriver(**GUARDED | settings)
     driver.caller = Caller("test", "/here", SUPER)
     let(driver, *acls)
     return driver
@@ -42,7 +44,10 @@ def guarded(kit: "type[Kit]", *acls: AclBinding, **settings: Any) -> "NodeDriver
 
 def let(driver: "NodeDriver", *acls: AclBinding) -> None:
     """These are all ACLs from now on."""
-    driver.node._broker.authorizer = Authorizer(Acls(acls), (SUPER,))
+    before, driver.caller = driver.caller, Caller("test", "/here", SUPER)
+    deleted(driver.call(deleting(EVERY_ACL)))
+    assert set(created(driver.call(creating(*acls)))) <= NO_CODES
+    driver.caller = before
 
 
 def as_bob(driver: "NodeDriver", request: Any, version: int | None = None) -> Any:

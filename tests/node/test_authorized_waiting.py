@@ -265,24 +265,13 @@ def test_a_resolution_that_fails_keeps_nothing_of_its_caller(kit: "type[Kit]") -
 
 
 def test_the_memory_of_decisions_is_bounded() -> None:
-    rights = RightsOfCallers()
-    authorizer = Authorizer(Acls([may(READ, TOPIC, "t5")]))
-    bob = rights.of(authorizer, Caller("", "/h", BOB))
+    rights = RightsOfCallers(Authorizer(Acls([may(READ, TOPIC, "t5")])))
+    bob = rights.of(Caller("", "/h", BOB))
     for number in range(MOST_DECISIONS + 10):
         assert bob.allows(READ, TOPIC, f"t{number}") is (number == 5)
     assert len(rights._decisions) <= MOST_DECISIONS
     assert bob.allows(READ, TOPIC, "x" * (LONGEST_NAME + 1)) is False
     assert all(len(key[3]) <= LONGEST_NAME for key in rights._decisions)
     for number in range(MOST_CALLERS + 10):
-        rights.of(authorizer, Caller("", f"/h{number}", BOB))
+        rights.of(Caller("", f"/h{number}", BOB))
     assert len(rights._by_caller) <= MOST_CALLERS
-
-
-def test_decisions_are_forgotten_with_the_acls_that_made_them() -> None:
-    rights = RightsOfCallers()
-    caller = Caller("", "/h", BOB)
-    before = rights.of(Authorizer(), caller)
-    assert not before.allows(READ, TOPIC, "t")
-    after = rights.of(Authorizer(Acls([may(READ, TOPIC, "t")])), caller)
-    assert after.allows(READ, TOPIC, "t")
-    assert not before.allows(READ, TOPIC, "t")

@@ -84,7 +84,7 @@ class Node:
             delayed_fetches=delayed_fetches,
             deadlines=Deadlines(),
         )
-        self._gate = Gate(self._broker)
+        self._gate = Gate(self._broker) if settings.authorizer_class_name else None
         self._cleaner = Cleaner(self._broker.deadlines, flush_gate)
         self._expiry = RetentionCheck(self._broker)
         self._split_requests = SplitRequests()
@@ -260,9 +260,8 @@ class Node:
 
     def _dispatch(self, event: Arrived, now: Instant) -> None:
         """Hand a request to the broker's handler of its API, or to the group coordinators."""
-        authorizer = self._broker.authorizer
-        if authorizer is not None:
-            checked = self._gate.check(authorizer, event)
+        if self._gate is not None:
+            checked = self._gate.check(event)
             if isinstance(checked, Answer):
                 self._sender.send_answer(event, checked)
                 return

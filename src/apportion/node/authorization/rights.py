@@ -124,28 +124,23 @@ class Rights:
 
 
 class RightsOfCallers:
-    """The rights of the callers of late, by principal and host."""
+    """The rights of the callers of late by one authorizer, by principal and host."""
 
     __slots__ = ("_authorizer", "_by_caller", "_decisions")
 
-    def __init__(self) -> None:
-        self._authorizer: Authorizer | None = None
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
         self._by_caller: dict[tuple[str, str], Rights] = {}
         self._decisions: Decisions = {}
 
-    def of(self, authorizer: Authorizer, caller: Caller) -> Rights:
-        """Return what the caller may do by the authorizer, which the broker has now."""
-        if authorizer is not self._authorizer:
-            self._authorizer = authorizer
-            self._by_caller.clear()
-            # A new one: older rights, if anybody has them still, decide by another authorizer.
-            self._decisions = {}
+    def of(self, caller: Caller) -> Rights:
+        """Return what the caller may do."""
         key = (caller.principal, caller.host)
         rights = self._by_caller.get(key)
         if rights is None:
             if len(self._by_caller) >= MOST_CALLERS:
                 self._by_caller.clear()
             rights = self._by_caller[key] = Rights(
-                authorizer, caller.principal, host_in_acls(caller.host), self._decisions
+                self._authorizer, caller.principal, host_in_acls(caller.host), self._decisions
             )
         return rights
