@@ -4,6 +4,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from apportion.client.connection import Disconnected
+from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.create_acls import AclCreation
 from apportion.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
@@ -11,7 +13,7 @@ from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTop
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.kafka.acl_matrix.group_requests import SESSION_MS, describe_consumers, join
 from tests.kafka.acl_matrix.side import AclSide, Plain
-from tests.kafka.acl_matrix.topic_cases import RECORD
+from tests.kafka.acl_matrix.topic_cases import RECORD, produce
 from tests.kafka.acl_matrix.values import (
     DESCRIBE,
     GROUP,
@@ -20,6 +22,7 @@ from tests.kafka.acl_matrix.values import (
     PREFIXED,
     READ,
     TOPIC,
+    WRITE,
     Grant,
 )
 
@@ -125,12 +128,19 @@ def expressions(side: AclSide, token: str) -> Plain:
     group = f"mine-expression-{token}"
     give(side, ANNA, OF_GROUPS, Grant(TOPIC, HERE, DESCRIBE))
     give(side, BEN, OF_GROUPS, Grant(TOPIC, "*", DESCRIBE))
+    side.lengthen_sessions(group)
     anna, ben = Member(side, ANNA, group, "anna"), Member(side, BEN, group, "ben")
     codes = [anna.join(subscribed_topic_regex=BOTH)]
     settled([anna], {HERE})
     codes.append(ben.join(subscribed_topic_regex=BOTH))
     settled([anna, ben], {HERE})
     codes.append(ben.beat(subscribed_topic_regex=BOTH_OTHERWISE))
+    # A group looks for matches once in ten seconds, with the eyes of who beats then.
+    until = time.monotonic() + 30
+    while OTHER not in ben.assigned:
+        assert ben.owns() == 0
+        assert time.monotonic() < until
+        time.sleep(0.05)  # it is real time on a foreign broker
     settled([anna, ben], {HERE, OTHER})
     give(side, ANNA, Grant(GROUP, "mine-", DESCRIBE, PREFIXED))
     (described,) = side.call(describe_consumers((group,))(side), 1, ANNA).groups
@@ -155,14 +165,12 @@ def names(side: AclSide, token: str) -> Plain:
     return codes
 
 
-def fetch(side: AclSide, user: str, topics: tuple[str, ...], session: int, epoch: int) -> Plain:
-    """The session, and the code of each topic that is told of."""
+def fetch(side: AclSide, user: str, topics: tuple[str, ...], wait_ms: int = 0) -> Plain:
+    """For each topic its code, and whether records came."""
     answer = side.call(
         FetchRequest(
-            max_wait_ms=0 if epoch >= 0 else PARKED_MS,
-            min_bytes=0 if epoch >= 0 else 1,
-            session_id=session,
-            session_epoch=epoch,
+            max_wait_ms=wait_ms,
+            min_bytes=1,
             topics=tuple(
                 FetchTopic(topic_id=side.topic_id(name), partitions=(FROM_START,))
                 for name in topics
@@ -172,34 +180,26 @@ def fetch(side: AclSide, user: str, topics: tuple[str, ...], session: int, epoch
         user,
     )
     known = {topic_id: name for name, topic_id in side.ids.items()}
-    codes = {
+    return {
         known[bytes(topic.topic_id)]: [
             (each.error_code, len(each.records or b"") > 0) for each in topic.partitions
         ]
         for topic in answer.responses
     }
-    return answer.session_id, (answer.error_code, codes)
 
 
 FROM_START = FetchPartition(partition=1, fetch_offset=0, partition_max_bytes=1_000_000)
 
 
-def sessions(side: AclSide, token: str) -> Plain:
-    """Each fetch of a session looks at the ACLs of all its partitions."""
+def fetches(side: AclSide, token: str) -> Plain:
+    """Each fetch looks at the ACLs as they are then."""
+    both = (HERE, OTHER)
     give(side, ANNA, Grant(TOPIC, HERE, READ), Grant(TOPIC, OTHER, READ))
-    session, first = fetch(side, ANNA, (HERE, OTHER), 0, 0)
-    assert session > 0
-    shown = [first, fetch(side, ANNA, (), session, 1)[1]]
+    shown = [fetch(side, ANNA, both)]
     take(side, ANNA, TOPIC, OTHER)
-    shown += [fetch(side, ANNA, (), session, epoch)[1] for epoch in (2, 3)]
+    shown += [fetch(side, user, both) for user in (ANNA, BEN)]
     give(side, ANNA, Grant(TOPIC, OTHER, READ))
-    shown += [fetch(side, ANNA, (), session, epoch)[1] for epoch in (4, 5)]
-    shown.append(fetch(side, BEN, (), session, 6)[1])
-    take(side, ANNA, TOPIC, OTHER)
-    session, first = fetch(side, ANNA, (HERE, OTHER), 0, 0)
-    shown += [first, fetch(side, ANNA, (), session, 1)[1]]
-    give(side, ANNA, Grant(TOPIC, OTHER, READ))
-    shown += [fetch(side, ANNA, (), session, epoch)[1] for epoch in (2, 3)]
+    shown.append(fetch(side, ANNA, both))
     return shown
 
 
@@ -209,9 +209,9 @@ def parked(side: AclSide, token: str) -> Plain:
     group = f"mine-parked-{token}"
     waits: dict[str, Any] = {"rebalance_timeout_ms": PARKED_MS}
     leader = side.call(join(group, "", group_instance_id="a", **waits)(side), 5)
-    first = fetch(side, ANNA, (HERE,), 0, -1)[1]  # connects, and shows that there is nothing
+    first = fetch(side, ANNA, (HERE,))  # connects, and shows that there is nothing
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(fetch, side, ANNA, (HERE,), 0, -1)
+        waiting = pool.submit(fetch, side, ANNA, (HERE,), PARKED_MS)
         take(side, ANNA, TOPIC)
         data = PartitionProduceData(index=1, records=RECORD)
         produced = ProduceRequest(
@@ -220,7 +220,7 @@ def parked(side: AclSide, token: str) -> Plain:
             topic_data=(TopicProduceData(name=HERE, partition_data=(data,)),),
         )
         side.call(produced, 12)
-        fetched = waiting.result()[1]
+        fetched = waiting.result()
         joining = pool.submit(
             side.call, join(group, "", group_instance_id="b", **waits)(side), 5, ANNA
         )
@@ -231,9 +231,25 @@ def parked(side: AclSide, token: str) -> Plain:
     return first, fetched, (joined.error_code, joined.generation_id)
 
 
+def unacknowledged(side: AclSide) -> Plain:
+    """A producer that wants no acknowledgement is told of a refusal by a closed connection."""
+    give(side, ANNA, Grant(TOPIC, HERE, WRITE))
+    shown = []
+    for name in (HERE, OTHER):
+        side.call(ApiVersionsRequest(), 0, ANNA)
+        side.post(produce(0, (name,))(side), 12, ANNA)
+        try:
+            side.call(ApiVersionsRequest(), 0, ANNA)
+        except Disconnected:
+            shown.append("closed")
+        else:
+            shown.append("goes on")
+    return shown
+
+
 SCRIPTS = {
     "expressions": expressions,
     "names": names,
-    "sessions": sessions,
+    "fetches": fetches,
     "parked": parked,
 }

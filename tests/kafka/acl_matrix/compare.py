@@ -39,10 +39,6 @@ def meant() -> list[Meant]:
             lambda seen: at(seen, "error_message", True, False),
         ),
         Meant(
-            "an error message in the response to a successful request",
-            lambda seen: at(seen, "error_message", False, True),
-        ),
-        Meant(
             "a topic that a Metadata request creates",
             lambda seen: (
                 seen.tried.case.name.startswith("Metadata that creates")
@@ -53,6 +49,13 @@ def meant() -> list[Meant]:
         Meant(
             "the topic id in the response to CreateTopics with `validate_only`",
             lambda seen: at(seen, "topic_id", "-", "some id"),
+        ),
+        Meant(
+            "DescribeUserScramCredentials for a user, refused",
+            lambda seen: (
+                seen.tried.case.name == "DescribeUserScramCredentials"
+                and (seen.path, seen.ours) == (("results",), [])
+            ),
         ),
         Meant(
             "the loggers of a broker",

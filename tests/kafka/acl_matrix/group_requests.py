@@ -125,7 +125,7 @@ def beat(group: str, epoch: int, **facts: Any) -> Make:
 
     def request(scene: Scene) -> Any:
         return ConsumerGroupHeartbeatRequest(
-            group_id=group,
+            group_id=group.format(token=scene.token),
             member_id=f"m-{scene.token}",
             member_epoch=epoch,
             **((joins if epoch == 0 else {}) | facts),

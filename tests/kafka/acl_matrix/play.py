@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tests.kafka.acl_matrix.side import AclSide, Plain, Users
+from tests.kafka.acl_matrix.side import SUPER, AclSide, Plain, Users
 from tests.kafka.acl_matrix.values import HERE, OTHER, Case, Need, ways
 
 
@@ -31,6 +31,9 @@ def tries(cases: Iterable[Case], users: Users) -> list[Try]:
             grants = dict(ways(needs))[way]
             topics = tuple(name.format(token=token) for name in case.topics)
             made.append(Try(case, way, users.having(grants), token, topics))
+        token = f"{number}.super"
+        topics = tuple(name.format(token=token) for name in case.topics)
+        made.append(Try(case, "of a super user", SUPER, token, topics))
     return made
 
 
@@ -41,6 +44,9 @@ def fill(need: Need, token: str) -> Need:
 
 def prepare(side: AclSide, users: Users) -> None:
     """The lasting topics are there, and all users have what they are to have."""
+    side.wait_for_coordinator()
+    side.wait_for_producer_ids()
+    side.note_strangers()
     side.make_topics((HERE, OTHER))
     side.make_groups()
     side.grant(users)

@@ -15,10 +15,12 @@ from apportion.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequ
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.messages.init_producer_id import InitProducerIdRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.sync_group import SyncGroupRequest
+from apportion.wire.table import encode_request
 from tests.kafka.acl_matrix.group_requests import SESSION_MS, beat, commit, join
 from tests.kafka.acl_matrix.values import (
     CLASSIC,
@@ -73,8 +75,17 @@ class AclSide:
     token: str = ""
     ids: dict[str, bytes] = field(default_factory=dict)
     connections: dict[str, BrokerConnection] = field(default_factory=dict)
+    strangers: frozenset[str] = frozenset()
+    """The topics and groups of other tests, which are not shown."""
 
-    def call(self, request: Any, version: int | None = None, user: str = SUPER) -> Any:
+    def call(
+        self,
+        request: Any,
+        version: int | None = None,
+        user: str = SUPER,
+        *,
+        timeout_ms: int = PATIENCE_MS,
+    ) -> Any:
         """The answer that the user gets."""
         connection = self.connections.get(user)
         if connection is None:
@@ -88,16 +99,29 @@ class AclSide:
                 security=ConnectionSecurity(ClientSecurity(login=login)),
             )
         try:
-            return connection.call(request, timeout_ms=PATIENCE_MS, version=version)
+            return connection.call(request, timeout_ms=timeout_ms, version=version)
         except Disconnected:
             del self.connections[user]
             raise
+
+    def post(self, request: Any, version: int, user: str) -> None:
+        """Send a request that has no answer, on a connection that is there."""
+        frame = encode_request(request, version, 0, "matrix")
+        self.connections[user]._socket.sendall(frame)
 
     def close(self) -> None:
         """The connections are closed."""
         for connection in self.connections.values():
             connection.close()
         self.connections = {}
+
+    def note_strangers(self) -> None:
+        """What is there now is of other tests."""
+        topics = self.call(MetadataRequest(topics=None, allow_auto_topic_creation=False)).topics
+        groups = self.call(ListGroupsRequest()).groups
+        self.strangers = frozenset(each.name for each in topics) | frozenset(
+            each.group_id for each in groups
+        )
 
     def topic_id(self, name: str) -> bytes:
         """The id of a topic; one that no topic has for a name that is not there."""
@@ -135,9 +159,7 @@ class AclSide:
     def make_groups(self) -> None:
         """The lasting groups have members, which need no heartbeat for a minute, and offsets."""
         self.wait_for_coordinator()
-        long = (("consumer.session.timeout.ms", "=", str(SESSION_MS)),)
-        altered = self.call(incremental(("group", MINE, long), ("group", OTHERS, long)))
-        assert {each.error_code for each in altered.responses} == {0}, altered
+        self.lengthen_sessions(MINE, OTHERS)
         self.token = ""
         for group, names in ((MINE, (HERE, OTHER)), (OTHERS, (HERE,))):
             joined = self.call(beat(group, 0, subscribed_topic_names=names)(self), 1)
@@ -155,6 +177,19 @@ class AclSide:
             assignments=(),
         )
         assert self.call(synced, 4).error_code == 0
+
+    def lengthen_sessions(self, *groups: str) -> None:
+        """The members of these groups need no heartbeat for a minute."""
+        long = (("consumer.session.timeout.ms", "=", str(SESSION_MS)),)
+        altered = self.call(incremental(*(("group", group, long) for group in groups)))
+        assert {each.error_code for each in altered.responses} == {0}, altered
+
+    def wait_for_producer_ids(self) -> None:
+        """The broker has producer ids to give away."""
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
+        until = time.monotonic() + 30
+        while self.call(request).error_code:
+            assert time.monotonic() < until
 
     def remove_groups(self) -> None:
         """No group has a member any more, or is there."""
@@ -265,13 +300,14 @@ def shown(side: AclSide, value: Any, name: str = "") -> Plain:
     if name in ("configs", "aborted_transactions"):
         return f"{'some' if value else 'no'} {name}"
     if isinstance(value, tuple):
-        kept = [each for each in value if not is_internal(each)]
+        kept = [each for each in value if not is_strange(side, each)]
         return sorted((shown(side, each, name) for each in kept), key=repr)
     if isinstance(value, bytes | memoryview):
         return f"{len(value)} bytes"
     return UUID.sub("?", value) if isinstance(value, str) else value
 
 
-def is_internal(value: Any) -> bool:
-    """Whether it is a topic of Kafka's own, or what a group is about the markers of the matrix."""
-    return str(getattr(value, "name", "")).startswith("__")
+def is_strange(side: AclSide, value: Any) -> bool:
+    """Whether it is about a topic of Kafka's own, or a topic or group of another test."""
+    names = (getattr(value, each, "") for each in ("name", "group_id", "resource_name"))
+    return any(str(name).startswith("__") or name in side.strangers for name in names)

@@ -29,6 +29,7 @@ from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest
 from tests.kafka.acl_matrix.values import (
     ALTER,
     CLUSTER,
+    CLUSTER_ACTION,
     CREATE,
     DELETE,
     DESCRIBE,
@@ -78,7 +79,7 @@ def produce(acks: int, names: tuple[str, ...] = TOPICS, **facts: Any) -> Make:
     return request
 
 
-def fetch(names: tuple[str, ...] = TOPICS, partition: int = 1) -> Make:
+def fetch(names: tuple[str, ...] = TOPICS, partition: int = 1, **facts: Any) -> Make:
     """From the start of an empty partition of each topic."""
 
     def request(scene: Scene) -> Any:
@@ -87,7 +88,7 @@ def fetch(names: tuple[str, ...] = TOPICS, partition: int = 1) -> Make:
             FetchTopic(topic=name, topic_id=scene.topic_id(name), partitions=(wanted,))
             for name in names
         )
-        return FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics)
+        return FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics, **facts)
 
     return request
 
@@ -198,10 +199,24 @@ def record_cases() -> Iterator[Case]:
     for version in (13, 18):
         yield Case("Fetch", version, fetch(IDS), on_mine(READ))
     yield Case("Fetch an unknown partition", 12, fetch(partition=9), on_mine(READ))
+    as_replica = fetch(partition=9, replica_id=1)
+    yield Case("Fetch as a replica", 12, as_replica, on_mine(READ))
+    yield Case(
+        "Fetch as a replica by the cluster",
+        12,
+        as_replica,
+        (Need(CLUSTER, THE_CLUSTER, CLUSTER_ACTION),),
+    )
     for version in (1, 4, 6, 11):
         yield Case("ListOffsets", version, offsets, on_mine(DESCRIBE))
     for version in (2, 4):
         yield Case("OffsetForLeaderEpoch", version, epochs, on_mine(DESCRIBE))
+        yield Case(
+            "OffsetForLeaderEpoch by the cluster",
+            version,
+            epochs,
+            (Need(CLUSTER, THE_CLUSTER, CLUSTER_ACTION),),
+        )
     for version in (0, 2):
         yield Case("DeleteRecords", version, trim, on_mine(DELETE))
     for version in (0, 2, 5):
