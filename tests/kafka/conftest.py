@@ -1,5 +1,6 @@
 """One real Apache Kafka for the whole run of the tests in this directory."""
 
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from apportion.testing.kafka import KafkaMissing, RealKafka, jars_of
+from apportion.testing.kafka import JVM_OPTIONS, KafkaMissing, RealKafka, jars_of
 from tests.kafka.differential.side import Side
 from tests.kafka.secured import Secured, running, secured_kafka
 
@@ -39,6 +40,27 @@ def kafka(
         yield broker
     finally:
         broker.kill()
+
+
+@pytest.fixture(scope="session")
+def config_tool(jars: Path) -> Callable[..., list[str]]:
+    """`config_tool(bootstrap, *arguments)` gives the lines that kafka-configs.sh prints."""
+
+    def run(bootstrap: str, *arguments: str) -> list[str]:
+        done = subprocess.run(
+            [
+                *("java", *JVM_OPTIONS, "-cp", f"{jars.resolve()}/*", "kafka.admin.ConfigCommand"),
+                *("--bootstrap-server", bootstrap, *arguments),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            stdin=subprocess.DEVNULL,
+        )
+        # Without the stack of its own classes.
+        return [line for line in done.stdout.splitlines() if not line.startswith("\t")]
+
+    return run
 
 
 @pytest.fixture(scope="session")

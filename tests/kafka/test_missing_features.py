@@ -23,8 +23,12 @@ UNKNOWN = {"group.consumer.assignor.offload.enable"}
 """What RealKafka writes into the file of every release, and this one does not know; it tells all
 that its file says.
 """
-INTERNAL = {"group.consumer.regex.refresh.interval.ms"}
-"""A setting that Kafka obeys and does not tell of."""
+INTERNAL = {
+    "allow.everyone.if.no.acl.found",
+    "group.consumer.regex.refresh.interval.ms",
+    "super.users",
+}
+"""Settings that Kafka obeys and does not tell of; of those of an authorizer, where they are set."""
 OURS_ALONE = "apportion."
 
 

@@ -115,6 +115,7 @@ TOPIC: dict[str, Any] = {
 }
 """Every setting of a topic in Apache Kafka 4.3.1."""
 
+ACLS = "node/test_acls.py::"
 SETTINGS = "node/test_broker_settings.py::"
 SOCKETS = "server/test_sockets.py::"
 SERVER = "server/test_server_settings.py::"
@@ -145,6 +146,10 @@ BROKER = {
     "apportion.metrics.listen": (
         "server/test_metrics.py::test_metrics_are_read_at_their_own_address_as_text"
     ),
+    "allow.everyone.if.no.acl.found": (
+        f"{ACLS}test_everybody_may_use_what_no_acl_is_about_if_so_configured"
+    ),
+    "authorizer.class.name": f"{ACLS}test_acls_need_an_authorizer",
     "auto.create.topics.enable": (
         "node/test_topics.py::test_metadata_creates_a_topic_only_where_it_is_allowed"
     ),
@@ -233,5 +238,6 @@ BROKER = {
         SECURED,
     ),
     "socket.request.max.bytes": f"{SOCKETS}test_bytes_that_mean_nothing_close_the_connection",
+    "super.users": f"{ACLS}test_super_users_may_do_everything",
 }
 """Every setting that the broker takes at its start -> the test that shows that it is obeyed."""

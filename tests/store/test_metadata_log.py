@@ -8,6 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apportion.security.acls import (
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
 from apportion.security.scram_credentials import ScramCredential, ScramMechanism
 from apportion.store.disk import Damaged, DiskError
 from apportion.store.files import RealDisk
@@ -23,7 +30,10 @@ def state(catalog: MetadataLog) -> tuple[Any, ...]:
         kind: [(name, catalog.config_of(name, kind)) for name in catalog.configured(kind)]
         for kind in (TOPIC, BROKER, GROUP)
     }
-    return catalog.topics, configs, catalog.cluster_id, catalog.scram_credentials
+    return (
+        *(catalog.topics, configs, catalog.cluster_id, catalog.scram_credentials),
+        sorted(catalog.acls),
+    )
 
 
 def topic_id(number: int) -> bytes:
@@ -33,6 +43,14 @@ def topic_id(number: int) -> bytes:
 def credential(number: int) -> ScramCredential:
     """A credential whose parts differ from those of every other number."""
     return ScramCredential(4_096 + number, *(bytes([number, part]) for part in range(3)))
+
+
+def acl(name: str, principal: str = "User:alice") -> AclBinding:
+    """An ACL by which somebody may read a topic."""
+    return AclBinding(
+        *(ResourceType.TOPIC, name, PatternType.LITERAL, principal, "*"),
+        *(AclOperation.READ, AclPermission.ALLOW),
+    )
 
 
 def act(catalog: Any, number: int, change: tuple[str, str, int]) -> None:
@@ -49,6 +67,12 @@ def act(catalog: Any, number: int, change: tuple[str, str, int]) -> None:
                 catalog.set_scram_credential(mechanism, name, credential(number))
             else:
                 catalog.delete_scram_credential(mechanism, name)
+    elif what == "acls":
+        mine = [acl(name), acl(name, f"User:{count}")]
+        if count % 3:
+            catalog.add_acls(mine)
+        else:
+            catalog.remove_acls(mine)
     elif what in (BROKER, GROUP):
         catalog.configure(what, name, {"k": str(count)} if count % 3 else {})
     elif catalog.topics.named(name) is None:
@@ -65,7 +89,7 @@ def act(catalog: Any, number: int, change: tuple[str, str, int]) -> None:
 
 
 changes = st.tuples(
-    st.sampled_from(("ids", "cluster", "delete", "grow", "scram", TOPIC, BROKER, GROUP)),
+    st.sampled_from(("ids", "cluster", "delete", "grow", "scram", "acls", TOPIC, BROKER, GROUP)),
     st.sampled_from(NAMES),
     st.integers(1, 9),
 )
@@ -172,6 +196,35 @@ def test_a_credential_torn_at_any_byte_is_as_before_or_whole() -> None:
     assert found == [{"alice": credential(1)}] * whole_from + [{"alice": credential(2)}] * (
         300 - whole_from
     )
+
+
+def test_a_snapshot_of_acls_stays_as_it_was() -> None:
+    catalog = MetadataLog.open(MemoryDisk())
+    catalog.add_acls([acl("a"), acl("b")])
+    before = catalog.acls
+    assert catalog.acls is before
+    catalog.remove_acls([acl("a")])
+    catalog.add_acls([acl("a", "User:bob")])
+    assert (sorted(before), sorted(catalog.acls)) == (
+        [acl("a"), acl("b")],
+        [acl("a", "User:bob"), acl("b")],
+    )
+    assert catalog.end.acls is catalog.acls
+
+
+def test_acls_of_one_request_torn_at_any_byte_are_all_there_or_none() -> None:
+    found = []
+    for tear_bytes in range(200):
+        disk = MemoryDisk()
+        catalog = MetadataLog.open(disk)
+        catalog.add_acls([acl("a")])
+        disk.sync(catalog.take_unsynced_paths())
+        catalog.add_acls([acl("naïve"), acl("c")])
+        found.append(sorted(MetadataLog.open(disk.crash(tear_bytes)).acls))
+    before, after = [acl("a")], [acl("a"), acl("c"), acl("naïve")]
+    whole_from = found.index(after)
+    assert whole_from > 100
+    assert found == [before] * whole_from + [after] * (200 - whole_from)
 
 
 def three_topics() -> MemoryDisk:

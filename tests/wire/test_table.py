@@ -51,6 +51,9 @@ SPOKEN = {
     "DeleteRecords": (21, 0, 2),
     "InitProducerId": (22, 0, 5),
     "OffsetForLeaderEpoch": (23, 2, 4),
+    "DescribeAcls": (29, 1, 3),
+    "CreateAcls": (30, 1, 3),
+    "DeleteAcls": (31, 1, 3),
     "DescribeConfigs": (32, 1, 4),
     "AlterConfigs": (33, 0, 2),
     "SaslAuthenticate": (36, 0, 2),
@@ -68,11 +71,7 @@ SPOKEN = {
     "ConsumerGroupPrepareAssignment": (20848, 0, 0),
     "ConsumerGroupInstallAssignment": (20849, 0, 0),
 }
-SENT = {
-    "DescribeAcls": (29, 1, 3),
-    "CreateAcls": (30, 1, 3),
-    "DeleteAcls": (31, 1, 3),
-}
+SENT: dict[str, tuple[int, int, int]] = {}
 """The APIs that a client can send and the broker does not serve."""
 EVERY = [
     pytest.param(api, version, id=f"{api.name}-{version}")

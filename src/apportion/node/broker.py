@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 from apportion.deadlines import Deadlines
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
+from apportion.node.authorizer_settings import super_users_of
 from apportion.node.delayed_fetches import DelayedFetches
 from apportion.node.flush_gate import FlushGate
 from apportion.node.listeners import Advertised
 from apportion.node.partitions import LEADER_EPOCH, Partition, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topics import TopicService
+from apportion.security.authorizer import Authorizer
 
 
 class Answer(NamedTuple):
@@ -40,6 +42,18 @@ class BrokerContext:
     def settings(self) -> BrokerSettings:
         """The broker's settings that hold now; some may be altered while it runs."""
         return self.topic_service.live.broker
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """The judge of what clients may do, by the ACLs on the disk; None: all may do all."""
+        settings = self.settings
+        if not settings.authorizer_class_name:
+            return None
+        return Authorizer(
+            self.topic_service.durable.acls,
+            super_users_of(settings.super_users),
+            settings.allow_everyone_if_no_acl_found,
+        )
 
     def partition(
         self, name: str, index: int, *, topic_id: bytes | None = None, leader_epoch: int = -1

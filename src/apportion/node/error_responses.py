@@ -13,10 +13,13 @@ from apportion.wire.messages import (
     alter_configs,
     alter_user_scram_credentials,
     api_versions,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_cluster,
     describe_configs,
     describe_user_scram_credentials,
@@ -90,6 +93,13 @@ ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
     ),
     delete_records.DeleteRecordsRequest: ErrorSlots(
         delete_records.DeleteRecordsResponse, values={"low_watermark": -1}
+    ),
+    describe_acls.DescribeAclsRequest: ErrorSlots(describe_acls.DescribeAclsResponse),
+    create_acls.CreateAclsRequest: ErrorSlots(
+        create_acls.CreateAclsResponse, {"results": "creations"}
+    ),
+    delete_acls.DeleteAclsRequest: ErrorSlots(
+        delete_acls.DeleteAclsResponse, {"filter_results": "filters"}, values={"matching_acls": ()}
     ),
     describe_configs.DescribeConfigsRequest: ErrorSlots(
         describe_configs.DescribeConfigsResponse, {"results": "resources"}

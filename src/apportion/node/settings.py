@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from apportion.assign.custom import CustomAssignor
 from apportion.coord.config import GroupSettings, check_bounds, dotted
+from apportion.node.authorizer_settings import check_authorizer
 from apportion.node.listeners import Listener, host_and_port, listeners_of, parse_listeners
 from apportion.node.security_settings import (
     SecurityByListener,
@@ -171,6 +172,24 @@ class BrokerSettings:
         str,
         Setting("The address at which metrics are read over HTTP, HOST:PORT.", default_words="off"),
     ] = ""
+    authorizer_class_name: Annotated[
+        str,
+        Setting(
+            "What decides by ACLs who may do what: StandardAuthorizer, as Kafka's is called, with "
+            "or without its package.",
+            default_words="none: everybody may do everything",
+        ),
+    ] = ""
+    super_users: Annotated[
+        str,
+        Setting(
+            "Principals that may do everything, such as User:alice;User:bob.",
+            default_words="nobody",
+        ),
+    ] = ""
+    allow_everyone_if_no_acl_found: Annotated[
+        bool, Setting("Whether everybody may use a resource that no ACL is about.")
+    ] = False
     group: GroupSettings = field(default_factory=GroupSettings)
     security: SecurityByListener = field(default_factory=SecurityByListener)
 
@@ -287,6 +306,11 @@ class BrokerSettings:
                 f"{self.log_message_timestamp_type!r}."
             )
         self.listening()
+        check_authorizer(
+            self.authorizer_class_name,
+            self.super_users,
+            allows_without_acls=self.allow_everyone_if_no_acl_found,
+        )
         if self.apportion_metrics_listen:
             host_and_port(self.apportion_metrics_listen, "apportion.metrics.listen")
 

@@ -45,6 +45,9 @@ class BrokerOptions(TypedDict, total=False):
     apportion_connection_max_inflight_bytes: int
     apportion_authentication_timeout_ms: int
     apportion_metrics_listen: str
+    authorizer_class_name: str
+    super_users: str
+    allow_everyone_if_no_acl_found: bool
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int
     group_initial_rebalance_delay_ms: int

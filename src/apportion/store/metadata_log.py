@@ -1,4 +1,4 @@
-"""The broker's metadata log: topics, settings, cluster id, next producer id, SCRAM credentials.
+"""The broker's metadata log: topics, settings, cluster and producer ids, SCRAM credentials, ACLs.
 
 An append-only file of lines, each a CRC and one change as JSON. A change is written first and then
 applied by the function that a start uses for replay. It draws no ids and validates nothing: the
@@ -6,13 +6,21 @@ caller has.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from crc32c import crc32c
 
+from apportion.security.acls import (
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
+from apportion.security.authorizer import Acls
 from apportion.security.scram_credentials import ScramCredential, ScramMechanism
 from apportion.store.disk import ROOT, Damaged, Disk, DiskError
 from apportion.topics import Topic, Topics
@@ -32,19 +40,20 @@ NO_CREDENTIALS: ScramCredentials = MappingProxyType(
 
 
 class LogEnd(NamedTuple):
-    """An end of the metadata log, and the credentials that it had there."""
+    """An end of the metadata log, and the credentials and ACLs that it had there."""
 
     size_bytes: int
     scram_credentials: ScramCredentials
+    acls: Acls
 
 
-EMPTY_END = LogEnd(0, NO_CREDENTIALS)
+EMPTY_END = LogEnd(0, NO_CREDENTIALS, Acls())
 
 
 class MetadataLog:
     """The topics of this broker, the settings that were given, the cluster id, used producer ids.
 
-    And the SCRAM credentials of users.
+    And the SCRAM credentials of users, and ACLs.
 
     truncated_bytes: how much at the end of the file could not be read, and the start cut off.
     """
@@ -65,6 +74,9 @@ class MetadataLog:
             mechanism: {} for mechanism in ScramMechanism
         }
         self._credentials_snapshot: ScramCredentials | None = NO_CREDENTIALS
+        self._acls = Acls()
+        # what `_acls` does not have yet: True for an ACL that was added, False for a removed one
+        self._acl_changes: dict[AclBinding, bool] = {}
 
     @classmethod
     def open(cls, disk: Disk) -> "MetadataLog":
@@ -198,9 +210,29 @@ class MetadataLog:
         )
 
     @property
+    def acls(self) -> Acls:
+        """A snapshot of all ACLs, which later changes do not alter."""
+        # Here, and not when a line is applied: a start reads thousands of them.
+        if self._acl_changes:
+            changes, self._acl_changes = self._acl_changes.items(), {}
+            self._acls = self._acls.changed(
+                added=[acl for acl, is_added in changes if is_added],
+                removed=[acl for acl, is_added in changes if not is_added],
+            )
+        return self._acls
+
+    def add_acls(self, acls: Iterable[AclBinding]) -> None:
+        """Append new ACLs, all or none, to the metadata log, for CreateAcls."""
+        self._record({"change": "add acls", "acls": list(acls)})
+
+    def remove_acls(self, acls: Iterable[AclBinding]) -> None:
+        """Append the removal of ACLs, all or none, to the metadata log, for DeleteAcls."""
+        self._record({"change": "remove acls", "acls": list(acls)})
+
+    @property
     def end(self) -> LogEnd:
         """Return where the metadata log ends now, with what is valid there."""
-        return LogEnd(self._size_bytes, self.scram_credentials)
+        return LogEnd(self._size_bytes, self.scram_credentials, self.acls)
 
     def take_unsynced_paths(self) -> tuple[str, ...]:
         """Return the files and directories that the next flush must sync, each only once."""
@@ -283,6 +315,21 @@ class MetadataLog:
         del self._credentials[ScramMechanism(change["mechanism"])][change["user"]]
         self._credentials_snapshot = None
 
+    def _apply_add_acls(self, change: Change) -> None:
+        self._acl_changes |= dict.fromkeys(map(_acl, change["acls"]), True)
+
+    def _apply_remove_acls(self, change: Change) -> None:
+        self._acl_changes |= dict.fromkeys(map(_acl, change["acls"]), False)
+
+
+def _acl(fields: list[Any]) -> AclBinding:
+    """Return an ACL as a line of the metadata log has it."""
+    resource, name, pattern, principal, host, operation, permission = fields
+    return AclBinding(
+        *(ResourceType(resource), name, PatternType(pattern), principal, host),
+        *(AclOperation(operation), AclPermission(permission)),
+    )
+
 
 # the name of a change in a line -> what it does
 APPLY: dict[object, Callable[[MetadataLog, Change], None]] = {
@@ -294,6 +341,8 @@ APPLY: dict[object, Callable[[MetadataLog, Change], None]] = {
     "claim producer ids": MetadataLog._apply_claim_producer_ids,
     "set scram credential": MetadataLog._apply_set_scram_credential,
     "delete scram credential": MetadataLog._apply_delete_scram_credential,
+    "add acls": MetadataLog._apply_add_acls,
+    "remove acls": MetadataLog._apply_remove_acls,
 }
 
 

@@ -2,6 +2,7 @@
 
 from apportion.node.broker import BrokerHandler
 from apportion.node.handlers import (
+    acls,
     admin,
     alter_configs,
     cluster,
@@ -16,7 +17,7 @@ from apportion.node.handlers import (
 )
 
 FAMILIES = (
-    *(admin, alter_configs, cluster, configs, delete_records, fetch, offsets),
+    *(acls, admin, alter_configs, cluster, configs, delete_records, fetch, offsets),
     *(producer_ids, produce, sasl, scram_users),
 )
 HANDLERS: dict[type, BrokerHandler] = {
