@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from apportion.cli.command_config import command_security, parse_properties
+from apportion.cli.command_config import command_security
 from apportion.cli.failures import WrongArguments
 from apportion.cli.main import app
+from apportion.cli.properties import parse_properties
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin, TlsSettings
 from apportion.security.key_stores import KeyStore, StoreKind
 

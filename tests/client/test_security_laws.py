@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apportion.cli.command_config import parse_properties
+from apportion.cli.properties import parse_properties
 from apportion.client.kafka_security import FIELDS, kafka_security
 from apportion.client.security_options import FIELDS as OPTIONS
 from apportion.client.security_options import client_security

@@ -47,6 +47,15 @@ SET_HELP = (
     "May be given more than once."
 )
 
+CONFIG_HELP = (
+    "A file of settings, NAME=VALUE in a line, as Kafka's server.properties. Passwords belong "
+    "there: everybody on this machine may read command lines. --set stands over it."
+)
+SCRAM_HELP = (
+    "A SCRAM user, as kafka-storage.sh takes it: 'SCRAM-SHA-256=[name=alice,password=...]', or "
+    "password-file=PATH, or password-env=NAME. A user who is there already stays as he is. May be "
+    "given more than once."
+)
 METRICS_HELP = (
     "The address of metrics over HTTP: /metrics for Prometheus and /metrics.json. Without it there "
     "is none."
@@ -72,10 +81,18 @@ def apportion(
 @app.command()
 def serve(
     data_dir: Annotated[Path, typer.Option(help=DATA_DIR_HELP)],
-    listen: Annotated[str, typer.Option(help=LISTEN_HELP)] = DEFAULT_BOOTSTRAP,
+    listen: Annotated[
+        str | None, typer.Option(help=LISTEN_HELP, show_default=DEFAULT_BOOTSTRAP)
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP, autocompletion=setting_names),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=CONFIG_HELP, show_default=False)
+    ] = None,
+    add_scram: Annotated[
+        list[str] | None, typer.Option(metavar="USER", help=SCRAM_HELP, show_default=False)
     ] = None,
     metrics: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help=METRICS_HELP, show_default=False)
@@ -88,10 +105,13 @@ def serve(
     What it has acknowledged is on the disk.
 
     Example: apportion serve --listen 127.0.0.1:9092 --data-dir ./data --set num.partitions=12
-    """
-    from apportion.cli.serving import run
 
-    raise typer.Exit(run(listen, data_dir, settings or [], metrics))
+    TLS, SASL and ACLs: docs/security.md has the commands.
+    """
+    from apportion.cli.serving import ServeOptions, run
+
+    options = ServeOptions(listen, data_dir, settings or [], add_scram or [], metrics, config)
+    raise typer.Exit(run(options))
 
 
 groups.add_typer(changes)

@@ -10,9 +10,14 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from apportion.cli.failures import UNUSABLE
+from apportion.cli.properties import parse_properties
+from apportion.cli.scram_option import scram_user
+from apportion.coord.config import dotted
 from apportion.machine import PLAINTEXT_LISTENER
+from apportion.node.bootstrap import BootstrapMetadata
 from apportion.node.listeners import Advertised
 from apportion.node.settings import (
     BrokerSettings,
@@ -29,11 +34,25 @@ from apportion.store.disk import Damaged
 OPEN_FILES = 1 << 16  # connections and logs together; a shell's usual limit is 1,024
 
 
-def run(listen: str, data_dir: Path, pairs: list[str], metrics: str | None = None) -> int:
+class ServeOptions(NamedTuple):
+    """The options of `apportion serve`.
+
+    pairs: those of `--set`, each NAME=VALUE. users: those of `--add-scram`. metrics, config: None
+    where they are not given.
+    """
+
+    listen: str | None
+    data_dir: Path
+    pairs: list[str]
+    users: list[str]
+    metrics: str | None
+    config: Path | None
+
+
+def run(options: ServeOptions) -> int:
     """Run a broker until a signal ends it; return the exit code.
 
-    0 after a signal; 2, with one sentence on stderr, if it could not start. pairs: the values of
-    `--set`, each NAME=VALUE. metrics: the address of metrics; None for none.
+    0 after a signal; 2, with one sentence on stderr, if it could not start.
     """
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
@@ -42,23 +61,49 @@ def run(listen: str, data_dir: Path, pairs: list[str], metrics: str | None = Non
     # reached.
     raise_open_files_limit(OPEN_FILES)
     try:
-        # Checked by its own name first: as the setting `listeners` the error would name what the
-        # user did not type.
-        check_listeners(listen, "--listen")
-        for pair in pairs:
-            if pair.partition("=")[0].strip() == "listeners":
-                raise SettingRefused("listeners is given as --listen.")
-        if metrics is not None:
-            check_address(metrics, "--metrics")
-            pairs = [*pairs, f"apportion.metrics.listen={metrics}"]
-        settings = broker_settings(values_of_pairs([f"listeners={listen}", *pairs]))
-        refuse_foreign_directory(data_dir)
+        settings = broker_settings(_values(options))
+        bootstrap = BootstrapMetadata(tuple(map(scram_user, options.users)))
+        refuse_foreign_directory(options.data_dir)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_serve(settings, data_dir))
+            runner.run(_serve(settings, options.data_dir, bootstrap))
     except (SettingRefused, Damaged, OSError) as error:
         print(f"apportion serve: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
         return UNUSABLE
     return 0
+
+
+def _values(options: ServeOptions) -> dict[str, str]:
+    """Return the values of settings by name: what an option says stands over the file.
+
+    Errors: SettingRefused.
+    """
+    pairs = list(options.pairs)
+    for pair in pairs:
+        if pair.partition("=")[0].strip() == "listeners":
+            raise SettingRefused("listeners is given as --listen.")
+    # Checked by their own names: as settings their errors would name what nobody has typed.
+    if options.listen is not None:
+        check_listeners(options.listen, "--listen")
+        pairs.append(f"listeners={options.listen}")
+    if options.metrics is not None:
+        check_address(options.metrics, "--metrics")
+        pairs.append(f"apportion.metrics.listen={options.metrics}")
+    given = values_of_pairs(pairs)
+    names = [dotted(name) for name in given]
+    of_file = _of_file(options.config).items()
+    return {name: value for name, value in of_file if dotted(name) not in names} | given
+
+
+def _of_file(path: Path | None) -> dict[str, str]:
+    """Return the settings of a file. Errors: SettingRefused, if it cannot be read."""
+    if path is None:
+        return {}
+    try:
+        found = parse_properties(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise SettingRefused(f"--config {str(path)!r} cannot be read: {why}.") from None
+    return found
 
 
 def raise_open_files_limit(limit: int) -> None:
@@ -71,9 +116,9 @@ def raise_open_files_limit(limit: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
 
 
-async def _serve(settings: BrokerSettings, data_dir: Path) -> None:
+async def _serve(settings: BrokerSettings, data_dir: Path, bootstrap: BootstrapMetadata) -> None:
     """Run a broker until SIGTERM or SIGINT; print its addresses once it listens."""
-    server = Server(settings, data_dir)
+    server = Server(settings, data_dir, bootstrap)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         # SIGTERM is what service managers send: requests in flight are answered and everything is

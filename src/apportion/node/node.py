@@ -26,6 +26,7 @@ from apportion.machine import (
     Ticket,
 )
 from apportion.node.authorization.gate import Gate
+from apportion.node.bootstrap import NOTHING, BootstrapMetadata
 from apportion.node.broker import Answer, BrokerContext
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import SHARD, Coordinators
@@ -100,14 +101,13 @@ class Node:
         self._units: deque[UnitOfWork] = deque()
         self._request: Arrived | None = None  # of the current unit
 
-    def start(self, now: Instant, fresh: bytes) -> list[Any]:
+    def start(self, now: Instant, fresh: bytes, given: BootstrapMetadata = NOTHING) -> list[Any]:
         """Recover topics, logs and groups from the disk, and return a flush of all that they hold.
 
         The flush comes before the first request, so nobody is shown what only the page cache held.
-        fresh: 16 random bytes, for the cluster id of a new data directory.
-        Errors: Damaged where there are logs but no catalog that names them.
+        fresh: 16 random bytes, for the id of a new cluster. Errors: Damaged, see `recover`.
         """
-        self._sender.actions += recover(self._broker, now, fresh)
+        self._sender.actions += recover(self._broker, now, fresh, given)
         self._coordinators.load_all(now)
         self._arm_periodic(now)
         self._confirm()
@@ -352,9 +352,9 @@ class Node:
             self._arm_periodic(now)
         elif key == PRODUCERS:
             broker.deadlines.arm(key, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)
-            before_ms = now.wall_ms - broker.settings.producer_id_expiration_ms
-            for partition in broker.partitions:
-                partition.producers.forget_before(before_ms)
+            broker.partitions.forget_producers(
+                now.wall_ms - broker.settings.producer_id_expiration_ms
+            )
 
     def _drop_tickets(self, event: Gone, _now: Instant) -> None:
         for ticket in event.tickets:

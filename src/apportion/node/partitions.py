@@ -266,6 +266,11 @@ class Partitions:
         for partition in deleted:
             del self._open[topic.id, partition.index]
 
+    def forget_producers(self, before_ms: int) -> None:
+        """Forget the producers that have written nothing since then, in all open partitions."""
+        for partition in self:
+            partition.producers.forget_before(before_ms)
+
     def delete_unknown(self, topics: Topics) -> None:
         """Delete the log directories of topics that `topics` does not have, at a broker's start.
 

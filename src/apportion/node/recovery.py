@@ -1,12 +1,17 @@
 """The recovery of topics and logs at the start of a broker, from what is on its disk."""
 
 from apportion.machine import Instant, Note
+from apportion.node.bootstrap import BootstrapMetadata, record_bootstrap
 from apportion.node.broker import BrokerContext
 from apportion.store.disk import Damaged
 
 
-def recover(broker: BrokerContext, now: Instant, fresh: bytes) -> list[Note]:
+def recover(
+    broker: BrokerContext, now: Instant, fresh: bytes, given: BootstrapMetadata
+) -> list[Note]:
     """Open the logs of all topics, cut torn tails off, and return a log line for each.
+
+    Then the metadata that is given is recorded.
 
     All logs are put into the next flush, because what is read here may be in the page cache only.
     fresh: 16 random bytes, for the cluster id of a new data directory.
@@ -22,7 +27,7 @@ def recover(broker: BrokerContext, now: Instant, fresh: bytes) -> list[Note]:
             notes.append(Note("warning", f"{name} lost {lost_bytes} bytes that were half written"))
     # After the logs, whose unknown directories depend on what the catalog had at the start.
     broker.topic_service.finish_recovery(fresh)
-    return notes
+    return notes + record_bootstrap(broker.topic_service, given)
 
 
 def delete_unknown_logs(broker: BrokerContext) -> list[Note]:

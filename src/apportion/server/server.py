@@ -18,6 +18,7 @@ from apportion.drive.aio import LoopDriver
 from apportion.drive.clocks import now
 from apportion.drive.notes import log_note
 from apportion.machine import Arrived, Caller, Flush, Flushed, Gone, Note, Reply, Ticket
+from apportion.node.bootstrap import NOTHING, BootstrapMetadata
 from apportion.node.listeners import Address, host_and_port
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
@@ -52,9 +53,12 @@ class Server:
     `start` recovers and then listens; `stop` answers what is in flight and closes the directory.
     """
 
-    def __init__(self, settings: BrokerSettings, data_dir: str | Path) -> None:
+    def __init__(
+        self, settings: BrokerSettings, data_dir: str | Path, bootstrap: BootstrapMetadata = NOTHING
+    ) -> None:
         """Keep the settings and the data directory's path; `start` opens it and listens."""
         self.settings = settings
+        self._bootstrap = bootstrap
         self._data_dir = data_dir
         self._disk: RealDisk
         self._unanswered: dict[Ticket, tuple[ServerConnection, ResponseSlot]] = {}
@@ -280,7 +284,7 @@ class Server:
         self._driver = LoopDriver(
             node, sync=self._disk.sync, carry_out=self._perform, broken=self._fail, loop=loop
         )
-        for action in node.start(now(), self._fresh_id()):
+        for action in node.start(now(), self._fresh_id(), self._bootstrap):
             # No client may see records that a crash could still lose, so this flush is waited for;
             # if it fails, the broker does not start.
             if type(action) is Flush:

@@ -1,0 +1,112 @@
+"""`apportion serve --add-scram`: SCRAM users of a broker, in the syntax of kafka-storage.sh.
+
+    SCRAM-SHA-256=[name=alice,password=a-secret]
+
+Beside Kafka's `password` there are `password-file` and `password-env`, because everybody on the
+machine may read command lines.
+"""
+
+import base64
+import binascii
+import os
+import re
+from pathlib import Path
+
+from apportion.node.bootstrap import UserCredential
+from apportion.node.settings import SettingRefused
+from apportion.security.scram_credentials import (
+    MIN_ITERATIONS,
+    ScramMechanism,
+    credential_of,
+    salted_password,
+)
+
+OPTION = "--add-scram"
+WHOLE = re.compile(r"([^=\[\]]+)=\[(.*)\]", re.DOTALL)
+PART = re.compile(r'([^=,]*)=(?:"([^"]*)"|([^,]*))(?:,|$)', re.DOTALL)
+SALT_BYTES = 16
+PASSWORDS = ("password", "password-file", "password-env", "saltedpassword")
+KEYS = ("name", *PASSWORDS, "iterations", "salt")
+
+
+def scram_user(text: str) -> UserCredential:
+    """Return the credential that one `--add-scram` gives, with a fresh salt unless it has one.
+
+    Errors: SettingRefused, which shows neither a password nor a salt.
+    """
+    whole = WHOLE.fullmatch(text.strip())
+    mechanisms = {mechanism.value: mechanism for mechanism in ScramMechanism}
+    if whole is None or whole[1].strip() not in mechanisms:
+        raise _refused(
+            "must be MECHANISM=[name=NAME,password=PASSWORD], where the mechanism is "
+            + " or ".join(mechanisms)
+        )
+    mechanism, given = mechanisms[whole[1].strip()], _parts(whole[2])
+    name = given.get("name", "")
+    if not name:
+        raise _refused("has no name=NAME")
+    if sum(key in given for key in PASSWORDS) != 1:
+        raise _refused(f"needs one of {', '.join(PASSWORDS)} for the user {name!r}")
+    iterations = given.get("iterations", str(MIN_ITERATIONS))
+    if not iterations.isascii() or not iterations.isdigit():
+        raise _refused("has iterations that are no number")
+    if "saltedpassword" in given and "salt" not in given:
+        raise _refused("needs the salt of its saltedpassword")
+    salt = _decoded("salt", given["salt"]) if "salt" in given else os.urandom(SALT_BYTES)
+    salted = (
+        _decoded("saltedpassword", given["saltedpassword"])
+        if "saltedpassword" in given
+        # Bounded before it is computed: it takes the time of so many iterations.
+        else salted_password(mechanism, _password(name, given), salt, min(int(iterations), 1 << 20))
+    )
+    try:
+        credential = credential_of(mechanism, salted, salt, int(iterations))
+    except ValueError as error:
+        raise _refused(f"of the user {name!r} is wrong: {error}") from None
+    return UserCredential(mechanism, name, credential)
+
+
+def _parts(text: str) -> dict[str, str]:
+    """Return keys and values of what is in the brackets. Errors: SettingRefused."""
+    found: dict[str, str] = {}
+    end = 0
+    while end < len(text):
+        part = PART.match(text, end)
+        key = part[1].strip() if part else ""
+        if part is None or key not in KEYS:
+            raise _refused(f"takes KEY=VALUE with commas between, of {', '.join(KEYS)}")
+        if key in found:
+            raise _refused(f"has {key} twice")
+        found[key] = part[3] if part[2] is None else part[2]
+        end = part.end()
+    return found
+
+
+def _password(name: str, given: dict[str, str]) -> str:
+    """Return the password from where it is. Errors: SettingRefused."""
+    if "password" in given:
+        password = given["password"]
+    elif "password-env" in given:
+        password = os.environ.get(given["password-env"], "")
+    else:
+        try:
+            # An editor ends the line.
+            password = Path(given["password-file"]).read_text().removesuffix("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "it is no text"
+            raise _refused(f"cannot read the password-file of the user {name!r}: {why}") from None
+    if not password:
+        raise _refused(f"gives the user {name!r} no password")
+    return password
+
+
+def _decoded(key: str, text: str) -> bytes:
+    """Return the bytes that stand in base64. Errors: SettingRefused."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise _refused(f"has a {key} that is not base64") from None
+
+
+def _refused(what: str) -> SettingRefused:
+    return SettingRefused(f"{OPTION} {what}.")
