@@ -22,7 +22,7 @@ from tests.certificates import Authority, written
 from tests.server.peer import Peer
 
 COUNT = 2_000
-TIMEOUT_MS = 12_000
+TIMEOUT_MS = 8_000
 PASSWORD = "correct-horse-battery-staple"
 LARGEST = 64 << 10
 """The largest request before a login, in the test of such requests that are not finished."""

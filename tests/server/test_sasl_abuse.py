@@ -206,7 +206,7 @@ def test_many_wrong_passwords_at_once_are_refused_and_hold_nobody_up(
     assert counted.startswith("closed 100 more connections of 127.0.0.1, ")
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_noise_is_never_a_login(broker: EmbeddedBroker, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(30):
