@@ -102,7 +102,7 @@ class LocalAssignors:
             self._must_repeat = False
             return self._sent
         offered = tuple(
-            self._offer(each, topics, self._reason(each.name, is_full=is_full))
+            self._offer(each, topics, self.reason_of(each.name, is_full=is_full))
             for each in self.assignors
         )
         # The same reason again asks for one more assignment.
@@ -112,7 +112,7 @@ class LocalAssignors:
         self._reasons_in_flight = dict(self._reasons)
         return offered
 
-    def _reason(self, name: str, *, is_full: bool) -> int:
+    def reason_of(self, name: str, *, is_full: bool) -> int:
         """Return the reason that the next heartbeat has for an assignor; 0 for none."""
         accepted = self._accepted.get(name)
         if name in self._reasons:
