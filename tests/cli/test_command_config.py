@@ -1,5 +1,8 @@
 """`--command-config FILE`: a command reaches a secured cluster as Kafka's own tools do."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,43 @@ def test_without_a_file_connections_are_plain() -> None:
 def test_properties_are_read_as_java_reads_them() -> None:
     text = "a=1\n!no\n  # nor this\nb : 2 \\\r\n  and 3\nc\\=d\te\\u0066\\n\nempty=\n"
     assert parse_properties(text) == {"a": "1", "b": "2 and 3", "c=d": "ef\n", "empty": ""}
+
+
+def test_a_comment_ends_with_its_line() -> None:
+    text = "# from C:\\\na=1\nb=2 \\\n   # no comment\n"
+    assert parse_properties(text) == {"a": "1", "b": "2 # no comment"}
+
+
+def test_a_line_without_characters_ends_no_comment_and_no_value() -> None:
+    assert parse_properties("\n \\\na=1\\\n\nb=2\\\\\nc=3\\") == {"a": "1", "b": "2\\", "c": "3"}
+
+
+def test_a_file_is_utf_8_on_every_machine(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_bytes("ssl.truststore.location=/é.pem".encode())
+    ascii_alone = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    program = (
+        "from apportion.cli.properties import read_properties; from pathlib import Path; "
+        f"print(ascii(read_properties(Path({str(path)!r}))))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **ascii_alone},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "{'ssl.truststore.location': '/\\xe9.pem'}\n"
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_bytes("ssl.truststore.location=/é.pem".encode("latin-1"))
+    with pytest.raises(WrongArguments) as refused:
+        command_security(path)
+    assert str(refused.value) == (
+        f"--command-config '{path}' cannot be read: it is no text in UTF-8"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """TLS of a client: each failure of a handshake has its own sentence, and each file its fault."""
 
+import os
 import socket
 import sys
 from collections.abc import Callable
@@ -19,8 +20,10 @@ from apportion.security.client_security import (
     TlsSettings,
 )
 from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
+from apportion.wire.table import api_versions_response, decode_request, encode_response
 from tests.certificates import DAY, Authority, Issued, written
-from tests.client.tls_listener import Serve, listening, tls_server
+from tests.client.tls_listener import Serve, listening, server_context, tls_server
 
 TIMEOUT_MS = 10_000
 SECRET = "a-password-of-a-key"
@@ -280,3 +283,32 @@ def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path
         said.append(str(refused.value))
     assert said == [why for _, why in cases]
     assert SECRET not in "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"\x17\x03\x03\x00\x20" + bytes(32), "DECRYPTION_FAILED_OR_BAD_RECORD_MAC"),
+        (b"HTTP/1.1 502 Bad Gateway\r\n\r\n", "WRONG_VERSION_NUMBER"),
+    ],
+)
+def test_a_later_fault_of_tls_is_an_outage(tmp_path: Path, raw: bytes, reason: str) -> None:
+    context = server_context(tmp_path, BROKER)
+
+    def serve(accepted: socket.socket) -> None:
+        with context.wrap_socket(accepted, server_side=True) as secured:
+            asked = decode_request(secured.recv(1 << 16)[4:])
+            body = api_versions_response()
+            answer = encode_response(asked.api, asked.version, asked.correlation_id, body)
+            secured.sendall(b"".join(answer))
+            secured.recv(1 << 16)
+            with socket.socket(fileno=os.dup(secured.fileno())) as beneath:
+                beneath.sendall(raw)
+
+    with listening(serve) as port:
+        connection = connect(port, TlsSettings(TRUSTED))
+        with pytest.raises(Disconnected) as broken:
+            connection.call(FindCoordinatorRequest(key="g"), timeout_ms=TIMEOUT_MS, version=3)
+    assert str(broken.value) == (
+        f"the connection to the broker at 127.0.0.1:{port} broke: OpenSSL says {reason}"
+    )

@@ -37,6 +37,14 @@ def listening(serve: Serve) -> Iterator[int]:
         thread.join()
 
 
+def server_context(directory: Path, issued: Issued) -> ssl.SSLContext:
+    """The TLS of a listener with this certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    chain = written(directory, f"{id(issued)}.pem", issued.key_pem() + issued.chain_pem())
+    context.load_cert_chain(chain)
+    return context
+
+
 def tls_server(
     directory: Path, issued: Issued, client_ca: str = "", newest: str = "TLSv1_3"
 ) -> Serve:
@@ -44,9 +52,7 @@ def tls_server(
 
     client_ca: a PEM text; clients must have a certificate of it.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    chain = written(directory, f"{id(issued)}.pem", issued.key_pem() + issued.chain_pem())
-    context.load_cert_chain(chain)
+    context = server_context(directory, issued)
     context.maximum_version = ssl.TLSVersion[newest]
     if client_ca:
         context.verify_mode = ssl.CERT_REQUIRED

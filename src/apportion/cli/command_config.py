@@ -7,7 +7,7 @@ end. Options of other matters, such as client.id, are left alone.
 from pathlib import Path
 
 from apportion.cli.failures import WrongArguments
-from apportion.cli.properties import parse_properties
+from apportion.cli.properties import read_properties
 from apportion.client.kafka_security import FIELDS, PREFIXES, kafka_security
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
 from apportion.settings import nearest_or_none
@@ -21,10 +21,9 @@ def command_security(path: Path | None) -> ClientSecurity:
     if path is None:
         return PLAINTEXT
     try:
-        properties = parse_properties(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
-        raise WrongArguments(f"--command-config {str(path)!r} cannot be read: {why}") from None
+        properties = read_properties(path)
+    except ValueError as error:
+        raise WrongArguments(f"--command-config {str(path)!r} cannot be read: {error}") from None
     for name in properties:
         near = nearest_or_none(name, FIELDS)
         # A misspelt name must not end in a plain connection.

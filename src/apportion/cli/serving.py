@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from apportion.cli.failures import UNUSABLE
-from apportion.cli.properties import parse_properties
+from apportion.cli.properties import read_properties
 from apportion.cli.scram_option import scram_user
 from apportion.coord.config import dotted
 from apportion.machine import PLAINTEXT_LISTENER
@@ -99,11 +99,9 @@ def _of_file(path: Path | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        found = parse_properties(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
-        raise SettingRefused(f"--config {str(path)!r} cannot be read: {why}.") from None
-    return found
+        return read_properties(path)
+    except ValueError as error:
+        raise SettingRefused(f"--config {str(path)!r} cannot be read: {error}.") from None
 
 
 def raise_open_files_limit(limit: int) -> None:

@@ -3,7 +3,8 @@
 The connection knows frames, correlation ids and timeouts, but no topics, groups or retries. What is
 sent before the first request, `member/fresh_connection.py` decides. Every failure on the way closes
 the connection: a half-read response cannot be skipped. It is `Disconnected`, or `Refused` where the
-same client will fail again: a wrong certificate, a wrong password.
+same client will fail again: a wrong certificate, a wrong password. A fault of TLS after the first
+response is an outage, too.
 """
 
 import socket
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 from apportion import __version__
 from apportion.client.connection_security import ConnectionSecurity, reauthentication_at_s
-from apportion.client.tls import SPEAKS_TLS, handshake_failure_or_none
+from apportion.client.tls import SPEAKS_TLS, handshake_failure_or_none, openssl_words
 from apportion.errors import Code, DecodeError, EncodeError, Refused, Unanswerable
 from apportion.member.fresh_connection import SendOnConnection, authenticate, open_connection
 from apportion.rules import Rule, run_rule
@@ -188,7 +189,10 @@ class BrokerConnection:
                 )
         except BaseException as error:
             self.close()
-            if (failure := handshake_failure_or_none(error, self.address)) is not None:
+            # With TLS 1.3 a broker refuses a certificate after the handshake, in place of the first
+            # response. A later fault of TLS is one of the way between: an outage.
+            failure = None if self._has_read else handshake_failure_or_none(error, self.address)
+            if failure is not None:
                 raise failure from None
             why = self._explain_or_none(error, request, timeout_ms)
             if why is None:
@@ -210,7 +214,9 @@ class BrokerConnection:
                 f"{timeout_ms} ms"
             )
         why = os_error_text(error)
-        return f"the connection to the broker at {self.address} broke: {why}{self._hint}"
+        if why == CLOSED_BY_BROKER or not isinstance(error, ssl.SSLError):
+            why += self._hint
+        return f"the connection to the broker at {self.address} broke: {why}"
 
     def _read_frame(self) -> memoryview:
         """Read one response: four bytes of size, then as many bytes."""
@@ -253,7 +259,9 @@ def is_of_socket(error: OSError) -> bool:
 
 
 def os_error_text(error: OSError) -> str:
-    """Return the operating system's words for the error."""
+    """Return the words of the operating system, or of OpenSSL, for the error."""
     if isinstance(error, ssl.SSLEOFError):  # whose words are about the protocol
         return CLOSED_BY_BROKER
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return openssl_words(error)
     return error.strerror or str(error) or type(error).__name__

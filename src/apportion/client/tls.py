@@ -74,8 +74,12 @@ def _why_or_none(error: BaseException, host: str) -> str | None:
         error, ssl.SSLEOFError | ssl.SSLZeroReturnError
     ):
         return None
-    reason = error.reason or ""
-    return REASONS.get(reason) or f"OpenSSL says {reason or 'no reason'}"
+    return REASONS.get(error.reason or "") or openssl_words(error)
+
+
+def openssl_words(error: ssl.SSLError) -> str:
+    """Return an error of OpenSSL in its own words."""
+    return f"OpenSSL says {error.reason or 'no reason'}"
 
 
 def _distrust(error: ssl.SSLCertVerificationError, host: str) -> str:
