@@ -176,7 +176,7 @@ def test_the_truststore_of_an_oauth_server_needs_no_tls_of_brokers() -> None:
             URL, "etl", SECRET, "kafka", (("pool", "p1"),), KeyStore(location="ca.pem")
         )
     )
-    with pytest.raises(ValueError, match="ssl.truststore.type says nothing while"):
+    with pytest.raises(ValueError, match=r"ssl\.truststore\.type says nothing while"):
         kafka_security({**tokens, "sasl.login.callback.handler.class": "tokens:fetch", **trusted})
 
 
