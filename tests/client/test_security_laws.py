@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apportion.cli.command_config import parse_properties
-from apportion.client.jaas import parse_jaas
 from apportion.client.kafka_security import FIELDS, kafka_security
 from apportion.client.security_options import FIELDS as OPTIONS
 from apportion.client.security_options import client_security
+from apportion.security.jaas import parse_jaas
 
 SECRET = "Xyz#Secret#Zyx"
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"

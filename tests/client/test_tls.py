@@ -220,8 +220,8 @@ def test_pkcs12_needs_a_package_that_is_named(
     with pytest.raises(ValueError) as refused:
         tls_context(TlsSettings(store))
     assert str(refused.value) == (
-        "PKCS12 files are read by the package cryptography, which is not installed: install "
-        "apportion[security]"
+        "CA certificates: PKCS12 files are read by the package cryptography, which is not "
+        "installed: install apportion[security]"
     )
 
 
@@ -241,7 +241,7 @@ def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path
     cases = [
         (
             TlsSettings(KeyStore(location=text)),
-            f"the file '{text}' has no CA certificate in PEM",
+            f"CA certificates: the file '{text}' has no CA certificate in PEM",
         ),
         (
             TlsSettings(KeyStore(StoreKind.JKS, jks, password=SECRET)),
@@ -251,17 +251,17 @@ def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path
         ),
         (
             TlsSettings(identity=ClientIdentity(KeyStore(StoreKind.PKCS12, p12, password=SECRET))),
-            f"the file '{p12}' is no PKCS12, or its password is another one: see the password of "
-            "the store",
+            f"the client certificate: the file '{p12}' is no PKCS12, or its password is another "
+            "one: see the password of the store",
         ),
         (
             TlsSettings(identity=ClientIdentity(chain, KeyStore(text=FOREIGNER.key_pem()))),
-            "the PEM text has a key that does not belong to the PEM text",
+            "the client certificate: the PEM text has a key that does not belong to the PEM text",
         ),
         (
             TlsSettings(identity=ClientIdentity(chain, KeyStore(text=CLIENT.key_pem(SECRET)))),
-            "the PEM text has no key in PEM that goes with the PEM text, or one that needs a "
-            "password: set ssl.key.password",
+            "the client certificate: the PEM text has no key in PEM that goes with the PEM text, "
+            "or one that needs a password: set ssl.key.password",
         ),
         (
             TlsSettings(
@@ -269,7 +269,8 @@ def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path
                     chain, KeyStore(text=CLIENT.key_pem(SECRET), password="another")
                 )
             ),
-            "the key of the PEM text cannot be read: see that ssl.key.password is right",
+            "the client certificate: the key of the PEM text cannot be read: see that "
+            "ssl.key.password is right",
         ),
     ]
     said = []

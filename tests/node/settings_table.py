@@ -212,7 +212,20 @@ BROKER = {
     "offsets.topic.num.partitions": f"{SETTINGS}test_groups_are_spread_over_so_many_partitions",
     "offsets.topic.segment.bytes": CLEANS,
     "producer.id.expiration.ms": f"{SETTINGS}test_a_silent_producer_is_forgotten",
+    "connection.failed.authentication.delay.ms": (
+        "node/test_sasl_settings.py::test_a_mechanism_may_have_sessions_of_its_own"
+    ),
     "sasl.enabled.mechanisms": SECURED,
+    **dict.fromkeys(
+        (
+            *("apportion.oauthbearer.unsecured", "sasl.oauthbearer.clock.skew.seconds"),
+            *("sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer"),
+            "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+            *("sasl.oauthbearer.jwks.endpoint.url", "sasl.oauthbearer.scope.claim.name"),
+            "sasl.oauthbearer.sub.claim.name",
+        ),
+        "node/test_sasl_settings.py::test_tokens_are_looked_at_as_the_settings_say",
+    ),
     "sasl.server.max.receive.size": SECURED,
     **dict.fromkeys(
         (

@@ -34,6 +34,8 @@ from apportion.wire.messages.list_offsets import (
 )
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, NodeDriver
@@ -296,3 +298,13 @@ def test_a_topic_that_is_asked_for_by_its_name_and_its_id_is_described_once(
     assert [
         each.name for each in driver.call(MetadataRequest(topics=(named, by_id)), 12).topics
     ] == ["t"]
+
+
+def test_a_login_where_there_is_no_sasl_is_refused_and_nothing_else(driver: "NodeDriver") -> None:
+    for version in (0, 1):
+        assert driver.call(
+            SaslHandshakeRequest(mechanism="PLAIN"), version
+        ) == SaslHandshakeResponse(error_code=Code.ILLEGAL_SASL_STATE)
+    for version in (0, 1, 2):
+        answer = driver.call(SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"), version)
+        assert (answer.error_code, answer.auth_bytes) == (Code.ILLEGAL_SASL_STATE, b"")

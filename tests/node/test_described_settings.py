@@ -232,3 +232,41 @@ def test_replaying_the_catalog_gives_the_live_settings(kit: "type[Kit]", changes
         assert told(again.call(request)) == told(driver.call(request))
     assert listed(again.call(LIST_ALL)) == listed(driver.call(LIST_ALL))
     assert again.node.settings == driver.node.settings
+
+
+def test_a_secret_is_described_without_its_value(kit: "type[Kit]") -> None:
+    listener = "listener.name.inside.plain.sasl.jaas.config"
+    values: dict[str, Any] = {
+        "listeners": "INSIDE://127.0.0.1:1,SSL://127.0.0.1:2",
+        "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,SSL:SSL",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "ssl.keystore.location": "broker.p12",
+        "ssl.keystore.password": "sesame",
+        listener: (
+            'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="sesame";'
+        ),
+        "listener.name.inside.connections.max.reauth.ms": "7",
+    }
+    driver = kit.NodeDriver(**values)
+    names = (
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.key.password",
+        listener,
+        "listener.name.inside.connections.max.reauth.ms",
+    )
+    [result] = driver.call(describe("broker", "1", *names)).results
+    found = {each.name: each for each in result.configs}
+    assert [
+        (found[name].value, found[name].config_source, found[name].is_sensitive) for name in names
+    ] == [
+        ("broker.p12", 4, False),
+        (None, 4, True),
+        (None, 5, True),
+        (None, 4, True),
+        ("7", 4, False),
+    ]
+    assert [found[name].config_type for name in names] == [2, 9, 9, 9, 5]
+    assert all(each.read_only for each in result.configs)
+    [everything] = driver.call(describe("broker", "1", documentation=True)).results
+    assert "sesame" not in repr(everything)

@@ -8,17 +8,19 @@ from apportion.node.listeners import (
     Address,
     ClientAuth,
     Listener,
-    ListenerSasl,
     ListenerSecurity,
     ListenerTls,
     SecurityProtocol,
 )
-from apportion.node.security_settings import MechanismSettings
+from apportion.node.sasl_settings import SaslSettings
 from apportion.node.settings import BrokerSettings, SettingRefused
 from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.security.principals import PrincipalRules, principal_rules
 
 PLAIN = ListenerSecurity()
 SECRET = "sesame"
+LOGIN = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{SECRET}";'
+RULES = "ssl.principal.mapping.rules"
 MAP = "listener.security.protocol.map"
 
 
@@ -45,7 +47,7 @@ SETTINGS: dict[str, Any] = {
     "listener.name.outside.ssl.truststore.certificates": "ca",
     "listener.name.outside.ssl.enabled.protocols": ["TLSv1.2"],
     "listener.name.outside.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
-    "listener.name.outside.plain.sasl.jaas.config": SECRET,
+    "listener.name.outside.plain.sasl.jaas.config": LOGIN,
     "listener.name.outside.plain.connections.max.reauth.ms": 1,
 }
 
@@ -201,6 +203,20 @@ def test_a_listener_has_a_name_of_its_own() -> None:
             "'sasl.jaas.config' cannot be set: give it for a listener and a mechanism, as "
             "listener.name.NAME.MECHANISM.sasl.jaas.config.",
         ),
+        (
+            {"listeners": "SSL://here:1", "ssl.keystore.location": "x", RULES: "RULE:CN"},
+            f"{RULES} must be rules with commas between, each DEFAULT or "
+            "RULE:pattern/replacement/ with L or U at its end, not 'RULE:CN'.",
+        ),
+        (
+            {
+                "listeners": "SSL://here:1",
+                "ssl.keystore.location": "x",
+                f"listener.name.ssl.{RULES}": "RULE:(/x/",
+            },
+            f"listener.name.ssl.{RULES} has the pattern '(', which is wrong: missing ), "
+            "unterminated subpattern at position 0.",
+        ),
         ({"ssl.key.password": 7}, "ssl.key.password must be a text, not a int."),
     ],
 )
@@ -212,7 +228,7 @@ def test_a_wrong_listener_is_refused_in_one_sentence(values: dict[str, Any], why
 
 def test_a_setting_of_security_holds_for_all_listeners_or_for_one() -> None:
     inside, outside = listening(SETTINGS)
-    rules = "RULE:^CN=(.*)$/$1/L,DEFAULT"
+    rules = principal_rules("RULE:^CN=(.*)$/$1/L,DEFAULT")
     assert inside.security == ListenerSecurity(
         ListenerTls(
             certificate=KeyStore(StoreKind.PKCS12, "broker.p12", password=SECRET),
@@ -225,13 +241,11 @@ def test_a_setting_of_security_holds_for_all_listeners_or_for_one() -> None:
             trusted_setting="ssl.truststore.location",
         )
     )
-    sasl = ListenerSasl(
-        enabled_mechanisms=("PLAIN", "SCRAM-SHA-512"),
-        max_receive_bytes=1000,
-        max_reauth_ms=60_000,
-        mechanisms={
-            "PLAIN": MechanismSettings(sasl_jaas_config=SECRET, connections_max_reauth_ms=1)
-        },
+    sasl = SaslSettings(
+        mechanisms=("PLAIN", "SCRAM-SHA-512"),
+        passwords={"alice": SECRET},
+        most_session_ms={"PLAIN": 1, "SCRAM-SHA-512": 60_000},
+        most_frame_bytes=1000,
     )
     assert outside.security == ListenerSecurity(
         ListenerTls(
@@ -247,8 +261,6 @@ def test_a_setting_of_security_holds_for_all_listeners_or_for_one() -> None:
         ),
         sasl,
     )
-    assert [sasl.jaas_config(each) for each in ("PLAIN", "SCRAM-SHA-512")] == [SECRET, ""]
-    assert [sasl.session_ms(each) for each in ("PLAIN", "SCRAM-SHA-512")] == [1, 60_000]
     assert [inside.security.authenticates, outside.security.authenticates, PLAIN.authenticates] == [
         True,
         True,
@@ -263,7 +275,7 @@ def test_a_listener_of_sasl_ssl_wants_certificates_if_it_says_so_itself() -> Non
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": "broker.pem",
             "ssl.key.password": SECRET,
-            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-512",
             "listener.name.sasl_ssl.ssl.client.auth": "requested",
         }
     )
@@ -273,7 +285,7 @@ def test_a_listener_of_sasl_ssl_wants_certificates_if_it_says_so_itself() -> Non
         trusted=None,
         client_auth=ClientAuth.REQUESTED,
         versions=("TLSv1.2", "TLSv1.3"),
-        principal_rules="DEFAULT",
+        principal_rules=PrincipalRules(),
         certificate_setting="ssl.keystore.location",
         trusted_setting="ssl.truststore.location",
     )
@@ -288,7 +300,7 @@ def test_no_secret_is_in_the_repr_of_settings_and_listeners_or_among_the_named()
             "ssl.truststore.certificates": SECRET,
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_ssl.ssl.keystore.key": SECRET,
-            "listener.name.sasl_ssl.plain.sasl.jaas.config": SECRET,
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": LOGIN,
         }
     )
     named = settings.named()

@@ -16,5 +16,12 @@ def test_every_setting_of_the_broker_is_a_keyword_argument() -> None:
     types = {name: each.type for owner in owners for name, each in declared(owner).items()}
     options = get_type_hints(BrokerOptions) | {"group_consumer_assignors": tuple[str, ...]}
     # Lists may also be given as lists, and as one text.
-    options |= dict.fromkeys(("ssl_enabled_protocols", "sasl_enabled_mechanisms"), tuple[str, ...])
+    options |= dict.fromkeys(
+        (
+            "ssl_enabled_protocols",
+            "sasl_enabled_mechanisms",
+            "sasl_oauthbearer_expected_audience",
+        ),
+        tuple[str, ...],
+    )
     assert options == types

@@ -6,7 +6,7 @@ from typing import Any
 
 from apportion.machine import Ticket
 from apportion.node.settings import BrokerSettings
-from apportion.server.connection import ServerConnection
+from apportion.server.connection import OpenConnection
 from apportion.server.server import Server
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
@@ -24,7 +24,7 @@ class WatchedServer(Server):
     unanswered: asyncio.Future[tuple[Ticket, ...]]
 
     def connection_closed(
-        self, connection: ServerConnection, tickets: tuple[Ticket, ...], reason: str | None
+        self, connection: OpenConnection, tickets: tuple[Ticket, ...], reason: str | None
     ) -> None:
         if not self.unanswered.done():
             self.unanswered.set_result(tickets)

@@ -33,11 +33,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-# `--listen` is the setting `listeners` without its only protocol, PLAINTEXT.
+# `--listen` is the setting `listeners`; HOST:PORT alone is the listener PLAINTEXT.
 LISTENERS = declared(BrokerSettings)["listeners"]
 LISTEN_HELP = (
-    f"{help_text(LISTENERS)} Bind 127.0.0.1 unless other hosts must reach it: there is no "
-    "authentication."
+    f"{help_text(LISTENERS)} Bind 127.0.0.1 unless other hosts must reach it, and secure it then "
+    "(docs/security.md): whoever reaches a plain listener may read and write everything."
 )
 DATA_DIR_HELP = (
     "The directory of topics and groups, created if there is none. One broker at a time may use it."
@@ -83,7 +83,8 @@ def serve(
 ) -> None:
     """Run one broker until SIGTERM or Ctrl-C.
 
-    It prints one line, `listening on HOST:PORT`, when Kafka clients can connect.
+    It prints one line, `listening on HOST:PORT`, when Kafka clients can connect; with listeners
+    that have names, NAME://HOST:PORT for each.
     What it has acknowledged is on the disk.
 
     Example: apportion serve --listen 127.0.0.1:9092 --data-dir ./data --set num.partitions=12

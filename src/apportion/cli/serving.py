@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from apportion.cli.failures import UNUSABLE
+from apportion.machine import PLAINTEXT_LISTENER
+from apportion.node.listeners import Advertised
 from apportion.node.settings import (
     BrokerSettings,
     SettingRefused,
@@ -70,14 +72,21 @@ def raise_open_files_limit(limit: int) -> None:
 
 
 async def _serve(settings: BrokerSettings, data_dir: Path) -> None:
-    """Run a broker until SIGTERM or SIGINT; print its address once it listens."""
+    """Run a broker until SIGTERM or SIGINT; print its addresses once it listens."""
     server = Server(settings, data_dir)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         # SIGTERM is what service managers send: requests in flight are answered and everything is
         # flushed.
         loop.add_signal_handler(number, server.end)
-    host, port = await server.start()
+    await server.start()
     # Flushed at once: scripts wait for this line in a pipe.
-    print(f"listening on {f'[{host}]' if ':' in host else host}:{port}", flush=True)
+    print(f"listening on {_told(server.advertised)}", flush=True)
     await server.run_until_ended()
+
+
+def _told(advertised: Advertised) -> str:
+    """Return the addresses for clients: HOST:PORT of the one plain listener, or all with names."""
+    if list(advertised) == [PLAINTEXT_LISTENER]:
+        return str(advertised[PLAINTEXT_LISTENER])
+    return ", ".join(f"{name}://{address}" for name, address in advertised.items())

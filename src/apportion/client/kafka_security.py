@@ -5,7 +5,6 @@ A file for Kafka's own tools (`--command-config`) has them as lines NAME=VALUE.
 
 from collections.abc import Mapping
 
-from apportion.client.jaas import JaasLogin, parse_jaas
 from apportion.client.security_fields import (
     Dialect,
     GivenOption,
@@ -23,6 +22,7 @@ from apportion.security.client_security import (
     ClientSecurity,
     SaslLogin,
 )
+from apportion.security.jaas import JaasLogin, parse_jaas
 from apportion.security.key_stores import KeyStore, StoreKind
 from apportion.settings import nearest_or_none
 

@@ -1,27 +1,11 @@
 """TLS of a client: the `ssl.SSLContext` of its settings, and one sentence for each failure."""
 
 import ssl
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
+from apportion.drive.key_files import VERSIONS, load_identity, trust
 from apportion.errors import Code, Refused
 from apportion.security.client_security import TlsSettings
-from apportion.security.key_stores import KeyStore, StoreKind
 
-VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-NO_PKCS12 = (
-    "PKCS12 files are read by the package cryptography, which is not installed: install "
-    "apportion[security]"
-)
-JKS = (
-    "is a Java keystore (JKS), which only Java reads: make PKCS12 of it by `keytool "
-    "-importkeystore -srckeystore {0} -destkeystore {0}.p12 -deststoretype PKCS12` and set the "
-    "type of the store to PKCS12"
-)
-JKS_MAGICS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
-"""How a file of JKS begins, and one of JCEKS."""
 # By the reason that OpenSSL gives. An alert is what the broker says of us.
 REASONS = {
     "WRONG_VERSION_NUMBER": "it speaks no TLS: set security.protocol to PLAINTEXT or "
@@ -63,110 +47,15 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     context.check_hostname = settings.checks_host_name and settings.checks_certificate
     if not settings.checks_certificate:
         context.verify_mode = ssl.CERT_NONE
-    _trust(context, settings.trusted)
-    if settings.identity is not None:
-        certificate = settings.identity.certificate
-        key = settings.identity.key or certificate
-        _load_identity(context, certificate, key)
+    what = "CA certificates"
+    try:
+        trust(context, settings.trusted, ssl.Purpose.SERVER_AUTH)
+        what = "the client certificate"
+        if settings.identity is not None:
+            load_identity(context, settings.identity.certificate, settings.identity.key)
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
     return context
-
-
-def _trust(context: ssl.SSLContext, trusted: KeyStore | None) -> None:
-    """Trust the CA certificates of a store, or those of the system."""
-    if trusted is None:
-        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
-        return
-    text = _pem_of(trusted, "CA certificates")
-    try:
-        context.load_verify_locations(cadata=text.decode("ascii", "ignore"))
-    except (ssl.SSLError, ValueError):
-        raise ValueError(f"{_named(trusted)} has no CA certificate in PEM") from None
-
-
-def _load_identity(context: ssl.SSLContext, certificate: KeyStore, key: KeyStore) -> None:
-    """Have the context show this certificate."""
-    chain = _pem_of(certificate, "the client certificate")
-    is_one = (key.location, key.text) == (certificate.location, certificate.text)
-    secret = b"" if is_one else _pem_of(key, "the client's key")
-    # What PKCS12 had was decrypted already. The empty password keeps OpenSSL from asking the
-    # terminal for one.
-    password = "" if b"ENCRYPTED" not in chain + secret else key.password or ""
-    with _as_file(chain + b"\n" + secret) as path:
-        try:
-            context.load_cert_chain(path, password=password)
-        except (ssl.SSLError, OSError) as error:
-            raise ValueError(_identity_fault(error, certificate, key)) from None
-
-
-def _identity_fault(error: OSError, certificate: KeyStore, key: KeyStore) -> str:
-    """Return why a certificate and its key cannot be used."""
-    if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
-        return f"{_named(key)} has a key that does not belong to {_named(certificate)}"
-    if key.password is None:
-        return (
-            f"{_named(key)} has no key in PEM that goes with {_named(certificate)}, or one that "
-            "needs a password: set ssl.key.password"
-        )
-    return f"the key of {_named(key)} cannot be read: see that ssl.key.password is right"
-
-
-@contextmanager
-def _as_file(text: bytes) -> Iterator[str]:
-    """Have the text in a file that nobody else may read; `ssl` takes keys from files alone."""
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-        file.write(text)
-        file.flush()
-        yield file.name
-
-
-def _named(store: KeyStore) -> str:
-    return f"the file {store.location!r}" if store.location else "the PEM text"
-
-
-def _pem_of(store: KeyStore, what: str) -> bytes:
-    """Return what a store holds as PEM. Raises ValueError."""
-    if not store.location:
-        return store.text.encode(errors="replace")
-    try:
-        with open(store.location, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise ValueError(f"{what}: the file {store.location!r} cannot be read: {why}") from None
-    if content.startswith(JKS_MAGICS):
-        raise ValueError(f"{what}: the file {store.location!r} {JKS.format(store.location)}")
-    is_pem = store.kind is StoreKind.PEM or content.lstrip().startswith(b"-----BEGIN")
-    return content if is_pem else _pem_of_pkcs12(store, content)
-
-
-def _pem_of_pkcs12(store: KeyStore, content: bytes) -> bytes:
-    """Return certificates and key of a PKCS12 file as PEM."""
-    try:
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.serialization import pkcs12
-    except ImportError:
-        raise ValueError(NO_PKCS12) from None
-    # No such error may have the password in it.
-    password = store.password.encode(errors="replace") if store.password else None
-    try:
-        loaded = pkcs12.load_pkcs12(content, password)
-    except ValueError:
-        raise ValueError(
-            f"{_named(store)} is no PKCS12, or its password is another one: see the password "
-            "of the store"
-        ) from None
-    certificates = [each for each in (loaded.cert, *loaded.additional_certs) if each is not None]
-    parts = [each.certificate.public_bytes(serialization.Encoding.PEM) for each in certificates]
-    key: Any = loaded.key
-    if key is not None:
-        parts.append(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-        )
-    return b"".join(parts)
 
 
 def handshake_failure_or_none(error: BaseException, address: str) -> Refused | None:

@@ -1,1 +1,4 @@
-"""The drivers of machines in the real world: clocks, threads, event loops. No rule is in here."""
+"""The drivers of machines in the real world: clocks, threads, event loops, files of keys.
+
+No rule is in here.
+"""

@@ -33,6 +33,8 @@ from apportion.wire.messages import (
     metadata,
     offset_for_leader_epoch,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
 )
 
 
@@ -145,5 +147,9 @@ ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {
     describe_cluster.DescribeClusterRequest: ErrorSlots(describe_cluster.DescribeClusterResponse),
     init_producer_id.InitProducerIdRequest: ErrorSlots(
         init_producer_id.InitProducerIdResponse, values={"producer_epoch": -1}
+    ),
+    sasl_handshake.SaslHandshakeRequest: ErrorSlots(sasl_handshake.SaslHandshakeResponse),
+    sasl_authenticate.SaslAuthenticateRequest: ErrorSlots(
+        sasl_authenticate.SaslAuthenticateResponse
     ),
 }

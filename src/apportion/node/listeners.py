@@ -7,18 +7,19 @@ alone is the listener PLAINTEXT.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from apportion.machine import PLAINTEXT_LISTENER
+from apportion.node.sasl_settings import SaslSettings, sasl_settings
 from apportion.node.security_settings import (
     PREFIX,
-    MechanismSettings,
     SecurityByListener,
     SecuritySettings,
 )
 from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.security.principals import PrincipalRules, principal_rules
 from apportion.settings import declared, nearest_or_none
 
 WILDCARDS = ("0.0.0.0", "::")
@@ -71,9 +72,8 @@ class ListenerTls:
     """The TLS of a listener.
 
     certificate: with its chain. key: its key; None where that is in the same store. trusted: the CA
-    certificates of clients; None for those of the system. principal_rules:
-    `ssl.principal.mapping.rules`. certificate_setting, trusted_setting: the settings that gave the
-    stores, for errors.
+    certificates of clients; None for those of the system. certificate_setting, trusted_setting: the
+    settings that gave the stores, for errors.
     """
 
     certificate: KeyStore
@@ -81,32 +81,9 @@ class ListenerTls:
     trusted: KeyStore | None
     client_auth: ClientAuth
     versions: tuple[str, ...]
-    principal_rules: str
+    principal_rules: PrincipalRules
     certificate_setting: str
     trusted_setting: str
-
-
-@dataclass(frozen=True, slots=True)
-class ListenerSasl:
-    """The SASL of a listener.
-
-    max_receive_bytes: the largest request before a client has authenticated. max_reauth_ms: how
-    long a session lasts; 0 for as long as the credentials.
-    """
-
-    enabled_mechanisms: tuple[str, ...]
-    max_receive_bytes: int
-    max_reauth_ms: int
-    mechanisms: Mapping[str, MechanismSettings] = field(default_factory=dict)
-
-    def jaas_config(self, mechanism: str) -> str:
-        """Return `sasl.jaas.config` of a mechanism; "" for none. It has passwords."""
-        return self.mechanisms.get(mechanism, MechanismSettings()).sasl_jaas_config
-
-    def session_ms(self, mechanism: str) -> int:
-        """Return `connections.max.reauth.ms` of a mechanism; 0 for no limit."""
-        own = self.mechanisms.get(mechanism, MechanismSettings()).connections_max_reauth_ms
-        return self.max_reauth_ms if own is None else own
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +91,7 @@ class ListenerSecurity:
     """The security of a listener: TLS and SASL, either of which may be None."""
 
     tls: ListenerTls | None = None
-    sasl: ListenerSasl | None = None
+    sasl: SaslSettings | None = None
 
     @property
     def authenticates(self) -> bool:
@@ -286,10 +263,9 @@ def _security(
     name: str, protocol: SecurityProtocol, security: SecurityByListener
 ) -> ListenerSecurity:
     """Return the security of one listener. Errors: ValueError."""
-    settings = security.of_listener(name)
     return ListenerSecurity(
         _tls(name, protocol, security) if protocol.has_tls else None,
-        _sasl(name, settings) if protocol.has_sasl else None,
+        sasl_settings(name, security) if protocol.has_sasl else None,
     )
 
 
@@ -309,13 +285,18 @@ def _tls(name: str, protocol: SecurityProtocol, security: SecurityByListener) ->
     # As in Kafka: who logs in by SASL needs no certificate, unless the listener itself says so.
     if protocol.has_sasl and security.label(name, auth_setting) == auth_setting:
         auth = ClientAuth.NONE
+    try:
+        rules = principal_rules(settings.ssl_principal_mapping_rules)
+    except ValueError as error:
+        setting = security.label(name, "ssl.principal.mapping.rules")
+        raise ValueError(f"{setting} {error}.") from None
     return ListenerTls(
         certificate,
         key,
         trusted,
         auth,
         settings.ssl_enabled_protocols,
-        settings.ssl_principal_mapping_rules,
+        rules,
         security.label(name, certificate_setting),
         security.label(name, trusted_setting),
     )
@@ -347,21 +328,6 @@ def _identity(
     key = KeyStore(kind, location, password=password) if kind is StoreKind.PEM else None
     store = KeyStore(kind, location, password=settings.ssl_keystore_password or None)
     return store, key, "ssl.keystore.location"
-
-
-def _sasl(name: str, settings: SecuritySettings) -> ListenerSasl:
-    """Return the SASL of one listener. Errors: ValueError."""
-    if not settings.sasl_enabled_mechanisms:
-        raise ValueError(
-            f"the listener {name} has SASL and no mechanism: set sasl.enabled.mechanisms, for "
-            "example to SCRAM-SHA-512."
-        )
-    return ListenerSasl(
-        settings.sasl_enabled_mechanisms,
-        settings.sasl_server_max_receive_size,
-        settings.connections_max_reauth_ms,
-        settings.mechanisms,
-    )
 
 
 def _lines(text: str) -> str:

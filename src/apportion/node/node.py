@@ -232,7 +232,7 @@ class Node:
     def _arm_periodic(self, now: Instant) -> None:
         """Arm the node's periodic deadlines that are not armed.
 
-        FAILURES is armed only while there are failed steps that were only counted.
+        The expiry of producer states, the retention check, and lines about failed steps if any are.
         """
         if PRODUCERS not in self._broker.deadlines:
             self._broker.deadlines.arm(PRODUCERS, now.mono_ms + PRODUCER_EXPIRY_CHECK_MS)

@@ -45,6 +45,14 @@ class MechanismSettings:
             default_words="that of the listener",
         ),
     ] = None
+    sasl_server_callback_handler_class: Annotated[
+        str,
+        Setting(
+            "For OAUTHBEARER: a Python function, module:function, that gets a token and returns "
+            "its user and the second since 1970 when it ends, or None; or Kafka's "
+            "OAuthBearerValidatorCallbackHandler, as without it."
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +127,43 @@ class SecuritySettings:
             at_least=0,
         ),
     ] = 0
+    connection_failed_authentication_delay_ms: Annotated[
+        int,
+        Setting("How long a client waits for the answer that its login is refused.", at_least=0),
+    ] = 100
+    sasl_oauthbearer_jwks_endpoint_url: Annotated[
+        str,
+        Setting(
+            "Where the keys are that sign tokens, a JSON Web Key Set: https://... or file://..."
+        ),
+    ] = ""
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: Annotated[
+        int, Setting("The age at which these keys are fetched again.", at_least=1)
+    ] = 3_600_000
+    sasl_oauthbearer_expected_audience: Annotated[
+        tuple[str, ...],
+        Setting("Audiences, of which a token must have one (aud).", default_words="any"),
+    ] = ()
+    sasl_oauthbearer_expected_issuer: Annotated[
+        str, Setting("The issuer that a token must have (iss).", default_words="any")
+    ] = ""
+    sasl_oauthbearer_scope_claim_name: Annotated[
+        str, Setting("The claim of a token that has its scopes.")
+    ] = "scope"
+    sasl_oauthbearer_sub_claim_name: Annotated[
+        str, Setting("The claim of a token that has its user.")
+    ] = "sub"
+    sasl_oauthbearer_clock_skew_seconds: Annotated[
+        int,
+        Setting("How far the clocks of issuer and broker may be apart.", at_least=0),
+    ] = 30
+    apportion_oauthbearer_unsecured: Annotated[
+        bool,
+        Setting(
+            "Whether tokens of OAUTHBEARER have no signature, so that anybody can be any user: "
+            "for tests."
+        ),
+    ] = False
     mechanisms: Mapping[str, MechanismSettings] = field(default_factory=dict)
 
 
@@ -203,6 +248,12 @@ def parsed_name(name: str) -> SecurityName:
     if found is not None:
         return SecurityName(listener.lower(), "", found)
     mechanism, _, of_mechanism = rest.partition(".")
+    # Kafka takes these with the mechanism in front, too: they are of no other.
+    of_tokens = of_mechanism.replace(".", "_")
+    if mechanism.upper() == "OAUTHBEARER" and of_tokens.startswith("sasl_oauthbearer_"):
+        found = declared(SecuritySettings).get(of_tokens)
+        if found is not None:
+            return SecurityName(listener.lower(), "", found)
     if mechanism.upper() in SASL_MECHANISMS:
         found = declared(MechanismSettings).get(of_mechanism.replace(".", "_"))
         if found is not None:

@@ -86,3 +86,12 @@ class BrokerOptions(TypedDict, total=False):
     sasl_enabled_mechanisms: Sequence[str] | str
     sasl_server_max_receive_size: int
     connections_max_reauth_ms: int
+    connection_failed_authentication_delay_ms: int
+    sasl_oauthbearer_jwks_endpoint_url: str
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int
+    sasl_oauthbearer_expected_audience: Sequence[str] | str
+    sasl_oauthbearer_expected_issuer: str
+    sasl_oauthbearer_scope_claim_name: str
+    sasl_oauthbearer_sub_claim_name: str
+    sasl_oauthbearer_clock_skew_seconds: int
+    apportion_oauthbearer_unsecured: bool

@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any, Protocol
 
 from apportion.errors import Code, DecodeError
-from apportion.machine import Caller, Ticket
+from apportion.machine import ANONYMOUS, Caller, Ticket
 from apportion.node.settings import BrokerSettings
 from apportion.wire.frames import FrameSplitter, request_header
 from apportion.wire.table import (
@@ -26,6 +26,12 @@ from apportion.wire.table import (
 # the memory of its bytes.
 MAX_BYTES_WITHOUT_RECORDS = 16 << 20
 PRODUCE = 0
+TLS_HANDSHAKE = b"\x16\x03"
+"""How a connection begins whose client speaks TLS; as the size of a request it is too large."""
+SPEAKS_TLS = (
+    "it speaks TLS, and the listener {0} does not: its client wants security.protocol PLAINTEXT or "
+    "SASL_PLAINTEXT, or another listener"
+)
 # Responses to requests that arrived together are written together, up to this size.
 COLLECTED_BYTES = 1 << 16
 
@@ -48,12 +54,34 @@ class ResponseSlot:
         self.encoded: list[Any] | None = None
 
 
+class OpenConnection(Protocol):
+    """The part of a connection that `Server` uses for each, whatever it has got to.
+
+    host: the client's address. peer: the same with its port.
+    """
+
+    host: str
+    peer: str
+
+    def stop_reading(self) -> None:
+        """Start no further request of the client."""
+        ...
+
+    def close_after_writes(self) -> None:
+        """Close the connection after the responses that are ready."""
+        ...
+
+    def abort(self) -> None:
+        """Close the connection now."""
+        ...
+
+
 class RequestReceiver(Protocol):
     """The part of `Server` that its connections use."""
 
     settings: BrokerSettings
 
-    def connection_opened(self, connection: "ServerConnection") -> bool:
+    def connection_opened(self, connection: OpenConnection) -> bool:
         """Count the connection; return False if there are too many, so that it must close."""
         ...
 
@@ -67,7 +95,7 @@ class RequestReceiver(Protocol):
         ...
 
     def connection_closed(
-        self, connection: "ServerConnection", tickets: tuple[Ticket, ...], reason: str | None
+        self, connection: OpenConnection, tickets: tuple[Ticket, ...], reason: str | None
     ) -> None:
         """Forget the unanswered requests of a closed connection.
 
@@ -98,10 +126,12 @@ class ServerConnection(asyncio.Protocol):
         "peer",
     )
 
-    def __init__(self, receiver: RequestReceiver, listener: str) -> None:
+    def __init__(
+        self, receiver: RequestReceiver, listener: str, principal: str = ANONYMOUS
+    ) -> None:
         """Begin a client's connection to the broker's server, before asyncio has its transport.
 
-        listener: the name of that which has accepted it.
+        listener: the name of that which has accepted it. principal: the client's.
         """
         self._receiver = receiver
         self._frames = FrameSplitter(receiver.settings.socket_request_max_bytes)
@@ -116,19 +146,16 @@ class ServerConnection(asyncio.Protocol):
         self._unwritten: list[Any] = []
         self._unwritten_bytes = 0
         self._close_reason: str | None = None
-        self._caller = Caller("", "", listener=listener)
+        self._caller = Caller("", "", principal, listener)
         self._transport: Any = None
         self.peer = self.host = "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note the peer's address; close the connection if there are more than max.connections."""
         self._transport = transport
-        peer = transport.get_extra_info("peername")
-        host = peer[0] if isinstance(peer, tuple) and peer else "?"
-        self.host = str(host)
-        self.peer = f"{host}:{peer[1]}" if isinstance(peer, tuple) and len(peer) > 1 else host
+        self.host, self.peer = peer_of(transport)
         # With a slash, as Kafka has client hosts in group descriptions (InetAddress.toString).
-        self._caller = self._caller._replace(host=f"/{host}")
+        self._caller = self._caller._replace(host=f"/{self.host}")
         # Accepted first and closed then: the peer sees a closed connection and no hanging connect.
         if not self._receiver.connection_opened(self):
             self._close("there are too many connections")
@@ -138,7 +165,8 @@ class ServerConnection(asyncio.Protocol):
         try:
             self._waiting_frames.extend(self._frames.feed(data))
         except DecodeError as error:
-            self._close(str(error))
+            speaks_tls = data.startswith(TLS_HANDSHAKE)
+            self._close(SPEAKS_TLS.format(self._caller.listener) if speaks_tls else str(error))
         self.start_requests()
 
     def start_requests(self) -> None:
@@ -289,6 +317,14 @@ class ServerConnection(asyncio.Protocol):
     def _close(self, reason: str) -> None:
         self._close_reason = reason
         self._transport.close()
+
+
+def peer_of(transport: asyncio.BaseTransport) -> tuple[str, str]:
+    """Return a client's address, and the same with its port."""
+    peer = transport.get_extra_info("peername")
+    if not isinstance(peer, tuple) or len(peer) < 2:
+        return "?", "?"
+    return str(peer[0]), f"{peer[0]}:{peer[1]}"
 
 
 def _refuse_oversized(frame: bytes) -> None:

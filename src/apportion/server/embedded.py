@@ -40,7 +40,8 @@ REMEDIES = {  # what people try as a setting -> what to do instead
 class EmbeddedBroker:
     """A broker in this process; it runs from its creation until `close` or the end of a `with`.
 
-    bootstrap: the address for clients, as host:port.
+    bootstrap: the address for clients, as host:port; of the first listener, if there are several.
+    addresses: those of all listeners, by the listener's name.
     metrics_address: the address at which metrics are read over HTTP, as host:port; "" if there is
     none, which is the default (`apportion_metrics_listen`).
     data_dir: the directory of topics and groups; None for one that is deleted at the end.
@@ -76,6 +77,7 @@ class EmbeddedBroker:
         self._started = threading.Event()
         self._failure: BaseException | None = None
         self.bootstrap = ""
+        self.addresses: dict[str, str] = {}
         self.metrics_address = ""
         self._thread = threading.Thread(target=self._run, name="apportion-broker", daemon=True)
         self._thread.start()
@@ -140,6 +142,7 @@ class EmbeddedBroker:
         self._loop = asyncio.get_running_loop()
         self._server = server = Server(self._settings, self._data_dir)
         host, port = await server.start()
+        self.addresses = {name: str(each) for name, each in server.advertised.items()}
         self.bootstrap = f"{host}:{port}"
         if server.metrics_address is not None:
             self.metrics_address = "{}:{}".format(*server.metrics_address)

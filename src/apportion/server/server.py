@@ -10,7 +10,6 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,11 @@ from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
 from apportion.readable import readable
 from apportion.server.closed_connections import SUMMARY_INTERVAL_S, ClosedConnectionLog
-from apportion.server.connection import ResponseSlot, ServerConnection
+from apportion.server.connection import OpenConnection, ResponseSlot, ServerConnection
+from apportion.server.openings import Openings
 from apportion.server.sockets import bind_listeners, bind_socket
 from apportion.store.files import RealDisk
+from apportion.store.metadata_log import ScramCredentials
 
 if TYPE_CHECKING:
     from apportion.server.metrics_listener import MetricsListener
@@ -38,6 +39,10 @@ ACCEPT_BACKLOG = 1024  # connections that may wait to be accepted, as for listen
 DRAIN_SECONDS = 2
 # Passes of the event loop from an accepted socket to `connection_made`.
 ACCEPTING_PASSES = 2
+UNGUARDED = (
+    "the listener {0} is reachable from other machines and authenticates nobody: whoever connects "
+    "may read and write everything (docs/security.md)"
+)
 GROUPS_AT_ONCE = 50  # whose metrics are read before the event loop may do other things
 
 
@@ -53,7 +58,7 @@ class Server:
         self._data_dir = data_dir
         self._disk: RealDisk
         self._unanswered: dict[Ticket, tuple[ServerConnection, ResponseSlot]] = {}
-        self._connections: dict[ServerConnection, None] = {}
+        self._connections: dict[OpenConnection, None] = {}
         self._last_ticket = 0
         self._random_bytes = b""
         self._random_used = 0
@@ -69,6 +74,7 @@ class Server:
         self._metrics_listener: MetricsListener | None = None
         self.advertised: dict[str, Address] = {}  # by listener, once started
         self.metrics_address: Address | None = None  # where they are read, if they are
+        self._openings = Openings(self)
         self._node: Node
         self._driver: LoopDriver
 
@@ -83,20 +89,20 @@ class Server:
             # The sockets are bound first, so that a wrong address fails at once, and before a new
             # directory is made. Connections are accepted only after recovery.
             bound = bind_listeners(self.settings.listening(), undo)
+            self._warn(*(UNGUARDED.format(each.listener) for each in bound if each.is_unguarded))
+            openings = [self._openings.begin(each.listener) for each in bound]
             metrics_listener = self._bind_metrics(undo)
             self._disk = RealDisk(self._data_dir)
             undo.callback(self._disk.close)
             self._disk.lock()
             self.advertised = {each.listener.name: each.advertised for each in bound}
             self._recover(loop)
-            for listener, bound_socket in bound:
-                self._listening.append(
-                    await loop.create_server(
-                        partial(ServerConnection, self, listener.name),
-                        sock=bound_socket,
-                        backlog=ACCEPT_BACKLOG,
-                    )
+            for each, opening in zip(bound, openings, strict=True):
+                listening = await loop.create_server(
+                    opening, sock=each.socket, backlog=ACCEPT_BACKLOG
                 )
+                undo.callback(listening.close)
+                self._listening.append(listening)
             if metrics_listener is not None:
                 await self._start_metrics(metrics_listener)
             undo.pop_all()
@@ -161,6 +167,7 @@ class Server:
         # Nothing writes any more, so another broker may take the directory while peers read their
         # last bytes.
         self._disk.close()
+        self._openings.stop()
         await self._close_connections()
         self._has_logged_last_counts = True
         if self._summary_timer is not None:
@@ -168,7 +175,12 @@ class Server:
             self._summary_timer = None
             self._warn(*self._closed_log.take_summary())
 
-    def connection_opened(self, connection: ServerConnection) -> bool:
+    @property
+    def scram_credentials(self) -> ScramCredentials:
+        """The credentials of SCRAM that clients log in by."""
+        return self._node.scram_credentials
+
+    def connection_opened(self, connection: OpenConnection) -> bool:
         """Register a client's connection; return False if there are more than max.connections.
 
         The connection then closes itself, and is unregistered when it has closed.
@@ -190,7 +202,7 @@ class Server:
         self._driver.post(Arrived(ticket, request, slot.version, caller, self._fresh_id()))
 
     def connection_closed(
-        self, connection: ServerConnection, tickets: tuple[Ticket, ...], reason: str | None
+        self, connection: OpenConnection, tickets: tuple[Ticket, ...], reason: str | None
     ) -> None:
         """Forget a closed connection, and tell the node which of its requests need no answer."""
         self._connections.pop(connection, None)

@@ -2,6 +2,7 @@
 
 import socket
 from contextlib import ExitStack
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from apportion.node.listeners import WILDCARDS, Address, Listener
@@ -23,6 +24,12 @@ class BoundListener(NamedTuple):
         return self.listener.advertised or Address(
             socket.gethostname() if host in WILDCARDS else host, port
         )
+
+    @property
+    def is_unguarded(self) -> bool:
+        """Return whether other machines can connect to it, and nobody has to say who he is."""
+        bound = self.socket.getsockname()[0].partition("%")[0]
+        return not self.listener.security.authenticates and not ip_address(bound).is_loopback
 
 
 def bind_listeners(listeners: tuple[Listener, ...], undo: ExitStack) -> list[BoundListener]:

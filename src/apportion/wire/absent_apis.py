@@ -5,7 +5,6 @@ docs/differences.md says what they are for. The clients can send some of them: t
 """
 
 ABSENT_APIS = {
-    17: "SaslHandshake",
     24: "AddPartitionsToTxn",
     25: "AddOffsetsToTxn",
     26: "EndTxn",
@@ -13,7 +12,6 @@ ABSENT_APIS = {
     28: "TxnOffsetCommit",
     34: "AlterReplicaLogDirs",
     35: "DescribeLogDirs",
-    36: "SaslAuthenticate",
     38: "CreateDelegationToken",
     39: "RenewDelegationToken",
     40: "ExpireDelegationToken",

@@ -20,10 +20,10 @@ _RESPONSE = Struct(">ii")  # size, correlation id
 class FrameSplitter:
     """Splits the bytes received on a connection into frames of at most `limit` bytes."""
 
-    __slots__ = ("_limit", "_rest")
+    __slots__ = ("_rest", "limit")
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -43,9 +43,9 @@ class FrameSplitter:
             (size,) = _SIZE.unpack_from(whole, position)
             # At once: whoever sends it must not make the broker keep up to 2 GiB (Kafka:
             # `socket.request.max.bytes`).
-            if not 0 <= size <= self._limit:
+            if not 0 <= size <= self.limit:
                 raise DecodeError(
-                    f"a frame says that it has {size} bytes, and {self._limit} are allowed"
+                    f"a frame says that it has {size} bytes, and {self.limit} are allowed"
                 )
             if end - position - 4 < size:
                 break

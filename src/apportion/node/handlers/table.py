@@ -12,12 +12,13 @@ from apportion.node.handlers import (
     offsets,
     produce,
     producer_ids,
+    sasl,
     scram_users,
 )
 
 FAMILIES = (
     *(acls, admin, alter_configs, cluster, configs, delete_records, fetch, offsets),
-    *(producer_ids, produce, scram_users),
+    *(producer_ids, produce, sasl, scram_users),
 )
 HANDLERS: dict[type, BrokerHandler] = {
     request: handler for family in FAMILIES for request, handler in family.HANDLERS.items()

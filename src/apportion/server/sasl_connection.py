@@ -1,0 +1,229 @@
+"""Connections of a listener with SASL: the driver of `node/sasl_authenticator.py`.
+
+A `SaslGate` stands between a connection and the server. Until the client has a name, the connection
+takes one small request at a time, and the gate has a timer; later it hands requests through.
+"""
+
+import asyncio
+import os
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol
+
+from apportion.drive.clocks import now
+from apportion.machine import Arrived, Caller, Reply, Tick, Ticket
+from apportion.node.sasl_authenticator import (
+    ClientAsked,
+    EndConnection,
+    LoggedIn,
+    PassOn,
+    SaslAuthenticator,
+    ScramUsers,
+    TokenChecked,
+)
+from apportion.node.sasl_settings import SaslSettings
+from apportion.node.settings import BrokerSettings
+from apportion.security.oauthbearer import TokenCheck, TokenVerdict
+from apportion.security.scram_credentials import Decoys
+from apportion.server.connection import RequestReceiver, ResponseSlot, ServerConnection
+from apportion.server.token_checks import checker_of
+from apportion.server.token_threads import TokenThreads
+from apportion.store.metadata_log import ScramCredentials
+
+MOST_WAITING_REQUESTS = 8
+"""How many requests a client without a name may send before it has read an answer."""
+FRESH_BYTES = 16
+
+
+class SaslReceiver(RequestReceiver, Protocol):
+    """The part of `Server` that gates use."""
+
+    @property
+    def scram_credentials(self) -> ScramCredentials:
+        """The credentials of SCRAM as they are now."""
+        ...
+
+
+class SaslListener:
+    """The gates of one listener with SASL, and what they share."""
+
+    def __init__(
+        self, receiver: SaslReceiver, name: str, settings: SaslSettings, decoys: Decoys
+    ) -> None:
+        """Begin a listener of that name.
+
+        decoys: of the broker. Errors: SettingRefused for a check of tokens that cannot be loaded.
+        """
+        self.receiver = receiver
+        self.settings = settings
+        self.decoys = decoys
+        self.tokens = None if settings.tokens is None else TokenThreads(checker_of(settings.tokens))
+        broker = receiver.settings
+        self.bounds = replace(
+            broker,
+            socket_request_max_bytes=min(
+                settings.most_frame_bytes, broker.socket_request_max_bytes
+            ),
+            apportion_connection_max_inflight_requests=1,
+        )
+        self._name = name
+
+    def open(self, deadline_s: float | None = None) -> "SaslConnection":
+        """Begin a connection, whose client must have a name by then.
+
+        deadline_s: on the event loop's clock; None for as long from now as the settings allow.
+        """
+        if deadline_s is None:
+            timeout_ms = self.bounds.apportion_authentication_timeout_ms
+            deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
+        return SaslConnection(SaslGate(self, deadline_s), self._name)
+
+    def stop(self) -> None:
+        """End the threads that look at tokens."""
+        if self.tokens is not None:
+            self.tokens.stop()
+
+
+class SaslConnection(ServerConnection):
+    """The asyncio protocol of one client connection to a listener with SASL."""
+
+    __slots__ = ("_has_name",)
+
+    def __init__(self, gate: "SaslGate", listener: str) -> None:
+        """Begin a connection of a client without a name, at its gate."""
+        super().__init__(gate, listener)
+        self._has_name = False
+
+    def data_received(self, data: bytes) -> None:
+        """Start requests; of a client without a name, few may wait."""
+        super().data_received(data)
+        # Each costs many times the bytes that it came in.
+        if not self._has_name and len(self._waiting_frames) > MOST_WAITING_REQUESTS:
+            self.end("it sent many requests before it authenticated")
+
+    def log_in(self, principal: str) -> None:
+        """Take what the client sends for this principal's from now on, in the broker's sizes."""
+        self._has_name = True
+        self._caller = self._caller._replace(principal=principal)
+        self._frames.limit = self._receiver.settings.socket_request_max_bytes
+
+    def end(self, reason: str) -> None:
+        """Close the connection after the responses that are ready, with a line in the log."""
+        self._close_reason = self._close_reason or reason
+        # While requests are being started, their responses are not written yet.
+        if not self._is_collecting:
+            self._transport.close()
+
+
+class SaslGate:
+    """The requests of one connection: for the authenticator, or through to the server.
+
+    settings: the bounds of the connection, which are close while its client authenticates.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_authenticator",
+        "_connection",
+        "_deadline_s",
+        "_listener",
+        "_timer",
+        "settings",
+    )
+
+    settings: BrokerSettings
+
+    def __init__(self, listener: SaslListener, deadline_s: float) -> None:
+        self.settings = listener.bounds
+        self._listener = listener
+        self._deadline_s = deadline_s
+        self._authenticator = SaslAuthenticator(listener.settings, int(deadline_s * 1000))
+        self._connection: SaslConnection | None = None  # while it is open
+        self._asked: tuple[ResponseSlot, Any, Caller]
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_opened(self, connection: Any) -> bool:
+        """Count the connection, and begin to wait for its client's name."""
+        self._connection = connection
+        self._timer = asyncio.get_running_loop().call_at(self._deadline_s, self._overdue)
+        return self._listener.receiver.connection_opened(connection)
+
+    def connection_closed(
+        self, connection: Any, tickets: tuple[Ticket, ...], reason: str | None
+    ) -> None:
+        """Forget the connection."""
+        self._connection = None
+        self._stop_timer()
+        self._listener.receiver.connection_closed(connection, tickets, reason)
+
+    def submit(self, connection: Any, slot: ResponseSlot, request: Any, caller: Caller) -> None:
+        """Hand a request to the server, or to the authenticator if it has a say in it."""
+        moment = now()
+        if self._authenticator.passes(request, moment.mono_ms):
+            self._listener.receiver.submit(connection, slot, request, caller)
+            return
+        self._asked = slot, request, caller
+        arrived = Arrived(Ticket(0), request, slot.version, caller, os.urandom(FRESH_BYTES))
+        users = ScramUsers(self._listener.receiver.scram_credentials, self._listener.decoys)
+        self._perform(self._authenticator.step(ClientAsked(arrived, users), moment))
+
+    def _perform(self, actions: list[Any]) -> None:
+        """Perform the actions that follow from the request that is being answered, or from time."""
+        receiver = self._listener.receiver
+        for action in actions:
+            connection = self._connection
+            if connection is None:
+                return
+            is_exchanging = self._authenticator.is_exchanging
+            self.settings = self._listener.bounds if is_exchanging else receiver.settings
+            match action:
+                case Reply():
+                    connection.send_response(self._asked[0], action.body)
+                case PassOn():
+                    receiver.submit(connection, *self._asked)
+                case LoggedIn():
+                    self._stop_timer()
+                    connection.log_in(action.principal)
+                case TokenCheck():
+                    self._check(action)
+                case EndConnection(delay_ms=0):
+                    self._end(action)
+                case EndConnection():
+                    # The client's further bytes are not read: they would be held until then.
+                    connection.stop_reading()
+                    self._stop_timer()
+                    self._timer = asyncio.get_running_loop().call_later(
+                        action.delay_ms / 1000, self._end, action
+                    )
+
+    def _end(self, action: EndConnection) -> None:
+        if self._connection is not None:
+            if action.response is not None:
+                self._connection.send_response(self._asked[0], action.response)
+            self._connection.end(action.why)
+
+    def _check(self, asked: TokenCheck) -> None:
+        """Have a token looked at beside the event loop."""
+        assert self._listener.tokens is not None, "OAUTHBEARER is offered with a check alone"
+        loop = asyncio.get_running_loop()
+
+        def decided(verdict: TokenVerdict) -> None:
+            with suppress(RuntimeError):  # the loop is closed: the broker has stopped
+                loop.call_soon_threadsafe(self._decided, verdict)
+
+        self._listener.tokens.begin(asked, decided)
+
+    def _decided(self, verdict: TokenVerdict) -> None:
+        self._perform(self._authenticator.step(TokenChecked(verdict), now()))
+
+    def _overdue(self) -> None:
+        """End the connection of a client that still has no name."""
+        self._perform(self._authenticator.step(Tick(), now()))
+        # The loop's clock may be a little before the authenticator's.
+        if self._connection is not None and self._authenticator.wake_at() is not None:
+            self._timer = asyncio.get_running_loop().call_later(0.001, self._overdue)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

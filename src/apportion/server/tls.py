@@ -1,0 +1,103 @@
+"""TLS of a listener: its context, the principals of clients, and a sentence for each failure."""
+
+import ssl
+
+from apportion.drive.key_files import VERSIONS, load_identity, trust
+from apportion.machine import ANONYMOUS
+from apportion.node.listeners import ClientAuth, ListenerTls
+from apportion.node.settings import SettingRefused
+from apportion.readable import shortened
+from apportion.security.principals import distinguished_name
+
+VERIFY_MODES = {
+    ClientAuth.NONE: ssl.CERT_NONE,
+    ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
+    ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
+}
+SHOWN_CHARS = 200
+"""How much of a certificate's name stands in a log line."""
+NO_TLS = (
+    "it speaks no TLS, as the listener {0} does: its client wants security.protocol SSL or "
+    "SASL_SSL, or another listener"
+)
+UNTRUSTED = "its client does not trust this broker's certificate"
+# By the reason that OpenSSL gives. An alert is what the client says of us.
+REASONS = {
+    "WRONG_VERSION_NUMBER": NO_TLS,
+    "HTTP_REQUEST": NO_TLS,
+    "HTTPS_PROXY_REQUEST": NO_TLS,
+    "UNKNOWN_PROTOCOL": NO_TLS,
+    "BAD_RECORD_TYPE": NO_TLS,
+    "UNSUPPORTED_PROTOCOL": "it offers only older versions of TLS than ssl.enabled.protocols has",
+    "VERSION_TOO_LOW": "it offers only older versions of TLS than ssl.enabled.protocols has",
+    "NO_SHARED_CIPHER": "it offers no cipher that fits the certificate of the listener {0}",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": (
+        "it has no client certificate, and ssl.client.auth of the listener {0} is required"
+    ),
+    "TLSV1_ALERT_UNKNOWN_CA": f"{UNTRUSTED}: it does not know its CA",
+    "SSLV3_ALERT_BAD_CERTIFICATE": UNTRUSTED,
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": UNTRUSTED,
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": f"{UNTRUSTED}: it has expired",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks none of the TLS versions of ssl.enabled.protocols",
+}
+# Of X509_verify_cert.
+EXPIRED, NOT_YET_VALID = 10, 9
+DISTRUST = {
+    EXPIRED: "its client certificate has expired",
+    NOT_YET_VALID: "its client certificate is not valid yet",
+}
+
+
+class ClientUnnamed(Exception):
+    """A client certificate whose name no rule maps to a principal; the text is for the log."""
+
+
+def tls_context(tls: ListenerTls) -> ssl.SSLContext:
+    """Return the context of a listener's TLS connections.
+
+    Errors: SettingRefused for a file that cannot be read or used; it names the setting.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = VERSIONS[min(tls.versions)]
+    context.maximum_version = VERSIONS[max(tls.versions)]
+    # A client that asks for new keys again and again would keep the broker busy.
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.verify_mode = VERIFY_MODES[tls.client_auth]
+    setting = tls.certificate_setting
+    try:
+        load_identity(context, tls.certificate, tls.key)
+        if tls.client_auth is not ClientAuth.NONE:
+            setting = tls.trusted_setting
+            trust(context, tls.trusted, ssl.Purpose.CLIENT_AUTH)
+    except ValueError as error:
+        raise SettingRefused(f"{setting}: {error}.") from None
+    return context
+
+
+def tls_principal(connection: ssl.SSLObject, tls: ListenerTls) -> str:
+    """Return the principal of a client after its TLS handshake.
+
+    Errors: ClientUnnamed.
+    """
+    certificate = connection.getpeercert(binary_form=True)
+    if certificate is None:
+        return ANONYMOUS
+    name = distinguished_name(certificate)
+    mapped = tls.principal_rules.name_or_none(name)
+    if mapped is None:
+        raise ClientUnnamed(
+            "no rule of ssl.principal.mapping.rules fits the name of its certificate, "
+            f"'{shortened(name, SHOWN_CHARS)}'"
+        )
+    return f"User:{mapped}"
+
+
+def handshake_fault(error: ssl.SSLError, listener: str) -> str:
+    """Return why a TLS handshake failed, in words that follow "closed the connection of"."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return DISTRUST.get(error.verify_code) or (
+            "its client certificate is of no CA that the listener trusts (ssl.truststore.location):"
+            f" {error.verify_message}"
+        )
+    reason = error.reason or "no reason"
+    return REASONS.get(reason, f"its TLS handshake failed: OpenSSL says {reason}").format(listener)

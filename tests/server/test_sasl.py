@@ -1,0 +1,240 @@
+"""Listeners with SASL on real sockets: who is let in, who is told what, and what the log says."""
+
+import logging
+import socket
+import struct
+import sys
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from apportion.broker import EmbeddedBroker
+from apportion.client.cluster import Cluster
+from apportion.errors import Code, Refused
+from apportion.security.client_security import (
+    ClientSecurity,
+    PasswordLogin,
+    TokenFunction,
+    TokenLogin,
+)
+from apportion.wire.messages.api_versions import ApiVersionsRequest
+from apportion.wire.messages.describe_cluster import DescribeClusterRequest
+from apportion.wire.messages.metadata import MetadataRequest
+from apportion.wire.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from tests.server.peer import Peer, header
+from tests.server.secured import MECHANISMS, NAME, PASSWORD, SETTINGS, Log, Secured, token
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[Secured]:
+    with EmbeddedBroker(**SETTINGS) as broker:
+        secured = Secured(broker)
+        secured.add_users()
+        yield secured
+
+
+@pytest.fixture
+def log(secured: Secured) -> Iterator[Log]:
+    secured.forget_closings()
+    handler = Log()
+    logger = logging.getLogger("apportion")
+    logger.addHandler(handler)
+    try:
+        yield handler
+        assert handler.messages.empty()
+    finally:
+        logger.removeHandler(handler)
+
+
+def login(mechanism: str, password: str = PASSWORD) -> ClientSecurity:
+    if mechanism == "OAUTHBEARER":
+        return ClientSecurity(login=TokenLogin(TokenFunction(lambda _config: token())))
+    return ClientSecurity(login=PasswordLogin(mechanism, "alice", password))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_our_client_logs_in(secured: Secured, mechanism: str) -> None:
+    cluster = Cluster(secured.sasl, security=login(mechanism))
+    assert len(cluster.call(DescribeClusterRequest()).brokers) == 1
+    cluster.close()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_wrong_password_is_one_sentence_at_each_side(
+    secured: Secured, mechanism: str, log: Log
+) -> None:
+    with pytest.raises(Refused) as refused:
+        Cluster(secured.sasl, security=login(mechanism, "wrong")).call(DescribeClusterRequest())
+    assert str(refused.value) == (
+        f"SASL_AUTHENTICATION_FAILED: the broker at {secured.sasl} does not accept user 'alice' by "
+        f"{mechanism}: The broker did not accept the credentials."
+    )
+    assert log.closing() == f"SASL {mechanism}: user 'alice' gave a wrong password"
+
+
+def bare(secured: Secured) -> Peer:
+    return Peer(secured.sasl)
+
+
+def shake(peer: Peer, mechanism: str = "PLAIN") -> Any:
+    peer.ask(SaslHandshakeRequest(mechanism=mechanism), 1)
+    return peer.answer(SaslHandshakeRequest, 1)[1]
+
+
+def authenticate(peer: Peer, auth_bytes: bytes) -> Any:
+    peer.ask(SaslAuthenticateRequest(auth_bytes=auth_bytes), 2)
+    return peer.answer(SaslAuthenticateRequest, 2)[1]
+
+
+def with_token(text: str) -> bytes:
+    return f"n,,\1auth=Bearer {text}\1\1".encode()
+
+
+def test_an_unknown_mechanism_is_told_which_there_are(secured: Secured, log: Log) -> None:
+    with bare(secured) as peer:
+        assert shake(peer, "GSSAPI") == SaslHandshakeResponse(
+            error_code=Code.UNSUPPORTED_SASL_MECHANISM, mechanisms=MECHANISMS
+        )
+        assert peer.is_closed()
+    ending = f"it wants the SASL mechanism 'GSSAPI', and may use {', '.join(MECHANISMS)}"
+    assert log.closing() == ending
+
+
+def test_a_client_without_a_login_is_cut_off(secured: Secured, log: Log) -> None:
+    with bare(secured) as peer:
+        peer.ask(ApiVersionsRequest(), 0)
+        assert peer.answer(ApiVersionsRequest, 0)[1].error_code == Code.NONE
+        peer.ask(MetadataRequest(), 9)
+        assert peer.is_closed()
+    assert log.closing() == "it sent Metadata before it authenticated: the listener has SASL"
+
+
+def test_a_large_request_before_the_login_is_refused_by_its_length(
+    secured: Secured, log: Log
+) -> None:
+    with bare(secured) as peer:
+        peer.send(struct.pack(">i", 524_289))
+        assert peer.is_closed()
+    assert log.closing() == "a frame says that it has 524289 bytes, and 524288 are allowed"
+
+
+def test_after_the_login_a_request_may_be_large(secured: Secured) -> None:
+    with bare(secured) as peer:
+        shake(peer)
+        assert authenticate(peer, f"\0alice\0{PASSWORD}".encode()).error_code == Code.NONE
+        peer.send(struct.pack(">i", 600_000) + header(3, 0) + b"\0\0\0\0")
+        peer.send(bytes(600_000 - len(header(3, 0)) - 4))
+        assert peer.answer(MetadataRequest, 0)[1].brokers
+
+
+def test_a_client_that_sends_much_while_its_token_is_looked_at_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module, may_return = ModuleType("slow_tokens_of_a_test"), threading.Event()
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(module, "look", lambda _token: may_return.wait(60), raising=False)
+    settings = SETTINGS | {
+        "apportion.oauthbearer.unsecured": "false",
+        "apportion.authentication.timeout.ms": 60_000,
+        f"{NAME}.oauthbearer.sasl.server.callback.handler.class": "slow_tokens_of_a_test:look",
+    }
+    with EmbeddedBroker(**settings) as broker, Peer(Secured(broker).sasl) as peer:
+        shake(peer, "OAUTHBEARER")
+        peer.ask(SaslAuthenticateRequest(auth_bytes=with_token("a.b.c")), 2)
+        peer.send((struct.pack(">i", 2) + b"\0\0") * 5_000)
+        assert peer.is_closed()
+        may_return.set()
+
+
+@pytest.mark.parametrize("is_amid", [False, True])
+def test_a_slow_client_is_cut_off(secured: Secured, is_amid: bool, log: Log) -> None:
+    began_at = time.monotonic()
+    with bare(secured) as peer:
+        if is_amid:
+            shake(peer)
+            peer.send(struct.pack(">i", 1_000) + b"half")
+        assert peer.is_closed()
+    assert 0.9 < time.monotonic() - began_at < 8
+    ending = "it has not authenticated in time (apportion.authentication.timeout.ms)"
+    assert log.closing() == ending
+
+
+def test_a_session_ends_with_its_token_unless_it_is_renewed(secured: Secured, log: Log) -> None:
+    with bare(secured) as peer:
+        shake(peer, "OAUTHBEARER")
+        assert 500_000 < authenticate(peer, with_token(token(600))).session_lifetime_ms <= 600_000
+        # This token is over, but for the difference that clocks may have.
+        shake(peer, "OAUTHBEARER")
+        assert authenticate(peer, with_token(token(-5))).session_lifetime_ms == 0
+        peer.ask(MetadataRequest(topics=()), 9)
+        assert peer.is_closed()
+    assert log.closing() == "its session is over, and it has not authenticated again"
+
+
+def test_a_bad_token_is_refused_without_showing_it(secured: Secured, log: Log) -> None:
+    with bare(secured) as peer:
+        shake(peer, "OAUTHBEARER")
+        old = token(-40)
+        assert authenticate(peer, with_token(old)) == SaslAuthenticateResponse(
+            error_message="", auth_bytes=b'{"status": "invalid_token"}'
+        )
+        assert authenticate(peer, b"\1") == SaslAuthenticateResponse(
+            error_code=Code.SASL_AUTHENTICATION_FAILED,
+            error_message='{"status": "invalid_token"}',
+        )
+        assert peer.is_closed()
+    assert log.closing() == "SASL OAUTHBEARER: the token is over"
+
+
+def test_the_plain_listener_has_no_login(secured: Secured) -> None:
+    with Peer(secured.plain) as peer:
+        assert shake(peer) == SaslHandshakeResponse(error_code=Code.ILLEGAL_SASL_STATE)
+        peer.ask(MetadataRequest(topics=()), 9)
+        assert peer.answer(MetadataRequest, 9)[1].brokers
+
+
+def test_clients_without_a_name_hold_little_memory() -> None:
+    """The figures of SECURITY.md; they are printed with pytest -s."""
+    settings = SETTINGS | {"apportion.authentication.timeout.ms": 120_000}
+    with EmbeddedBroker(**settings) as broker:
+        host, _, port = Secured(broker).sasl.rpartition(":")
+
+        def held(connections: int, sent: bytes) -> int:
+            """How many bytes the broker holds for each of so many clients that send this."""
+            before = tracemalloc.get_traced_memory()[0]
+            peers = [socket.create_connection((host, int(port))) for _ in range(connections)]
+            for peer in peers:
+                peer.sendall(sent)
+            # A later client is served after them.
+            with Peer(f"{host}:{port}") as last:
+                shake(last)
+            size = (tracemalloc.get_traced_memory()[0] - before) // connections
+            for peer in peers:
+                peer.close()
+            return size
+
+        tracemalloc.start()
+        try:
+            held(10, b"")
+            idle, full = held(500, b""), held(20, struct.pack(">i", 524_288) + bytes(500_000))
+        finally:
+            tracemalloc.stop()
+    print(f"bytes of a connection without a name: {idle:,} idle, {full:,} amid a request")
+    assert idle < 10_000
+    assert full < 1_000_000
+
+
+def test_a_login_leaves_no_line_in_the_log(secured: Secured, log: Log) -> None:
+    for mechanism in MECHANISMS:
+        cluster = Cluster(secured.sasl, security=login(mechanism))
+        cluster.call(DescribeClusterRequest())
+        cluster.close()

@@ -1,0 +1,134 @@
+"""Foreign clients log in to our broker: confluent-kafka, kafka-python and aiokafka."""
+
+import asyncio
+import logging
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.abc import AbstractTokenProvider as AioTokenProvider
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from apportion.broker import EmbeddedBroker
+from tests.server.secured import MECHANISMS, PASSWORD, SETTINGS, Log, Secured, token
+
+# it reads its schemas in an old way
+with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+    from kafka.net.sasl.oauth import AbstractTokenProvider
+
+    from kafka import KafkaProducer
+
+BY_PASSWORD = MECHANISMS[:3]
+SESSION_MS = 1_500
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[Secured]:
+    settings = SETTINGS | {"connections.max.reauth.ms": SESSION_MS}
+    with EmbeddedBroker(**settings) as broker:
+        secured = Secured(broker)
+        secured.add_users()
+        yield secured
+
+
+@pytest.fixture
+def log(secured: Secured) -> Iterator[Log]:
+    secured.forget_closings()
+    handler = Log()
+    logger = logging.getLogger("apportion")
+    logger.addHandler(handler)
+    try:
+        yield handler
+    finally:
+        logger.removeHandler(handler)
+
+
+def confluent_options(secured: Secured, mechanism: str, password: str = PASSWORD) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "bootstrap.servers": secured.sasl,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+    }
+    if mechanism == "OAUTHBEARER":
+        return options | {"oauth_cb": lambda _config: (token(), time.time() + 600)}
+    return options | {"sasl.username": "alice", "sasl.password": password}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_confluent_kafka_logs_in_and_stays(secured: Secured, mechanism: str, log: Log) -> None:
+    delivered: list[Any] = []
+    producer = Producer(confluent_options(secured, mechanism))
+    ends_at = time.monotonic() + 2 * SESSION_MS / 1000
+    while time.monotonic() < ends_at:
+        producer.produce("t", b"x", on_delivery=lambda error, _message: delivered.append(error))
+        producer.poll(0.05)
+    assert producer.flush(20) == 0
+    assert delivered
+    assert not any(delivered)
+    # It has authenticated again in time: no session was ended.
+    assert log.messages.empty()
+
+
+@pytest.mark.parametrize("mechanism", BY_PASSWORD)
+def test_confluent_kafka_hears_of_a_wrong_password(
+    secured: Secured, mechanism: str, log: Log
+) -> None:
+    errors: list[Any] = []
+    admin = AdminClient(
+        confluent_options(secured, mechanism, "wrong") | {"error_cb": errors.append}
+    )
+    ends_at = time.monotonic() + 20
+    while not errors and time.monotonic() < ends_at:
+        admin.poll(0.1)
+    assert "The broker did not accept the credentials." in errors[0].str()
+    assert log.closing() == f"SASL {mechanism}: user 'alice' gave a wrong password"
+
+
+class Provider(AbstractTokenProvider):  # type: ignore[misc]
+    """The token of a test, for kafka-python."""
+
+    def token(self) -> str:
+        return token()
+
+
+class AioProvider(AioTokenProvider):  # type: ignore[misc]
+    """The same for aiokafka."""
+
+    async def token(self) -> str:
+        return token()
+
+
+def options(secured: Secured, mechanism: str, provider: Any) -> dict[str, Any]:
+    """The options of kafka-python, and of aiokafka, which has the same names."""
+    given: dict[str, Any] = {
+        "bootstrap_servers": secured.sasl,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": mechanism,
+    }
+    if mechanism == "OAUTHBEARER":
+        return given | {"sasl_oauth_token_provider": provider}
+    return given | {"sasl_plain_username": "alice", "sasl_plain_password": PASSWORD}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_kafka_python_logs_in(secured: Secured, mechanism: str) -> None:
+    producer = KafkaProducer(**options(secured, mechanism, Provider()))
+    assert producer.send("t", b"x").get(20).topic == "t"
+    producer.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_aiokafka_logs_in(secured: Secured, mechanism: str) -> None:
+    async def send() -> Any:
+        producer = AIOKafkaProducer(**options(secured, mechanism, AioProvider()))
+        await producer.start()
+        try:
+            return await producer.send_and_wait("t", b"x")
+        finally:
+            await producer.stop()
+
+    assert asyncio.run(asyncio.wait_for(send(), 30)).topic == "t"
