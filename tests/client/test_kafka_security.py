@@ -2,7 +2,7 @@
 
 import pytest
 
-from apportion.client.kafka_security import kafka_security
+from apportion.client.kafka_security import FIELDS, kafka_security
 from apportion.security.client_security import (
     PLAINTEXT,
     ClientCredentials,
@@ -138,6 +138,48 @@ def with_jaas(text: str, mechanism: str = "PLAIN") -> dict[str, str]:
     return {**SASL_SSL, "sasl.mechanism": mechanism, "sasl.jaas.config": text}
 
 
+OF_TLS = [name for name in FIELDS if name.startswith("ssl.")]
+OF_LOGINS = [name for name in FIELDS if name.startswith("sasl.")]
+BY_PASSWORD = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN}
+
+
+@pytest.mark.parametrize(
+    ("option", "others"),
+    [
+        *((name, {}) for name in (*OF_TLS, *OF_LOGINS)),
+        *((name, {"security.protocol": "SASL_PLAINTEXT", **BY_PASSWORD}) for name in OF_TLS),
+        *((name, {"security.protocol": "SSL"}) for name in OF_LOGINS),
+    ],
+)
+def test_an_option_that_the_protocol_does_not_use_is_refused(
+    option: str, others: dict[str, str]
+) -> None:
+    value = "PEM" if option.endswith(".type") else "x"
+    with pytest.raises(ValueError) as refused:
+        kafka_security({**others, option: value})
+    protocol = others.get("security.protocol", "PLAINTEXT")
+    assert str(refused.value).startswith(
+        f"{option} says nothing while security.protocol is {protocol}; set that to "
+    )
+
+
+def test_the_truststore_of_an_oauth_server_needs_no_tls_of_brokers() -> None:
+    trusted = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "ca.pem"}
+    tokens = {**TOKENS, "security.protocol": "SASL_PLAINTEXT"}
+    handler = {
+        "sasl.login.callback.handler.class": HANDLER,
+        "sasl.oauthbearer.token.endpoint.url": URL,
+    }
+    login = kafka_security({**tokens, **handler, **trusted}).login
+    assert login == TokenLogin(
+        ClientCredentials(
+            URL, "etl", SECRET, "kafka", (("pool", "p1"),), KeyStore(location="ca.pem")
+        )
+    )
+    with pytest.raises(ValueError, match=r"ssl\.truststore\.type says nothing while"):
+        kafka_security({**tokens, "sasl.login.callback.handler.class": "tokens:fetch", **trusted})
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -192,6 +234,10 @@ def with_jaas(text: str, mechanism: str = "PLAIN") -> dict[str, str]:
         (
             {"security.protocol": "SSL", "ssl.keystore.certificate.chain": "x"},
             "kafka.ssl.keystore.key is missing: it is needed with kafka.ssl.keystore.certificate",
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.key": SECRET},
+            "kafka.ssl.keystore.certificate.chain is missing: it is needed with kafka.ssl.keystore",
         ),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apportion import Consumer
-from apportion.client.security_options import client_security
+from apportion.client.security_options import SecurityOptions, client_security
 from apportion.security.client_security import (
     PLAINTEXT,
     ClientCredentials,
@@ -18,6 +18,7 @@ from apportion.security.client_security import (
     TokenLogin,
 )
 from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.settings import declared
 
 SECRET = "a-secret-that-nobody-may-see"
 ALICE = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": SECRET}
@@ -147,6 +148,11 @@ def test_a_security_is_pickled_whole_and_shows_no_secret(
             "SASL_SSL, or leave it out",
         ),
         (
+            {"security_protocol": "SASL_PLAINTEXT", **ALICE, "ssl_certificate_pem": SECRET},
+            "ssl_certificate_pem says nothing while security_protocol is SASL_PLAINTEXT; set that "
+            "to SASL_SSL, or leave it out",
+        ),
+        (
             {"security_protocol": "SASL_SSL", "sasl_username": "alice"},
             "sasl_mechanism is missing: it is needed with security_protocol",
         ),
@@ -239,3 +245,34 @@ def test_security_that_cannot_be_had_is_refused_before_anything_is_connected(
         Consumer("localhost:1", "g", **options)
     assert str(refused.value) == sentence
     assert SECRET not in sentence
+
+
+SOME_VALUES = {
+    "enable_ssl_certificate_verification": False,
+    "ssl_endpoint_identification_algorithm": "none",
+    "sasl_oauthbearer_method": "oidc",
+    "oauth_cb": lambda _: "token",
+}
+OF_TLS = [name for name in declared(SecurityOptions) if "ssl_" in name]
+OF_LOGINS = [
+    name for name in declared(SecurityOptions) if "ssl_" not in name and name != "security_protocol"
+]
+
+
+@pytest.mark.parametrize(
+    ("option", "others"),
+    [
+        *((name, {}) for name in (*OF_TLS, *OF_LOGINS)),
+        *((name, {"security_protocol": "SASL_PLAINTEXT", **ALICE}) for name in OF_TLS),
+        *((name, {"security_protocol": "SSL"}) for name in OF_LOGINS),
+    ],
+)
+def test_an_option_that_the_protocol_does_not_use_is_refused(
+    option: str, others: dict[str, Any]
+) -> None:
+    with pytest.raises(ValueError) as refused:
+        client_security({**others, option: SOME_VALUES.get(option, "x")})
+    protocol = others.get("security_protocol", "PLAINTEXT")
+    assert str(refused.value).startswith(
+        f"{option} says nothing while security_protocol is {protocol}; set that to "
+    )

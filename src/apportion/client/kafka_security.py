@@ -114,6 +114,8 @@ def _identity(fields: SecurityFields) -> ClientIdentity | None:
             KeyStore(StoreKind.PEM, text=_lines(chain)),
             KeyStore(StoreKind.PEM, text=_lines(key), password=key_password),
         )
+    if fields.text("key_pem"):
+        fields.required("certificate_pem", f"with {fields.name('key_pem')}")
     store = fields.store_or_none("keystore_location", kind, "keystore_password")
     if store is None or kind is not StoreKind.PEM:
         return None if store is None else ClientIdentity(store)

@@ -5,7 +5,7 @@ into `SecurityFields`, which know by what name the user called each: so checks a
 errors name the user's own option. No error shows the value of a secret.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from apportion.client.tokens import url_fault_or_none
@@ -25,6 +25,39 @@ from apportion.security.key_stores import TLS_VERSIONS, KeyStore, StoreKind
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 NO_KERBEROS = "GSSAPI (Kerberos) is not here"
+
+
+TRUST_FIELDS = frozenset(("ca_location", "ca_password", "ca_pem", "ca_type"))
+TLS_FIELDS = TRUST_FIELDS | {
+    "certificate_location",
+    "certificate_pem",
+    "certificate_verification",
+    "endpoint_identification",
+    "key_location",
+    "key_password",
+    "key_pem",
+    "keystore_location",
+    "keystore_password",
+    "keystore_type",
+    "tls_versions",
+}
+LOGIN_FIELDS = frozenset(
+    (
+        "client_id",
+        "client_secret",
+        "extensions",
+        "jaas",
+        "mechanism",
+        "password",
+        "scope",
+        "token_config",
+        "token_function",
+        "token_method",
+        "token_url",
+        "username",
+    )
+)
+"""Every field is of one of the two, but the protocol itself."""
 
 
 class GivenOption(NamedTuple):
@@ -56,6 +89,10 @@ class SecurityFields:
 
     def __contains__(self, field: str) -> bool:
         return field in self._given
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the options that were given, in the user's order."""
+        return iter(self._given)
 
     def name(self, field: str) -> str:
         """Return how this dialect, or its user, calls the option."""
@@ -134,24 +171,38 @@ def security_of(fields: SecurityFields, dialect: Dialect) -> ClientSecurity:
     trusted = dialect.trusted(fields)
     tls = _tls(fields, dialect, trusted) if protocol.endswith("SSL") else None
     login = dialect.login(fields, trusted) if protocol.startswith("SASL") else None
+    security = ClientSecurity(tls, login)
+    _refuse_unused(fields, security)
+    return security
+
+
+def _refuse_unused(fields: SecurityFields, security: ClientSecurity) -> None:
+    """Refuse options of TLS or of a login that the protocol does not have.
+
+    Refused and not ignored: who gives a password or a certificate believes that it is used.
+    Raises SecurityFault.
+    """
+    tls, login = security.tls, security.login
+    unused: frozenset[str] = frozenset()
     if login is None:
-        # Refused and not ignored: who gives a password believes that it is used.
-        for field in ("mechanism", "jaas", "username", "password", "client_secret"):
-            if field in fields:
-                raise fields.fault(
-                    field,
-                    f"says nothing while {fields.name('protocol')} is {protocol}; set that to "
-                    f"SASL_{'PLAINTEXT' if tls is None else 'SSL'} or leave it out",
-                )
-    if tls is None and login is None:
-        for field in ("ca_location", "certificate_location", "key_location", "keystore_location"):
-            if field in fields:
-                raise fields.fault(
-                    field,
-                    f"says nothing while {fields.name('protocol')} is {protocol}; set that to SSL "
-                    "or SASL_SSL, or leave it out",
-                )
-    return ClientSecurity(tls, login)
+        unused |= LOGIN_FIELDS
+    if tls is None:
+        unused |= TLS_FIELDS
+        source = login.source if isinstance(login, TokenLogin) else None
+        if isinstance(source, ClientCredentials) and source.trusted is not None:
+            unused -= TRUST_FIELDS  # they are for the OAuth server
+    for field in fields:
+        if field not in unused:
+            continue
+        if field in LOGIN_FIELDS:
+            remedy = f"SASL_{'PLAINTEXT' if tls is None else 'SSL'} or leave it out"
+        else:
+            remedy = f"{'SSL or ' if login is None else ''}SASL_SSL, or leave it out"
+        raise fields.fault(
+            field,
+            f"says nothing while {fields.name('protocol')} is {security.protocol}; set that to "
+            f"{remedy}",
+        )
 
 
 def _tls(fields: SecurityFields, dialect: Dialect, trusted: KeyStore | None) -> TlsSettings:
