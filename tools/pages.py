@@ -31,6 +31,7 @@ PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
         (ROOT / "docs/security.md").read_text(),
         "security options of a consumer",
         "security options of the Spark source",
+        "permissions of APIs",
     ),
     "docs/settings.md": settings_page,
     "docs/spark.md": lambda: with_tables(

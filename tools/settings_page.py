@@ -6,6 +6,8 @@ A page has a table between `<!-- printed: NAME -->` and `<!-- end of table -->`.
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from tools.permissions_table import permissions_table
+
 from apportion.client.options import ONE_PROTOCOL_ONLY, ConsumerOptions
 from apportion.client.security_options import SecurityOptions
 from apportion.client.streams_options import StreamsOptions
@@ -193,6 +195,7 @@ TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that 
     ),
     "metrics of a broker": _metrics_table,
     "settings of a topic": _topic_table,
+    "permissions of APIs": permissions_table,
 }
 
 

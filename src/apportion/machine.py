@@ -41,11 +41,24 @@ class Caller(NamedTuple):
     listener: str = PLAINTEXT_LISTENER
 
 
+class Access(Protocol):
+    """A value that says what the caller of a request may know of, where the broker has ACLs."""
+
+    def may_describe_topic(self, name: str) -> bool:
+        """Return whether the caller may know of the topic."""
+        ...
+
+    def completed(self, response: Any) -> Any:
+        """Return the response with what was refused of its request, and without what is hidden."""
+        ...
+
+
 class Arrived(NamedTuple):
     """A decoded request has arrived; it is answered by one `Reply` with its ticket.
 
     fresh: 16 random bytes that no other event has, for an id that this step may have to generate.
-    version: the API version of the request, in which its response is encoded.
+    version: the API version of the request, in which its response is encoded. access: None if the
+    caller may know of everything that the response says; a broker without ACLs sets none.
     """
 
     ticket: Ticket
@@ -53,6 +66,11 @@ class Arrived(NamedTuple):
     version: int
     caller: Caller
     fresh: bytes
+    access: Access | None = None
+
+    def completed(self, response: Any) -> Any:
+        """Return the response as the caller may have it."""
+        return response if self.access is None else self.access.completed(response)
 
 
 @dataclass(slots=True, frozen=True)

@@ -32,6 +32,8 @@ LISTENERS = {
     "BARE": "SASL_PLAINTEXT",
 }
 SHORT_SESSION_MS = 3_000
+USERS = ("alice", "bob", *(f"u{number}" for number in range(400)))
+"""Who can log in by PLAIN."""
 
 
 class Secured(NamedTuple):
@@ -56,6 +58,12 @@ class Secured(NamedTuple):
                 "sasl_password": PASSWORD,
             }
         return given | options
+
+
+def plain_users() -> str:
+    """`sasl.jaas.config` of a broker where all users log in by PLAIN."""
+    users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
+    return f"{MODULES}.plain.PlainLoginModule required {users};"
 
 
 def secured_kafka(jars: Path, directory: Path) -> Secured:
@@ -89,10 +97,7 @@ def secured_kafka(jars: Path, directory: Path) -> Secured:
     for listener in ("sasl", "bare"):
         prefix = f"listener.name.{listener}"
         settings |= {
-            f"{prefix}.plain.sasl.jaas.config": (
-                f'{MODULES}.plain.PlainLoginModule required user_alice="{PASSWORD}" '
-                f'user_bob="{PASSWORD}";'
-            ),
+            f"{prefix}.plain.sasl.jaas.config": plain_users(),
             f"{prefix}.scram-sha-512.sasl.jaas.config": (
                 f"{MODULES}.scram.ScramLoginModule required;"
             ),

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from apportion import Consumer
+from apportion import Consumer, StreamsConsumer
 from apportion.cli.main import app
 from apportion.client.connection import BrokerConnection
 from apportion.client.connection_security import ConnectionSecurity
 from apportion.client.security_options import client_security
 from apportion.errors import Code, Refused
-from apportion.wire.messages.describe_cluster import DescribeClusterRequest
+from apportion.streams.metadata.model import TaskId
+from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.certificates import Authority, written
 from tests.cli.completions import completed
 from tests.client.test_tokens import oauth_server
@@ -104,6 +105,45 @@ def test_a_consumer_reads_from_a_secured_kafka(
     given = options(secured) | {"group_protocol": protocol}
     address = secured.broker.addresses[listener]
     assert read_one(address, f"{name}-{protocol}", given) == [b"a flight"]
+
+
+@pytest.mark.parametrize(
+    ("name", "listener", "options"),
+    [row for row in WAYS_IN if row[0] in ("scram", "pkcs12")],
+    ids=["scram", "pkcs12"],
+)
+def test_a_streams_process_runs_its_task_on_a_secured_kafka(
+    secured: Secured, name: str, listener: str, options: Callable[[Secured], dict[str, Any]]
+) -> None:
+    with StreamsConsumer(
+        secured.broker.addresses[listener],
+        f"streams-{name}",
+        topology=[{"sources": [TOPIC], "changelogs": ["counts"]}],
+        auto_offset_reset="earliest",
+        **options(secured),
+    ) as process:
+        until_s = time.monotonic() + 30
+        while not (read := process.poll_tasks(500)):
+            assert time.monotonic() < until_s
+        assert [(each.task, each.record.value) for each in read] == [(TaskId(0, 0), b"a flight")]
+
+
+def test_a_streams_process_with_a_wrong_password_ends_with_one_sentence(secured: Secured) -> None:
+    address = secured.broker.addresses["SASL"]
+    with (
+        pytest.raises(Refused) as refused,
+        StreamsConsumer(
+            address,
+            "streams-wrong",
+            topology=[{"sources": [TOPIC]}],
+            **secured.options(sasl_password=WRONG),
+        ) as process,
+    ):
+        process.poll_tasks(int(1000 * ENDS_WITHIN_S))
+    assert refused.value.why == (
+        f"the broker at {address} does not accept user 'alice' by PLAIN: Authentication failed: "
+        "Invalid username or password"
+    )
 
 
 def test_a_consumer_reads_with_one_token_of_an_oauth_server(secured: Secured) -> None:
@@ -263,13 +303,18 @@ def test_a_session_is_renewed_on_the_same_connection(secured: Secured) -> None:
     host, _, port = secured.broker.addresses["BARE"].rpartition(":")
     security = ConnectionSecurity(client_security(secured.options("BARE")))
     connection = BrokerConnection(host, int(port), "renewed", 10_000, security=security)
+    behind_the_record = FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1_000)
+    asked = FetchRequest(
+        max_wait_ms=100,
+        min_bytes=1,
+        topics=(FetchTopic(topic=TOPIC, partitions=(behind_the_record,)),),
+    )
     try:
         until_s = time.monotonic() + 2.5 * SHORT_SESSION_MS / 1000
         # The broker closes a connection on which a session is over.
         while time.monotonic() < until_s:
-            answer = connection.call(DescribeClusterRequest(), timeout_ms=10_000)
-            assert answer.error_code == Code.NONE
-            time.sleep(0.1)
+            answer = connection.call(asked, timeout_ms=10_000, version=12)
+            assert answer.responses[0].partitions[0].error_code == Code.NONE
     finally:
         connection.close()
 

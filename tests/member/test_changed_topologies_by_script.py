@@ -67,7 +67,7 @@ def test_a_member_that_is_told_of_tasks_of_another_topology_asks_once_for_its_ow
         Note(
             "warning",
             "this instance goes on with the tasks that it has: the assignment has tasks of a "
-                "topology that this instance does not run",
+            "topology that this instance does not run",
         ),
         SendToCoordinator(
             5,

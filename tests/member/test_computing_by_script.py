@@ -323,6 +323,21 @@ class QueryingAssignor(CountingAssignor):
         return {who: ALL}
 
 
+def test_a_query_that_was_given_up_neither_delays_the_next_nor_answers_it() -> None:
+    assignor = QueryingAssignor()
+    member, run = computes(assignor)
+    assert member.step(run.perform(), at(1_002)) == [QueryCluster(9, "who?")]
+    member.step(Tick(), at(2_000))
+    assert member.step(Answered(10, chosen(1)), at(2_001)) == [
+        SendToCoordinator(11, prepare(1), 30_000)
+    ]
+    state = prepared(group_member("m", 0), epoch=3, name=assignor.name)
+    (again,) = member.step(Answered(11, state), at(2_002))
+    assert isinstance(again, RunAssignor)
+    assert member.step(again.perform(), at(2_003)) == [QueryCluster(13, "who?")]
+    assert member.step(QueryAnswered(9, "s"), at(2_004)) == []
+
+
 def test_an_assignors_query_is_answered_by_the_cluster() -> None:
     member, run = computes(QueryingAssignor(), group_member("m", 0), group_member("s"))
     assert member.step(run.perform(), at(1_002)) == [QueryCluster(9, "who?")]

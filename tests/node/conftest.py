@@ -65,6 +65,7 @@ class NodeDriver:
         self.pending: Flush | None = None
         self.computations: list[Computation] = []  # begun, and not ended yet
         self.abandoned: list[Computation] = []
+        self.caller = Caller("test", "/here")  # of the next request
         self._asked: dict[int, Arrived] = {}
         self._tickets = count(1)
         self._take(self.node.start(self.now, bytes(range(16))))
@@ -91,9 +92,7 @@ class NodeDriver:
         """Send a request alone; its answer stands in `answers` under the ticket."""
         ticket = next(self._tickets)
         version = api_of(type(request)).versions[-1] if version is None else version
-        asked = Arrived(
-            Ticket(ticket), request, version, Caller("test", "/here"), ticket.to_bytes(16, "big")
-        )
+        asked = Arrived(Ticket(ticket), request, version, self.caller, ticket.to_bytes(16, "big"))
         self._asked[ticket] = asked
         self.step(asked)
         return ticket

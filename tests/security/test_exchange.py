@@ -118,7 +118,7 @@ def test_any_bytes_of_a_peer_go_on_or_fail_without_an_exception(
 def test_a_good_exchange_ends_well_on_both_sides(name: str) -> None:
     client, server = SIDES[name]()
     outcomes: list[Any] = []
-    received = b""
+    received: Any = b""
     while len(outcomes) < 2:
         from_client = client.step(received)
         if not isinstance(from_client, bytes):

@@ -69,7 +69,7 @@ def test_kafka_python_says_its_password() -> None:
     assert plain.server({"alice": PASSWORD}).step(client.auth_bytes()) == Authenticated("alice")
 
 
-class Provider(AbstractTokenProvider):
+class Provider(AbstractTokenProvider):  # type: ignore[misc]  # it has no types
     """The token of a test."""
 
     def token(self) -> str:

@@ -44,6 +44,15 @@ class Peer:
     def answer(self, request_class: type[Any], version: int) -> tuple[int, Any]:
         return decode_response(request_class, version, self.frame())
 
+    def ends(self) -> bool:
+        """The broker closes the connection, whatever it says before."""
+        try:
+            while self.socket.recv(4096):
+                pass
+        except ConnectionResetError:
+            pass
+        return True
+
     def is_closed(self) -> bool:
         try:
             return self.socket.recv(1) == b""

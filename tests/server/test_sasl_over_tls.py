@@ -84,7 +84,7 @@ def test_a_signed_token_over_tls_names_its_user(tmp_path: Path) -> None:
     assert with_server(tmp_path / "data", settings, script) == ["User:ANONYMOUS", "User:carol"]
 
 
-def test_who_logs_in_has_the_name_of_the_login_and_not_of_the_certificate(tmp_path: Path) -> None:
+def test_a_login_stands_over_the_name_of_a_certificate(tmp_path: Path) -> None:
     settings = SASL_SSL | {
         "listener.name.sasl_ssl.ssl.client.auth": "required",
         "ssl.truststore.certificates": AUTHORITY.pem,

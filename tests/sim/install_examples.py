@@ -5,6 +5,9 @@ from typing import Any
 
 from apportion.coord.consumer.client_assignors import AgreedAssignor
 from apportion.errors import Code
+from apportion.machine import Tick
+from apportion.member.assignors.interface import FollowUp
+from apportion.member.membership import Answered, CoordinatorFound, Unanswered
 from tests.coord.client_side import (
     EVERYTHING,
     computes,
@@ -18,6 +21,8 @@ from tests.coord.client_side import (
     with_two,
 )
 from tests.coord.shard_driver import ShardDriver, settings_with
+from tests.member.computing_messages import CountingAssignor, heard, stable
+from tests.member.consumer_messages import P0, at
 
 LATE_MS = 4_000
 
@@ -106,6 +111,17 @@ def the_epoch_after_a_second_reason() -> Any:
     return group_of(driver).saved.epoch
 
 
+def the_reason_after_a_lost_response() -> Any:
+    member = stable(CountingAssignor(reply=FollowUp(0, "it is time", 9, after_ms=700)), P0)
+    member.step(Tick(), at(700))
+    member.step(Answered(6, heard(1)), at(700))
+    member.step(Tick(), at(1_700))
+    member.step(Unanswered(7, "closed"), at(1_700))
+    member.step(Tick(), at(1_800))
+    actions: Any = member.step(CoordinatorFound(8), at(1_800))
+    return actions[0].request.client_assignors[0].reason
+
+
 def a_second_prepare_at_once() -> Any:
     driver = with_two(ShardDriver())
     prepare(driver, "b", 2)
@@ -137,6 +153,7 @@ INSTALL_EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     ),
     "saved-at-once": (how_often_measured_values_are_saved, 1, 5),
     "early-is-forgotten": (the_epoch_after_a_second_reason, 4, 3),
+    "said-once": (the_reason_after_a_lost_response, 9, 0),
     "told-at-once": (a_second_prepare_at_once, Code.COORDINATOR_LOAD_IN_PROGRESS, Code.NONE),
     "answer-before-its-epoch": (what_comes_with_the_older_epoch, (2, b""), (2, b"new")),
 }

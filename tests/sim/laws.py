@@ -32,6 +32,10 @@ WATCHED_LAWS: dict[str, str] = {
         "a reason that came too early brings a group that uses a client-side assignor a newer "
         "epoch, with the member's first heartbeat after the interval at the latest"
     ),
+    "reason-outlives-a-crash": (
+        "a reason that came too early, and was lost with its broker, brings a group that uses a "
+        "client-side assignor a newer epoch, with the first full heartbeat of a member that lives"
+    ),
     "told-once-a-second": "a chosen member is told of its group at most once a second",
     "answer-of-its-epoch": (
         "the metadata that come with a member's assignment were installed with that epoch, and the "

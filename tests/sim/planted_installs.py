@@ -29,6 +29,7 @@ from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.records import NO_ANSWER, TargetAnswer
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
+from apportion.member.consumer.local_assignors import LocalAssignors
 from apportion.sim.kernel.settings import UNRELIABLE
 from apportion.wire.records.groups import RecordClientAssignor
 from tests.sim.bug import Planted
@@ -102,6 +103,10 @@ def whenever_it_asks(turn: Turn, chosen: ChosenMember) -> bool:
 
 def with_the_newest_target(group: ConsumerGroup, member: ConsumerGroupMember) -> TargetAnswer:
     return member.target_answer if member.metadata.client_assignors else NO_ANSWER
+
+
+def only_what_is_new(self: LocalAssignors, name: str, *, is_full: bool) -> int:
+    return self._reasons.get(name) or self._standing.get(name, 0)
 
 
 LOCAL: dict[str, Any] = {"local_assignor": UNRELIABLE}
@@ -182,6 +187,13 @@ INSTALLS = (
         sizes=LOCAL,
     ),
     Planted(
+        "said-once",
+        "The coordinator has accepted the reason, so it knows it.",
+        ((LocalAssignors, "reason_of", only_what_is_new),),
+        sizes=LOCAL | {"assignment_interval_ms": 5_000},
+        kinds=("broker-crash",),
+    ),
+    Planted(
         "told-at-once",
         "Whoever is to compute the target may ask for the group.",
         ((client_targets, "may_prepare", whenever_it_asks),),
@@ -194,4 +206,6 @@ INSTALLS = (
         sizes=LOCAL,
     ),
 )
-"""The guards of `coord.consumer.client_targets`, of `offering_members`, and of what they call."""
+"""The guards of `coord.consumer.client_targets`, of `offering_members`, of what they call, and of
+the member that asks.
+"""

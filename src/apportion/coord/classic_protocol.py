@@ -13,7 +13,7 @@ from apportion.coord.config import GroupSettings
 from apportion.coord.group import M, Protocols, checked_member
 from apportion.coord.records import fits_in_key
 from apportion.errors import Code, Refused
-from apportion.machine import Arrived, Caller, Ticket
+from apportion.machine import Access, Arrived, Caller, Ticket
 from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import (
     LeaveGroupRequest,
@@ -30,7 +30,8 @@ class Joiner(NamedTuple):
     """The sender of a JoinGroup, whatever the version of the request.
 
     member_id: its own, or where it has none a new one in the form of classic groups. needs_id: it
-        has to be told a new one, and join again with it (KIP-394). fresh: 16 random bytes.
+        has to be told a new one, and join again with it (KIP-394). fresh: 16 random bytes. access:
+        what it may know of, where the broker has ACLs.
     """
 
     ticket: Ticket
@@ -45,6 +46,7 @@ class Joiner(NamedTuple):
     protocols: Protocols
     session_timeout_ms: int
     rebalance_timeout_ms: int
+    access: Access | None
 
 
 def check_group_id(group_id: str) -> None:
@@ -97,6 +99,7 @@ def checked_joiner(arrived: Arrived, settings: GroupSettings) -> Joiner:
         rebalance_timeout_ms=request.session_timeout_ms
         if arrived.version == 0
         else max(request.rebalance_timeout_ms, 0),
+        access=arrived.access,
     )
 
 

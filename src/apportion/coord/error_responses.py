@@ -36,10 +36,11 @@ def join_group_error(arrived: Arrived, refusal: Refused) -> join_group.JoinGroup
     """Return the error response to JoinGroup.
 
     As in Kafka, it has no member id where a consumer group refuses (RefusedWithoutMemberId), and
-    with UNKNOWN_SERVER_ERROR or NOT_COORDINATOR.
+    with GROUP_AUTHORIZATION_FAILED, UNKNOWN_SERVER_ERROR or NOT_COORDINATOR.
     """
     request: join_group.JoinGroupRequest = arrived.request
     is_nameless = isinstance(refusal, RefusedWithoutMemberId) or refusal.code in (
+        Code.GROUP_AUTHORIZATION_FAILED,
         Code.UNKNOWN_SERVER_ERROR,
         Code.NOT_COORDINATOR,
     )

@@ -8,6 +8,7 @@ from apportion.member.membership import (
     Lookup,
     MetadataFetched,
     QueryAnswered,
+    QueryCluster,
     TopicDescription,
     Unanswered,
 )
@@ -58,6 +59,12 @@ class Lookups:
     def schedule(self, now: Instant, wait_ms: int) -> None:
         """Ignore the answer to the request in flight, and send none for `wait_ms`."""
         self._in_flight, self._not_before_ms = None, now.mono_ms + wait_ms
+
+    def give_up(self, query: Any) -> None:
+        """Ignore the answer to an assignor's query if it is in flight: nobody needs it any more."""
+        lookup = self._in_flight
+        if isinstance(lookup, QueryCluster) and lookup.query is query:
+            self._in_flight = None
 
     def start(self, lookup: Lookup) -> Lookup:
         """Return the next request, which is in flight then."""

@@ -3,6 +3,7 @@
 A request fails as a whole when the disk has failed, or this broker has (`Node.give_up`).
 """
 
+from dataclasses import replace
 from typing import Any
 
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
@@ -51,10 +52,29 @@ def error_response(arrived: Arrived, code: Code) -> Any:
     # coordinator gave up for good.
     if is_of_a_group and code == Code.KAFKA_STORAGE_ERROR:
         code = Code.COORDINATOR_NOT_AVAILABLE
-    # A producer that asked for no response would take one for that of a later request.
-    if isinstance(arrived.request, produce.ProduceRequest) and arrived.request.acks == 0:
+    return ERROR_RESPONSES[kind](arrived, Refused(code)) if expects_response(arrived) else None
+
+
+def refused_response(arrived: Arrived, refusal: Refused, *, is_explained: bool) -> Any:
+    """Return the response to a request of any API that was refused as a whole before its handler.
+
+    is_explained: the response has the sentence, if it has a place for one.
+    Returns None where no response is expected.
+    """
+    if not expects_response(arrived):
         return None
-    return ERROR_RESPONSES[kind](arrived, Refused(code))
+    slots = ERROR_RESPONSES[type(arrived.request)]
+    if isinstance(slots, ErrorSlots):
+        slots = replace(slots, is_explained=is_explained)
+    return slots(arrived, refusal)
+
+
+def expects_response(arrived: Arrived) -> bool:
+    """Return whether the client waits for a response: not to Produce with acks 0.
+
+    It would take one for that of a later request.
+    """
+    return not (isinstance(arrived.request, produce.ProduceRequest) and arrived.request.acks == 0)
 
 
 ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {

@@ -22,16 +22,15 @@ from apportion.machine import (
     Gone,
     Instant,
     Note,
-    Reply,
     Tick,
     Ticket,
 )
+from apportion.node.authorization.gate import Gate
 from apportion.node.bootstrap import NOTHING, BootstrapMetadata
-from apportion.node.broker import BrokerContext
+from apportion.node.broker import Answer, BrokerContext
 from apportion.node.cleaning import CLEANING, Cleaner
 from apportion.node.coordinators import SHARD, Coordinators
 from apportion.node.delayed_fetches import FETCH, DelayedFetches
-from apportion.node.error_responses import error_response
 from apportion.node.failures import COUNTED_EACH_MS, StepFailures
 from apportion.node.flush_gate import FlushedFiles, FlushGate, PendingReply
 from apportion.node.handlers import fetch
@@ -68,7 +67,7 @@ class Node:
     """
 
     __slots__ = (
-        *("_announced", "_broker", "_cleaner", "_coordinators", "_expiry", "_failures"),
+        *("_announced", "_broker", "_cleaner", "_coordinators", "_expiry", "_failures", "_gate"),
         *("_is_announcing", "_request", "_rollback", "_sender", "_split_requests", "_units"),
     )
 
@@ -86,10 +85,11 @@ class Node:
             delayed_fetches=delayed_fetches,
             deadlines=Deadlines(),
         )
+        self._gate = Gate(self._broker) if settings.authorizer_class_name else None
         self._cleaner = Cleaner(self._broker.deadlines, flush_gate)
         self._expiry = RetentionCheck(self._broker)
         self._split_requests = SplitRequests()
-        self._sender = ReplySender(flush_gate, self._split_requests)
+        self._sender = ReplySender(self._broker, self._split_requests)
         self._coordinators = Coordinators(
             self._broker, self._split_requests, self._sender.send_when_durable
         )
@@ -227,7 +227,7 @@ class Node:
             return  # the whole request has failed with another of its parts
         request = whole or request
         self._stop_waiting(request.ticket)
-        self._sender.actions.append(Reply(request.ticket, error_response(request, code)))
+        self._sender.send_error(request, code)
 
     def _arm_periodic(self, now: Instant) -> None:
         """Arm the node's periodic deadlines that are not armed.
@@ -260,17 +260,19 @@ class Node:
 
     def _dispatch(self, event: Arrived, now: Instant) -> None:
         """Hand a request to the broker's handler of its API, or to the group coordinators."""
+        if self._gate is not None:
+            checked = self._gate.check(event)
+            if isinstance(checked, Answer):
+                self._sender.send_answer(event, checked)
+                return
+            event = checked
         handler = HANDLERS.get(type(event.request))
         if handler is None:
             self._coordinators.route(event, now)
             return
         answer = handler(self._broker, event, now)
         if answer is not None:
-            self._sender.send_when_durable(
-                # A response may tell of a topic, so it waits for the metadata log as well.
-                max(answer.flush_seq, self._broker.topic_service.flush_seq),
-                PendingReply(event.ticket, answer.body, event),
-            )
+            self._sender.send_answer(event, answer)
 
     def _finish_step(self, now: Instant) -> list[Any]:
         """Announce topics and settings, retry fetches, begin a flush; return the step's actions."""
@@ -324,10 +326,7 @@ class Node:
 
     def _answer_fetch(self, request: Arrived, result: fetch.FetchResult) -> None:
         self._stop_waiting(request.ticket)
-        self._sender.send_when_durable(
-            self._broker.topic_service.flush_seq,
-            PendingReply(request.ticket, result.response, request),
-        )
+        self._sender.send_answer(request, Answer(result.response))
 
     def _stop_waiting(self, ticket: Ticket) -> None:
         """Forget the delayed Fetch of that ticket, if there is one."""

@@ -7,9 +7,12 @@ that they can be taken back if the unit fails.
 from collections.abc import Container
 from typing import Any
 
+from apportion.errors import Code
 from apportion.machine import Arrived, Reply, Ticket
 from apportion.node import flush_gate
-from apportion.node.flush_gate import FlushGate, PendingReply
+from apportion.node.broker import Answer, BrokerContext
+from apportion.node.error_responses import error_response
+from apportion.node.flush_gate import PendingReply
 from apportion.node.splits import SplitRequests
 
 
@@ -19,13 +22,20 @@ class ReplySender:
     actions: in the order in which the driver has to carry them out.
     """
 
-    __slots__ = ("_flush_gate", "_of_unit", "_split_requests", "actions")
+    __slots__ = ("_flush_gate", "_of_unit", "_split_requests", "_topic_service", "actions")
 
-    def __init__(self, flush_gate: FlushGate, split_requests: SplitRequests) -> None:
-        self._flush_gate = flush_gate
+    def __init__(self, broker: BrokerContext, split_requests: SplitRequests) -> None:
+        self._flush_gate = broker.flush_gate
+        self._topic_service = broker.topic_service
         self._split_requests = split_requests
         self._of_unit: list[PendingReply] = []
         self.actions: list[Any] = []
+
+    def send_answer(self, request: Arrived, answer: Answer) -> None:
+        """Send the answer of a handler once all that it shows is on the disk."""
+        # A response may tell of a topic, so it waits for the metadata log as well.
+        flush_seq = max(answer.flush_seq, self._topic_service.flush_seq)
+        self.send_when_durable(flush_seq, PendingReply(request.ticket, answer.body, request))
 
     def send_when_durable(self, flush_seq: int, reply: PendingReply) -> None:
         """Send the broker's reply, or hold it until flush `flush_seq` has succeeded."""
@@ -42,15 +52,20 @@ class ReplySender:
         """
         # The tickets of parts are negative (`SplitRequests.add`).
         if reply.ticket >= 0:
-            self.actions.append(Reply(reply.ticket, reply.body))
+            self.actions.append(Reply(reply.ticket, reply.request.completed(reply.body)))
             return
         self._split_requests.add_response(reply)
         whole = self._split_requests.joined_reply_or_none(reply.ticket)
         if whole is not None:
             self._of_unit.append(whole)
-            self.actions.append(Reply(whole.ticket, whole.body))
+            self.actions.append(Reply(whole.ticket, whole.request.completed(whole.body)))
             # Last, because until then the whole request fails with any of its parts.
             self._split_requests.forget(reply.ticket)
+
+    def send_error(self, request: Arrived, code: Code) -> None:
+        """Answer a request that has failed as a whole, in this step."""
+        body = request.completed(error_response(request, code))
+        self.actions.append(Reply(request.ticket, body))
 
     def confirm(self) -> None:
         """Begin a new unit of work: the replies so far are final."""

@@ -133,10 +133,10 @@ def assign_client_side(
     try:
         index = yield from create_topics_and_index_tasks(topology, existing)
     except MissingSources as missing:
-        nothing = _assign_nothing(members, AssignmentError.MISSING_SOURCES, missing.why)
-        return nothing._replace(missing=missing.topics)
-    except TopologyRefused as refused:
-        return _assign_nothing(members, AssignmentError.ASSIGNMENT_ERROR, refused.why)
+        refused = _assign_nothing(members, AssignmentError.MISSING_SOURCES, missing.why)
+        return refused._replace(missing=missing.topics)
+    except TopologyRefused as error:
+        return _assign_nothing(members, AssignmentError.ASSIGNMENT_ERROR, error.why)
     index = _readable_tasks(index, existing)
     assignable, notes = _assignable_members(
         members, [topic for topic in topology.source_topics if topic in existing]

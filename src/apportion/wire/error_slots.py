@@ -41,10 +41,22 @@ class ErrorSlots:
 
     def __call__(self, arrived: Arrived, refusal: Refused) -> Any:
         """Return the response to the request, with the error in each of its slots."""
+        return self._with(refusal)._message(self.response, arrived.request, arrived.version, {})
+
+    def element(self, array: str, item: Any, version: int, refusal: Refused) -> Any:
+        """Return the element of the response's array that answers `item`, with the error.
+
+        For a response of which only some elements have an error.
+        """
+        slots = self._with(refusal)
+        kind = next(each.element for each in self.response.__fields__ if each.name == array)
+        return slots._message(kind, item, version, slots._names(item))
+
+    def _with(self, refusal: Refused) -> "ErrorSlots":
+        """Return the slots with this error as the value of each."""
         why = refusal.why if self.is_explained else None
         error = {ERROR_CODE: int(refusal.code), ERROR_MESSAGE: why}
-        slots = replace(self, values={**self.values, **error})
-        return slots._message(self.response, arrived.request, arrived.version, {})
+        return replace(self, values={**self.values, **error})
 
     def _message(self, kind: Any, source: Any, version: int, named: Mapping[str, Any]) -> Any:
         """Return the response, or an element of it, that answers `source`.

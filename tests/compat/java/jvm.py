@@ -155,7 +155,13 @@ class Jvm(Program):
         return self._actor(name, order)
 
     def produce(
-        self, name: str, bootstrap: str, topic: str, count: int, pause_ms: int = 0
+        self,
+        name: str,
+        bootstrap: str,
+        topic: str,
+        count: int,
+        pause_ms: int = 0,
+        config: dict[str, int | str] | None = None,
     ) -> Actor:
         """A producer of `count` records, -1: until it is told to leave; `produced` is what it says
         at its end.
@@ -168,7 +174,7 @@ class Jvm(Program):
                 "topic": topic,
                 "count": count,
                 "pause_ms": pause_ms,
-                "config": fixed,
+                "config": fixed | (config or {}),
             },
         )
 

@@ -25,6 +25,7 @@ from apportion.wire.messages.offset_fetch import OffsetFetchRequestGroup
 from apportion.wire.messages.offset_for_leader_epoch import OffsetForLeaderPartition
 from apportion.wire.messages.produce import PartitionProduceData
 from apportion.wire.messages.sync_group import SyncGroupRequestAssignment
+from tests.kafka.differential.twice_acl_requests import created_acls, deleted_acls
 from tests.kafka.differential.twice_config_requests import (
     altered_configs,
     config_resources,
@@ -144,6 +145,8 @@ REQUESTS = (
     Whole("altered configs", (1,), altered_configs),
     Whole("replaced configs", (2,), replaced_configs),
     Whole("config resources", (1,), config_resources),
+    Whole("created acls", (1, 3), created_acls),
+    Whole("deleted acls", (1, 3), deleted_acls),
     # last: the logs are not alike after it
     Whole("produce", (9, 12, 13), produce, after=((10, ends),)),
 )

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from apportion.coord.consumer.units import PartitionsOfTopic
-from apportion.machine import Caller
+from apportion.machine import Access, Caller
 from apportion.wire.records.groups import (
     ClassicMemberMetadata,
     ConsumerGroupMemberMetadataValue,
@@ -23,6 +23,7 @@ class Beat(NamedTuple):
 
     `epoch` is a member epoch, JOINING, LEAVING or AWAY.
     classic: the metadata that only JoinGroup has; None in a heartbeat of the consumer protocol.
+    access: what the sender may know of, where the broker has ACLs.
     """
 
     group_id: str
@@ -38,6 +39,7 @@ class Beat(NamedTuple):
     client_assignors: tuple[RecordClientAssignor, ...] | None = None
     owned: tuple[PartitionsOfTopic, ...] | None = None
     classic: ClassicMemberMetadata | None = None
+    access: Access | None = None
 
     @property
     def is_full(self) -> bool:

@@ -148,6 +148,7 @@ def to_beat(
         owned=to_topic_partitions(subscription.owned_partitions, turn.topics),
         client_assignors=(),  # likewise
         classic=classic_metadata(joiner),
+        access=joiner.access,
     )
 
 

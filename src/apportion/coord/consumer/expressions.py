@@ -33,6 +33,7 @@ from apportion.coord.records import fits_in_key
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
+from apportion.machine import Access
 from apportion.topics import Topics
 from apportion.wire.records.groups import ConsumerGroupRegularExpressionValue
 
@@ -58,7 +59,8 @@ Resolutions = dict[str, tuple[str, ...]]
 class ResolveExpressions:
     """The computation to find the topics that match a group's expressions.
 
-    topics: those that may be matched; all topics of the cluster, as there is no access control.
+    topics: all of the cluster. access: that of the member whose heartbeat has begun it; what it may
+    not know of is not matched. None: it may know of all.
     """
 
     is_foreign: ClassVar[bool] = False
@@ -66,10 +68,16 @@ class ResolveExpressions:
     group_id: str
     expressions: tuple[str, ...]
     topics: Topics
+    access: Access | None = None
 
     def run(self) -> Resolutions:
         """Return the names of the topics that each expression matches."""
-        names = [topic.name for topic in self.topics]
+        access = self.access
+        names = [
+            topic.name
+            for topic in self.topics
+            if access is None or access.may_describe_topic(topic.name)
+        ]
         return {expression: matching(expression, names) for expression in self.expressions}
 
 
@@ -140,8 +148,10 @@ def forget_if_unused(turn: Turn, group: ConsumerGroup, expression: str | None) -
             group.live.resolved_ms = None
 
 
-def refresh_if_due(turn: Turn, group: ConsumerGroup) -> None:
+def refresh_if_due(turn: Turn, group: ConsumerGroup, access: Access | None) -> None:
     """Begin to resolve the group's expressions if that is due, at a heartbeat of any member.
+
+    As in Kafka they match, for all members, what the sender of that heartbeat may know of.
 
     It is due if one was never resolved, if the topics have changed, or after
     `group.consumer.regex.refresh.interval.ms`; but not within ten seconds of the last time.
@@ -166,7 +176,7 @@ def refresh_if_due(turn: Turn, group: ConsumerGroup) -> None:
         > turn.settings.group_consumer_regex_refresh_interval_ms
     ):
         turn.compute(
-            ResolveExpressions(group.group_id, tuple(saved.expression_counts), turn.topics)
+            ResolveExpressions(group.group_id, tuple(saved.expression_counts), turn.topics, access)
         )
 
 

@@ -89,7 +89,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
     # (epoch), 7 and 6 (targets), 8 (assignment). Each step reads what the one before has saved.
     change = create_or_update_member(turn, beat, admission)
     group = turn.ledger.consumer_group(beat.group_id)
-    expressions.refresh_if_due(turn, group)
+    expressions.refresh_if_due(turn, group, beat.access)
     bump_epoch_if_changed(turn, group, needs_target=change.needs_target)
     if offered is not None:
         offering_members.note_assignor_change(turn, group, beat.member_id, offered)

@@ -56,6 +56,7 @@ def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
         assignor=request.server_assignor,
         owned=request.topic_partitions,
         client_assignors=offered_assignors(request),
+        access=arrived.access,
     )
     if request.member_epoch in (LEAVING, AWAY):
         # The response repeats the epoch of the leave and tells no heartbeat interval, as in Kafka.

@@ -61,7 +61,7 @@ class BatchMembership:
         self._data_loss = data_loss
         # the partition counts of the topics that existed when this member first asked
         self._partition_counts: dict[TopicId, int] | None = None
-        self._session_timeout_ms = -1  # as it was read last; -1: never
+        self._session_timeout_ms: int | None = None  # as it was read last
         self.forget()
 
     def forget(self) -> None:
@@ -69,7 +69,7 @@ class BatchMembership:
         self.ownership = BatchOwnership(0, {})
         self.committed: dict[TopicIdPartition, int] = {}
         # the last incarnation that had an assignment, and when that was first seen (monotonic ms)
-        self._assigned_since = (0, 0)
+        self._assigned_since: tuple[int, int] | None = None
 
     def is_new(self, partition: TopicIdPartition) -> bool:
         """Return whether the partition appeared after this member first saw its topic."""
@@ -95,7 +95,7 @@ class BatchMembership:
             self.ownership, self.committed = BatchOwnership(view.incarnation, {}), {}
         if view.epoch <= 0 or view.target is None:
             raise NotReady(f"the member has no assignment yet: it {view.state.value}")
-        if view.incarnation != self._assigned_since[0]:
+        if self._assigned_since is None or view.incarnation != self._assigned_since[0]:
             self._assigned_since = view.incarnation, snapshot.read_at_ms
         yield from self._require_heartbeat(snapshot)
         return view
@@ -108,13 +108,12 @@ class BatchMembership:
         # A session is longer than the heartbeat interval that the coordinator gave beside it. After
         # a silence of more the timeout is read anew: an operator may have lowered it meanwhile.
         interval_ms = snapshot.view.heartbeat_interval_ms
-        if is_silent(snapshot, min(self._session_timeout_ms, interval_ms)):
-            self._session_timeout_ms = yield from self._group.fetch_session_timeout()
+        timeout_ms = self._session_timeout_ms
+        if timeout_ms is None or is_silent(snapshot, min(timeout_ms, interval_ms)):
+            self._session_timeout_ms = timeout_ms = yield from self._group.fetch_session_timeout()
             snapshot = yield ReadMembership()
-        if is_silent(snapshot, self._session_timeout_ms):
-            raise NotReady(
-                f"the coordinator has accepted no heartbeat for {self._session_timeout_ms} ms"
-            )
+        if is_silent(snapshot, timeout_ms):
+            raise NotReady(f"the coordinator has accepted no heartbeat for {timeout_ms} ms")
 
     def _read_initial_topics(self) -> Rule[None]:
         """Read the partition counts at the start of this process.
@@ -169,6 +168,8 @@ class BatchMembership:
         first assignment. limit_ms: how long the whole wait may take, for the error's text.
         """
         if until_ms is None:
+            assert self._session_timeout_ms is not None, "`require` has read it"
+            assert self._assigned_since is not None, "`require` has seen the assignment"
             limit_ms = self._session_timeout_ms + FULL_ASSIGNMENT_GRACE_MS
             until_ms = self._assigned_since[1] + limit_ms
         snapshot: MembershipSnapshot = yield ReadMembership()

@@ -82,6 +82,15 @@ class ComputingMember(AssigningMember[ConsumerSettings]):
         if run is not None:
             step.emit(run)
 
+    def _begin_computation(self) -> bool:
+        """Begin a computation, for which the coordinator has chosen the member.
+
+        Return False if the assignor still runs from the last time.
+        """
+        # The query of the one before must not hold the next one back, nor answer it.
+        self._lookups.give_up(self._query)
+        return self._computation.begin()
+
     def _apply_computation_response(self, step: Step, response: MembershipResponse) -> None:
         """Apply the response to Prepare or Install."""
         assert isinstance(response, ComputationResponse)

@@ -7,11 +7,13 @@ are sent beside other news, and never alone, or each heartbeat would cost the co
 A reason that was accepted need not be on the disk: the coordinator keeps one that comes too early
 in memory, for up to an assignment interval, and a crash loses it. Nobody would ask again, and a
 group may stand still by that. So the member keeps each reason for KEPT_MS. Full heartbeats, which
-follow a crash that it notices, repeat it. The time is longer than any assignment interval, since a
-newer epoch may be of a target whose computation began before the reason came. If no newer epoch was
-told by then, the last offer is sent again, as a client whose connection was renewed in time notices
-no crash. It is the same to the byte: where it is saved and the broker assigns, it changes nothing.
-The price of all this is an assignment too many after a lost response.
+follow a crash that it notices, repeat it. The time is longer than any assignment interval that a
+broker takes by default, since a newer epoch may be of a target whose computation began before the
+reason came. If no newer epoch was told by then, the last offer is sent again, as a client whose
+connection was renewed in time notices no crash. It is the same to the byte: where it is saved and
+the broker assigns, it changes nothing. The price of all this is an assignment too many after a lost
+response, and where a member with newer metadata has to give partitions up for the new assignment:
+it acknowledges that at its older epoch.
 """
 
 from collections.abc import Mapping
@@ -102,7 +104,7 @@ class LocalAssignors:
             self._must_repeat = False
             return self._sent
         offered = tuple(
-            self._offer(each, topics, self._reason(each.name, is_full=is_full))
+            self._offer(each, topics, self.reason_of(each.name, is_full=is_full))
             for each in self.assignors
         )
         # The same reason again asks for one more assignment.
@@ -112,7 +114,7 @@ class LocalAssignors:
         self._reasons_in_flight = dict(self._reasons)
         return offered
 
-    def _reason(self, name: str, *, is_full: bool) -> int:
+    def reason_of(self, name: str, *, is_full: bool) -> int:
         """Return the reason that the next heartbeat has for an assignor; 0 for none."""
         accepted = self._accepted.get(name)
         if name in self._reasons:

@@ -235,7 +235,7 @@ class ConsumerMember(ComputingMember):
         # A member that is to end does not call its assignors any more.
         may_compute = bool(self._local.assignors) and self._fatal is None
         is_chosen = response.should_compute_assignment and may_compute
-        if is_chosen and not self._computation.begin():
+        if is_chosen and not self._begin_computation():
             step.warn(
                 f"{self._label} cannot compute the group's target: its assignor still runs from "
                 "the last time"

@@ -4,7 +4,9 @@ The laws here are about time and order: how often metadata are saved, that a rea
 not forgotten, how often the chosen member is told of its group, and which answer of an assignor
 comes with which epoch. `installed_targets.py` checks the targets themselves. Times are of the
 broker's monotonic clock. A broker that loads a group has forgotten when it saved and told what,
-and what waited: the group is another object then, and its history begins anew.
+and what waited: the group is another object then, and its history begins anew. But a member
+that lives says a reason again that was lost so: with its first full heartbeat, and without one when
+it has kept the reason for KEPT_MS.
 """
 
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.records import TargetAnswer
 from apportion.errors import Code
 from apportion.machine import Arrived
+from apportion.member.consumer.local_assignors import KEPT_MS
 from apportion.sim.checks.installed_targets import LoadedShards, group_or_none
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.wire.messages.consumer_group_heartbeat import (
@@ -47,19 +50,28 @@ class ProcessedHeartbeat(NamedTuple):
     is_early: bool
 
 
+class AcceptedEarly(NamedTuple):
+    """An early heartbeat that was accepted, and the epoch that its member was told."""
+
+    heartbeat: ProcessedHeartbeat
+    told_epoch: int
+
+
 @dataclass(slots=True)
 class SavedMetadata:
     """When the metadata of one member were last saved, with a reason and at all (mono ms).
 
     newest: its last heartbeat, which may have been refused. waiting: the oldest early one that was
-    accepted and has brought no newer epoch yet.
+    accepted and has brought no newer epoch yet. lost: the one that waited when the group was loaded
+    again, until there is a newer epoch.
     """
 
     group: ConsumerGroup
     saved_ms: int | None = None
     asked_ms: int | None = None
     newest: ProcessedHeartbeat | None = None
-    waiting: ProcessedHeartbeat | None = None
+    waiting: AcceptedEarly | None = None
+    lost: AcceptedEarly | None = None
 
 
 class ToldMember(NamedTuple):
@@ -101,6 +113,8 @@ class ClientAssignorChecker:
 
     def __init__(self, interval_ms: int) -> None:
         self._interval_ms = max(interval_ms, SECOND_MS)
+        # The response after KEPT_MS reminds the member, and members may be slow.
+        self._reminded_ms = 2 * KEPT_MS + self._interval_ms
         self._before: BeforeStep | None = None
         self._metadata: dict[tuple[str, str], SavedMetadata] = {}  # by group and member
         self._told: dict[str, ToldMember] = {}  # by group
@@ -150,7 +164,8 @@ class ClientAssignorChecker:
         metadata = self._metadata.get((request.group_id, request.member_id))
         newest = None if metadata is None else metadata.newest
         if metadata is not None and newest is not None and newest.request is request:
-            self._check_waiting(metadata, newest)
+            self._check_lost(metadata, newest, body.member_epoch)
+            self._check_waiting(metadata, newest, body.member_epoch)
         if body.assignment is None:
             return
         answers = self._answers.get(request.group_id, {})
@@ -259,7 +274,9 @@ class ClientAssignorChecker:
             return
         metadata = self._metadata.get(key)
         if metadata is None or metadata.group is not group:
-            metadata = self._metadata[key] = SavedMetadata(group)
+            older = metadata or SavedMetadata(group)
+            lost = older.waiting or older.lost
+            metadata = self._metadata[key] = SavedMetadata(group, lost=lost)
         if old is not None and old != new:
             if request.member_epoch != JOINING and not is_other_offer(old, new):
                 self._check_saved(request, metadata, now_ms, has_reason(new))
@@ -292,11 +309,42 @@ class ClientAssignorChecker:
                 f"{now_ms - last_ms} ms.",
             )
 
-    def _check_waiting(self, metadata: SavedMetadata, accepted: ProcessedHeartbeat) -> None:
+    def _check_lost(
+        self, metadata: SavedMetadata, accepted: ProcessedHeartbeat, told_epoch: int
+    ) -> None:
+        """Check that a reason which was lost with the group's live state was said again by now."""
+        if metadata.lost is None:
+            return
+        request, lost = accepted.request, metadata.lost.heartbeat
+        if (
+            # An older epoch is of another group.
+            accepted.epoch != lost.epoch
+            # Where the broker assigns, a reason brings no epoch; and one ends with its membership.
+            or metadata.group.saved.client_assignor is None
+            or request.member_epoch == JOINING
+        ):
+            metadata.lost = None
+            return
+        age_ms = accepted.at_ms - lost.at_ms
+        is_full = request.rebalance_timeout_ms >= 0
+        if (is_full and age_ms < KEPT_MS // 2) or (
+            # A newer epoch may be of a target that knew nothing of the reason, but ends it.
+            told_epoch == metadata.lost.told_epoch and age_ms >= self._reminded_ms
+        ):
+            raise LawBroken(
+                "reason-outlives-a-crash",
+                f"{request.member_id} asked for a new assignment {age_ms} ms ago, which a crash "
+                f"has lost since, and group {metadata.group.group_id} is still at epoch "
+                f"{lost.epoch}.",
+            )
+
+    def _check_waiting(
+        self, metadata: SavedMetadata, accepted: ProcessedHeartbeat, told_epoch: int
+    ) -> None:
         """Check that the oldest reason which came too early has brought a newer epoch by now."""
-        waiting = metadata.waiting
+        waiting = None if metadata.waiting is None else metadata.waiting.heartbeat
         if waiting is not None and accepted.epoch > waiting.epoch:
-            waiting = None
+            metadata.waiting = waiting = None
         elif waiting is not None and (
             # A member that joins again saves at once what waits.
             accepted.request.member_epoch == JOINING
@@ -308,7 +356,8 @@ class ClientAssignorChecker:
                 f"{accepted.at_ms - waiting.at_ms} ms ago, and group {metadata.group.group_id} is "
                 f"still at epoch {waiting.epoch}.",
             )
-        metadata.waiting = accepted if waiting is None and accepted.is_early else waiting
+        if waiting is None and accepted.is_early:
+            metadata.waiting = AcceptedEarly(accepted, told_epoch)
 
 
 def _assignors_or_none(

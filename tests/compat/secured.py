@@ -1,0 +1,213 @@
+"""Our broker with a listener of every security protocol, and the ways in for foreign clients."""
+
+import base64
+import json
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from apportion.client.cluster import Cluster
+from apportion.security.client_security import ClientSecurity, PasswordLogin
+from apportion.security.scram_credentials import ScramMechanism, salted_password
+from apportion.server.embedded import EmbeddedBroker
+from apportion.testing.kafka import free_ports
+from apportion.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
+from apportion.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from apportion.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_256, SCRAM_SHA_512
+from tests.certificates import Authority, written
+
+PASSWORD, ADMIN = "correct-horse-battery-staple", "admin"
+MODULES = "org.apache.kafka.common.security"
+LISTENERS = {"TLS": "SSL", "MTLS": "SSL", "BARE": "SASL_PLAINTEXT", "SASL": "SASL_SSL"}
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+USERS = ("alice", "mallory", ADMIN)
+TOPIC, GROUP = 2, 3
+READ, WRITE = 3, 4
+ANY, LITERAL, PREFIXED, ALLOW = 1, 3, 4, 3
+
+
+class Way(NamedTuple):
+    """How a client connects: a listener, and a mechanism where that has SASL."""
+
+    listener: str
+    mechanism: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.listener}-{self.mechanism}" if self.mechanism else self.listener
+
+
+WAYS = [
+    Way("TLS"),
+    Way("MTLS"),
+    *(Way(listener, mechanism) for listener in ("BARE", "SASL") for mechanism in MECHANISMS),
+]
+PRINCIPALS = ("User:alice", "User:CN=alice", "User:ANONYMOUS")
+"""Who comes in by these ways."""
+
+
+def token(user: str = "alice", seconds: int = 3_600) -> tuple[str, float]:
+    """A token without a signature, and when it ends."""
+
+    def part(value: dict[str, Any]) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    now = time.time()
+    claims = {"sub": user, "iat": now, "exp": now + seconds}
+    return f"{part({'alg': 'none'})}.{part(claims)}.", now + seconds
+
+
+class SecuredBroker:
+    """The broker from here to `close`; `addresses` are those of its listeners."""
+
+    def __init__(self, directory: Path) -> None:
+        authority = Authority()
+        hosts = ("127.0.0.1", "localhost")
+        issued, client = authority.issue("broker", hosts), authority.issue("alice")
+        self.ca = written(directory, "ca.pem", authority.pem)
+        self.certificate = written(directory, "client.pem", client.chain_pem())
+        self.key = written(directory, "client.key", client.key_pem())
+        self.store = written(directory, "both.pem", client.key_pem() + client.chain_pem())
+        keystore = written(directory, "broker.pem", issued.key_pem() + issued.chain_pem())
+        ports = free_ports(len(LISTENERS))
+        self.addresses = {
+            name: f"127.0.0.1:{port}" for name, port in zip(LISTENERS, ports, strict=True)
+        }
+        users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
+        settings: dict[str, Any] = {
+            "listeners": ",".join(f"{name}://{at}" for name, at in self.addresses.items()),
+            "listener.security.protocol.map": ",".join(
+                f"{name}:{protocol}" for name, protocol in LISTENERS.items()
+            ),
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": keystore,
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": self.ca,
+            "listener.name.mtls.ssl.client.auth": "required",
+            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+            "apportion.oauthbearer.unsecured": True,
+            "authorizer.class.name": "StandardAuthorizer",
+            "super.users": f"User:{ADMIN}",
+            "group.initial.rebalance.delay.ms": 0,
+            "group.min.session.timeout.ms": 1_000,
+            "group.consumer.heartbeat.interval.ms": 500,
+        }
+        for name in ("bare", "sasl"):
+            settings[f"listener.name.{name}.plain.sasl.jaas.config"] = (
+                f"{MODULES}.plain.PlainLoginModule required {users};"
+            )
+        self._broker = EmbeddedBroker(directory / "data", **settings)
+        login = PasswordLogin("PLAIN", ADMIN, PASSWORD)
+        self.admin = Cluster(self.addresses["BARE"], security=ClientSecurity(login=login))
+        self._add_scram_users()
+
+    def close(self) -> None:
+        """The broker has ended."""
+        self.admin.close()
+        self._broker.close()
+
+    def allow(self, *grants: tuple[int, str, int, int]) -> None:
+        """Everybody but mallory gets these: kind, name, pattern type and operation."""
+        creations = tuple(
+            AclCreation(
+                resource_type=kind,
+                resource_name=name,
+                resource_pattern_type=pattern,
+                principal=principal,
+                host="*",
+                operation=operation,
+                permission_type=ALLOW,
+            )
+            for kind, name, pattern, operation in grants
+            for principal in PRINCIPALS
+        )
+        results = self.admin.call(CreateAclsRequest(creations=creations)).results
+        assert {each.error_code for each in results} == {0}, results
+
+    def forbid(self, kind: int, name: str) -> None:
+        """Nobody has an ACL of that resource any more."""
+        which = DeleteAclsFilter(
+            resource_type_filter=kind,
+            resource_name_filter=name,
+            pattern_type_filter=ANY,
+            principal_filter=None,
+            host_filter=None,
+            operation=ANY,
+            permission_type=ANY,
+        )
+        (result,) = self.admin.call(DeleteAclsRequest(filters=(which,))).filter_results
+        assert result.matching_acls, result
+
+    def _add_scram_users(self) -> None:
+        for number, mechanism in (
+            (SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_256),
+            (SCRAM_SHA_512, ScramMechanism.SCRAM_SHA_512),
+        ):
+            salted = salted_password(mechanism, PASSWORD, b"a salt", 4_096)
+            upsertions = tuple(
+                ScramCredentialUpsertion(
+                    name=name,
+                    mechanism=number,
+                    iterations=4_096,
+                    salt=b"a salt",
+                    salted_password=salted,
+                )
+                for name in USERS
+            )
+            done = self.admin.call(AlterUserScramCredentialsRequest(upsertions=upsertions))
+            assert {each.error_code for each in done.results} == {0}, done
+
+
+def confluent_options(broker: SecuredBroker, way: Way, user: str = "alice") -> dict[str, Any]:
+    """The configuration of librdkafka."""
+    options: dict[str, Any] = {
+        "bootstrap.servers": broker.addresses[way.listener],
+        "security.protocol": LISTENERS[way.listener],
+    }
+    if LISTENERS[way.listener].endswith("SSL"):
+        options["ssl.ca.location"] = broker.ca
+    if way.listener == "MTLS":
+        options |= {"ssl.certificate.location": broker.certificate, "ssl.key.location": broker.key}
+    if way.mechanism:
+        options["sasl.mechanism"] = way.mechanism
+    if way.mechanism == "OAUTHBEARER":
+        options["oauth_cb"] = lambda _config: token(user)
+    elif way.mechanism:
+        options |= {"sasl.username": user, "sasl.password": PASSWORD}
+    return options
+
+
+def java_options(broker: SecuredBroker, way: Way, user: str = "alice") -> dict[str, int | str]:
+    """The configuration of Kafka's own clients."""
+    options: dict[str, int | str] = {"security.protocol": LISTENERS[way.listener]}
+    if LISTENERS[way.listener].endswith("SSL"):
+        options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": broker.ca}
+    if way.listener == "MTLS":
+        options |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": broker.store}
+    if way.mechanism:
+        name = f'username="{user}" password="{PASSWORD}"'
+        module = {
+            "PLAIN": f"plain.PlainLoginModule required {name}",
+            "OAUTHBEARER": (
+                "oauthbearer.OAuthBearerLoginModule required "
+                f'unsecuredLoginStringClaim_sub="{user}"'
+            ),
+        }.get(way.mechanism, f"scram.ScramLoginModule required {name}")
+        options |= {
+            "sasl.mechanism": way.mechanism,
+            "sasl.jaas.config": f"{MODULES}.{module};",
+        }
+    return options
+
+
+def grants(topic: str, group: str) -> Iterable[tuple[int, str, int, int]]:
+    """What a producer of the topic and the members of a group need."""
+    return (
+        (TOPIC, topic, LITERAL, READ),
+        (TOPIC, topic, LITERAL, WRITE),
+        (GROUP, group, PREFIXED, READ),
+    )

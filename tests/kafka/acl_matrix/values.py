@@ -1,0 +1,147 @@
+"""Grants, what a request needs of them, and the ways to give a user more or less than that.
+
+Both brokers have the topics `mine-here` and `other-here`; `mine-gone` and `other-gone` are not
+there. Cases need something of those named `mine-...` alone, so that one request shows all.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+TOPIC, GROUP, CLUSTER, TRANSACTION = 2, 3, 4, 5
+ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = 2, 3, 4, 5, 6, 7, 8
+CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 9, 10, 11, 12
+LITERAL, PREFIXED = 3, 4
+DENY, ALLOW = 2, 3
+OPERATIONS = {
+    ALL: "ALL",
+    READ: "READ",
+    WRITE: "WRITE",
+    CREATE: "CREATE",
+    DELETE: "DELETE",
+    ALTER: "ALTER",
+    DESCRIBE: "DESCRIBE",
+    CLUSTER_ACTION: "CLUSTER_ACTION",
+    DESCRIBE_CONFIGS: "DESCRIBE_CONFIGS",
+    ALTER_CONFIGS: "ALTER_CONFIGS",
+    IDEMPOTENT_WRITE: "IDEMPOTENT_WRITE",
+}
+KINDS = {TOPIC: "topics", GROUP: "groups", CLUSTER: "the cluster", TRANSACTION: "transactions"}
+THE_CLUSTER = "kafka-cluster"
+HERE, GONE, OTHER, OTHER_GONE = "mine-here", "mine-gone", "other-here", "other-gone"
+TOPICS = (HERE, OTHER, GONE, OTHER_GONE)
+MINE, CLASSIC, NOBODY, OTHERS = "mine-group", "mine-classic", "mine-nobody", "other-group"
+"""Groups: two of a member of KIP-848, one of a classic member, and one that is not there."""
+STRANGE_ID = b"no topic at all!"
+NO_ID = bytes(16)
+
+
+class Grant(NamedTuple):
+    """One ACL of a user; its principal is the user's."""
+
+    kind: int
+    name: str
+    operation: int
+    pattern: int = LITERAL
+    permission: int = ALLOW
+    host: str = "*"
+
+
+class Need(NamedTuple):
+    """An operation on a resource; `{token}` in the name is the case's own."""
+
+    kind: int
+    name: str
+    operation: int
+
+
+class Scene(Protocol):
+    """What a case's request is made from."""
+
+    token: str
+
+    def topic_id(self, name: str) -> bytes:
+        """The id of a topic on this broker."""
+        ...
+
+
+Make = Callable[[Scene], Any]
+"""What makes a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One request in one version, and the least that it needs.
+
+    topics: those that are made for each way of the case, with `{token}` in their names. after: what
+    a super user sends then, to undo it.
+    """
+
+    name: str
+    version: int
+    request: Make
+    needs: tuple[Need, ...]
+    topics: tuple[str, ...] = ()
+    after: Make | None = None
+
+
+def constant(request: Any) -> Make:
+    """The same request in every scene."""
+    return lambda scene: request
+
+
+def literal(need: Need, **facts: Any) -> Grant:
+    """Just what is needed."""
+    return Grant(need.kind, need.name, need.operation, **facts)
+
+
+def ways(needs: tuple[Need, ...]) -> Iterator[tuple[str, tuple[Grant, ...]]]:
+    """How a user is given what a case needs, or is not, each by a name."""
+    enough = tuple(literal(need) for need in needs)
+    yield "nothing", ()
+    if not needs:
+        return
+    yield "needed", enough
+    kinds = list(dict.fromkeys((need.kind, need.operation) for need in needs))
+    for kind, operation in kinds:
+        named = f"{OPERATIONS[operation]} on {KINDS[kind]}"
+        these = [need for need in needs if (need.kind, need.operation) == (kind, operation)]
+        if len(kinds) > 1:
+            yield f"all but {named}", tuple(each for each in enough if each[:3] not in these)
+        denials = tuple(literal(need, permission=DENY) for need in these)
+        yield f"needed, {named} denied", enough + denials
+    yield (
+        "DESCRIBE alone",
+        tuple(dict.fromkeys(Grant(need.kind, need.name, DESCRIBE) for need in needs)),
+    )
+    yield (
+        "DESCRIBE denied",
+        enough
+        + tuple(
+            dict.fromkeys(Grant(need.kind, need.name, DESCRIBE, permission=DENY) for need in needs)
+        ),
+    )
+    yield "ALL", tuple(dict.fromkeys(Grant(need.kind, need.name, ALL) for need in needs))
+    yield "of another host", tuple(literal(need, host="10.1.2.3") for need in needs)
+    named_needs = [need for need in needs if need.kind != CLUSTER]
+    if named_needs:
+        rest = tuple(literal(need) for need in needs if need.kind == CLUSTER)
+        prefixed = tuple(
+            dict.fromkeys(
+                Grant(need.kind, f"{need.name.partition('-')[0]}-", need.operation, PREFIXED)
+                for need in named_needs
+            )
+        )
+        yield "prefixed", rest + prefixed
+        yield (
+            "needed, denied by prefix",
+            enough + tuple(each._replace(permission=DENY) for each in prefixed),
+        )
+        wildcard = tuple(
+            dict.fromkeys(Grant(need.kind, "*", need.operation) for need in named_needs)
+        )
+        yield "wildcard", rest + wildcard
+        yield (
+            "wildcard, denied by name",
+            rest + wildcard + tuple(literal(need, permission=DENY) for need in named_needs),
+        )

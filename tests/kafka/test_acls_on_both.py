@@ -1,0 +1,271 @@
+"""ACLs are created, described and deleted alike on our broker and on a real Kafka."""
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, NoReturn
+
+import pytest
+from confluent_kafka.admin import AclBinding as ClientAcl
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from apportion.security import acls
+from apportion.security.acls import AclFilter
+from apportion.server.embedded import EmbeddedBroker
+from apportion.testing.kafka import JVM_OPTIONS, KafkaMissing, RealKafka, jars_of
+from apportion.wire.messages.create_acls import AclCreation
+from tests.kafka.acl_cluster import AUTHORIZER, EVERYTHING, AclCluster
+from tests.kafka.acl_decisions import random_acl, random_acls
+from tests.kafka.conftest import until
+from tests.node.acl_requests import creating, creation, deleted, deleting, describing
+
+SCRIPTS, STEPS = 25, 8
+WRONG: tuple[dict[str, Any], ...] = (
+    {"resource_type": 4, "resource_name": "x"},
+    {"resource_name": ""},
+    {"resource_type": 99},
+    {"resource_pattern_type": 5},
+    {"operation": 16},
+    {"permission_type": 4},
+    {"principal": "alice"},
+)
+"""Fields of ACLs that cannot be."""
+
+
+@pytest.fixture(scope="module")
+def brokers(
+    jars: Path, tmp_path_factory: pytest.TempPathFactory, lane_missing: Callable[[str], NoReturn]
+) -> Iterator[tuple[str, str]]:
+    """Where our broker and a real Kafka listen; both have an authorizer, and let us do all."""
+    settings = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}
+    try:
+        with (
+            RealKafka(jars, tmp_path_factory.mktemp("acls"), settings) as kafka,
+            EmbeddedBroker(
+                authorizer_class_name=AUTHORIZER, super_users="User:ANONYMOUS"
+            ) as broker,
+        ):
+            yield broker.bootstrap, kafka.bootstrap
+    except KafkaMissing as problem:
+        lane_missing(str(problem))
+
+
+@pytest.fixture
+def sides(brokers: tuple[str, str]) -> Iterator[tuple[AclCluster, AclCluster]]:
+    """Both brokers without ACLs."""
+    both = AclCluster(brokers[0]), AclCluster(brokers[1])
+    for side in both:
+        side.delete(EVERYTHING)
+    yield both
+    for side in both:
+        side.close()
+
+
+def random_creation(random: Random) -> AclCreation:
+    return creation(random_acl(random), **random.choice(((dict[str, Any](),) * 8) + WRONG))
+
+
+def random_filter(random: Random) -> AclFilter:
+    """A filter by some of the fields of an ACL."""
+    wanted = random_acl(random)._asdict()
+    chosen = {name: value for name, value in wanted.items() if random.random() < 0.4}
+    if random.random() < 0.6:
+        chosen["pattern_type"] = random.choice(list(acls.PatternType)[1:])
+    return AclFilter(**chosen)
+
+
+def played(side: AclCluster, step: tuple[str, Any]) -> Any:
+    """What the broker answers to the step; of lists in no particular order, in order."""
+    what, value = step
+    if what == "create":
+        return [result.error_code for result in side.call(creating(*value)).results]
+    if what == "delete":
+        return [sorted(each) for each in deleted(side.call(deleting(*value)))]
+    return side.described(value)
+
+
+def random_step(random: Random) -> tuple[str, Any]:
+    what = random.choice(("create", "create", "describe", "describe", "delete"))
+    if what == "create":
+        return what, [random_creation(random) for _ in range(random.randint(0, 5))]
+    if what == "delete":
+        return what, [random_filter(random) for _ in range(random.randint(0, 3))]
+    return what, random_filter(random)
+
+
+def test_random_creations_filters_and_deletions_have_kafkas_answers(
+    sides: tuple[AclCluster, AclCluster],
+) -> None:
+    ours, theirs = sides
+    for seed in range(SCRIPTS):
+        random = Random(seed)
+        for number in range(STEPS):
+            step = random_step(random)
+            assert played(ours, step) == played(theirs, step), (seed, number, step)
+            # A real Kafka answers before a change holds on its brokers.
+            until(lambda: ours.described() == theirs.described())
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"resource_type_filter": 99},
+        {"pattern_type_filter": 9},
+        {"operation": 99},
+        {"permission_type": 9},
+    ],
+)
+def test_a_deletion_by_a_number_without_a_meaning_has_kafkas_answer(
+    sides: tuple[AclCluster, AclCluster], numbers: dict[str, int]
+) -> None:
+    request = deleting(EVERYTHING, **numbers)
+    answers = [
+        [result.error_code for result in side.call(request).filter_results] for side in sides
+    ]
+    assert answers[0] == answers[1] == [42]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_every_version_has_kafkas_answers(
+    sides: tuple[AclCluster, AclCluster], version: int
+) -> None:
+    given = random_acls(Random(7), 9)
+    answers = []
+    for side in sides:
+        created = side.call(creating(*given), version)
+        until(lambda side=side: side.described() == sorted(given))
+        gone = side.call(deleting(EVERYTHING), version)
+        answers.append(([each.error_code for each in created.results], sorted(deleted(gone)[0])))
+    assert answers[0] == answers[1] == ([0] * len(given), sorted(given))
+
+
+def test_more_acls_than_one_request_may_change_have_kafkas_codes(
+    sides: tuple[AclCluster, AclCluster],
+) -> None:
+    many = [random_acl(Random(1))._replace(name=f"name-{number}") for number in range(10_001)]
+    answers = []
+    for side in sides:
+        too_many = {each.error_code for each in side.call(creating(*many)).results}
+        side.create(many[:10_000])
+        side.create(many[10_000:])
+        response = side.call(deleting(EVERYTHING, AclFilter(name="none")))
+        answers.append((too_many, [each.error_code for each in response.filter_results]))
+        side.delete(AclFilter(name="name-1"))
+        side.delete(EVERYTHING)
+    assert answers[0] == answers[1] == ({44}, [42, 42])
+
+
+@pytest.fixture(scope="module")
+def tool(lane_missing: Callable[[str], NoReturn]) -> Callable[..., list[str]]:
+    """`tool(bootstrap, *arguments)` gives what kafka-acls.sh prints, block by block, in order."""
+    try:
+        jars = jars_of(Path(__file__).with_name("pom-tools.xml"))
+    except KafkaMissing as problem:
+        lane_missing(str(problem))
+
+    def run(bootstrap: str, *arguments: str) -> list[str]:
+        command = ("-cp", f"{jars.resolve()}/*", "org.apache.kafka.tools.AclCommand")
+        done = subprocess.run(
+            ["java", *JVM_OPTIONS, *command, "--bootstrap-server", bootstrap, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+        # Java has both the resources and their ACLs in hash tables.
+        blocks = re.split(r"\n\s*\n", done.stdout.strip())
+        return sorted("\n".join(sorted(map(str.strip, each.splitlines()))) for each in blocks)
+
+    return run
+
+
+def test_kafkas_acl_tool_prints_the_same_for_both(
+    brokers: tuple[str, str],
+    sides: tuple[AclCluster, AclCluster],
+    tool: Callable[..., list[str]],
+) -> None:
+    flights = ("--topic", "flights", "--resource-pattern-type")
+    printed = []
+    for bootstrap, side in zip(brokers, sides, strict=True):
+        lines = [
+            tool(
+                *(bootstrap, "--add", "--allow-principal", "User:alice", "--consumer"),
+                *("--topic", "flights", "--group", "g"),
+            ),
+            tool(
+                *(bootstrap, "--add", "--deny-principal", "User:bob", "--deny-host", "10.0.0.1"),
+                *("--operation", "Write", "--topic", "fl", "--resource-pattern-type", "prefixed"),
+            ),
+        ]
+        until(lambda side=side: len(side.described()) == 4)
+        lines.append(tool(bootstrap, "--list"))
+        lines.append(tool(bootstrap, "--list", *flights, "match"))
+        lines.append(tool(bootstrap, "--remove", "--force", *flights, "match"))
+        until(lambda side=side: len(side.described()) == 1)
+        lines.append(tool(bootstrap, "--list", "--principal", "User:alice"))
+        printed.append(lines)
+    assert printed[0] == printed[1]
+    assert [len(blocks) for blocks in printed[0]] == [2, 1, 3, 2, 1, 1]
+
+
+def test_librdkafkas_admin_client_sees_the_same_on_both(
+    brokers: tuple[str, str], sides: tuple[AclCluster, AclCluster]
+) -> None:
+    names = [(f"topic-{number}", ResourcePatternType.LITERAL) for number in range(3)]
+    wanted = [
+        ClientAcl(
+            *(ResourceType.TOPIC, name, pattern, "User:alice", "*"),
+            *(AclOperation.READ, AclPermissionType.ALLOW),
+        )
+        for name, pattern in (*names, ("topic", ResourcePatternType.PREFIXED))
+    ]
+    below = AclBindingFilter(
+        ResourceType.TOPIC,
+        "topic-1",
+        ResourcePatternType.MATCH,
+        None,  # type: ignore[arg-type]
+        None,  # type: ignore[arg-type]
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    seen = []
+    for bootstrap, side in zip(brokers, sides, strict=True):
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        created = [each.result(30) for each in admin.create_acls(wanted).values()]
+        until(lambda side=side: len(side.described()) == 4)
+        described = sorted(map(str, admin.describe_acls(below).result(30)))
+        gone = [sorted(map(str, each.result(30))) for each in admin.delete_acls([below]).values()]
+        until(lambda side=side: len(side.described()) == 2)
+        seen.append((created, described, gone, side.described()))
+    assert seen[0] == seen[1]
+    assert (len(seen[0][1]), len(seen[0][2][0])) == (2, 2)
+
+
+def test_brokers_without_an_authorizer_say_so_alike(kafka: RealKafka) -> None:
+    answers = []
+    with EmbeddedBroker() as broker:
+        for bootstrap in (broker.bootstrap, kafka.bootstrap):
+            side = AclCluster(bootstrap)
+            shown = side.call(describing())
+            created = side.call(creating(*random_acls(Random(7), 9))).results
+            gone = side.call(deleting(EVERYTHING, EVERYTHING)).filter_results
+            side.close()
+            answers.append(
+                [
+                    *((shown.error_code, shown.resources),),
+                    *(each.error_code for each in created),
+                    *((each.error_code, each.matching_acls) for each in gone),
+                ]
+            )
+    assert answers[0] == answers[1]
+    assert answers[0][0] == (54, ())
