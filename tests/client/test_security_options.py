@@ -248,7 +248,10 @@ def test_security_that_cannot_be_had_is_refused_before_anything_is_connected(
 
 
 def test_a_consumer_takes_words_in_any_case() -> None:
-    words = {"security_protocol": "sasl_plaintext", "sasl_mechanism": "scram-sha-256"}
+    words: dict[str, Any] = {
+        "security_protocol": "sasl_plaintext",
+        "sasl_mechanism": "scram-sha-256",
+    }
     Consumer("localhost:1", "g", **{**ALICE, **words}).close()
 
 
