@@ -122,7 +122,7 @@ def test_a_security_is_pickled_whole_and_shows_no_secret(
 ) -> None:
     assert pickle.loads(pickle.dumps(security)) == security
     assert hash(security) == hash(pickle.loads(pickle.dumps(security)))
-    assert SECRET not in repr(security) + str(security) + security.protocol
+    assert SECRET not in repr(security) + str(security) + security.protocol.value
 
 
 @pytest.mark.parametrize(
@@ -245,6 +245,14 @@ def test_security_that_cannot_be_had_is_refused_before_anything_is_connected(
         Consumer("localhost:1", "g", **options)
     assert str(refused.value) == sentence
     assert SECRET not in sentence
+
+
+def test_a_consumer_takes_words_in_any_case() -> None:
+    words: dict[str, Any] = {
+        "security_protocol": "sasl_plaintext",
+        "sasl_mechanism": "scram-sha-256",
+    }
+    Consumer("localhost:1", "g", **{**ALICE, **words}).close()
 
 
 SOME_VALUES = {

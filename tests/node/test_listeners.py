@@ -10,11 +10,11 @@ from apportion.node.listeners import (
     Listener,
     ListenerSecurity,
     ListenerTls,
-    SecurityProtocol,
 )
 from apportion.node.sasl_settings import SaslSettings
 from apportion.node.settings import BrokerSettings, SettingRefused
 from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.security.names import SecurityProtocol
 from apportion.security.principals import PrincipalRules, principal_rules
 
 PLAIN = ListenerSecurity()

@@ -16,6 +16,7 @@ from apportion.client.security_fields import (
     security_of,
     token_function_login,
 )
+from apportion.security import oauthbearer
 from apportion.security.client_security import (
     ClientCredentials,
     ClientIdentity,
@@ -132,7 +133,7 @@ def _login(fields: SecurityFields, trusted: KeyStore | None) -> SaslLogin:
     if "mechanism" not in fields:
         fields.required("mechanism", f"with {fields.name('protocol')}")
     mechanism = mechanism_of(fields, "")
-    if mechanism == "OAUTHBEARER" and "client_id" in fields and "jaas" not in fields:
+    if mechanism == oauthbearer.NAME and "client_id" in fields and "jaas" not in fields:
         jaas = JaasLogin((mechanism,), {})
     else:
         text = fields.required("jaas", "to log in: it names the user")
@@ -146,7 +147,7 @@ def _login(fields: SecurityFields, trusted: KeyStore | None) -> SaslLogin:
             f"has a login module for {' and '.join(jaas.mechanisms)}, and "
             f"{fields.name('mechanism')} is {mechanism}",
         )
-    if mechanism == "OAUTHBEARER":
+    if mechanism == oauthbearer.NAME:
         return _token_login(fields, jaas, trusted)
     if jaas.options.get("tokenauth", "").lower() == "true":
         raise fields.fault("jaas", "has a delegation token, which cannot be used here")

@@ -183,6 +183,8 @@ def checked(group_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
     for name, meaning in IDS.items():
         _check_id(name, meaning, chosen[name])
     for name, setting in declared(ConsumerOptions).items():
+        if setting.choices and name in declared(SecurityOptions):
+            continue  # `client_security` takes these words in any case
         if (fault := fault_or_none(setting, chosen[name])) is not None:
             raise ValueError(f"{name} must {fault}, not {chosen[name]!r}")
     # Refused and not ignored: who sets an interval believes that offsets are committed.

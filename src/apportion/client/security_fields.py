@@ -20,10 +20,11 @@ from apportion.security.client_security import (
     TokenFunction,
     TokenLogin,
 )
+from apportion.security.exchange import is_sendable
 from apportion.security.key_stores import TLS_VERSIONS, KeyStore, StoreKind
+from apportion.security.names import MECHANISMS, PROTOCOLS, SecurityProtocol, protocol_of
 
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+HOST_NAME_CHECKS = ("https", "none")
 NO_KERBEROS = "GSSAPI (Kerberos) is not here"
 
 
@@ -167,10 +168,11 @@ class Dialect(NamedTuple):
 
 def security_of(fields: SecurityFields, dialect: Dialect) -> ClientSecurity:
     """Return the security that the options describe. Raises SecurityFault."""
-    protocol = fields.choice("protocol", PROTOCOLS, "PLAINTEXT")
+    default = SecurityProtocol.PLAINTEXT.value
+    protocol = SecurityProtocol(fields.choice("protocol", PROTOCOLS, default))
     trusted = dialect.trusted(fields)
-    tls = _tls(fields, dialect, trusted) if protocol.endswith("SSL") else None
-    login = dialect.login(fields, trusted) if protocol.startswith("SASL") else None
+    tls = _tls(fields, dialect, trusted) if protocol.has_tls else None
+    login = dialect.login(fields, trusted) if protocol.has_sasl else None
     security = ClientSecurity(tls, login)
     _refuse_unused(fields, security)
     return security
@@ -194,22 +196,26 @@ def _refuse_unused(fields: SecurityFields, security: ClientSecurity) -> None:
     for field in fields:
         if field not in unused:
             continue
+        # The protocols that use it, of those that keep the other half as it is.
         if field in LOGIN_FIELDS:
-            remedy = f"SASL_{'PLAINTEXT' if tls is None else 'SSL'} or leave it out"
+            fits = protocol_of(has_tls=tls is not None, has_sasl=True).value
+        elif login is None:
+            fits = f"{SecurityProtocol.SSL.value} or {SecurityProtocol.SASL_SSL.value},"
         else:
-            remedy = f"{'SSL or ' if login is None else ''}SASL_SSL, or leave it out"
+            fits = f"{SecurityProtocol.SASL_SSL.value},"
         raise fields.fault(
             field,
-            f"says nothing while {fields.name('protocol')} is {security.protocol}; set that to "
-            f"{remedy}",
+            f"says nothing while {fields.name('protocol')} is {security.protocol.value}; set that "
+            f"to {fits} or leave it out",
         )
 
 
 def _tls(fields: SecurityFields, dialect: Dialect, trusted: KeyStore | None) -> TlsSettings:
     """Return the settings of TLS."""
     algorithm = fields.text("endpoint_identification", "https").strip().lower()
-    if algorithm not in ("https", "none", ""):
-        raise fields.fault("endpoint_identification", f"must be https or none, not {algorithm!r}")
+    if algorithm and algorithm not in HOST_NAME_CHECKS:
+        must = " or ".join(HOST_NAME_CHECKS)
+        raise fields.fault("endpoint_identification", f"must be {must}, not {algorithm!r}")
     return TlsSettings(
         trusted=trusted,
         identity=dialect.identity(fields),
@@ -241,7 +247,7 @@ def mechanism_of(fields: SecurityFields, default: str) -> str:
 def password_login(mechanism: str, name: str, password: str, fault: str) -> PasswordLogin:
     """Return a login by password. fault: the option to name if a message cannot carry it."""
     for what, text in (("name of the user", name), ("password", password)):
-        if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
+        if not is_sendable(text):
             raise SecurityFault(fault, f"has a {what} with NUL or a lone surrogate in it")
     return PasswordLogin(mechanism, name, password)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypedDict
 
 from apportion.client.security_fields import (
-    MECHANISMS,
+    HOST_NAME_CHECKS,
     Dialect,
     GivenOption,
     SecurityFault,
@@ -15,6 +15,7 @@ from apportion.client.security_fields import (
     security_of,
     token_function_login,
 )
+from apportion.security import oauthbearer
 from apportion.security.client_security import (
     ClientCredentials,
     ClientIdentity,
@@ -22,7 +23,10 @@ from apportion.security.client_security import (
     SaslLogin,
 )
 from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.security.names import MECHANISMS, PROTOCOLS, SecurityProtocol
 from apportion.settings import Setting
+
+TOKEN_METHODS = ("default", "oidc")
 
 
 def _text(sentence: str, default: str = "none") -> Setting:
@@ -34,7 +38,9 @@ class SecurityOptions(TypedDict, total=False):
 
     security_protocol: Annotated[
         str,
-        Setting("PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, as the listener has it.", "PLAINTEXT"),
+        Setting(
+            "The protocol of the listener.", SecurityProtocol.PLAINTEXT.value, choices=PROTOCOLS
+        ),
     ]
     ssl_ca_location: Annotated[
         str | None, _text("The CA certificates of the cluster, a PEM file.", "the system's")
@@ -59,12 +65,20 @@ class SecurityOptions(TypedDict, total=False):
     ]
     ssl_endpoint_identification_algorithm: Annotated[
         str,
-        Setting("https: a broker's certificate must name its host; none: any will do.", "https"),
+        Setting(
+            "https: a broker's certificate must name its host; none: any will do.",
+            "https",
+            choices=HOST_NAME_CHECKS,
+        ),
     ]
     sasl_mechanism: Annotated[
-        str | None, _text(f"{', '.join(MECHANISMS[:-1])} or {MECHANISMS[-1]}.")
+        str | None,
+        Setting("The SASL mechanism.", default_words="none", choices=MECHANISMS),
     ]
-    sasl_mechanisms: Annotated[str | None, _text("Another name of sasl_mechanism.")]
+    sasl_mechanisms: Annotated[
+        str | None,
+        Setting("Another name of sasl_mechanism.", default_words="none", choices=MECHANISMS),
+    ]
     sasl_username: Annotated[str | None, _text("The user, for PLAIN and SCRAM.")]
     sasl_password: Annotated[str | None, _text("The user's password.")]
     oauth_cb: Annotated[
@@ -77,7 +91,11 @@ class SecurityOptions(TypedDict, total=False):
     sasl_oauthbearer_config: Annotated[str | None, _text("The argument of oauth_cb.")]
     sasl_oauthbearer_method: Annotated[
         str,
-        Setting("oidc: get tokens from an OAuth server; default: from oauth_cb.", "default"),
+        Setting(
+            "oidc: get tokens from an OAuth server; default: from oauth_cb.",
+            "default",
+            choices=TOKEN_METHODS,
+        ),
     ]
     sasl_oauthbearer_token_endpoint_url: Annotated[
         str | None, _text("Where the OAuth server gives tokens, https://...")
@@ -170,11 +188,11 @@ def _login(fields: SecurityFields, trusted: KeyStore | None) -> SaslLogin:
     if "mechanism" not in fields:
         fields.required("mechanism", f"with {fields.name('protocol')}")
     mechanism = mechanism_of(fields, "")
-    if mechanism != "OAUTHBEARER":
+    if mechanism != oauthbearer.NAME:
         why = f"for the mechanism {mechanism}"
         name, password = fields.required("username", why), fields.required("password", why)
         return password_login(mechanism, name, password, fields.name("password"))
-    if fields.choice("token_method", ("oidc", "default"), "default") == "default":
+    if fields.choice("token_method", TOKEN_METHODS, "default") == "default":
         if "token_function" not in fields:
             raise SecurityFault(
                 fields.name("token_function"),

@@ -19,6 +19,7 @@ from apportion.node.security_settings import (
     SecuritySettings,
 )
 from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.security.names import PROTOCOLS, SecurityProtocol
 from apportion.security.principals import PrincipalRules, principal_rules
 from apportion.settings import declared, nearest_or_none
 
@@ -38,25 +39,6 @@ class Address(NamedTuple):
 
 Advertised = Mapping[str, Address]
 """The address that clients are told, by the name of the listener that they are connected to."""
-
-
-class SecurityProtocol(Enum):
-    """The protocol of a listener: TLS, SASL, both or neither; the names are Kafka's."""
-
-    PLAINTEXT = "PLAINTEXT"
-    SSL = "SSL"
-    SASL_PLAINTEXT = "SASL_PLAINTEXT"
-    SASL_SSL = "SASL_SSL"
-
-    @property
-    def has_tls(self) -> bool:
-        """Return whether its bytes are encrypted."""
-        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
-
-    @property
-    def has_sasl(self) -> bool:
-        """Return whether its clients log in by SASL."""
-        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
 
 class ClientAuth(Enum):
@@ -247,16 +229,16 @@ def _protocols(text: str) -> dict[str, SecurityProtocol]:
         name, colon, protocol = (each.strip().upper() for each in part.partition(":"))
         if not colon or not NAME.fullmatch(name):
             raise ValueError(f"{setting} must be NAME:PROTOCOL, with commas between, not {part!r}.")
-        if protocol not in SecurityProtocol.__members__:
+        if protocol not in PROTOCOLS:
             raise ValueError(f"{setting} has {part!r}; the protocols are {_choices()}.")
         if name in protocols:
             raise ValueError(f"{setting} has {name} twice.")
-        protocols[name] = SecurityProtocol[protocol]
+        protocols[name] = SecurityProtocol(protocol)
     return protocols
 
 
 def _choices() -> str:
-    return ", ".join(SecurityProtocol.__members__)
+    return ", ".join(PROTOCOLS)
 
 
 def _security(

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
 
 from apportion.node.setting_values import HIDDEN, parsed, written
+from apportion.security import oauthbearer
 from apportion.security.key_stores import TLS_VERSIONS
+from apportion.security.names import MECHANISMS
 from apportion.settings import Setting, bounds_fault_or_none, declared, nearest_or_none
 
 PREFIX = "listener.name."
-SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 STORE_TYPES = ("JKS", "PKCS12", "PEM")
 CLIENT_AUTH = ("none", "requested", "required")
 REFUSED = {  # a setting of Kafka's that is not here -> what to do
@@ -114,7 +115,7 @@ class SecuritySettings:
     ] = "DEFAULT"
     sasl_enabled_mechanisms: Annotated[
         tuple[str, ...],
-        Setting(f"The SASL mechanisms that clients may use, of {', '.join(SASL_MECHANISMS)}."),
+        Setting(f"The SASL mechanisms that clients may use, of {', '.join(MECHANISMS)}."),
     ] = ()
     sasl_server_max_receive_size: Annotated[
         int, Setting("The largest request of a client that has not authenticated.", at_least=1)
@@ -250,11 +251,11 @@ def parsed_name(name: str) -> SecurityName:
     mechanism, _, of_mechanism = rest.partition(".")
     # Kafka takes these with the mechanism in front, too: they are of no other.
     of_tokens = of_mechanism.replace(".", "_")
-    if mechanism.upper() == "OAUTHBEARER" and of_tokens.startswith("sasl_oauthbearer_"):
+    if mechanism.upper() == oauthbearer.NAME and of_tokens.startswith("sasl_oauthbearer_"):
         found = declared(SecuritySettings).get(of_tokens)
         if found is not None:
             return SecurityName(listener.lower(), "", found)
-    if mechanism.upper() in SASL_MECHANISMS:
+    if mechanism.upper() in MECHANISMS:
         found = declared(MechanismSettings).get(of_mechanism.replace(".", "_"))
         if found is not None:
             return SecurityName(listener.lower(), mechanism.lower(), found)
@@ -287,7 +288,7 @@ def _checked(label: str, value: Any, setting: Setting) -> Any:
         raise ValueError(f"{label} must {fault}, not {read}.")
     if setting.choices and read not in setting.choices:
         raise ValueError(f"{label} must be one of {', '.join(setting.choices)}, not {read!r}.")
-    offered = {"ssl_enabled_protocols": TLS_VERSIONS, "sasl_enabled_mechanisms": SASL_MECHANISMS}
+    offered = {"ssl_enabled_protocols": TLS_VERSIONS, "sasl_enabled_mechanisms": MECHANISMS}
     for each in read if setting.name in offered else ():
         if each not in offered[setting.name]:
             there_are = ", ".join(offered[setting.name])

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from apportion.security import oauthbearer
 from apportion.security.key_stores import TLS_VERSIONS, KeyStore
+from apportion.security.names import SecurityProtocol, protocol_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class TokenLogin:
     """A login by tokens, for OAUTHBEARER."""
 
     source: ClientCredentials | TokenFunction
-    mechanism: str = "OAUTHBEARER"
+    mechanism: str = oauthbearer.NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,9 @@ class ClientSecurity:
     login: SaslLogin | None = None
 
     @property
-    def protocol(self) -> str:
-        """Return the name of the security protocol, as `security.protocol` has it."""
-        encrypted = "PLAINTEXT" if self.tls is None else "SSL"
-        return encrypted if self.login is None else f"SASL_{encrypted}"
+    def protocol(self) -> SecurityProtocol:
+        """Return the security protocol that it has."""
+        return protocol_of(has_tls=self.tls is not None, has_sasl=self.login is not None)
 
 
 PLAINTEXT = ClientSecurity()

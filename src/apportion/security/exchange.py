@@ -114,12 +114,17 @@ def as_text(received: bytes) -> str:
         raise UnacceptableBytes("the peer's message is not UTF-8") from None
 
 
+def is_sendable(text: str) -> bool:
+    """Return whether a message can have a name or a password: no NUL, and no lone surrogates."""
+    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+
+
 def require_text(text: str, what: str) -> None:
     """Check a user's name or password that a client was given.
 
     Errors: ValueError for one that no message can have; its text has neither of them.
     """
-    if not text or "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
+    if not text or not is_sendable(text):
         raise ValueError(f"a {what} must have characters, and neither NUL nor lone surrogates")
 
 

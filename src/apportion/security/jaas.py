@@ -11,10 +11,13 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from apportion.security import oauthbearer, plain
+from apportion.security.names import SCRAM_MECHANISMS
+
 MODULES = {  # the last part of a login module's name -> its mechanisms
-    "PlainLoginModule": ("PLAIN",),
-    "ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
-    "OAuthBearerLoginModule": ("OAUTHBEARER",),
+    "PlainLoginModule": (plain.NAME,),
+    "ScramLoginModule": SCRAM_MECHANISMS,
+    "OAuthBearerLoginModule": (oauthbearer.NAME,),
 }
 PACKAGES = (
     "org.apache.kafka.common.security.",

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame
 
-from apportion.client.kafka_security import FIELDS
+from apportion.client.kafka_security import FIELDS, kafka_security
 from apportion.member.batch.span import Span, parse_span
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
-from apportion.spark.security_options import query_security
+from apportion.spark.security_options import PREFIX
 
 CONNECT_UNSUPPORTED = (
     "apportion's writer asks the JVM of the driver about its query, which Spark Connect "
@@ -70,8 +70,10 @@ def _security(options: Any) -> ClientSecurity:
     # Most queries have none: one look for that, and not one for each option.
     if not options.containsKey(PROTOCOL_OPTION):
         return PLAINTEXT
-    names = [f"kafka.{name}" for name in FIELDS]
-    return query_security({name: options.get(name) for name in names if options.containsKey(name)})
+    names = [PREFIX + name for name in FIELDS]
+    given = {name: options.get(name) for name in names if options.containsKey(name)}
+    # Without its files, which were looked at as the query began: connections load them.
+    return kafka_security(given, PREFIX)
 
 
 def readings(execution: Any) -> list[SourceReading]:

@@ -5,12 +5,20 @@ from typing import Annotated, TypedDict
 
 from apportion.client.connection_security import ConnectionSecurity
 from apportion.client.kafka_security import PREFIXES, kafka_security
-from apportion.client.security_fields import MECHANISMS
+from apportion.client.security_fields import HOST_NAME_CHECKS
 from apportion.security.client_security import ClientSecurity
+from apportion.security.key_stores import StoreKind
+from apportion.security.names import MECHANISMS, PROTOCOLS, SecurityProtocol
 from apportion.settings import Setting
 
 PREFIX = "kafka."
 SECURITY_PREFIXES = tuple(PREFIX + prefix for prefix in PREFIXES)
+
+STORE_TYPE = Setting(
+    "The format of that file; JKS is mostly PKCS12.",
+    StoreKind.JKS.value,
+    choices=tuple(each.value for each in StoreKind),
+)
 
 
 def _text(sentence: str, default: str = "none") -> Setting:
@@ -23,15 +31,13 @@ KafkaSecurityOptions = TypedDict(
         "kafka.security.protocol": Annotated[
             str,
             Setting(
-                "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, as the listener has it.", "PLAINTEXT"
+                "The protocol of the listener.", SecurityProtocol.PLAINTEXT.value, choices=PROTOCOLS
             ),
         ],
         "kafka.ssl.truststore.location": Annotated[
             str, _text("A file with the CA certificates of the cluster.", "the system's")
         ],
-        "kafka.ssl.truststore.type": Annotated[
-            str, Setting("PEM, PKCS12, or JKS, which is mostly PKCS12.", "JKS")
-        ],
+        "kafka.ssl.truststore.type": Annotated[str, STORE_TYPE],
         "kafka.ssl.truststore.password": Annotated[str, _text("The password of that file.")],
         "kafka.ssl.truststore.certificates": Annotated[
             str, _text("The CA certificates as PEM text, in place of a file.")
@@ -39,9 +45,7 @@ KafkaSecurityOptions = TypedDict(
         "kafka.ssl.keystore.location": Annotated[
             str, _text("A file with the query's certificate and key (mTLS).")
         ],
-        "kafka.ssl.keystore.type": Annotated[
-            str, Setting("PEM, PKCS12, or JKS, which is mostly PKCS12.", "JKS")
-        ],
+        "kafka.ssl.keystore.type": Annotated[str, STORE_TYPE],
         "kafka.ssl.keystore.password": Annotated[str, _text("The password of that file.")],
         "kafka.ssl.keystore.certificate.chain": Annotated[
             str, _text("The certificate with its chain as PEM text, in place of a file.")
@@ -54,11 +58,13 @@ KafkaSecurityOptions = TypedDict(
         "kafka.ssl.endpoint.identification.algorithm": Annotated[
             str,
             Setting(
-                "https: a broker's certificate must name its host; none: any will do.", "https"
+                "https: a broker's certificate must name its host; none: any will do.",
+                "https",
+                choices=HOST_NAME_CHECKS,
             ),
         ],
         "kafka.sasl.mechanism": Annotated[
-            str, _text(f"{', '.join(MECHANISMS[:-1])} or {MECHANISMS[-1]}.")
+            str, Setting("The SASL mechanism.", default_words="none", choices=MECHANISMS)
         ],
         "kafka.sasl.jaas.config": Annotated[
             str,
@@ -100,5 +106,7 @@ def query_security(options: Mapping[str, str]) -> ClientSecurity:
     try:
         ConnectionSecurity(security)
     except ValueError as error:
-        raise ValueError(f"{PREFIX}security.protocol is {security.protocol}: {error}") from None
+        raise ValueError(
+            f"{PREFIX}security.protocol is {security.protocol.value}: {error}"
+        ) from None
     return security
