@@ -233,7 +233,7 @@ def test_clients_without_a_name_hold_little_memory() -> None:
     assert full < 1_000_000
 
 
-def test_who_logs_in_is_not_in_the_log(secured: Secured, log: Log) -> None:
+def test_a_login_leaves_no_line_in_the_log(secured: Secured, log: Log) -> None:
     for mechanism in MECHANISMS:
         cluster = Cluster(secured.sasl, security=login(mechanism))
         cluster.call(DescribeClusterRequest())
