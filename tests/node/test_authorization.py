@@ -8,6 +8,8 @@ from apportion.node.authorization.table import CHECKS
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
+from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from apportion.wire.table import APIS, SERVED_APIS
 from tests.node.guarded import as_bob, codes, guarded, let, may_not
 from tests.node.guarded_requests import CASES, REFUSALS, Case, begin
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
 
 SERVED = {api.request for api in SERVED_APIS.values()}
 HERE = [case for case in CASES if type(case.request) in SERVED]
-REFUSE_NOBODY = {ApiVersionsRequest, DescribeClusterRequest, ListGroupsRequest}
+REFUSE_NOBODY = {
+    *(ApiVersionsRequest, DescribeClusterRequest, ListGroupsRequest),
+    *(SaslAuthenticateRequest, SaslHandshakeRequest),
+}
 """APIs that answer everybody; test_authorized_responses.py has what they hide."""
 
 

@@ -8,7 +8,7 @@ from apportion.wire.messages.consumer_group_describe import (
     DescribedGroup,
 )
 from apportion.wire.messages.consumer_group_prepare_assignment import (
-    ConsumerGroupPrepareAssignmentRequest,
+    ConsumerGroupPrepareAssignmentResponse,
 )
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
@@ -40,6 +40,7 @@ from tests.node.guarded import (
     may_not,
 )
 from tests.node.guarded_requests import joined
+from tests.node.test_client_assignors import PREPARE, heartbeat
 
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, NodeDriver
@@ -170,12 +171,19 @@ def test_a_group_is_not_described_if_a_hidden_topic_is_assigned_in_it(kit: "type
 
 
 def test_a_member_assigns_no_topics_that_it_may_not_know_of(kit: "type[Kit]") -> None:
-    driver = guarded(kit, may(READ, GROUP, "g"))
+    enough = (may(READ, GROUP, "g"), may(DESCRIBE, TOPIC, "t"))
+    driver = guarded(kit, *enough)
     driver.create("t")
-    driver.call(joined())
-    request = ConsumerGroupPrepareAssignmentRequest(group_id="g", member_id="m", member_epoch=2)
-    # Without client-side assignors there is nothing to prepare, and no topic to hide.
-    assert as_bob(driver, request) == driver.call(request)
+    driver.call(OffsetFetchRequest(groups=()))  # so that the group has a coordinator
+    assert as_bob(driver, heartbeat(0)).should_compute_assignment
+    let(driver, may(READ, GROUP, "g"))
+    assert as_bob(driver, PREPARE) == ConsumerGroupPrepareAssignmentResponse(
+        error_code=29,
+        error_message="The group subscribes to a topic that you have no permission to DESCRIBE.",
+    )
+    let(driver, *enough)
+    driver.sleep(1_000)  # a member is not told twice within a second
+    assert [topic.topic_name for topic in as_bob(driver, PREPARE).topics] == ["t"]
 
 
 def test_a_sync_without_a_protocol_is_refused_before_anybody_asks_who_it_is(

@@ -242,7 +242,9 @@ def test_a_secret_is_described_without_its_value(kit: "type[Kit]") -> None:
         "sasl.enabled.mechanisms": "PLAIN",
         "ssl.keystore.location": "broker.p12",
         "ssl.keystore.password": "sesame",
-        listener: "sesame",
+        listener: (
+            'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="sesame";'
+        ),
         "listener.name.inside.connections.max.reauth.ms": "7",
     }
     driver = kit.NodeDriver(**values)

@@ -107,3 +107,23 @@ def test_a_declared_value_stands_in_place_of_what_the_request_has() -> None:
     assert response.topics[0].partitions == (
         list_offsets.ListOffsetsPartitionResponse(partition_index=2, error_code=16, timestamp=-1),
     )
+
+
+def test_an_element_alone_has_the_error_at_each_of_its_partitions() -> None:
+    topic = fetch.FetchTopic(topic="t", partitions=(fetch.FetchPartition(partition=7),))
+    # Also in versions in which the whole response has an error of its own.
+    for version in (4, 7):
+        element = FETCH.element(
+            "responses", topic, version, Refused(Code.TOPIC_AUTHORIZATION_FAILED)
+        )
+        assert element == fetch.FetchableTopicResponse(
+            topic="t",
+            partitions=(
+                fetch.PartitionData(
+                    partition_index=7,
+                    error_code=29,
+                    high_watermark=-1,
+                    log_start_offset=-1,
+                ),
+            ),
+        )

@@ -15,9 +15,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 Protocols: TypeAlias = "tuple[tuple[str, bytes], ...]"
 """The protocols (assignors) that a member supports, best first: name and metadata of each."""
 ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""Authorized operations without access control: read, describe, delete, describe and alter
-configs.
-"""
+"""Authorized operations without ACLs: read, describe, delete, describe and alter configs."""
 
 
 class CommitClaim(NamedTuple):

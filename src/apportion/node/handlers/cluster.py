@@ -38,7 +38,7 @@ from apportion.wire.messages.metadata import (
 from apportion.wire.table import api_versions_response
 
 GROUP, TRANSACTION = 0, 1  # coordinator types of FindCoordinator
-# every operation on a topic, in Kafka's bits, since there is no access control
+# every operation on a topic, in Kafka's bits: the node's gate puts in what ACLs allow
 TOPIC_OPERATIONS = 0b1101_1111_1000
 CLUSTER_OPERATIONS = 0b1_1111_1010_0000  # likewise on the cluster
 NOT_REQUESTED = -(2**31)
