@@ -322,3 +322,11 @@ def test_the_host_of_an_acl_is_the_address_of_its_caller(kit: "type[Kit]") -> No
         driver.caller = Caller("test", host, BOB)
         seen[host] = driver.call(metadata("t")).topics[0].error_code
     assert seen == {"/10.1.2.3": 0, "/10.1.2.4": 29, "/::ffff:10.1.2.3": 0}
+
+
+def test_a_refusal_quotes_a_long_name_in_part(kit: "type[Kit]") -> None:
+    driver = guarded(kit)
+    name = "\N{GRINNING FACE}" * 8_000  # nearly all that version 2 has a place for
+    wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    (topic,) = as_bob(driver, CreateTopicsRequest(topics=(wanted,)), 2).topics
+    assert topic.error_message == (f"User:bob has no permission for CREATE on topic {name[:300]}.")

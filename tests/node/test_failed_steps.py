@@ -7,7 +7,7 @@ crash; what was refused is not; and later requests are answered as by a node tha
 above all, who waits for records has them when they are there, and not when its time is up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from apportion.coord.shard import Shard
 from apportion.coord.turn import Turn
 from apportion.coord.waiting import WaitingRequests
 from apportion.deadlines import Deadlines
+from apportion.node.authorization.gate import Gate
 from apportion.node.cleaning import Cleaner
 from apportion.node.coordinators import Coordinators
 from apportion.node.delayed_fetches import DelayedFetches
@@ -45,6 +46,7 @@ from tests.node.fault_histories import (
     commit,
 )
 from tests.node.fault_laws import check, check_offsets, check_records, check_settings, check_waiting
+from tests.node.guarded import GUARDED
 from tests.node.topic_requests import create
 
 if TYPE_CHECKING:
@@ -102,6 +104,7 @@ PLACES = [
             *("new_cleaned_segment", "prepare_replacement", "replace_segments", "delete"),
         ),
         Segment: ("append",),
+        Gate: ("check",),
     }.items()
     for name in names
 ]
@@ -269,8 +272,36 @@ def test_a_step_that_fails_leaves_no_trace(
     faults: Sequence[tuple[tuple[type[Any], str], int, bool, DiskError | RuntimeError]],
     after: list[tuple[int | str | tuple[int | str, ...], ...]],
 ) -> None:
+    live_through(kit, SMALL, (before, after), faults)
+
+
+@settings(
+    max_examples=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(st.lists(actions, min_size=1, max_size=14), faults, st.lists(actions, max_size=6))
+@example([("join", "j", False)], [((Gate, "check"), 1, True, RuntimeError("planted"))], [])
+def test_a_step_that_fails_leaves_no_trace_where_there_are_acls(
+    kit: "type[Kit]",
+    before: list[tuple[int | str | tuple[int | str, ...], ...]],
+    faults: Sequence[tuple[tuple[type[Any], str], int, bool, DiskError | RuntimeError]],
+    after: list[tuple[int | str | tuple[int | str, ...], ...]],
+) -> None:
+    everybody = {"allow.everyone.if.no.acl.found": True}
+    live_through(kit, {**SMALL, **GUARDED, **everybody}, (before, after), faults)
+
+
+def live_through(
+    kit: "type[Kit]",
+    broker: Mapping[str, Any],
+    actions: tuple[Sequence[tuple[Any, ...]], Sequence[tuple[Any, ...]]],
+    faults: Sequence[tuple[tuple[type[Any], str], int, bool, DiskError | RuntimeError]],
+) -> None:
+    """Play a history with faults, and check what is left of it."""
+    before, after = actions
     with pytest.MonkeyPatch.context() as patch:
-        history = begun(kit, **SMALL)
+        history = begun(kit, **broker)
         for topic in TOPICS:
             history.create(topic, PARTITIONS)
         create(history, EXPIRING, PARTITIONS, retention_ms=str(RETENTION_MS))

@@ -24,6 +24,9 @@ MOST_DECISIONS = 65_536
 LONGEST_NAME = 255
 """Decisions about longer names are not kept: a group id may have many thousand characters."""
 
+LONGEST_QUOTED = 300
+"""Of longer names this much is quoted: old versions have no place for more than 32,767 bytes."""
+
 CODES = {
     ResourceType.TOPIC: Code.TOPIC_AUTHORIZATION_FAILED,
     ResourceType.GROUP: Code.GROUP_AUTHORIZATION_FAILED,
@@ -113,10 +116,9 @@ class Rights:
         """Return the refusal of an operation, with a sentence for its caller."""
         what = "the cluster"
         if resource != ResourceType.CLUSTER:
-            what = f"{resource.name.lower().replace('_', ' ')} {name}"
-        return Refused(
-            CODES[resource], f"{self._principal} has no permission for {operation.name} on {what}."
-        )
+            what = f"{resource.name.lower().replace('_', ' ')} {name[:LONGEST_QUOTED]}"
+        who = self._principal[:LONGEST_QUOTED]
+        return Refused(CODES[resource], f"{who} has no permission for {operation.name} on {what}.")
 
     def completing(self, complete: Complete) -> CallerAccess:
         """Return the access of a request whose response is not whole as its handler gives it."""
