@@ -154,7 +154,7 @@ class EmbeddedBroker:
 
     def client_options(
         self, user: str | None = None, *, mechanism: str | None = None
-    ) -> dict[str, str]:
+    ) -> dict[str, Any]:
         """Return the options of `security` for a Consumer, a StreamsConsumer, and others.
 
         The names are librdkafka's, with underscores for dots. user: the first one, if there are
