@@ -133,6 +133,10 @@ OFFSETS_GO = (
 
 LISTENERS = "node/test_listeners.py::"
 SECURED = f"{LISTENERS}test_a_setting_of_security_holds_for_all_listeners_or_for_one"
+MUTUAL = "server/test_tls.py::test_a_clients_certificate_says_who_it_is"
+STORES = "server/test_tls.py::test_certificates_are_read_from_files_of_each_kind"
+REFUSALS = "server/test_tls_refusals.py::"
+UNUSABLE = f"{REFUSALS}test_a_certificate_that_cannot_be_used_stops_the_start_in_one_sentence"
 
 BROKER = {
     "advertised.listeners": f"{SERVER}test_clients_are_told_the_address_that_is_advertised",
@@ -141,7 +145,9 @@ BROKER = {
     ),
     "apportion.connection.max.inflight.bytes": UNDER_WAY,
     "apportion.connection.max.inflight.requests": UNDER_WAY,
-    "apportion.authentication.timeout.ms": SECURED,
+    "apportion.authentication.timeout.ms": (
+        f"{REFUSALS}test_a_handshake_that_takes_too_long_is_ended"
+    ),
     "apportion.heartbeat.budget.per.second": INTERVALS,
     "apportion.metrics.listen": (
         "server/test_metrics.py::test_metrics_are_read_at_their_own_address_as_text"
@@ -227,16 +233,23 @@ BROKER = {
         "node/test_sasl_settings.py::test_tokens_are_looked_at_as_the_settings_say",
     ),
     "sasl.server.max.receive.size": SECURED,
-    **dict.fromkeys(
-        (
-            *("ssl.client.auth", "ssl.enabled.protocols", "ssl.key.password"),
-            *("ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.location"),
-            *("ssl.keystore.password", "ssl.keystore.type", "ssl.principal.mapping.rules"),
-            *("ssl.truststore.certificates", "ssl.truststore.location"),
-            *("ssl.truststore.password", "ssl.truststore.type"),
-        ),
-        SECURED,
+    "ssl.client.auth": MUTUAL,
+    "ssl.enabled.protocols": (
+        f"{REFUSALS}test_a_client_that_does_not_get_in_is_told_why_and_so_is_the_log"
     ),
+    "ssl.key.password": STORES,
+    "ssl.keystore.certificate.chain": UNUSABLE,
+    "ssl.keystore.key": UNUSABLE,
+    "ssl.keystore.location": STORES,
+    "ssl.keystore.password": STORES,
+    "ssl.keystore.type": STORES,
+    "ssl.principal.mapping.rules": MUTUAL,
+    "ssl.truststore.certificates": (
+        "server/test_tls.py::test_each_listener_tells_its_own_address_and_has_its_own_security"
+    ),
+    "ssl.truststore.location": STORES,
+    "ssl.truststore.password": STORES,
+    "ssl.truststore.type": STORES,
     "socket.request.max.bytes": f"{SOCKETS}test_bytes_that_mean_nothing_close_the_connection",
     "super.users": f"{ACLS}test_super_users_may_do_everything",
 }

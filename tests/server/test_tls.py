@@ -1,5 +1,7 @@
 """TLS of listeners: who comes in as whom, and where clients are sent."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +158,16 @@ def test_certificates_are_read_from_files_of_each_kind(tmp_path: Path, kind: str
         return server.principals
 
     assert with_server(tmp_path / "data", settings, script) == ["User:CN=alice"]
+
+
+def test_a_broker_without_tls_does_not_import_it() -> None:
+    program = (
+        "import sys\n"
+        "from apportion.server.embedded import EmbeddedBroker\n"
+        "EmbeddedBroker().close()\n"
+        "print(*(name for name in sys.modules if 'tls' in name or 'key_files' in name))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == []

@@ -275,6 +275,16 @@ def test_an_issuer_that_is_away_keeps_its_keys(monkeypatch: pytest.MonkeyPatch) 
         )
 
 
+def test_an_issuer_without_keys_is_named_until_it_is_asked_again() -> None:
+    with issuer() as (url, server):
+        server.answer = (503, b"")
+        check = checker_of(JwtRules(url))
+        why = f"{url.partition('?')[0]} gives no keys: HTTP status 503"
+        for _ in range(3):
+            assert check(TokenCheck(signed(rsa_key()), {})) == TokenRejected(why)
+        assert server.asked == 1
+
+
 def test_keys_come_from_the_server_that_was_named_alone(keys: str) -> None:
     with issuer() as (url, server):
         server.answer = (302, keys.encode())

@@ -73,32 +73,44 @@ class KeySet:
         self._lock = threading.Lock()
         self._keys: dict[str | None, SigningKey] = {}
         self._fetched_at_s = self._tried_at_s = float("-inf")
+        self._problem = ""
 
     def key(self, key_id: Any) -> SigningKey:
         """Return the key of that id; without an id, that which is alone. Raises KeysMissing."""
-        # One at a time: all connections want the keys when the broker starts.
-        with self._lock:
-            now_s = time.monotonic()
-            is_known = self._found(key_id) is not None
-            is_due = now_s - self._fetched_at_s >= self._refresh_s or not is_known
-            if is_due and now_s - self._tried_at_s >= BETWEEN_FETCHES_S:
-                self._tried_at_s = now_s
-                try:
-                    self._keys = fetched_keys(self._url)
-                    self._fetched_at_s = now_s
-                except KeysMissing:
-                    # An issuer that is away for a while must not lock out its users.
-                    if not is_known:
-                        raise
+        found = self._found(key_id)
+        is_old = time.monotonic() - self._fetched_at_s >= self._refresh_s
+        # One fetches, and who has a key does not wait for it.
+        if (found is None or is_old) and self._lock.acquire(blocking=found is None):
+            try:
+                # Another may have fetched them meanwhile.
+                if is_old or self._found(key_id) is None:
+                    self._fetch()
+            finally:
+                self._lock.release()
             found = self._found(key_id)
         if found is None:
-            raise KeysMissing("the token is signed by a key that its issuer does not have")
+            unknown = "the token is signed by a key that its issuer does not have"
+            raise KeysMissing(self._problem or unknown)
         return found
 
+    def _fetch(self) -> None:
+        """Fetch the keys, unless that was tried a moment ago; keep those that there are."""
+        now_s = time.monotonic()
+        if now_s - self._tried_at_s < BETWEEN_FETCHES_S:
+            return
+        self._tried_at_s = now_s
+        try:
+            self._keys, self._problem = fetched_keys(self._url), ""
+            self._fetched_at_s = now_s
+        # An issuer that is away for a while must not lock out its users.
+        except KeysMissing as problem:
+            self._problem = str(problem)
+
     def _found(self, key_id: Any) -> SigningKey | None:
-        if key_id is None and len(self._keys) == 1:
-            return next(iter(self._keys.values()))
-        return self._keys.get(key_id) if isinstance(key_id, str) else None
+        keys = self._keys
+        if key_id is None and len(keys) == 1:
+            return next(iter(keys.values()))
+        return keys.get(key_id) if isinstance(key_id, str) else None
 
 
 class JwtChecker:
