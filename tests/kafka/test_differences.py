@@ -13,7 +13,12 @@ PAGE = ROOT / "docs" / "differences.md"
 MARK = " †"
 """What stands behind the name of a row that no test shows."""
 
+SASL_ORDER = ("test_sasl_order_on_both.py", "test_the_two_differ_in_four_things")
 BY_NAME = {
+    "SaslHandshake 0, after which tokens are bare frames": SASL_ORDER,
+    "ApiVersions twice before SaslHandshake": SASL_ORDER,
+    "a session that goes on by another mechanism that the listener has": SASL_ORDER,
+    "a session that goes on by a mechanism that the listener has not": SASL_ORDER,
     "a static member that does not join the first generation after a start of the broker": (
         "test_classic_restart_on_both.py",
         "test_a_static_member_of_a_dead_generation_is_one_of_the_next_only_on_kafka",
