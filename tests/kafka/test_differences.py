@@ -13,7 +13,12 @@ PAGE = ROOT / "docs" / "differences.md"
 MARK = " †"
 """What stands behind the name of a row that no test shows."""
 
+SASL_ORDER = ("test_sasl_order_on_both.py", "test_the_two_differ_in_four_things")
 BY_NAME = {
+    "SaslHandshake 0, after which tokens are bare frames": SASL_ORDER,
+    "ApiVersions twice before SaslHandshake": SASL_ORDER,
+    "a session that goes on by another mechanism that the listener has": SASL_ORDER,
+    "a session that goes on by a mechanism that the listener has not": SASL_ORDER,
     "a static member that does not join the first generation after a start of the broker": (
         "test_classic_restart_on_both.py",
         "test_a_static_member_of_a_dead_generation_is_one_of_the_next_only_on_kafka",
@@ -29,6 +34,14 @@ BY_NAME = {
     "a wrong request about a group before any FindCoordinator": (
         "test_without_coordinator.py",
         "test_find_coordinator_alone_makes_a_coordinator",
+    ),
+    "Produce without acknowledgement, refused": (
+        "test_authorization_on_both.py",
+        "test_a_refused_producer_without_acknowledgements_keeps_its_connection_here",
+    ),
+    "DescribeUserScramCredentials for all users, refused": (
+        "test_authorization_on_both.py",
+        "test_a_real_kafka_does_not_answer_who_may_not_describe_all_users",
     ),
     "`retention.ms` that is not set": (
         "test_wrong_requests.py",

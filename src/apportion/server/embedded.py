@@ -4,14 +4,17 @@ import asyncio
 import os
 import tempfile
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from apportion.coord.metrics import BrokerMetrics
+from apportion.node.bootstrap import NOTHING
 from apportion.node.settings import SettingRefused
 from apportion.server.assignors import broker_settings
 from apportion.server.broker_options import BrokerOptions
+from apportion.server.embedded_security import BrokerSecurity, EmbeddedSecurity
 from apportion.server.server import Server, loop_factory
 
 START_TIMEOUT_S = 60
@@ -45,6 +48,8 @@ class EmbeddedBroker:
     metrics_address: the address at which metrics are read over HTTP, as host:port; "" if there is
     none, which is the default (`apportion_metrics_listen`).
     data_dir: the directory of topics and groups; None for one that is deleted at the end.
+    security: a protocol, "SSL", "SASL_PLAINTEXT" or "SASL_SSL", or a `BrokerSecurity`; None for
+    none. `client_options` has what clients then need, and docs/security.md an example.
     settings: Kafka's, with underscores for dots: `EmbeddedBroker(num_partitions=3,
     group_consumer_session_timeout_ms=6000)`; docs/settings.md lists them.
     Raises SettingRefused, OSError where the address is in use, and DiskError where another broker
@@ -52,7 +57,10 @@ class EmbeddedBroker:
     """
 
     def __init__(
-        self, data_dir: str | Path | None = None, **settings: Unpack[BrokerOptions]
+        self,
+        data_dir: str | Path | None = None,
+        security: str | BrokerSecurity | None = None,
+        **settings: Unpack[BrokerOptions],
     ) -> None:
         """Start the broker on a thread of its own; return once it listens.
 
@@ -65,7 +73,16 @@ class EmbeddedBroker:
                 )
         if data_dir is not None and not isinstance(data_dir, str | os.PathLike):
             raise SettingRefused(f"data_dir must be a path, not {data_dir!r}.")
-        self._settings = broker_settings({"listeners": "127.0.0.1:0"} | settings)
+        given: dict[str, Any] = {"listeners": "127.0.0.1:0", **settings}
+        self._security = (
+            None if security is None else EmbeddedSecurity(security, str(given["listeners"]))
+        )
+        try:
+            own = self._security.settings() if self._security is not None else {}
+            self._settings = broker_settings(given | own)
+        except BaseException:
+            self._delete_keys()
+            raise
         self._temporary_directory = (
             tempfile.TemporaryDirectory(prefix="apportion-") if data_dir is None else None
         )
@@ -125,6 +142,48 @@ class EmbeddedBroker:
         reading = asyncio.run_coroutine_threadsafe(self._server.metrics(), self._loop)
         return reading.result(METRICS_TIMEOUT_S)
 
+    @property
+    def ca_location(self) -> str:
+        """The file of the CA certificate that clients must trust; "" without TLS of `security`."""
+        return "" if self._security is None else self._security.ca_location
+
+    @property
+    def users(self) -> Mapping[str, str]:
+        """The passwords of the users of `security`, by name."""
+        return {} if self._security is None else dict(self._security.users)
+
+    def client_options(
+        self, user: str | None = None, *, mechanism: str | None = None
+    ) -> dict[str, Any]:
+        """Return the options of `security` for a Consumer, a StreamsConsumer, and others.
+
+        The names are librdkafka's, with underscores for dots. user: the first one, if there are
+        any; with client certificates, the name in a new certificate.
+        Raises ValueError for a user, or a mechanism, that there is not.
+        """
+        return {} if self._security is None else self._security.client_options(user, mechanism)
+
+    def client_config(
+        self, user: str | None = None, *, mechanism: str | None = None
+    ) -> dict[str, str]:
+        """Return the configuration of a client of librdkafka, such as confluent-kafka's.
+
+        It has the address, too. Raises ValueError as `client_options`.
+        """
+        options = self.client_options(user, mechanism=mechanism)
+        named = {name.replace("_", "."): value for name, value in options.items()}
+        return {"bootstrap.servers": self.bootstrap} | named
+
+    def client_properties(
+        self, user: str | None = None, *, mechanism: str | None = None
+    ) -> dict[str, str]:
+        """Return the properties of Kafka's Java clients and tools, for a file of theirs.
+
+        They have the address, too. Raises ValueError as `client_options`.
+        """
+        own = {} if self._security is None else self._security.client_properties(user, mechanism)
+        return {"bootstrap.servers": self.bootstrap} | own
+
     def _run(self) -> None:
         """Run the embedded broker's event loop, on the broker's own thread."""
         try:
@@ -140,7 +199,8 @@ class EmbeddedBroker:
     async def _serve(self) -> None:
         """Start the embedded broker's server, and run it until `close`, on the broker's thread."""
         self._loop = asyncio.get_running_loop()
-        self._server = server = Server(self._settings, self._data_dir)
+        given = NOTHING if self._security is None else self._security.bootstrap()
+        self._server = server = Server(self._settings, self._data_dir, given)
         host, port = await server.start()
         self.addresses = {name: str(each) for name, each in server.advertised.items()}
         self.bootstrap = f"{host}:{port}"
@@ -157,6 +217,11 @@ class EmbeddedBroker:
             self._delete_temporary_directory()
             raise self._failure
 
+    def _delete_keys(self) -> None:
+        if self._security is not None:
+            self._security.close()
+
     def _delete_temporary_directory(self) -> None:
+        self._delete_keys()
         if self._temporary_directory is not None:
             self._temporary_directory.cleanup()

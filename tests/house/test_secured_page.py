@@ -1,0 +1,61 @@
+"""The commands of docs/security.md that secure a broker do so, as they stand there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from apportion.testing.kafka import free_ports
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
+SECTION = PAGE.read_text().partition("## Secure a broker\n")[2].partition("\n### ")[0]
+APPORTION = [sys.executable, "-m", "apportion.cli.main"]
+CREATED = "flights is created: 3 partitions, replication factor 1.\n"
+
+
+def blocks(kind: str) -> list[str]:
+    """The blocks of a language, in order."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
+    return [text for language, text in found if language == kind]
+
+
+def command(text: str) -> list[str]:
+    """The words after `$ apportion` of a block, with a password file as the shell gives it."""
+    line = text.splitlines()[0].removeprefix("$ apportion ")
+    return [word.strip("'") for word in line.split()]
+
+
+def test_the_page_secures_a_broker_and_lets_its_user_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    [port] = free_ports(1)
+    address = f"localhost:{port}"
+    server, client = (text.replace("localhost:9093", address) for text in blocks(""))
+    serve, create = (
+        [word.replace("localhost:9093", address) for word in command(text)]
+        for text in blocks("console")
+    )
+    [making] = blocks("sh")
+    subprocess.run(["sh", "-e"], input=making, text=True, check=True, capture_output=True)
+    password = Path("admin.password").read_text().strip()
+    Path("server.properties").write_text(server)
+    broker = subprocess.Popen([*APPORTION, *serve], stdout=subprocess.PIPE, text=True)
+    try:
+        assert broker.stdout is not None
+        assert broker.stdout.readline() == f"listening on SASL_SSL://{address}\n"
+        told = []
+        for each in (password, "wrong"):
+            Path("client.properties").write_text(client.replace("PASSWORD", each))
+            done = subprocess.run([*APPORTION, *create], capture_output=True, text=True, timeout=60)
+            told.append((done.returncode, done.stdout))
+            assert each not in done.stderr
+        assert told == [(0, CREATED), (told[1][0], "")]
+        assert told[1][0] != 0
+    finally:
+        broker.terminate()
+        broker.wait()
+        if broker.stdout is not None:
+            broker.stdout.close()

@@ -1,0 +1,179 @@
+"""`EmbeddedBroker(security=...)`: what it gives to clients lets them in, and nobody else."""
+
+import logging
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apportion.broker import (
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    BrokerSecurity,
+    EmbeddedBroker,
+    PatternType,
+    ResourceType,
+    SettingRefused,
+)
+from apportion.client.cluster import Cluster
+from apportion.client.security_options import client_security
+from apportion.errors import Code, Refused
+from apportion.topics import partitions_of
+from apportion.wire.batch import encode_batch
+from apportion.wire.messages.describe_cluster import DescribeClusterRequest
+
+SECRET = 'a "secret", \\ and ; all'
+
+
+def reached(broker: EmbeddedBroker, **options: Any) -> list[str]:
+    """The topics that a client with these options is shown, once it has made one."""
+    cluster = Cluster(broker.bootstrap, security=client_security(options))
+    try:
+        topic = cluster.create_topic("flights", 1)
+        cluster.produce(partitions_of(topic)[0], encode_batch([(None, b"v", ())], timestamp_ms=1))
+        return [topic.name]
+    finally:
+        cluster.close()
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_protocol_alone_secures_a_broker(protocol: str) -> None:
+    with EmbeddedBroker(security=protocol) as broker:
+        assert reached(broker, **broker.client_options()) == ["flights"]
+        assert list(broker.users) == ([] if protocol == "SSL" else ["alice"])
+        assert bool(broker.ca_location) == protocol.endswith("SSL")
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_user_logs_in_by_every_mechanism(mechanism: str) -> None:
+    security = BrokerSecurity(protocol="SASL_PLAINTEXT", users={"bob": SECRET})
+    with EmbeddedBroker(security=security) as broker:
+        options = broker.client_options("bob", mechanism=mechanism)
+        assert options == {
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": mechanism,
+            "sasl_username": "bob",
+            "sasl_password": SECRET,
+        }
+        assert reached(broker, **options) == ["flights"]
+        with pytest.raises(Refused) as refused:
+            reached(broker, **options | {"sasl_password": "wrong"})
+        assert refused.value.code == Code.SASL_AUTHENTICATION_FAILED
+
+
+def test_a_client_certificate_is_a_principal_of_acls() -> None:
+    security = BrokerSecurity(
+        protocol="SSL", needs_client_certificate=True, super_users=["User:CN=alice"]
+    )
+    with EmbeddedBroker(security=security) as broker:
+        assert reached(broker, **broker.client_options("alice")) == ["flights"]
+        with pytest.raises(Refused) as refused:
+            reached(broker, **broker.client_options("bob"))
+        assert refused.value.code == Code.TOPIC_AUTHORIZATION_FAILED
+        assert broker.client_properties("alice") == {
+            "bootstrap.servers": broker.bootstrap,
+            "security.protocol": "SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": broker.ca_location,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": broker.client_options("alice")["ssl_key_location"],
+        }
+
+
+def allowed(user: str, operation: AclOperation) -> AclBinding:
+    return AclBinding(
+        ResourceType.TOPIC,
+        "flights",
+        PatternType.LITERAL,
+        f"User:{user}",
+        "*",
+        operation,
+        AclPermission.ALLOW,
+    )
+
+
+def test_acls_allow_what_they_say_and_no_more() -> None:
+    security = BrokerSecurity(
+        protocol="SASL_PLAINTEXT",
+        users={"alice": "a-secret", "bob": "b-secret"},
+        acls=[
+            allowed("alice", AclOperation.CREATE),
+            allowed("alice", AclOperation.WRITE),
+            allowed("bob", AclOperation.READ),
+        ],
+    )
+    with EmbeddedBroker(security=security) as broker:
+        assert reached(broker, **broker.client_options("alice")) == ["flights"]
+        with pytest.raises(Refused) as refused:
+            reached(broker, **broker.client_options("bob"))
+        assert refused.value.code == Code.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_later_broker_on_the_directory_has_the_new_password(tmp_path: Path) -> None:
+    for password in ("the first", "the second"):
+        security = BrokerSecurity(protocol="SASL_PLAINTEXT", users={"alice": password})
+        with EmbeddedBroker(tmp_path, security=security) as broker:
+            options = broker.client_options()
+            assert options["sasl_password"] == password
+            cluster = Cluster(broker.bootstrap, security=client_security(options))
+            assert cluster.call(DescribeClusterRequest()).error_code == 0
+            cluster.close()
+
+
+def test_keys_are_for_their_owner_alone_and_go_with_the_broker() -> None:
+    security = BrokerSecurity(protocol="SSL", needs_client_certificate=True)
+    broker = EmbeddedBroker(security=security)
+    broker.client_options("alice")
+    directory = Path(broker.ca_location).parent
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()}
+    assert modes == dict.fromkeys(("ca.pem", "broker.pem", "client-alice.pem"), 0o600)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    broker.close()
+    assert not directory.exists()
+
+
+def test_a_password_is_in_no_log_line_and_no_repr(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    security = BrokerSecurity(protocol="SASL_PLAINTEXT", users={"alice": "one-long-secret"})
+    with EmbeddedBroker(security=security) as broker:
+        reached(broker, **broker.client_options())
+        shown = caplog.text + repr(security) + repr(broker)
+    assert "one-long-secret" not in shown
+
+
+@pytest.mark.parametrize(
+    ("security", "sentence"),
+    [
+        ("TLS", "security must be SSL, SASL_PLAINTEXT, SASL_SSL, not 'TLS'."),
+        (
+            BrokerSecurity(mechanisms=["GSSAPI"]),
+            "security has the mechanism 'GSSAPI'; there are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, "
+            "and others by the broker's settings.",
+        ),
+        (BrokerSecurity(mechanisms=[]), "security has no mechanism."),
+        (
+            BrokerSecurity(protocol="SSL", users={"alice": "s"}),
+            "security has users, and SSL no SASL.",
+        ),
+        (BrokerSecurity(users={"alice": ""}), "security has a user without a name or a password."),
+        (
+            BrokerSecurity(needs_client_certificate=True),
+            "security needs client certificates with the protocol SSL alone.",
+        ),
+        (BrokerSecurity(super_users=["bob"]), "super_users has 'bob': write User:bob."),
+    ],
+)
+def test_a_wrong_security_is_refused(security: Any, sentence: str) -> None:
+    with pytest.raises(SettingRefused) as refused:
+        EmbeddedBroker(security=security)
+    assert str(refused.value) == sentence
+
+
+def test_a_client_that_there_is_not_gets_no_options() -> None:
+    with EmbeddedBroker(security="SASL_PLAINTEXT") as broker:
+        with pytest.raises(ValueError, match=r"^there is no user 'eve': there are alice$"):
+            broker.client_options("eve")
+        with pytest.raises(ValueError, match=r"^the broker has no mechanism 'OAUTHBEARER': it has"):
+            broker.client_options(mechanism="OAUTHBEARER")
