@@ -43,7 +43,7 @@ def shown(settings: Any, *path: str) -> Any:
 
 def test_the_default_and_the_help_of_listen_are_those_of_listeners() -> None:
     listen, listeners = options("serve")["listen"], declared(BrokerSettings)["listeners"]
-    assert listeners.default == f"PLAINTEXT://{listen.default}"
+    assert listeners.default == f"PLAINTEXT://{listen.show_default}"
     assert listen.help.startswith(listeners.sentence)
 
 
