@@ -190,7 +190,7 @@ class ServerConnection(asyncio.Protocol):
         self._is_collecting = False
         self._write()
         if self._close_reason is not None:
-            self._transport.close()
+            self._close_transport()
         elif self._is_reading != (not waiting_frames):
             self._is_reading = not waiting_frames
             (
@@ -316,6 +316,10 @@ class ServerConnection(asyncio.Protocol):
 
     def _close(self, reason: str) -> None:
         self._close_reason = reason
+        self._close_transport()
+
+    def _close_transport(self) -> None:
+        """Close the connection once the peer has taken what was written."""
         self._transport.close()
 
 

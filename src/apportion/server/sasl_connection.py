@@ -32,6 +32,8 @@ from apportion.store.metadata_log import ScramCredentials
 
 MOST_WAITING_REQUESTS = 8
 """How many requests a client without a name may send before it has read an answer."""
+LAST_READ_SECONDS = 1
+"""For how long a client without a name may read why its connection ends."""
 FRESH_BYTES = 16
 
 
@@ -87,12 +89,13 @@ class SaslListener:
 class SaslConnection(ServerConnection):
     """The asyncio protocol of one client connection to a listener with SASL."""
 
-    __slots__ = ("_has_name",)
+    __slots__ = ("_has_name", "_last_timer")
 
     def __init__(self, gate: "SaslGate", listener: str) -> None:
         """Begin a connection of a client without a name, at its gate."""
         super().__init__(gate, listener)
         self._has_name = False
+        self._last_timer: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
         """Start requests; of a client without a name, few may wait."""
@@ -112,7 +115,20 @@ class SaslConnection(ServerConnection):
         self._close_reason = self._close_reason or reason
         # While requests are being started, their responses are not written yet.
         if not self._is_collecting:
-            self._transport.close()
+            self._close_transport()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Forget the client's connection, which is closed (asyncio's callback)."""
+        if self._last_timer is not None:
+            self._last_timer.cancel()
+        super().connection_lost(error)
+
+    def _close_transport(self) -> None:
+        """Close the connection; a client without a name cannot keep it by reading nothing."""
+        super()._close_transport()
+        if not self._has_name and self._last_timer is None:
+            loop = asyncio.get_running_loop()
+            self._last_timer = loop.call_later(LAST_READ_SECONDS, self.abort)
 
 
 class SaslGate:
