@@ -191,7 +191,8 @@ class ServerConnection(asyncio.Protocol):
         self._write()
         if self._close_reason is not None:
             self._close_transport()
-        elif self._is_reading != (not waiting_frames):
+        # One of these requests may have had `stop_reading` called.
+        elif not self._is_finishing and self._is_reading != (not waiting_frames):
             self._is_reading = not waiting_frames
             (
                 self._transport.resume_reading
