@@ -6,6 +6,7 @@ takes one small request at a time, and the gate has a timer; later it hands requ
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
@@ -142,6 +143,7 @@ class SaslGate:
         "_authenticator",
         "_connection",
         "_deadline_s",
+        "_forget_token",
         "_listener",
         "_timer",
         "settings",
@@ -157,6 +159,7 @@ class SaslGate:
         self._connection: SaslConnection | None = None  # while it is open
         self._asked: tuple[ResponseSlot, Any, Caller]
         self._timer: asyncio.TimerHandle | None = None
+        self._forget_token: Callable[[], None] = _nothing
 
     def connection_opened(self, connection: Any) -> bool:
         """Count the connection, and begin to wait for its client's name."""
@@ -170,6 +173,7 @@ class SaslGate:
         """Forget the connection."""
         self._connection = None
         self._stop_timer()
+        self._forget_token()
         self._listener.receiver.connection_closed(connection, tickets, reason)
 
     def submit(self, connection: Any, slot: ResponseSlot, request: Any, caller: Caller) -> None:
@@ -227,9 +231,10 @@ class SaslGate:
             with suppress(RuntimeError):  # the loop is closed: the broker has stopped
                 loop.call_soon_threadsafe(self._decided, verdict)
 
-        self._listener.tokens.begin(asked, decided)
+        self._forget_token = self._listener.tokens.begin(asked, decided)
 
     def _decided(self, verdict: TokenVerdict) -> None:
+        self._forget_token = _nothing
         self._perform(self._authenticator.step(TokenChecked(verdict), now()))
 
     def _overdue(self) -> None:
@@ -243,3 +248,7 @@ class SaslGate:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _nothing() -> None:
+    """Forget no token: none waits."""
