@@ -6,7 +6,6 @@ takes one small request at a time, and the gate has a timer; later it hands requ
 
 import asyncio
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
@@ -28,7 +27,7 @@ from apportion.security.oauthbearer import TokenCheck, TokenVerdict
 from apportion.security.scram_credentials import Decoys
 from apportion.server.connection import RequestReceiver, ResponseSlot, ServerConnection
 from apportion.server.token_checks import checker_of
-from apportion.server.token_threads import TokenThreads
+from apportion.server.token_threads import Forget, TokenThreads
 from apportion.store.metadata_log import ScramCredentials
 
 MOST_WAITING_REQUESTS = 8
@@ -159,7 +158,7 @@ class SaslGate:
         self._connection: SaslConnection | None = None  # while it is open
         self._asked: tuple[ResponseSlot, Any, Caller]
         self._timer: asyncio.TimerHandle | None = None
-        self._forget_token: Callable[[], None] = _nothing
+        self._forget_token: Forget = _nothing
 
     def connection_opened(self, connection: Any) -> bool:
         """Count the connection, and begin to wait for its client's name."""

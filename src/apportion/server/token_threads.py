@@ -15,6 +15,9 @@ THREADS = 4
 Checker = Callable[[TokenCheck], TokenVerdict]
 """Looks at one token; may raise anything, which is for the token's user a rejection."""
 
+Forget = Callable[[], None]
+"""Forgets one token that no thread has taken yet."""
+
 
 class TokenThreads:
     """The threads of one listener. All methods are called on the event loop's thread."""
@@ -29,13 +32,10 @@ class TokenThreads:
         self._last_number = 0
         self._started = 0
 
-    def begin(
-        self, asked: TokenCheck, decided: Callable[[TokenVerdict], None]
-    ) -> Callable[[], None]:
+    def begin(self, asked: TokenCheck, decided: Callable[[TokenVerdict], None]) -> Forget:
         """Look at a token, and call `decided` with the verdict, on another thread.
 
-        Returns the function that forgets the token if no thread has taken it yet: its connection
-        is closed, and nobody waits for the verdict.
+        What is returned is for a connection that closes: nobody waits for the verdict any more.
         """
         self._last_number += 1
         number = self._last_number
