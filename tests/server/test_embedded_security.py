@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from apportion.broker import (
     AclBinding,
@@ -61,6 +62,14 @@ def test_a_user_logs_in_by_every_mechanism(mechanism: str) -> None:
         with pytest.raises(Refused) as refused:
             reached(broker, **options | {"sasl_password": "wrong"})
         assert refused.value.code == Code.SASL_AUTHENTICATION_FAILED
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
+def test_a_client_of_librdkafka_gets_all_that_it_needs(protocol: str) -> None:
+    security = BrokerSecurity(protocol=protocol, needs_client_certificate=protocol == "SSL")
+    with EmbeddedBroker(security=security) as broker:
+        admin = AdminClient(broker.client_config("alice"))
+        assert list(admin.list_topics(timeout=30).brokers) == [1]
 
 
 def test_a_client_certificate_is_a_principal_of_acls() -> None:

@@ -165,7 +165,7 @@ class EmbeddedBroker:
 
     def client_config(
         self, user: str | None = None, *, mechanism: str | None = None
-    ) -> dict[str, str]:
+    ) -> dict[str, Any]:
         """Return the configuration of a client of librdkafka, such as confluent-kafka's.
 
         It has the address, too. Raises ValueError as `client_options`.

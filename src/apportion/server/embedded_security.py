@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from apportion.node.bootstrap import BootstrapMetadata, UserCredential
-from apportion.node.listeners import SecurityProtocol
 from apportion.node.settings import SettingRefused
 from apportion.security import plain
 from apportion.security.acls import AclBinding
+from apportion.security.names import SecurityProtocol
 from apportion.security.scram_credentials import (
     MIN_ITERATIONS,
     ScramMechanism,
