@@ -30,6 +30,7 @@ from apportion.wire.messages.sasl_authenticate import (
     SaslAuthenticateResponse,
 )
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from apportion.wire.table import encode_request
 from tests.server.peer import Peer, header
 from tests.server.secured import MECHANISMS, NAME, PASSWORD, SETTINGS, Log, Secured, token
 
@@ -153,6 +154,28 @@ def test_a_client_that_sends_much_while_its_token_is_looked_at_is_cut_off(
         peer.send((struct.pack(">i", 2) + b"\0\0") * 5_000)
         assert peer.is_closed()
         may_return.set()
+
+
+def test_a_refusal_is_in_the_log_though_its_client_does_not_wait_for_it() -> None:
+    settings = SETTINGS | {"connection.failed.authentication.delay.ms": 500}
+    with EmbeddedBroker(**settings) as broker:
+        handler = Log()
+        logging.getLogger("apportion").addHandler(handler)
+        with bare(Secured(broker)) as peer:
+            # All three at once: the last waits for the verdict about the token.
+            peer.send(
+                encode_request(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1, 1, "test")
+                + encode_request(
+                    SaslAuthenticateRequest(auth_bytes=with_token(token(-40))), 2, 2, ""
+                )
+                + encode_request(SaslAuthenticateRequest(auth_bytes=b"\1"), 2, 3, "test")
+            )
+            peer.answer(SaslHandshakeRequest, 1)
+            peer.answer(SaslAuthenticateRequest, 2)
+        try:
+            assert handler.closing() == "SASL OAUTHBEARER: the token is over"
+        finally:
+            logging.getLogger("apportion").removeHandler(handler)
 
 
 @pytest.mark.parametrize("is_amid", [False, True])

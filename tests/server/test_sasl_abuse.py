@@ -17,12 +17,14 @@ from apportion.client.connection_security import ConnectionSecurity
 from apportion.errors import Code, Refused
 from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.server.embedded import EmbeddedBroker
+from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.metadata import MetadataRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from apportion.wire.table import encode_request
 from tests.server.peer import Peer
+from tests.server.secured import Log
 
 PASSWORD = "correct-horse-battery-staple"
 TIMEOUT_MS = 700
@@ -235,3 +237,66 @@ def test_bytes_of_tls_end_the_connection_at_once(broker: EmbeddedBroker) -> None
         peer.send(bytes.fromhex("16030100c8010000c40303") + bytes(190))
         assert peer.is_closed()
         assert time.monotonic() - begun_s < AT_ONCE_S
+
+
+HELLO = encode_request(ApiVersionsRequest(), 0, 1, "test")
+SEGMENT_BYTES = 536
+UNREAD_BYTES = 10_000
+"""What the system has not taken from the broker; at 64 KiB the broker would stop reading."""
+
+
+@pytest.fixture
+def log() -> Iterator[Log]:
+    handler = Log()
+    logger = logging.getLogger("apportion")
+    logger.addHandler(handler)
+    yield handler
+    logger.removeHandler(handler)
+
+
+def deaf_peer(address: str) -> Peer:
+    """A peer with buffers so small that the broker keeps what it does not read."""
+    peer = Peer.__new__(Peer)
+    peer.socket = socket.socket()
+    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    peer.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT_BYTES)
+    peer.socket.settimeout(10)
+    host, _, port = address.rpartition(":")
+    peer.socket.connect((host, int(port)))
+    return peer
+
+
+def fill(peer: Peer, broker: EmbeddedBroker) -> None:
+    """Have the broker answer more than the peer takes, one request after the other."""
+    assert broker._server is not None
+    unread = 0
+    with Peer(broker.bootstrap) as other:
+        while unread < UNREAD_BYTES:
+            peer.send(HELLO)
+            other.send(HELLO)
+            other.answer(ApiVersionsRequest, 0)
+            first: Any = next(iter(broker._server._connections))
+            unread = first._transport.get_write_buffer_size()
+
+
+def test_a_peer_that_reads_nothing_ends_in_time(log: Log) -> None:
+    with secured(**{"apportion.authentication.timeout.ms": 3_000}) as broker:
+        with deaf_peer(broker.bootstrap) as peer:
+            fill(peer, broker)
+            assert log.closing().startswith("it has not authenticated in time")
+        serves_others(broker)
+
+
+def test_a_peer_that_reads_nothing_and_has_a_wrong_password_ends_at_once(log: Log) -> None:
+    settings = {
+        "apportion.authentication.timeout.ms": 60_000,
+        "connection.failed.authentication.delay.ms": 1,
+    }
+    with secured(**settings) as broker:
+        with deaf_peer(broker.bootstrap) as peer:
+            fill(peer, broker)
+            wrong = SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong")
+            peer.send(HANDSHAKE)
+            peer.ask(wrong, 2)
+            assert log.closing() == "SASL PLAIN: user 'alice' gave a wrong password"
+        serves_others(broker)

@@ -190,8 +190,9 @@ class ServerConnection(asyncio.Protocol):
         self._is_collecting = False
         self._write()
         if self._close_reason is not None:
-            self._transport.close()
-        elif self._is_reading != (not waiting_frames):
+            self._close_transport()
+        # One of these requests may have had `stop_reading` called.
+        elif not self._is_finishing and self._is_reading != (not waiting_frames):
             self._is_reading = not waiting_frames
             (
                 self._transport.resume_reading
@@ -316,6 +317,10 @@ class ServerConnection(asyncio.Protocol):
 
     def _close(self, reason: str) -> None:
         self._close_reason = reason
+        self._close_transport()
+
+    def _close_transport(self) -> None:
+        """Close the connection once the peer has taken what was written."""
         self._transport.close()
 
 

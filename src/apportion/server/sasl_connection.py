@@ -27,11 +27,13 @@ from apportion.security.oauthbearer import TokenCheck, TokenVerdict
 from apportion.security.scram_credentials import Decoys
 from apportion.server.connection import RequestReceiver, ResponseSlot, ServerConnection
 from apportion.server.token_checks import checker_of
-from apportion.server.token_threads import TokenThreads
+from apportion.server.token_threads import Forget, TokenThreads
 from apportion.store.metadata_log import ScramCredentials
 
 MOST_WAITING_REQUESTS = 8
 """How many requests a client without a name may send before it has read an answer."""
+LAST_READ_SECONDS = 1
+"""For how long a client without a name may read why its connection ends."""
 FRESH_BYTES = 16
 
 
@@ -87,12 +89,13 @@ class SaslListener:
 class SaslConnection(ServerConnection):
     """The asyncio protocol of one client connection to a listener with SASL."""
 
-    __slots__ = ("_has_name",)
+    __slots__ = ("_has_name", "_last_timer")
 
     def __init__(self, gate: "SaslGate", listener: str) -> None:
         """Begin a connection of a client without a name, at its gate."""
         super().__init__(gate, listener)
         self._has_name = False
+        self._last_timer: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
         """Start requests; of a client without a name, few may wait."""
@@ -112,7 +115,20 @@ class SaslConnection(ServerConnection):
         self._close_reason = self._close_reason or reason
         # While requests are being started, their responses are not written yet.
         if not self._is_collecting:
-            self._transport.close()
+            self._close_transport()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Forget the client's connection, which is closed (asyncio's callback)."""
+        if self._last_timer is not None:
+            self._last_timer.cancel()
+        super().connection_lost(error)
+
+    def _close_transport(self) -> None:
+        """Close the connection; a client without a name cannot keep it by reading nothing."""
+        super()._close_transport()
+        if not self._has_name and self._last_timer is None:
+            loop = asyncio.get_running_loop()
+            self._last_timer = loop.call_later(LAST_READ_SECONDS, self.abort)
 
 
 class SaslGate:
@@ -126,6 +142,7 @@ class SaslGate:
         "_authenticator",
         "_connection",
         "_deadline_s",
+        "_forget_token",
         "_listener",
         "_timer",
         "settings",
@@ -141,6 +158,7 @@ class SaslGate:
         self._connection: SaslConnection | None = None  # while it is open
         self._asked: tuple[ResponseSlot, Any, Caller]
         self._timer: asyncio.TimerHandle | None = None
+        self._forget_token: Forget = _nothing
 
     def connection_opened(self, connection: Any) -> bool:
         """Count the connection, and begin to wait for its client's name."""
@@ -154,6 +172,7 @@ class SaslGate:
         """Forget the connection."""
         self._connection = None
         self._stop_timer()
+        self._forget_token()
         self._listener.receiver.connection_closed(connection, tickets, reason)
 
     def submit(self, connection: Any, slot: ResponseSlot, request: Any, caller: Caller) -> None:
@@ -211,9 +230,10 @@ class SaslGate:
             with suppress(RuntimeError):  # the loop is closed: the broker has stopped
                 loop.call_soon_threadsafe(self._decided, verdict)
 
-        self._listener.tokens.begin(asked, decided)
+        self._forget_token = self._listener.tokens.begin(asked, decided)
 
     def _decided(self, verdict: TokenVerdict) -> None:
+        self._forget_token = _nothing
         self._perform(self._authenticator.step(TokenChecked(verdict), now()))
 
     def _overdue(self) -> None:
@@ -227,3 +247,7 @@ class SaslGate:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _nothing() -> None:
+    """Forget no token: none waits."""
