@@ -284,7 +284,7 @@ class ServerConnection(asyncio.Protocol):
         Bytes that are no request make the server close the connection.
         """
         try:
-            _refuse_oversized(frame)
+            self._refuse_undecoded(frame)
             incoming = decode_request(frame)
         except DecodeError as error:
             self._close_reason = str(error)
@@ -302,6 +302,17 @@ class ServerConnection(asyncio.Protocol):
         if caller.client_id != incoming.client_id:
             caller = self._caller = caller._replace(client_id=incoming.client_id)
         self._receiver.submit(self, slot, incoming.body, caller)
+
+    def _refuse_undecoded(self, frame: bytes) -> None:
+        """Raise DecodeError for a request that must not even be decoded.
+
+        That is one other than Produce that is larger than the server allows.
+        """
+        if len(frame) > MAX_BYTES_WITHOUT_RECORDS and (key := request_header(frame)[0]) != PRODUCE:
+            raise DecodeError(
+                f"a request of API {key} has {len(frame)} bytes; {MAX_BYTES_WITHOUT_RECORDS} are "
+                "allowed without records"
+            )
 
     def _write(self) -> None:
         """Write the encoded responses that are collected for the client to its socket."""
@@ -330,12 +341,3 @@ def peer_of(transport: asyncio.BaseTransport) -> tuple[str, str]:
     if not isinstance(peer, tuple) or len(peer) < 2:
         return "?", "?"
     return str(peer[0]), f"{peer[0]}:{peer[1]}"
-
-
-def _refuse_oversized(frame: bytes) -> None:
-    """Raise DecodeError for a request other than Produce that is larger than the server allows."""
-    if len(frame) > MAX_BYTES_WITHOUT_RECORDS and (key := request_header(frame)[0]) != PRODUCE:
-        raise DecodeError(
-            f"a request of API {key} has {len(frame)} bytes; {MAX_BYTES_WITHOUT_RECORDS} are "
-            "allowed without records"
-        )
