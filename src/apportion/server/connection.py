@@ -7,6 +7,7 @@ close it, with a line in the log. It does not know what a request means.
 """
 
 import asyncio
+import socket
 from collections import deque
 from typing import Any, Protocol
 
@@ -81,8 +82,11 @@ class RequestReceiver(Protocol):
 
     settings: BrokerSettings
 
-    def connection_opened(self, connection: OpenConnection) -> bool:
-        """Count the connection; return False if there are too many, so that it must close."""
+    def connection_opened(self, connection: OpenConnection, accepted: socket.socket | None) -> bool:
+        """Count the connection; return False if there are too many, so that it must close.
+
+        accepted: its socket, unless it has closed already.
+        """
         ...
 
     def submit(
@@ -157,7 +161,7 @@ class ServerConnection(asyncio.Protocol):
         # With a slash, as Kafka has client hosts in group descriptions (InetAddress.toString).
         self._caller = self._caller._replace(host=f"/{self.host}")
         # Accepted first and closed then: the peer sees a closed connection and no hanging connect.
-        if not self._receiver.connection_opened(self):
+        if not self._receiver.connection_opened(self, transport.get_extra_info("socket")):
             self._close("there are too many connections")
 
     def data_received(self, data: bytes) -> None:

@@ -6,6 +6,7 @@ takes one small request at a time, and the gate has a timer; later it hands requ
 
 import asyncio
 import os
+import socket
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
@@ -182,11 +183,11 @@ class SaslGate:
         self._timer: asyncio.TimerHandle | None = None
         self._forget_token: Forget = _nothing
 
-    def connection_opened(self, connection: Any) -> bool:
+    def connection_opened(self, connection: Any, accepted: socket.socket | None) -> bool:
         """Count the connection, and begin to wait for its client's name."""
         self._connection = connection
         self._timer = asyncio.get_running_loop().call_at(self._deadline_s, self._overdue)
-        return self._listener.receiver.connection_opened(connection)
+        return self._listener.receiver.connection_opened(connection, accepted)
 
     def connection_closed(
         self, connection: Any, tickets: tuple[Ticket, ...], reason: str | None
