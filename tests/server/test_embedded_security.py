@@ -1,6 +1,8 @@
 """`EmbeddedBroker(security=...)`: what it gives to clients lets them in, and nobody else."""
 
 import logging
+import socket
+import ssl
 import stat
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,18 @@ def test_a_client_of_librdkafka_gets_all_that_it_needs(protocol: str) -> None:
     with EmbeddedBroker(security=security) as broker:
         admin = AdminClient(broker.client_config("alice"))
         assert list(admin.list_topics(timeout=30).brokers) == [1]
+
+
+def test_a_client_that_checks_certificates_strictly_connects() -> None:
+    with EmbeddedBroker(security="SSL") as broker:
+        strict = ssl.create_default_context(cafile=broker.ca_location)
+        strict.verify_flags |= ssl.VERIFY_X509_STRICT  # newer Pythons set it
+        host, _, port = broker.bootstrap.rpartition(":")
+        with (
+            socket.create_connection((host, int(port)), timeout=30) as plain,
+            strict.wrap_socket(plain, server_hostname=host) as peer,
+        ):
+            assert peer.version() == "TLSv1.3"
 
 
 def test_a_client_certificate_is_a_principal_of_acls() -> None:
