@@ -5,6 +5,7 @@ broker's certificate, and certificates of clients. Keys are in files that their 
 """
 
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -33,6 +34,7 @@ LOGIN_MODULES = {
     },
 }
 HOSTS = ("localhost", "127.0.0.1", "::1")
+BARE_NAME = re.compile(r"\w+")
 DEFAULT_USER = "alice"
 SALT_BYTES = 16
 PASSWORD_BYTES = 16
@@ -233,8 +235,14 @@ def checked(wanted: BrokerSecurity) -> BrokerSecurity:
 
 def _jaas(mechanism: str, options: Mapping[str, str]) -> str:
     """Return a login, or the users of PLAIN, as `sasl.jaas.config`."""
-    escaped = (
-        (name, value.replace("\\", "\\\\").replace('"', '\\"')) for name, value in options.items()
+    # Java's clients know names without quotation marks; a user of PLAIN may have any name.
+    named = " ".join(
+        f"{name if BARE_NAME.fullmatch(name) else _quoted(name)}={_quoted(value)}"
+        for name, value in options.items()
     )
-    named = " ".join(f'{name}="{value}"' for name, value in escaped)
     return f"{LOGIN_MODULES[mechanism]} required {named};"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
