@@ -50,6 +50,9 @@ class BrokerSecurity:
     offered the first one. needs_client_certificate: for SSL, where a client is then User:CN=NAME.
     super_users: principals as in Kafka, such as User:alice. acls: with any, or with super users,
     nobody may do what no ACL allows; with neither everybody may do everything.
+
+    In a data directory of yours the users of SCRAM and the ACLs of earlier brokers stay: an ACL
+    that is left out the next time still allows. A user who is given again has the new password.
     """
 
     protocol: str = "SASL_SSL"
@@ -116,7 +119,10 @@ class EmbeddedSecurity:
         return found
 
     def bootstrap(self) -> BootstrapMetadata:
-        """Return the users of SCRAM and the ACLs, which stand over those of the directory."""
+        """Return the users of SCRAM and the ACLs.
+
+        The users' passwords replace those in the directory; ACLs are added to its own.
+        """
         credentials = []
         for mechanism in ScramMechanism if self.protocol.has_sasl else ():
             for user, password in self.users.items():
