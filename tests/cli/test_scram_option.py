@@ -7,7 +7,12 @@ import pytest
 
 from apportion.cli.scram_option import scram_user
 from apportion.node.settings import SettingRefused
-from apportion.security.scram_credentials import ScramMechanism, credential_of, salted_password
+from apportion.security.scram_credentials import (
+    Decoys,
+    ScramMechanism,
+    credential_of,
+    salted_password,
+)
 
 SECRET = "a-secret"
 SHA_256, SHA_512 = ScramMechanism
@@ -26,6 +31,13 @@ def test_a_user_has_the_password_and_a_salt_of_his_own() -> None:
     salted = salted_password(SHA_256, SECRET, first.credential.salt, 4_096)
     assert first.credential == credential_of(SHA_256, salted, first.credential.salt, 4_096)
     assert first.credential.salt != second.credential.salt
+
+
+@pytest.mark.parametrize("mechanism", ScramMechanism)
+def test_a_salt_is_as_long_as_that_of_a_user_who_does_not_exist(mechanism: ScramMechanism) -> None:
+    user = scram_user(f"{mechanism.value}=[name=alice,password={SECRET}]")
+    decoy = Decoys(b"key").credential(mechanism, "nobody")
+    assert len(user.credential.salt) == len(decoy.salt)
 
 
 def test_a_user_has_iterations_salt_and_quotes_as_in_kafka() -> None:

@@ -23,6 +23,7 @@ from apportion.broker import (
 from apportion.client.cluster import Cluster
 from apportion.client.security_options import client_security
 from apportion.errors import Code, Refused
+from apportion.security.scram_credentials import Decoys, ScramMechanism
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
@@ -47,6 +48,18 @@ def test_a_protocol_alone_secures_a_broker(protocol: str) -> None:
         assert reached(broker, **broker.client_options()) == ["flights"]
         assert list(broker.users) == ([] if protocol == "SSL" else ["alice"])
         assert bool(broker.ca_location) == protocol.endswith("SSL")
+
+
+def test_a_salt_is_as_long_as_that_of_a_user_who_does_not_exist() -> None:
+    with EmbeddedBroker(security="SASL_PLAINTEXT") as broker:
+        assert broker._server is not None
+        lengths = {
+            mechanism: [len(each.salt) for each in users.values()]
+            for mechanism, users in broker._server.scram_credentials.items()
+        }
+    decoys = Decoys(b"key")
+    assert lengths == {each: [len(decoys.credential(each, "nobody").salt)] for each in lengths}
+    assert set(lengths) == set(ScramMechanism)
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])

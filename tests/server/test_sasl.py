@@ -128,6 +128,19 @@ def test_a_large_request_before_the_login_is_refused_by_its_length(
     assert log.closing() == "a frame says that it has 524289 bytes, and 524288 are allowed"
 
 
+@pytest.mark.parametrize("is_amid", [False, True])
+def test_a_large_request_that_is_no_login_is_refused_undecoded(
+    secured: Secured, is_amid: bool, log: Log
+) -> None:
+    with bare(secured) as peer:
+        if is_amid:
+            shake(peer)
+        no_topics = header(3, 0) + b"\xff" * 100_000  # nothing that could be decoded
+        peer.send(struct.pack(">i", len(no_topics)) + no_topics)
+        assert peer.is_closed()
+    assert log.closing() == "it sent Metadata before it authenticated: the listener has SASL"
+
+
 def test_after_the_login_a_request_may_be_large(secured: Secured) -> None:
     with bare(secured) as peer:
         shake(peer)

@@ -214,6 +214,16 @@ def test_handshakes_count_as_connections(tmp_path: Path, caplog: pytest.LogCaptu
     assert closings(caplog.records) == ["there are too many connections"]
 
 
+def test_a_connection_that_is_one_too_many_does_not_stay_for_an_alert(tmp_path: Path) -> None:
+    def script(server: WatchedServer) -> int:
+        with TlsPeer(address(server)) as first, Peer(address(server)) as second:
+            assert second.is_closed()
+            asked(first)
+            return len(server._connections)
+
+    assert with_server(tmp_path, TLS | {"max.connections": 1}, script) == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [

@@ -24,7 +24,6 @@ from apportion.security.scram_credentials import (
 OPTION = "--add-scram"
 WHOLE = re.compile(r"([^=\[\]]+)=\[(.*)\]", re.DOTALL)
 PART = re.compile(r'([^=,]*)=(?:"([^"]*)"|([^,]*))(?:,|$)', re.DOTALL)
-SALT_BYTES = 16
 PASSWORDS = ("password", "password-file", "password-env", "saltedpassword")
 KEYS = ("name", *PASSWORDS, "iterations", "salt")
 
@@ -52,7 +51,7 @@ def scram_user(text: str) -> UserCredential:
         raise _refused("has iterations that are no number")
     if "saltedpassword" in given and "salt" not in given:
         raise _refused("needs the salt of its saltedpassword")
-    salt = _decoded("salt", given["salt"]) if "salt" in given else os.urandom(SALT_BYTES)
+    salt = _decoded("salt", given["salt"]) if "salt" in given else os.urandom(mechanism.hash_bytes)
     salted = (
         _decoded("saltedpassword", given["saltedpassword"])
         if "saltedpassword" in given

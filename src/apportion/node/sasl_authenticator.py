@@ -30,6 +30,7 @@ from apportion.wire.table import api_of
 
 BETWEEN_AUTHENTICATIONS_MS = 1_000
 """A client may authenticate again once in this time, as in Kafka."""
+EARLY = "it sent {0} before it authenticated: the listener has SASL"
 TOO_SLOW = "it has not authenticated in time (apportion.authentication.timeout.ms)"
 
 
@@ -171,7 +172,7 @@ class SaslAuthenticator:
             return [self._end("its session is over, and it has not authenticated again")]
         if isinstance(request, ApiVersionsRequest):
             return [PassOn()]
-        return [self._end(f"it sent {name} before it authenticated: the listener has SASL")]
+        return [self._end(EARLY.format(name))]
 
     def _may_begin_again(self, mono_ms: int) -> bool:
         return self._ends_at_ms is not None and mono_ms >= self._again_from_ms

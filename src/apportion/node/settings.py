@@ -146,7 +146,12 @@ class BrokerSettings:
         104_857_600
     )
     max_connections: Annotated[
-        int, Setting("The most connections at one time.", at_least=1, is_dynamic=True)
+        int,
+        Setting(
+            "The most connections at one time; fewer where the process may open few files.",
+            at_least=1,
+            is_dynamic=True,
+        ),
     ] = MAX_INT32
     apportion_connection_max_inflight_requests: Annotated[
         int,

@@ -103,15 +103,16 @@ class SplitRequest:
     """A request whose parts are with several shards.
 
     tickets: those of the parts, in their order; they are negative. responses: by ticket; None for a
-        part that has no response yet.
+        part that has no response yet. missing: how many those are.
     """
 
-    __slots__ = ("request", "responses", "tickets")
+    __slots__ = ("missing", "request", "responses", "tickets")
 
     def __init__(self, request: Arrived, tickets: list[Ticket]) -> None:
         self.request = request
         self.tickets = tickets
         self.responses: dict[Ticket, Any] = dict.fromkeys(tickets)
+        self.missing = len(tickets)
 
 
 class SplitRequests:
@@ -135,6 +136,8 @@ class SplitRequests:
         """Keep the response to a part of a split request; one that was abandoned needs none."""
         split = self._by_part.get(reply.ticket)
         if split is not None:
+            if split.responses[reply.ticket] is None:
+                split.missing -= 1
             split.responses[reply.ticket] = reply.body
 
     def joined_reply_or_none(self, part: Ticket) -> PendingReply | None:
@@ -143,7 +146,7 @@ class SplitRequests:
         The request stays known until `forget`.
         """
         split = self._by_part.get(part)
-        if split is None or any(response is None for response in split.responses.values()):
+        if split is None or split.missing:
             return None
         request = split.request
         join = SPLITS[type(request.request)].join

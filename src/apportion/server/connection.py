@@ -7,6 +7,7 @@ close it, with a line in the log. It does not know what a request means.
 """
 
 import asyncio
+import socket
 from collections import deque
 from typing import Any, Protocol
 
@@ -81,8 +82,11 @@ class RequestReceiver(Protocol):
 
     settings: BrokerSettings
 
-    def connection_opened(self, connection: OpenConnection) -> bool:
-        """Count the connection; return False if there are too many, so that it must close."""
+    def connection_opened(self, connection: OpenConnection, accepted: socket.socket | None) -> bool:
+        """Count the connection; return False if there are too many, so that it must close.
+
+        accepted: its socket, unless it has closed already.
+        """
         ...
 
     def submit(
@@ -157,7 +161,7 @@ class ServerConnection(asyncio.Protocol):
         # With a slash, as Kafka has client hosts in group descriptions (InetAddress.toString).
         self._caller = self._caller._replace(host=f"/{self.host}")
         # Accepted first and closed then: the peer sees a closed connection and no hanging connect.
-        if not self._receiver.connection_opened(self):
+        if not self._receiver.connection_opened(self, transport.get_extra_info("socket")):
             self._close("there are too many connections")
 
     def data_received(self, data: bytes) -> None:
@@ -284,7 +288,7 @@ class ServerConnection(asyncio.Protocol):
         Bytes that are no request make the server close the connection.
         """
         try:
-            _refuse_oversized(frame)
+            self._refuse_undecoded(frame)
             incoming = decode_request(frame)
         except DecodeError as error:
             self._close_reason = str(error)
@@ -302,6 +306,17 @@ class ServerConnection(asyncio.Protocol):
         if caller.client_id != incoming.client_id:
             caller = self._caller = caller._replace(client_id=incoming.client_id)
         self._receiver.submit(self, slot, incoming.body, caller)
+
+    def _refuse_undecoded(self, frame: bytes) -> None:
+        """Raise DecodeError for a request that must not even be decoded.
+
+        That is one other than Produce that is larger than the server allows.
+        """
+        if len(frame) > MAX_BYTES_WITHOUT_RECORDS and (key := request_header(frame)[0]) != PRODUCE:
+            raise DecodeError(
+                f"a request of API {key} has {len(frame)} bytes; {MAX_BYTES_WITHOUT_RECORDS} are "
+                "allowed without records"
+            )
 
     def _write(self) -> None:
         """Write the encoded responses that are collected for the client to its socket."""
@@ -330,12 +345,3 @@ def peer_of(transport: asyncio.BaseTransport) -> tuple[str, str]:
     if not isinstance(peer, tuple) or len(peer) < 2:
         return "?", "?"
     return str(peer[0]), f"{peer[0]}:{peer[1]}"
-
-
-def _refuse_oversized(frame: bytes) -> None:
-    """Raise DecodeError for a request other than Produce that is larger than the server allows."""
-    if len(frame) > MAX_BYTES_WITHOUT_RECORDS and (key := request_header(frame)[0]) != PRODUCE:
-        raise DecodeError(
-            f"a request of API {key} has {len(frame)} bytes; {MAX_BYTES_WITHOUT_RECORDS} are "
-            "allowed without records"
-        )

@@ -36,7 +36,6 @@ LOGIN_MODULES = {
 HOSTS = ("localhost", "127.0.0.1", "::1")
 BARE_NAME = re.compile(r"\w+")
 DEFAULT_USER = "alice"
-SALT_BYTES = 16
 PASSWORD_BYTES = 16
 NEEDED = "needs the package cryptography: pip install 'apportion[security]'"
 
@@ -127,7 +126,7 @@ class EmbeddedSecurity:
         for mechanism in ScramMechanism if self.protocol.has_sasl else ():
             for user, password in self.users.items():
                 if mechanism.value in self._wanted.mechanisms:
-                    salt = os.urandom(SALT_BYTES)
+                    salt = os.urandom(mechanism.hash_bytes)
                     salted = salted_password(mechanism, password, salt, MIN_ITERATIONS)
                     credential = credential_of(mechanism, salted, salt, MIN_ITERATIONS)
                     credentials.append(UserCredential(mechanism, user, credential))

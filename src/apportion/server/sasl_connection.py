@@ -6,13 +6,16 @@ takes one small request at a time, and the gate has a timer; later it hands requ
 
 import asyncio
 import os
+import socket
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
 from apportion.drive.clocks import now
+from apportion.errors import DecodeError
 from apportion.machine import Arrived, Caller, Reply, Tick, Ticket
 from apportion.node.sasl_authenticator import (
+    EARLY,
     ClientAsked,
     EndConnection,
     LoggedIn,
@@ -29,11 +32,19 @@ from apportion.server.connection import RequestReceiver, ResponseSlot, ServerCon
 from apportion.server.token_checks import checker_of
 from apportion.server.token_threads import Forget, TokenThreads
 from apportion.store.metadata_log import ScramCredentials
+from apportion.wire.frames import request_header
+from apportion.wire.table import SERVED_APIS
 
 MOST_WAITING_REQUESTS = 8
 """How many requests a client without a name may send before it has read an answer."""
 LAST_READ_SECONDS = 1
 """For how long a client without a name may read why its connection ends."""
+MOST_EARLY_BYTES = 1_024
+"""How large a request may be that is no part of a login, and is decoded before it; its answer may
+be that it comes too early.
+"""
+LOGIN_APIS = frozenset((17, 18, 36))
+"""The keys of SaslHandshake, ApiVersions and SaslAuthenticate."""
 FRESH_BYTES = 16
 
 
@@ -123,6 +134,18 @@ class SaslConnection(ServerConnection):
             self._last_timer.cancel()
         super().connection_lost(error)
 
+    def _refuse_undecoded(self, frame: bytes) -> None:
+        """Raise DecodeError for a request that must not even be decoded.
+
+        Many small parts take many times their bytes, and time on the event loop.
+        """
+        super()._refuse_undecoded(frame)
+        if self._has_name or len(frame) <= MOST_EARLY_BYTES:
+            return
+        api = SERVED_APIS.get(key := request_header(frame)[0])
+        if api is not None and key not in LOGIN_APIS:
+            raise DecodeError(EARLY.format(api.name))
+
     def _close_transport(self) -> None:
         """Close the connection; a client without a name cannot keep it by reading nothing."""
         super()._close_transport()
@@ -160,11 +183,11 @@ class SaslGate:
         self._timer: asyncio.TimerHandle | None = None
         self._forget_token: Forget = _nothing
 
-    def connection_opened(self, connection: Any) -> bool:
+    def connection_opened(self, connection: Any, accepted: socket.socket | None) -> bool:
         """Count the connection, and begin to wait for its client's name."""
         self._connection = connection
         self._timer = asyncio.get_running_loop().call_at(self._deadline_s, self._overdue)
-        return self._listener.receiver.connection_opened(connection)
+        return self._listener.receiver.connection_opened(connection, accepted)
 
     def connection_closed(
         self, connection: Any, tickets: tuple[Ticket, ...], reason: str | None

@@ -26,7 +26,12 @@ from apportion.readable import readable
 from apportion.server.closed_connections import SUMMARY_INTERVAL_S, ClosedConnectionLog
 from apportion.server.connection import OpenConnection, ResponseSlot, ServerConnection
 from apportion.server.openings import Openings
-from apportion.server.sockets import bind_listeners, bind_socket
+from apportion.server.sockets import (
+    bind_listeners,
+    bind_socket,
+    kept_descriptors,
+    leaves_descriptors,
+)
 from apportion.store.files import RealDisk
 from apportion.store.metadata_log import ScramCredentials
 
@@ -94,6 +99,8 @@ class Server:
             # directory is made. Connections are accepted only after recovery.
             bound = bind_listeners(self.settings.listening(), undo)
             self._warn(*(UNGUARDED.format(each.listener) for each in bound if each.is_unguarded))
+            # All of them may be accepted at one time, before the first is turned away.
+            backlog = min(ACCEPT_BACKLOG, kept_descriptors() // 2)
             openings = [self._openings.begin(each.listener) for each in bound]
             metrics_listener = self._bind_metrics(undo)
             self._disk = RealDisk(self._data_dir)
@@ -102,9 +109,7 @@ class Server:
             self.advertised = {each.listener.name: each.advertised for each in bound}
             self._recover(loop)
             for each, opening in zip(bound, openings, strict=True):
-                listening = await loop.create_server(
-                    opening, sock=each.socket, backlog=ACCEPT_BACKLOG
-                )
+                listening = await loop.create_server(opening, sock=each.socket, backlog=backlog)
                 undo.callback(listening.close)
                 self._listening.append(listening)
             if metrics_listener is not None:
@@ -184,17 +189,20 @@ class Server:
         """The credentials of SCRAM that clients log in by."""
         return self._node.scram_credentials
 
-    def connection_opened(self, connection: OpenConnection) -> bool:
+    def connection_opened(self, connection: OpenConnection, accepted: socket.socket | None) -> bool:
         """Register a client's connection; return False if there are more than max.connections.
 
-        The connection then closes itself, and is unregistered when it has closed.
+        Or more than leave descriptors for the broker's files. The connection then closes itself,
+        and is unregistered when it has closed.
         """
         self._connections[connection] = None
         self._all_closed.clear()
         if self._is_closing:  # accepted before the listener was closed
             connection.stop_reading()
             connection.close_after_writes()
-        return len(self._connections) <= self._node.settings.max_connections
+        return len(self._connections) <= self._node.settings.max_connections and leaves_descriptors(
+            accepted
+        )
 
     def submit(
         self, connection: ServerConnection, slot: ResponseSlot, request: Any, caller: Caller

@@ -1,11 +1,15 @@
 """The sockets of a broker's listeners, and the addresses that clients are told."""
 
+import resource
 import socket
 from contextlib import ExitStack
 from ipaddress import ip_address
 from typing import NamedTuple
 
 from apportion.node.listeners import WILDCARDS, Address, Listener
+
+LEAST_KEPT_DESCRIPTORS = 64
+MAX_DESCRIPTORS = 1 << 20  # where the system grants as many as anybody wants
 
 
 class BoundListener(NamedTuple):
@@ -64,3 +68,25 @@ def bind_socket(host: str, port: int) -> socket.socket:
         listener.close()
         raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
     return listener
+
+
+def kept_descriptors() -> int:
+    """Return how many descriptors connections must leave to the broker's files.
+
+    Without them the broker could not go on: it opens files of logs as it writes.
+    """
+    return max(LEAST_KEPT_DESCRIPTORS, _granted_descriptors() // 4)
+
+
+def leaves_descriptors(connection: socket.socket | None) -> bool:
+    """Return whether the process can open further files beside this connection.
+
+    connection: None if it is not known any more.
+    """
+    # The system gives the lowest number that is free, so about as many descriptors are open.
+    return connection is None or (connection.fileno() < _granted_descriptors() - kept_descriptors())
+
+
+def _granted_descriptors() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft

@@ -87,8 +87,10 @@ class TlsConnection(asyncio.Protocol):
         timeout_ms = self._receiver.settings.apportion_authentication_timeout_ms
         self._deadline_s = loop.time() + timeout_ms / 1000
         self._timer = loop.call_at(self._deadline_s, self._overdue)
-        if not self._receiver.connection_opened(self):
-            self._end("there are too many connections")
+        if not self._receiver.connection_opened(self, transport.get_extra_info("socket")):
+            # At once: no alert is there to be read, and the socket is one too many.
+            self._close_reason = "there are too many connections"
+            self.abort()
 
     def data_received(self, data: bytes) -> None:
         """Decrypt bytes of a client, or go on with its handshake (asyncio's callback)."""
