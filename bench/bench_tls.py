@@ -129,9 +129,10 @@ def run() -> list[dict[str, Any]]:
         work, _, protocol = name.partition("_")
         is_count = work == "heartbeats"
         kind = "tls" if protocol == TLS else "plain"
+        per = "per_s" if is_count else "mb_s"
         rows.append(
             {
-                "name": f"{kind}_{work}_per_s" if is_count else f"{kind}_{work}_mb_per_s",
+                "name": f"serve_{work}_{per}_{kind}",
                 "value": round(value) if is_count else round(value / 1e6, 1),
                 "unit": "1/s" if is_count else "MB/s",
                 "target": None,

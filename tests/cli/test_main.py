@@ -27,6 +27,11 @@ def test_help_shows_how_to_start() -> None:
     assert "listening on HOST:PORT" in text
 
 
+def test_the_help_of_serve_shows_how_to_write_a_user_of_scram() -> None:
+    shown = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200"}).output
+    assert "'SCRAM-SHA-256=[name=alice,password=...]'" in shown
+
+
 def test_the_version_is_said() -> None:
     assert run("--version") == (0, f"apportion {__version__}")
 

@@ -1,6 +1,8 @@
 """The commands of docs/security.md that secure a broker do so, as they stand there."""
 
 import re
+import socket
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +54,13 @@ def test_the_page_secures_a_broker_and_lets_its_user_in(
             done = subprocess.run([*APPORTION, *create], capture_output=True, text=True, timeout=60)
             told.append((done.returncode, done.stdout))
             assert each not in done.stderr
+        strict = ssl.create_default_context(cafile="ca.pem")
+        strict.verify_flags |= ssl.VERIFY_X509_STRICT  # newer Pythons set it
+        with (
+            socket.create_connection(("localhost", port), timeout=60) as plain,
+            strict.wrap_socket(plain, server_hostname="localhost") as peer,
+        ):
+            assert peer.version() == "TLSv1.3"
         assert told == [(0, CREATED), (told[1][0], "")]
         assert told[1][0] != 0
     finally:

@@ -1,6 +1,8 @@
 """`EmbeddedBroker(security=...)`: what it gives to clients lets them in, and nobody else."""
 
 import logging
+import socket
+import ssl
 import stat
 from pathlib import Path
 from typing import Any
@@ -77,12 +79,33 @@ def test_a_user_logs_in_by_every_mechanism(mechanism: str) -> None:
         assert refused.value.code == Code.SASL_AUTHENTICATION_FAILED
 
 
+@pytest.mark.parametrize("user", ["a b", "a=b;", 'the "first" \\ one', "user's", "Ä"])
+def test_a_user_of_plain_may_have_any_name(user: str) -> None:
+    security = BrokerSecurity(
+        protocol="SASL_PLAINTEXT", users={user: SECRET, "bob": "b"}, mechanisms=["PLAIN"]
+    )
+    with EmbeddedBroker(security=security) as broker:
+        assert reached(broker, **broker.client_options(user)) == ["flights"]
+
+
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
 def test_a_client_of_librdkafka_gets_all_that_it_needs(protocol: str) -> None:
     security = BrokerSecurity(protocol=protocol, needs_client_certificate=protocol == "SSL")
     with EmbeddedBroker(security=security) as broker:
         admin = AdminClient(broker.client_config("alice"))
         assert list(admin.list_topics(timeout=30).brokers) == [1]
+
+
+def test_a_client_that_checks_certificates_strictly_connects() -> None:
+    with EmbeddedBroker(security="SSL") as broker:
+        strict = ssl.create_default_context(cafile=broker.ca_location)
+        strict.verify_flags |= ssl.VERIFY_X509_STRICT  # newer Pythons set it
+        host, _, port = broker.bootstrap.rpartition(":")
+        with (
+            socket.create_connection((host, int(port)), timeout=30) as plain,
+            strict.wrap_socket(plain, server_hostname=host) as peer,
+        ):
+            assert peer.version() == "TLSv1.3"
 
 
 def test_a_client_certificate_is_a_principal_of_acls() -> None:
@@ -142,6 +165,18 @@ def test_a_later_broker_on_the_directory_has_the_new_password(tmp_path: Path) ->
             cluster = Cluster(broker.bootstrap, security=client_security(options))
             assert cluster.call(DescribeClusterRequest()).error_code == 0
             cluster.close()
+
+
+def test_users_and_acls_of_an_earlier_broker_on_the_directory_stay(tmp_path: Path) -> None:
+    sasl: dict[str, Any] = {"protocol": "SASL_PLAINTEXT", "mechanisms": ["SCRAM-SHA-256"]}
+    acls = [allowed("bob", AclOperation.CREATE), allowed("bob", AclOperation.WRITE)]
+    first = BrokerSecurity(users={"bob": "a secret"}, acls=acls, **sasl)
+    with EmbeddedBroker(tmp_path, security=first) as broker:
+        options = broker.client_options("bob")
+    second = BrokerSecurity(users={"alice": "another"}, super_users=["User:alice"], **sasl)
+    with EmbeddedBroker(tmp_path, security=second) as broker:
+        assert broker.users == {"alice": "another"}
+        assert reached(broker, **options) == ["flights"]
 
 
 def test_keys_are_for_their_owner_alone_and_go_with_the_broker() -> None:

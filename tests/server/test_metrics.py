@@ -85,6 +85,27 @@ def broker() -> Iterator[EmbeddedBroker]:
         yield broker
 
 
+@pytest.mark.parametrize(
+    ("address", "lines"),
+    [
+        (
+            "0.0.0.0:0",
+            [
+                "metrics are reachable from other machines, without TLS, login and ACLs: whoever "
+                "connects may read the ids of all groups (docs/security.md)"
+            ],
+        ),
+        (ANYWHERE, []),
+    ],
+)
+def test_the_log_warns_of_metrics_that_are_open_to_all(
+    caplog: pytest.LogCaptureFixture, address: str, lines: list[str]
+) -> None:
+    with EmbeddedBroker(apportion_metrics_listen=address):
+        pass
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == lines
+
+
 def test_metrics_are_read_at_their_own_address_as_text(broker: EmbeddedBroker) -> None:
     join(broker, "g")
     status, content_type, text = read(broker.metrics_address, "/metrics")

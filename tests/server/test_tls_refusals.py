@@ -292,6 +292,18 @@ def test_a_certificate_that_cannot_be_used_stops_the_start_in_one_sentence(
                 "nobody: whoever connects may read and write everything (docs/security.md)"
             ],
         ),
+        (
+            {
+                "listeners": "SASL_PLAINTEXT://0.0.0.0:0",
+                "sasl.enabled.mechanisms": "OAUTHBEARER",
+                "apportion.oauthbearer.unsecured": "true",
+            },
+            [
+                "the listener SASL_PLAINTEXT://0.0.0.0:0 is reachable from other machines and "
+                "authenticates nobody: whoever connects may read and write everything "
+                "(docs/security.md)"
+            ],
+        ),
         (MUTUAL | {"listeners": "SSL://0.0.0.0:0"}, []),
         ({"listeners": "localhost:0"}, []),
     ],

@@ -1,5 +1,6 @@
 """The checks of OAUTHBEARER's tokens: by keys, by a function, and of tokens without a signature."""
 
+import asyncio
 import base64
 import functools
 import http.server
@@ -318,6 +319,23 @@ def test_a_function_looks_at_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check(TokenCheck("good", {})) == TokenRejected(
         f"the function {name} must return the user and the second since 1970 when the token "
         "ends, or None, not a bool"
+    )
+
+
+@pytest.mark.parametrize("raised", [SystemExit, asyncio.CancelledError, KeyboardInterrupt])
+def test_a_function_that_would_end_its_thread_rejects_the_token(
+    monkeypatch: pytest.MonkeyPatch, raised: type[BaseException]
+) -> None:
+    module = ModuleType("tokens_of_a_test")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    def look(_token: str) -> Any:
+        raise raised
+
+    monkeypatch.setattr(module, "look", look, raising=False)
+    name = "tokens_of_a_test:look"
+    assert checker_of(TokenCheckFunction(name))(TokenCheck("any", {})) == TokenRejected(
+        f"the function {name} raised {raised.__name__}"
     )
 
 

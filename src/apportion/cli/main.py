@@ -52,7 +52,7 @@ CONFIG_HELP = (
     "there: everybody on this machine may read command lines. --set stands over it."
 )
 SCRAM_HELP = (
-    "A SCRAM user, as kafka-storage.sh takes it: 'SCRAM-SHA-256=[name=alice,password=...]', or "
+    "A SCRAM user, as kafka-storage.sh takes it: 'SCRAM-SHA-256=\\[name=alice,password=...]', or "
     "password-file=PATH, or password-env=NAME. A user who is there already stays as he is. May be "
     "given more than once."
 )

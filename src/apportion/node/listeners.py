@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from apportion.machine import PLAINTEXT_LISTENER
-from apportion.node.sasl_settings import SaslSettings, sasl_settings
+from apportion.node.sasl_settings import SaslSettings, UnsecuredRules, sasl_settings
 from apportion.node.security_settings import (
     PREFIX,
     SecurityByListener,
@@ -77,9 +77,11 @@ class ListenerSecurity:
 
     @property
     def authenticates(self) -> bool:
-        """Return whether nobody is anonymous there."""
+        """Return whether clients have to prove who they are."""
         is_mutual = self.tls is not None and self.tls.client_auth is ClientAuth.REQUIRED
-        return self.sasl is not None or is_mutual
+        # With tokens that need no signature anybody can be any user.
+        needs_login = self.sasl is not None and not isinstance(self.sasl.tokens, UnsecuredRules)
+        return needs_login or is_mutual
 
 
 @dataclass(frozen=True, slots=True)

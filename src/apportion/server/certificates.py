@@ -22,6 +22,18 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 DAY = timedelta(days=1)
+# Clients that check strictly want the purpose of an authority's key, and both keys' identifiers.
+SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 class Issued(NamedTuple):
@@ -59,8 +71,10 @@ class CertificateAuthority:
         """Make the authority's key, and its certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _named(name)
-        builder = _builder(subject, subject, key, DAY).add_extension(
-            x509.BasicConstraints(ca=True, path_length=None), critical=True
+        builder = (
+            _builder(subject, subject, key, DAY)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(SIGNS_CERTIFICATES, critical=True)
         )
         self._issued = Issued(builder.sign(key, hashes.SHA256()), key)
 
@@ -82,11 +96,15 @@ class CertificateAuthority:
         certificate that has ended.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(_named(name), self._issued.certificate.subject, key, ends_in)
+        authority = self._issued
+        builder = _builder(_named(name), authority.certificate.subject, key, ends_in).add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()),
+            critical=False,
+        )
         if hosts:
             names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
             builder = builder.add_extension(names, critical=False)
-        return Issued(builder.sign(self._issued.key, hashes.SHA256()), key)
+        return Issued(builder.sign(authority.key, hashes.SHA256()), key)
 
 
 def _named(name: str) -> x509.Name:
@@ -112,4 +130,5 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - 2 * DAY)
         .not_valid_after(now + ends_in)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )

@@ -5,6 +5,7 @@ broker's certificate, and certificates of clients. Keys are in files that their 
 """
 
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -33,6 +34,7 @@ LOGIN_MODULES = {
     },
 }
 HOSTS = ("localhost", "127.0.0.1", "::1")
+BARE_NAME = re.compile(r"\w+")
 DEFAULT_USER = "alice"
 PASSWORD_BYTES = 16
 NEEDED = "needs the package cryptography: pip install 'apportion[security]'"
@@ -47,6 +49,9 @@ class BrokerSecurity:
     offered the first one. needs_client_certificate: for SSL, where a client is then User:CN=NAME.
     super_users: principals as in Kafka, such as User:alice. acls: with any, or with super users,
     nobody may do what no ACL allows; with neither everybody may do everything.
+
+    In a data directory of yours the users of SCRAM and the ACLs of earlier brokers stay: an ACL
+    that is left out the next time still allows. A user who is given again has the new password.
     """
 
     protocol: str = "SASL_SSL"
@@ -113,7 +118,10 @@ class EmbeddedSecurity:
         return found
 
     def bootstrap(self) -> BootstrapMetadata:
-        """Return the users of SCRAM and the ACLs, which stand over those of the directory."""
+        """Return the users of SCRAM and the ACLs.
+
+        The users' passwords replace those in the directory; ACLs are added to its own.
+        """
         credentials = []
         for mechanism in ScramMechanism if self.protocol.has_sasl else ():
             for user, password in self.users.items():
@@ -232,8 +240,14 @@ def checked(wanted: BrokerSecurity) -> BrokerSecurity:
 
 def _jaas(mechanism: str, options: Mapping[str, str]) -> str:
     """Return a login, or the users of PLAIN, as `sasl.jaas.config`."""
-    escaped = (
-        (name, value.replace("\\", "\\\\").replace('"', '\\"')) for name, value in options.items()
+    # Java's clients know names without quotation marks; a user of PLAIN may have any name.
+    named = " ".join(
+        f"{name if BARE_NAME.fullmatch(name) else _quoted(name)}={_quoted(value)}"
+        for name, value in options.items()
     )
-    named = " ".join(f'{name}="{value}"' for name, value in escaped)
     return f"{LOGIN_MODULES[mechanism]} required {named};"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,8 +1,8 @@
 """The HTTP listener of metrics: GET /metrics for Prometheus, GET /metrics.json as JSON.
 
 It answers one request on each connection, small and soon: a peer that sends too much, or too
-slowly, or does not read, is refused or cut off. Nothing here can stop the broker. There is no
-authentication, as on the broker's own listener, and nothing can be changed.
+slowly, or does not read, is refused or cut off. Nothing here can stop the broker. There is no TLS,
+login or ACL, whatever the broker's listeners have, and nothing can be changed.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from apportion.coord.metrics import BrokerMetrics
 from apportion.server.prometheus import CONTENT_TYPE, prometheus_text
+from apportion.server.sockets import is_reachable
 
 log = logging.getLogger("apportion.server")
 
@@ -24,6 +25,10 @@ REQUEST_SECONDS = 5  # from the connection to the last byte of the response
 MAX_CONNECTIONS = 16
 END_OF_HEAD = b"\r\n\r\n"
 PLAIN = "text/plain; charset=utf-8"
+UNGUARDED = (
+    "metrics are reachable from other machines, without TLS, login and ACLs: whoever connects may "
+    "read the ids of all groups (docs/security.md)"
+)
 
 
 class Response(NamedTuple):
@@ -98,6 +103,8 @@ class MetricsListener:
 
     async def start(self, listener: socket.socket) -> None:
         """Answer requests on a socket that is bound."""
+        if is_reachable(listener):
+            log.warning("%s", UNGUARDED)
         self._server = await asyncio.start_server(self._serve, sock=listener, limit=REQUEST_BYTES)
 
     async def stop(self) -> None:

@@ -32,8 +32,13 @@ class BoundListener(NamedTuple):
     @property
     def is_unguarded(self) -> bool:
         """Return whether other machines can connect to it, and nobody has to say who he is."""
-        bound = self.socket.getsockname()[0].partition("%")[0]
-        return not self.listener.security.authenticates and not ip_address(bound).is_loopback
+        return not self.listener.security.authenticates and is_reachable(self.socket)
+
+
+def is_reachable(bound: socket.socket) -> bool:
+    """Return whether other machines can connect to a socket."""
+    host = bound.getsockname()[0].partition("%")[0]
+    return not ip_address(host).is_loopback
 
 
 def bind_listeners(listeners: tuple[Listener, ...], undo: ExitStack) -> list[BoundListener]:

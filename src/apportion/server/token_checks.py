@@ -64,8 +64,9 @@ def _function_checker(name: str) -> Checker:
     def verdict(asked: TokenCheck) -> TokenVerdict:
         try:
             found = function(asked.token)
+        # Whatever it is: otherwise it ends the thread, which looks at the tokens of others, too.
         # Not its text, which may have the token.
-        except Exception as error:
+        except BaseException as error:
             return TokenRejected(f"the function {name} raised {type(error).__name__}")
         match found:
             case (str(user), int() | float() as expires_at_s) if user:
