@@ -26,12 +26,12 @@ from apportion.security.client_security import (
     TlsSettings,
     TokenFunction,
 )
+from apportion.security.names import LOCAL_HOSTS
 
 TIMEOUT_S = 10.0
 MOST_ANSWER_BYTES = 1 << 20
 USED_SHARE = 0.8
 """The part of a token's lifetime after which the next one is obtained."""
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 class TokenSource:

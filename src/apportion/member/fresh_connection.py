@@ -23,7 +23,7 @@ from apportion.readable import shortened
 from apportion.rules import Rule, RuleQuery
 from apportion.security import oauthbearer, plain, scram
 from apportion.security.client_security import BearerToken, PasswordLogin, SaslLogin
-from apportion.security.exchange import SHOWN_CHARS, AuthenticationFailed, Exchange, shown
+from apportion.security.exchange import MAX_QUOTED, AuthenticationFailed, Exchange, shown
 from apportion.security.scram_credentials import ScramMechanism
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -143,7 +143,7 @@ def _choose_mechanism(address: str, mechanism: str) -> Rule[None]:
         raise _no_sasl(address)
     if code is not Code.UNSUPPORTED_SASL_MECHANISM:
         raise Refused(code, f"the broker at {address} refuses SASL: {code.sentence}")
-    offered = [shortened(each, SHOWN_CHARS) for each in response.mechanisms[:MOST_MECHANISMS]]
+    offered = [shortened(each, MAX_QUOTED) for each in response.mechanisms[:MOST_MECHANISMS]]
     raise Refused(
         code,
         f"the broker at {address} does not offer the SASL mechanism {mechanism}; it offers "

@@ -12,12 +12,12 @@ from apportion.node.security_settings import (
 )
 from apportion.security import oauthbearer, plain
 from apportion.security.jaas import parse_jaas
+from apportion.security.names import LOCAL_HOSTS
 
 USER = "user_"
 """Kafka's prefix of an option of PlainLoginModule that has the password of a user."""
 VALIDATOR = "OAuthBearerValidatorCallbackHandler"
 """Kafka's class that checks tokens by keys, in any of its packages."""
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ Verdict = TypeVar("Verdict")
 
 REJECTED = Code.SASL_AUTHENTICATION_FAILED.sentence
 """The sentence for a client whose credentials are wrong: the same for an unknown user."""
-SHOWN_CHARS = 60
+MAX_QUOTED = 60
 """How much of a name, or of a peer's words, stands in a log line."""
 
 
@@ -130,4 +130,4 @@ def require_text(text: str, what: str) -> None:
 
 def shown(text: str) -> str:
     """Return a name or word of a peer in quotes, for a log line."""
-    return f"'{shortened(text, SHOWN_CHARS)}'"
+    return f"'{shortened(text, MAX_QUOTED)}'"

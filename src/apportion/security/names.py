@@ -1,4 +1,4 @@
-"""Kafka's names of security protocols and SASL mechanisms, for both sides of a connection."""
+"""Names for both sides of a connection: security protocols, SASL mechanisms, this machine."""
 
 from enum import Enum
 
@@ -27,6 +27,8 @@ class SecurityProtocol(Enum):
 
 PROTOCOLS = tuple(each.value for each in SecurityProtocol)
 SCRAM_MECHANISMS = tuple(each.value for each in ScramMechanism)
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+"""Names of this machine: what is sent to it needs no TLS."""
 MECHANISMS = (plain.NAME, *SCRAM_MECHANISMS, oauthbearer.NAME)
 
 

@@ -18,7 +18,7 @@ from apportion.node.bootstrap import BootstrapMetadata, UserCredential
 from apportion.node.settings import SettingRefused
 from apportion.security import plain
 from apportion.security.acls import AclBinding
-from apportion.security.names import SecurityProtocol
+from apportion.security.names import LOCAL_HOSTS, SecurityProtocol
 from apportion.security.scram_credentials import (
     MIN_ITERATIONS,
     ScramMechanism,
@@ -33,7 +33,6 @@ LOGIN_MODULES = {
         for mechanism in ScramMechanism
     },
 }
-HOSTS = ("localhost", "127.0.0.1", "::1")
 BARE_NAME = re.compile(r"\w+")
 DEFAULT_USER = "alice"
 PASSWORD_BYTES = 16
@@ -89,7 +88,9 @@ class EmbeddedSecurity:
             raise SettingRefused(f"security with TLS {NEEDED}.") from None
         self._authority = CertificateAuthority("apportion's throw-away CA")
         self._directory = tempfile.mkdtemp(prefix="apportion-keys-")
-        hosts = dict.fromkeys((*HOSTS, socket.gethostname(), listen.rpartition(":")[0].strip("[]")))
+        hosts = dict.fromkeys(
+            (*LOCAL_HOSTS, socket.gethostname(), listen.rpartition(":")[0].strip("[]"))
+        )
         hosts.pop("", None)  # all addresses
         issued = self._authority.issue("broker", tuple(hosts))
         self.ca_location = self._written("ca.pem", self._authority.pem)

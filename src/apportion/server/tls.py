@@ -14,7 +14,7 @@ VERIFY_MODES = {
     ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
     ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
 }
-SHOWN_CHARS = 200
+MAX_QUOTED = 200
 """How much of a certificate's name stands in a log line."""
 NO_TLS = (
     "it speaks no TLS, as the listener {0} does: its client wants security.protocol SSL or "
@@ -87,7 +87,7 @@ def tls_principal(connection: ssl.SSLObject, tls: ListenerTls) -> str:
     if mapped is None:
         raise ClientUnnamed(
             "no rule of ssl.principal.mapping.rules fits the name of its certificate, "
-            f"'{shortened(name, SHOWN_CHARS)}'"
+            f"'{shortened(name, MAX_QUOTED)}'"
         )
     return f"User:{mapped}"
 

@@ -212,7 +212,8 @@ class MetadataLog:
     @property
     def acls(self) -> Acls:
         """A snapshot of all ACLs, which later changes do not alter."""
-        # Here, and not when a line is applied: a start reads thousands of them.
+        # A cache as `topics` is. It is filled here, and not when a line is applied: a start reads
+        # thousands of them.
         if self._acl_changes:
             changes, self._acl_changes = self._acl_changes.items(), {}
             self._acls = self._acls.changed(

@@ -24,7 +24,7 @@ MOST_DECISIONS = 65_536
 LONGEST_NAME = 255
 """Decisions about longer names are not kept: a group id may have many thousand characters."""
 
-LONGEST_QUOTED = 300
+MAX_QUOTED = 300
 """Of longer names this much is quoted: old versions have no place for more than 32,767 bytes."""
 
 CODES = {
@@ -116,8 +116,8 @@ class Rights:
         """Return the refusal of an operation, with a sentence for its caller."""
         what = "the cluster"
         if resource != ResourceType.CLUSTER:
-            what = f"{resource.name.lower().replace('_', ' ')} {name[:LONGEST_QUOTED]}"
-        who = self._principal[:LONGEST_QUOTED]
+            what = f"{resource.name.lower().replace('_', ' ')} {name[:MAX_QUOTED]}"
+        who = self._principal[:MAX_QUOTED]
         return Refused(CODES[resource], f"{who} has no permission for {operation.name} on {what}.")
 
     def completing(self, complete: Complete) -> CallerAccess:

@@ -1,7 +1,7 @@
 """The table of APIs: who may ask what, with Kafka's operations and resources.
 
 docs/security.md prints it. To add an API to the broker, add its row here: a request without a row
-is refused.
+fails with UNKNOWN_SERVER_ERROR and an error line in the log.
 """
 
 from apportion.node.authorization import groups, offsets, settings, topics
