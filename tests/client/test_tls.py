@@ -60,19 +60,19 @@ def identity(issued: Issued, password: str | None = None) -> ClientIdentity:
         (
             BROKER,
             TlsSettings(KeyStore(text=Authority("another CA").pem)),
-            "its certificate is of no CA that this client trusts: set ssl.ca.location (Kafka: "
+            "its certificate is of no CA that this client trusts: set ssl_ca_location (Kafka: "
             "ssl.truststore.location) to the CA of the cluster",
         ),
         (
             BROKER,
             TlsSettings(KeyStore(text=Authority().pem)),  # of the same name
-            "its certificate is of no CA that this client trusts: set ssl.ca.location (Kafka: "
+            "its certificate is of no CA that this client trusts: set ssl_ca_location (Kafka: "
             "ssl.truststore.location) to the CA of the cluster",
         ),
         (
             BROKER,
             TlsSettings(),
-            "its certificate is of no CA that this client trusts: set ssl.ca.location (Kafka: "
+            "its certificate is of no CA that this client trusts: set ssl_ca_location (Kafka: "
             "ssl.truststore.location) to the CA of the cluster",
         ),
         (

@@ -174,7 +174,7 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         "TLS",
         {"ssl_ca_pem": Authority().pem, "ssl_ca_location": None},
         Code.SSL_HANDSHAKE_FAILED,
-        TLS + "its certificate is of no CA that this client trusts: set ssl.ca.location (Kafka: "
+        TLS + "its certificate is of no CA that this client trusts: set ssl_ca_location (Kafka: "
         "ssl.truststore.location) to the CA of the cluster",
     ),
     (

@@ -260,3 +260,8 @@ def test_a_sync_that_fails_names_the_file(tmp_path: Path) -> None:
             disk.sync(paths)
     assert [disk.is_synced(f"f{i}") for i in range(3)] == [True] * 3
     disk.close()
+
+
+def test_a_new_data_directory_is_for_its_owner_alone(tmp_path: Path) -> None:
+    RealDisk(tmp_path / "data").close()
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700

@@ -96,7 +96,7 @@ def _distrust(error: ssl.SSLCertVerificationError, host: str) -> str:
         return "its certificate is not valid yet: see that the clock of this host is right"
     if code in UNTRUSTED:
         return (
-            "its certificate is of no CA that this client trusts: set ssl.ca.location (Kafka: "
+            "its certificate is of no CA that this client trusts: set ssl_ca_location (Kafka: "
             "ssl.truststore.location) to the CA of the cluster"
         )
     return f"its certificate cannot be verified: {error.verify_message}"

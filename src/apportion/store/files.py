@@ -59,7 +59,7 @@ class RealDisk:
     """
 
     def __init__(self, root: str | Path, open_files: int = OPEN_FILES) -> None:
-        """Open the data directory, which is created if it does not exist.
+        """Open the data directory, which is created for its owner alone if it does not exist.
 
         open_files: how many files may be open at once. Raises DiskError.
         """
@@ -73,7 +73,7 @@ class RealDisk:
         self._pool: ThreadPoolExecutor | None = None
         self._lock_fd: int | None = None
         try:
-            os.makedirs(self.root, exist_ok=True)
+            os.makedirs(self.root, 0o700, exist_ok=True)
         except FileExistsError as error:
             cause = OSError(error.errno, "it is a file")
             raise DiskError("use the directory", self.root, cause) from error
