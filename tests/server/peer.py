@@ -53,6 +53,20 @@ class Peer:
             pass
         return True
 
+    def is_closed_amid(self, data: bytes, pause_s: float) -> bool:
+        """The broker closes the connection while the bytes are sent one by one."""
+        self.socket.settimeout(pause_s)
+        for byte in data:
+            try:
+                self.send(bytes([byte]))
+                if self.is_closed():
+                    return True
+            except TimeoutError:
+                continue
+            except OSError:
+                return True
+        return False
+
     def is_closed(self) -> bool:
         try:
             return self.socket.recv(1) == b""

@@ -5,6 +5,8 @@ import json
 import logging
 import queue
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from apportion.broker import EmbeddedBroker
@@ -80,6 +82,28 @@ class Log(logging.Handler):
         start, _, why = line.partition(": ")
         assert start.startswith("closed the connection of 127.0.0.1:")
         return why
+
+
+@contextmanager
+def running(settings: Mapping[str, Any]) -> Iterator[Secured]:
+    """Run a broker that has the users."""
+    with EmbeddedBroker(**settings) as broker:
+        secured = Secured(broker)
+        secured.add_users()
+        yield secured
+
+
+@contextmanager
+def logged(secured: Secured) -> Iterator[Log]:
+    """Listen to the broker's log, as if nobody had been closed before."""
+    secured.forget_closings()
+    handler = Log()
+    logger = logging.getLogger("apportion")
+    logger.addHandler(handler)
+    try:
+        yield handler
+    finally:
+        logger.removeHandler(handler)
 
 
 def token(lifetime_s: float = 600, user: str = "alice") -> str:

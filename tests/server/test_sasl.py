@@ -32,28 +32,30 @@ from apportion.wire.messages.sasl_authenticate import (
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from apportion.wire.table import encode_request
 from tests.server.peer import Peer, header
-from tests.server.secured import MECHANISMS, NAME, PASSWORD, SETTINGS, Log, Secured, token
+from tests.server.secured import (
+    MECHANISMS,
+    NAME,
+    PASSWORD,
+    SETTINGS,
+    Log,
+    Secured,
+    logged,
+    running,
+    token,
+)
 
 
 @pytest.fixture(scope="module")
 def secured() -> Iterator[Secured]:
-    with EmbeddedBroker(**SETTINGS) as broker:
-        secured = Secured(broker)
-        secured.add_users()
+    with running(SETTINGS) as secured:
         yield secured
 
 
 @pytest.fixture
 def log(secured: Secured) -> Iterator[Log]:
-    secured.forget_closings()
-    handler = Log()
-    logger = logging.getLogger("apportion")
-    logger.addHandler(handler)
-    try:
-        yield handler
-        assert handler.messages.empty()
-    finally:
-        logger.removeHandler(handler)
+    with logged(secured) as log:
+        yield log
+        assert log.messages.empty()
 
 
 def login(mechanism: str, password: str = PASSWORD) -> ClientSecurity:

@@ -1,7 +1,6 @@
 """Foreign clients log in to our broker: confluent-kafka, kafka-python and aiokafka."""
 
 import asyncio
-import logging
 import time
 import warnings
 from collections.abc import Iterator
@@ -13,8 +12,16 @@ from aiokafka.abc import AbstractTokenProvider as AioTokenProvider
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from apportion.broker import EmbeddedBroker
-from tests.server.secured import MECHANISMS, PASSWORD, SETTINGS, Log, Secured, token
+from tests.server.secured import (
+    MECHANISMS,
+    PASSWORD,
+    SETTINGS,
+    Log,
+    Secured,
+    logged,
+    running,
+    token,
+)
 
 # it reads its schemas in an old way
 with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
@@ -28,23 +35,14 @@ SESSION_MS = 1_500
 
 @pytest.fixture(scope="module")
 def secured() -> Iterator[Secured]:
-    settings = SETTINGS | {"connections.max.reauth.ms": SESSION_MS}
-    with EmbeddedBroker(**settings) as broker:
-        secured = Secured(broker)
-        secured.add_users()
+    with running(SETTINGS | {"connections.max.reauth.ms": SESSION_MS}) as secured:
         yield secured
 
 
 @pytest.fixture
 def log(secured: Secured) -> Iterator[Log]:
-    secured.forget_closings()
-    handler = Log()
-    logger = logging.getLogger("apportion")
-    logger.addHandler(handler)
-    try:
-        yield handler
-    finally:
-        logger.removeHandler(handler)
+    with logged(secured) as log:
+        yield log
 
 
 def confluent_options(secured: Secured, mechanism: str, password: str = PASSWORD) -> dict[str, Any]:
