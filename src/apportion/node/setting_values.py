@@ -15,6 +15,7 @@ LONGS = (
     "log_retention_ms",
     "log_roll_ms",
     "offsets_retention_check_interval_ms",
+    "sasl_oauthbearer_jwks_endpoint_refresh_ms",
 )
 LISTS = ("advertised_listeners", "listeners")
 HIDDEN = "[hidden]"
