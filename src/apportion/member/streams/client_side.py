@@ -200,8 +200,11 @@ class ClientSideStreamsAssignor:
             )
             self.notes.append(f"this instance goes on with its older assignment: {why}")
         metadata = _decode_tasks(given.user_data) if given.user_data else None
-        if metadata is not None and bytes(metadata.topology_hash) in self._topologies:
-            self._take_tasks(partitions, generation, metadata)
+        if (
+            metadata is not None
+            and (topology := self._topologies.get(bytes(metadata.topology_hash))) is not None
+        ):
+            self._take_tasks(partitions, generation, metadata, topology)
             return None
         self.is_of_unknown_topology = metadata is not None
         held = {each for read in self.tasks.active.values() for each in read}
@@ -230,8 +233,8 @@ class ClientSideStreamsAssignor:
         partitions: Mapping[TopicPartition, None],
         generation: int,
         metadata: Kip848AssignmentMetadata,
+        topology: Topology,
     ) -> None:
-        topology = self._topologies[bytes(metadata.topology_hash)]
         if topology == self.settings.topology:
             self._forget_older_topologies()
         self.tasks = TaskShare(
