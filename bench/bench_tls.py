@@ -2,7 +2,7 @@
 
 One broker has both listeners. A client in this process sends one request after the other; work is
 divided by the processor time of the server alone. The small request is a heartbeat of a member that
-there is not, which is answered at once.
+does not exist, which is answered at once.
 """
 
 import json
@@ -67,7 +67,7 @@ def fetched(cluster: Cluster, partition: TopicIdPartition) -> int:
 
 
 def answered(cluster: Cluster, _partition: TopicIdPartition) -> int:
-    """Send heartbeats of a member that there is not; return how many were answered."""
+    """Send heartbeats of a member that does not exist; return how many were answered."""
     cluster.call(FindCoordinatorRequest(key_type=0, coordinator_keys=("bench",)))
     for _ in range(REQUESTS):
         cluster.call(HeartbeatRequest(group_id="bench", member_id="nobody", generation_id=1))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 MOST_NAMES = 10
-"""How many names a sentence lists, unless they are long."""
+"""How many names a sentence lists; fewer where a caller's are long."""
 
 
 def readable(text: str) -> str:

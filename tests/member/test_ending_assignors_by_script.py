@@ -169,8 +169,9 @@ def test_a_failure_with_the_number_of_an_error_is_one_with_that_error() -> None:
     assert repr(reply) == repr(MemberFailure(Code.POLICY_VIOLATION, "no"))
 
 
-def test_a_member_ends_with_its_assignors_own_words_whatever_the_error() -> None:
-    failure = MemberFailure(Code.UNSUPPORTED_VERSION, "The data of 'n' are too new.")
+@pytest.mark.parametrize("code", [Code.UNSUPPORTED_VERSION, Code.UNRELEASED_INSTANCE_ID])
+def test_a_member_ends_with_its_assignors_own_words_whatever_the_error(code: Code) -> None:
+    failure = MemberFailure(code, "The data of 'n' are too new.")
     member = offering(CountingAssignor(reply=failure))
     assert member.step(Answered(3, accepted(1)), at(0))[-1] == SendToCoordinator(4, beat(-1), 5_000)
     assert member.step(Answered(4, accepted(-1, unchanged=True)), at(1)) == [

@@ -91,7 +91,7 @@ def broker() -> Iterator[EmbeddedBroker]:
         (
             "0.0.0.0:0",
             [
-                "metrics are reachable from other machines, without TLS, login and ACLs: whoever "
+                "metrics are reachable from other machines, without TLS, login or ACLs: whoever "
                 "connects may read the ids of all groups (docs/security.md)"
             ],
         ),

@@ -34,7 +34,8 @@ WATCHED_LAWS: dict[str, str] = {
     ),
     "reason-outlives-a-crash": (
         "a reason that came too early, and was lost with its broker, brings a group that uses a "
-        "client-side assignor a newer epoch, with the first full heartbeat of a member that lives"
+        "client-side assignor a newer epoch, with the first full heartbeat of a member that lives "
+        "or, without one, once it has kept the reason for its time"
     ),
     "told-once-a-second": "a chosen member is told of its group at most once a second",
     "answer-of-its-epoch": (

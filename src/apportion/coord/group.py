@@ -6,6 +6,8 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 from apportion.coord.records import CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
+from apportion.security.acls import ResourceType
+from apportion.security.authorizer import every_operation
 from apportion.topics import TopicId
 
 M = TypeVar("M")
@@ -14,8 +16,8 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 """The protocol type of consumers, the only one whose subscriptions can be decoded here."""
 Protocols: TypeAlias = "tuple[tuple[str, bytes], ...]"
 """The protocols (assignors) that a member supports, best first: name and metadata of each."""
-ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""Authorized operations without ACLs: read, describe, delete, describe and alter configs."""
+ALL_OPERATIONS = every_operation(ResourceType.GROUP)
+"""Authorized operations without ACLs; the node's gate puts in what ACLs allow."""
 
 
 class CommitClaim(NamedTuple):

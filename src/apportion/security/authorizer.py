@@ -225,11 +225,20 @@ class Authorizer:
 
         Bit 3 stands for operation 3 (KIP-430).
         """
-        return sum(
-            1 << operation
+        return _bit_field(
+            operation
             for operation in OPERATIONS[resource]
             if self.allows(principal, host, operation, resource, name)
         )
+
+
+def every_operation(resource: ResourceType) -> int:
+    """Return all that there is to do to a topic, a group or the cluster, as a bit field."""
+    return _bit_field(OPERATIONS[resource])
+
+
+def _bit_field(operations: Iterable[AclOperation]) -> int:
+    return sum(1 << operation for operation in operations)
 
 
 def _is_denied(acl: AclBinding, denied: Mapping[tuple[PatternType, str], None]) -> bool:

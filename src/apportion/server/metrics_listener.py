@@ -26,7 +26,7 @@ MAX_CONNECTIONS = 16
 END_OF_HEAD = b"\r\n\r\n"
 PLAIN = "text/plain; charset=utf-8"
 UNGUARDED = (
-    "metrics are reachable from other machines, without TLS, login and ACLs: whoever connects may "
+    "metrics are reachable from other machines, without TLS, login or ACLs: whoever connects may "
     "read the ids of all groups (docs/security.md)"
 )
 

@@ -18,7 +18,7 @@ from apportion.errors import Refused
 
 LEAST_INTERVAL_S, LONGEST_INTERVAL_S = 0.05, 86_400
 LEAST_PATIENCE_S = 2
-"""How long a refresh may take before it counts as failed, if those before were not slow."""
+"""How long a request of a refresh is tried, if the refreshes before were not slow."""
 
 
 class Rhythm(NamedTuple):

@@ -292,8 +292,9 @@ def _offered_words(offered: tuple[str, int, int]) -> str:
     name, minimum, maximum = offered
     if maximum == 0:
         return name
-    is_one = minimum == maximum
-    return f"{name} in version{f' {minimum}' if is_one else f's {minimum} to {maximum}'}"
+    if minimum == maximum:
+        return f"{name} in version {minimum}"
+    return f"{name} in versions {minimum} to {maximum}"
 
 
 def group_full_error(group_id: str, limit: int) -> Refused:

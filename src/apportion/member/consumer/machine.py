@@ -204,22 +204,28 @@ class ConsumerMember(ComputingMember):
             self._fail(step, *self._fatal)
 
     def _fail(self, step: Step, code: Code, why: str) -> None:
+        # An assignor may name the same errors, for reasons of its own.
+        if self._fatal is None:
+            why = self._with_remedy(code, why)
+        super()._fail(step, code, why)
+
+    def _with_remedy(self, code: Code, why: str) -> str:
+        """Return the broker's reason to end the member, with what to do about it if we know it."""
         if code is Code.UNRELEASED_INSTANCE_ID:
             limit_s = self.settings.wait_limit_ms / 1000
-            why = (
+            return (
                 f"{why} It was not released within {limit_s:g} s; `apportion groups remove-members "
                 f"{self.settings.group_id} --instance {self.settings.instance_id}` removes a "
                 "member that has died."
             )
-        # An assignor may name the same error, for a reason of its own.
-        if code is Code.UNSUPPORTED_VERSION and self._fatal is None:
-            why = (
-                f"{why.rstrip('.')}; a broker without KIP-848 has classic groups only, so "
-                "choose the classic protocol"
-                if self._may_offer
-                else f"{NO_LOCAL_ASSIGNORS}: use {self._without_local_assignors}"
-            )
-        super()._fail(step, code, why)
+        if code is not Code.UNSUPPORTED_VERSION:
+            return why
+        if not self._may_offer:
+            return f"{NO_LOCAL_ASSIGNORS}: use {self._without_local_assignors}"
+        return (
+            f"{why.rstrip('.')}; a broker without KIP-848 has classic groups only, so "
+            "choose the classic protocol"
+        )
 
     # client-side assignors
 

@@ -64,14 +64,14 @@ ENDS = {
 
 `missing_sources` has the one of source topics that do not exist.
 """
-OF_ERRORS: dict[int, str] = {
+ERRORS_THAT_END_NOBODY: dict[int, str] = {
     AssignmentError.INCONSISTENT_TOPOLOGY: (
         "instances run different topologies, and tasks are assigned again once all run the same: "
         "finish the rolling change, or stop the instance that the log of the one that assigned "
         "names"
     ),
 }
-"""The meaning of an error that ends nobody."""
+"""The meaning of each error that ends nobody."""
 WITHOUT_TASKS = (
     "the assignment has partitions and no tasks, as a member without the assignor 'stream' is in "
     "the group, or the broker was started again"
@@ -195,11 +195,16 @@ class ClientSideStreamsAssignor:
         )
         self.is_of_unknown_topology = False
         if given.error:
-            why = OF_ERRORS.get(given.error, f"error {given.error}, which is unknown here")
+            why = ERRORS_THAT_END_NOBODY.get(
+                given.error, f"error {given.error}, which is unknown here"
+            )
             self.notes.append(f"this instance goes on with its older assignment: {why}")
         metadata = _decode_tasks(given.user_data) if given.user_data else None
-        if metadata is not None and bytes(metadata.topology_hash) in self._topologies:
-            self._take_tasks(partitions, generation, metadata)
+        if (
+            metadata is not None
+            and (topology := self._topologies.get(bytes(metadata.topology_hash))) is not None
+        ):
+            self._take_tasks(partitions, generation, metadata, topology)
             return None
         self.is_of_unknown_topology = metadata is not None
         held = {each for read in self.tasks.active.values() for each in read}
@@ -228,8 +233,8 @@ class ClientSideStreamsAssignor:
         partitions: Mapping[TopicPartition, None],
         generation: int,
         metadata: Kip848AssignmentMetadata,
+        topology: Topology,
     ) -> None:
-        topology = self._topologies[bytes(metadata.topology_hash)]
         if topology == self.settings.topology:
             self._forget_older_topologies()
         self.tasks = TaskShare(

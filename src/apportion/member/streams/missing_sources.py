@@ -3,7 +3,7 @@
 from apportion.errors import Code
 from apportion.member.assignors.interface import MemberFailure
 from apportion.readable import listed
-from apportion.streams.topology import Topology
+from apportion.streams.topology import MissingSources, Topology
 
 
 def missing_sources(topology: Topology, missing: tuple[str, ...]) -> MemberFailure:
@@ -12,11 +12,12 @@ def missing_sources(topology: Topology, missing: tuple[str, ...]) -> MemberFailu
     missing: those that do not, if this member has assigned; () if another has.
     """
     sources = topology.external_topics
+    if missing or len(sources) == 1:
+        known = MissingSources(missing or sources)
+        return MemberFailure(known.code, known.why)
     # An assignment says that some are missing, and not which.
-    which = (
-        f": {listed(missing or sources)}"
-        if missing or len(sources) == 1
-        else f", of {listed(sources)}: the log of the instance that assigned names them"
+    return MemberFailure(
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        f"source topics are missing, of {listed(sources)}: the log of the instance that assigned "
+        "names them; create them, and start again",
     )
-    why = f"source topics are missing{which}; create them, and start again"
-    return MemberFailure(Code.UNKNOWN_TOPIC_OR_PARTITION, why)

@@ -10,6 +10,8 @@ from apportion.errors import Code
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.partitions import LEADER_EPOCH
+from apportion.security.acls import ResourceType
+from apportion.security.authorizer import every_operation
 from apportion.topics import NO_TOPIC_ID, Topic, is_topic_name
 from apportion.wire.messages.api_versions import (
     ApiVersionsRequest,
@@ -38,9 +40,9 @@ from apportion.wire.messages.metadata import (
 from apportion.wire.table import api_versions_response
 
 GROUP, TRANSACTION = 0, 1  # coordinator types of FindCoordinator
-# every operation on a topic, in Kafka's bits: the node's gate puts in what ACLs allow
-TOPIC_OPERATIONS = 0b1101_1111_1000
-CLUSTER_OPERATIONS = 0b1_1111_1010_0000  # likewise on the cluster
+# authorized operations without ACLs: the node's gate puts in what ACLs allow
+TOPIC_OPERATIONS = every_operation(ResourceType.TOPIC)
+CLUSTER_OPERATIONS = every_operation(ResourceType.CLUSTER)
 NOT_REQUESTED = -(2**31)
 BROKERS, CONTROLLERS = 1, 2  # endpoint types of DescribeCluster
 # the first version of Metadata that may name topics by id, though 10 has the field

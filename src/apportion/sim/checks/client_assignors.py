@@ -274,8 +274,7 @@ class ClientAssignorChecker:
             return
         metadata = self._metadata.get(key)
         if metadata is None or metadata.group is not group:
-            older = metadata or SavedMetadata(group)
-            lost = older.waiting or older.lost
+            lost = None if metadata is None else metadata.waiting or metadata.lost
             metadata = self._metadata[key] = SavedMetadata(group, lost=lost)
         if old is not None and old != new:
             if request.member_epoch != JOINING and not is_other_offer(old, new):
