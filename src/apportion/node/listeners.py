@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from apportion.coord.config import dotted
 from apportion.machine import PLAINTEXT_LISTENER
 from apportion.node.sasl_settings import SaslSettings, UnsecuredRules, sasl_settings
 from apportion.node.security_settings import (
@@ -219,7 +220,7 @@ def _refuse_unused(listeners: list[Listener], security: SecurityByListener) -> N
             value = getattr(security.shared, setting.name)
             if setting.name.startswith(prefix) and value != setting.default:
                 raise ValueError(
-                    f"{setting.name.replace('_', '.')} says nothing while {why}: name one, as in "
+                    f"{dotted(setting.name)} says nothing while {why}: name one, as in "
                     f"{name}://HOST:PORT."
                 )
 
