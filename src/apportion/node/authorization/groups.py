@@ -42,8 +42,6 @@ TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLU
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
 MEMBERS = OfGroup(READ)
 """The check of what members of a group send."""
-FIRST_KEYS_VERSION = 4  # the first version of FindCoordinator with several keys
-SHARE = 2  # a coordinator type of FindCoordinator
 COORDINATED = {cluster.GROUP: GROUP, cluster.TRANSACTION: TRANSACTIONAL_ID}
 """What the keys of FindCoordinator name, by coordinator type."""
 
@@ -56,7 +54,7 @@ COORDINATED = {cluster.GROUP: GROUP, cluster.TRANSACTION: TRANSACTIONAL_ID}
 def find_coordinator(broker: BrokerContext, arrived: Arrived, rights: Rights) -> Checked:
     """Check each group or transactional id whose coordinator is looked for."""
     request: FindCoordinatorRequest = arrived.request
-    if request.key_type == SHARE:
+    if request.key_type == cluster.SHARE:
         operation = AclOperation.CLUSTER_ACTION
         refusal = (
             None
@@ -68,7 +66,7 @@ def find_coordinator(broker: BrokerContext, arrived: Arrived, rights: Rights) ->
     resource = COORDINATED.get(request.key_type)
     if resource is None:
         return arrived
-    if arrived.version >= FIRST_KEYS_VERSION:
+    if arrived.version >= cluster.FIRST_KEYS_VERSION:
         each = OfEach(DESCRIBE, resource, ("coordinator_keys", "coordinators"), name="")
         return each(broker, arrived, rights)
     if rights.allows(DESCRIBE, resource, request.key):

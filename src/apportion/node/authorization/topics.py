@@ -21,6 +21,7 @@ from apportion.node.authorization.checks import (
 )
 from apportion.node.authorization.rights import Rights
 from apportion.node.broker import BrokerContext
+from apportion.node.handlers.admin import FIRST_STATE_VERSION
 from apportion.node.handlers.cluster import FIRST_TOPIC_ID_VERSION, NOT_REQUESTED
 from apportion.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from apportion.topics import NO_TOPIC_ID
@@ -50,7 +51,6 @@ DESCRIBE, DESCRIBE_CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIG
 CLUSTER_ACTION = AclOperation.CLUSTER_ACTION
 TOPIC, CLUSTER = ResourceType.TOPIC, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
-FIRST_STATE_VERSION = 6  # the first version of DeleteTopics that may give ids
 FIRST_CONFIGS_VERSION = 5  # the first version of CreateTopics whose response has settings
 
 
