@@ -12,13 +12,12 @@ from typing import Annotated, Any, NamedTuple
 from apportion.coord.config import dotted
 from apportion.node.setting_values import HIDDEN, parsed, written
 from apportion.security import oauthbearer
-from apportion.security.key_stores import TLS_VERSIONS
+from apportion.security.key_stores import TLS_VERSIONS, ClientAuth
 from apportion.security.names import MECHANISMS
 from apportion.settings import Setting, bounds_fault_or_none, declared, nearest_or_none
 
 PREFIX = "listener.name."
 STORE_TYPES = ("JKS", "PKCS12", "PEM")
-CLIENT_AUTH = ("none", "requested", "required")
 REFUSED = {  # a setting of Kafka's that is not here -> what to do
     "sasl.jaas.config": f"give it for a listener and a mechanism, as "
     f"{PREFIX}NAME.MECHANISM.sasl.jaas.config.",
@@ -100,7 +99,7 @@ class SecuritySettings:
         Setting(
             "Whether clients of an SSL listener must have a certificate of a trusted CA (mTLS), "
             "are asked for one, or neither. For SASL_SSL, only with a listener's name in front.",
-            choices=CLIENT_AUTH,
+            choices=tuple(each.value for each in ClientAuth),
         ),
     ] = "none"
     ssl_enabled_protocols: Annotated[
