@@ -16,7 +16,6 @@ from apportion.wire.messages import (
     delete_groups,
     delete_records,
     delete_topics,
-    describe_acls,
     describe_configs,
     describe_groups,
     describe_user_scram_credentials,
@@ -38,6 +37,7 @@ from apportion.wire.messages import (
     sync_group,
 )
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tests.node.acl_requests import describing
 from tests.node.guarded import CLUSTER, GROUP, TOPIC, TRANSACTIONAL_ID, may
 
 if TYPE_CHECKING:
@@ -338,19 +338,7 @@ ADMINISTRATION = [
         list_config_resources.ListConfigResourcesRequest(),
         (needs(DESCRIBE_CONFIGS, CLUSTER),),
     ),
-    Case(
-        "DescribeAcls",
-        describe_acls.DescribeAclsRequest(
-            resource_type_filter=1,
-            resource_name_filter=None,
-            pattern_type_filter=1,
-            principal_filter=None,
-            host_filter=None,
-            operation=1,
-            permission_type=1,
-        ),
-        (needs(DESCRIBE, CLUSTER),),
-    ),
+    Case("DescribeAcls", describing(), (needs(DESCRIBE, CLUSTER),)),
     Case(
         "CreateAcls",
         create_acls.CreateAclsRequest(creations=(create_acls.AclCreation(),)),

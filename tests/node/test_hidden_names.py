@@ -15,7 +15,7 @@ from apportion.wire.fields import replaced
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
-from apportion.wire.messages.metadata import MetadataRequest
+from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -44,12 +44,13 @@ NAMES = {TOPIC: ("t", "topic-a", "topic-b"), GROUP: ("g", "group-a", "group-b")}
 SHOWN_AS_IN_KAFKA = ("subscribed_topic_names", "member_metadata", "member_assignment")
 """Fields in which Kafka, too, names topics to whoever may describe the group (docs/security.md)."""
 
+ALL_OFFSETS = OffsetFetchRequest(
+    groups=tuple(OffsetFetchRequestGroup(group_id=each, topics=None) for each in NAMES[GROUP])
+)
 WHOLE = [
     MetadataRequest(topics=None),
     ListGroupsRequest(),
-    OffsetFetchRequest(
-        groups=tuple(OffsetFetchRequestGroup(group_id=each, topics=None) for each in NAMES[GROUP])
-    ),
+    ALL_OFFSETS,
     ConsumerGroupDescribeRequest(group_ids=NAMES[GROUP], include_authorized_operations=True),
     DescribeGroupsRequest(groups=NAMES[GROUP], include_authorized_operations=True),
 ]
@@ -130,7 +131,7 @@ def test_no_answer_tells_whether_a_hidden_topic_or_group_exists(
     acls = [acl for acl, _ in case.needs if acl.resource_type == CLUSTER]
     there, nowhere = guarded(kit, *acls), guarded(kit, *acls)
     begin(there)
-    nowhere.call(WHOLE[2])  # by which groups have a coordinator
+    nowhere.call(ALL_OFFSETS)  # by which groups have a coordinator
     answers = [as_bob(driver, case.request, case.version) for driver in (there, nowhere)]
     if case.name.startswith("ListConfigResources"):
         # Whoever may describe settings of the cluster is told of all that has some, as in Kafka.
@@ -140,5 +141,5 @@ def test_no_answer_tells_whether_a_hidden_topic_or_group_exists(
 
 def test_metadata_of_a_hidden_topic_has_no_id(kit: "type[Kit]") -> None:
     driver = full(kit, [])
-    (topic,) = as_bob(driver, CASES[6].request).topics
+    (topic,) = as_bob(driver, MetadataRequest(topics=(MetadataRequestTopic(name="t"),))).topics
     assert (topic.name, topic.error_code, topic.topic_id) == ("t", 29, NO_TOPIC_ID)

@@ -6,14 +6,13 @@ import pytest
 
 from apportion.node.listeners import (
     Address,
-    ClientAuth,
     Listener,
     ListenerSecurity,
     ListenerTls,
 )
 from apportion.node.sasl_settings import SaslSettings
 from apportion.node.settings import BrokerSettings, SettingRefused
-from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.security.key_stores import ClientAuth, KeyStore, StoreKind
 from apportion.security.names import SecurityProtocol
 from apportion.security.principals import PrincipalRules, principal_rules
 

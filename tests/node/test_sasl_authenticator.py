@@ -345,21 +345,16 @@ def test_amid_renewal_no_other_request_is_served() -> None:
     assert connection.send(METADATA).why == "it sent Metadata in place of SaslAuthenticate"
 
 
+BAD_LOGINS = (
+    b"\0eve\0" + SECRET.encode(),
+    b"\0alice\0wrong",
+    b"n,,n=alice,r=abc",
+    b"n,,\1auth=Bearer a.b.c\1\1",
+    b"\1",
+)
 REQUESTS = st.sampled_from(
     [VERSIONS, METADATA, *map(shake, (*MECHANISMS, "", "GSSAPI"))]
-) | st.builds(
-    token,
-    st.binary(max_size=40)
-    | st.sampled_from(
-        [
-            b"\0eve\0" + SECRET.encode(),
-            b"\0alice\0wrong",
-            b"n,,n=alice,r=abc",
-            b"n,,\1auth=Bearer a.b.c\1\1",
-            b"\1",
-        ]
-    ),
-)
+) | st.builds(token, st.binary(max_size=40) | st.sampled_from(BAD_LOGINS))
 EVENTS = st.tuples(
     REQUESTS | st.just(TokenChecked(TokenRejected("it is over"))) | st.just(Tick()),
     st.sampled_from([0, 1]),
@@ -388,9 +383,16 @@ def test_no_order_of_wrong_bytes_is_served_or_raises(events: list[Any]) -> None:
         assert SECRET not in repr(actions)
 
 
-@given(st.lists(st.tuples(REQUESTS, st.integers(0, 3_000)), max_size=8))
+BOBS = token(b"\0bob\0b")
+RENEWALS = REQUESTS | st.sampled_from([shake(), token(), BOBS])
+
+
+@given(st.lists(st.tuples(RENEWALS, st.integers(0, 3_000)), max_size=8))
 def test_a_session_never_takes_another_name(events: list[Any]) -> None:
     connection = Connection().authenticated()
     for request, pause_ms in events:
         connection.now_ms += pause_ms
-        assert LoggedIn not in map(type, connection.actions(request))
+        actions = connection.actions(request)
+        assert LoggedIn not in map(type, actions)
+        if request == BOBS:
+            assert all(type(each) in (EndConnection, PassOn) for each in actions)

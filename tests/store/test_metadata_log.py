@@ -63,7 +63,7 @@ def act(catalog: Any, number: int, change: tuple[str, str, int]) -> None:
             catalog.name_cluster(name)
     elif what == "scram":
         for mechanism in ScramMechanism:
-            if catalog.scram_credential_or_none(mechanism, name) is None or count % 3:
+            if name not in catalog.scram_credentials[mechanism] or count % 3:
                 catalog.set_scram_credential(mechanism, name, credential(number))
             else:
                 catalog.delete_scram_credential(mechanism, name)

@@ -44,7 +44,7 @@ def record_bootstrap(topic_service: TopicService, given: BootstrapMetadata) -> l
     """
     log, notes, new = topic_service.metadata_log, [], []
     for each in given.credentials:
-        before = log.scram_credential_or_none(each.mechanism, each.user)
+        before = log.scram_credentials[each.mechanism].get(each.user)
         if before is None or given.replaces:
             new.append(each)
         else:

@@ -1,6 +1,8 @@
-"""One error code in the shape of each response, for a request that failed as a whole.
+"""The error response of each API: for a request that failed, or was refused before its handler.
 
-A request fails as a whole when the disk has failed, or this broker has (`Node.give_up`).
+A request fails as a whole when the disk has failed, or this broker has (`Node.give_up`). Callers
+without a permission are refused in the same shapes, as a whole or by element
+(`node/authorization`).
 """
 
 from dataclasses import replace

@@ -8,9 +8,9 @@ alone is the listener PLAINTEXT.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple
 
+from apportion.coord.config import dotted
 from apportion.machine import PLAINTEXT_LISTENER
 from apportion.node.sasl_settings import SaslSettings, UnsecuredRules, sasl_settings
 from apportion.node.security_settings import (
@@ -18,7 +18,7 @@ from apportion.node.security_settings import (
     SecurityByListener,
     SecuritySettings,
 )
-from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.security.key_stores import ClientAuth, KeyStore, StoreKind
 from apportion.security.names import PROTOCOLS, SecurityProtocol
 from apportion.security.principals import PrincipalRules, principal_rules
 from apportion.settings import declared, nearest_or_none
@@ -39,14 +39,6 @@ class Address(NamedTuple):
 
 Advertised = Mapping[str, Address]
 """The address that clients are told, by the name of the listener that they are connected to."""
-
-
-class ClientAuth(Enum):
-    """The certificate that a listener of TLS wants of its clients; the names are Kafka's."""
-
-    NONE = "none"
-    REQUESTED = "requested"
-    REQUIRED = "required"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +211,7 @@ def _refuse_unused(listeners: list[Listener], security: SecurityByListener) -> N
             value = getattr(security.shared, setting.name)
             if setting.name.startswith(prefix) and value != setting.default:
                 raise ValueError(
-                    f"{setting.name.replace('_', '.')} says nothing while {why}: name one, as in "
+                    f"{dotted(setting.name)} says nothing while {why}: name one, as in "
                     f"{name}://HOST:PORT."
                 )
 

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
 
+from apportion.coord.config import dotted
 from apportion.node.setting_values import HIDDEN, parsed, written
 from apportion.security import oauthbearer
-from apportion.security.key_stores import TLS_VERSIONS
+from apportion.security.key_stores import TLS_VERSIONS, ClientAuth
 from apportion.security.names import MECHANISMS
 from apportion.settings import Setting, bounds_fault_or_none, declared, nearest_or_none
 
 PREFIX = "listener.name."
 STORE_TYPES = ("JKS", "PKCS12", "PEM")
-CLIENT_AUTH = ("none", "requested", "required")
 REFUSED = {  # a setting of Kafka's that is not here -> what to do
     "sasl.jaas.config": f"give it for a listener and a mechanism, as "
     f"{PREFIX}NAME.MECHANISM.sasl.jaas.config.",
@@ -99,7 +99,7 @@ class SecuritySettings:
         Setting(
             "Whether clients of an SSL listener must have a certificate of a trusted CA (mTLS), "
             "are asked for one, or neither. For SASL_SSL, only with a listener's name in front.",
-            choices=CLIENT_AUTH,
+            choices=tuple(each.value for each in ClientAuth),
         ),
     ] = "none"
     ssl_enabled_protocols: Annotated[
@@ -203,7 +203,7 @@ class SecurityByListener:
     def named(self) -> Iterator[tuple[str, str]]:
         """Yield every setting with its value as Kafka writes it; a secret is hidden."""
         for name, setting in declared(SecuritySettings).items():
-            yield name.replace("_", "."), _shown(setting, getattr(self.shared, name))
+            yield dotted(name), _shown(setting, getattr(self.shared, name))
         for name, value in sorted(self.given.items()):
             yield name, _shown(parsed_name(name).setting, value)
 
@@ -222,7 +222,7 @@ def security_by_listener(values: Mapping[str, Any]) -> SecurityByListener:
     by_place: dict[tuple[str, str], dict[str, Any]] = {}
     given = {}
     for name, value in values.items():
-        label = name if name.startswith(PREFIX) else name.replace("_", ".")
+        label = name if name.startswith(PREFIX) else dotted(name)
         listener, mechanism, setting = parsed_name(label)
         read = _checked(label, value, setting)
         by_place.setdefault((listener, mechanism), {})[setting.name] = read
@@ -259,26 +259,22 @@ def parsed_name(name: str) -> SecurityName:
         found = declared(MechanismSettings).get(of_mechanism.replace(".", "_"))
         if found is not None:
             return SecurityName(listener.lower(), mechanism.lower(), found)
-        near = nearest_or_none(of_mechanism, _dotted(MechanismSettings))
+        near = nearest_or_none(of_mechanism, map(dotted, declared(MechanismSettings)))
         hint = f"{mechanism}.{near}" if near else None
     else:
-        near = hint = nearest_or_none(rest, _dotted(SecuritySettings))
+        near = hint = nearest_or_none(rest, map(dotted, declared(SecuritySettings)))
     ending = f"; did you mean {PREFIX}{listener}.{hint}?" if near else "."
     raise ValueError(f"there is no setting {name!r}{ending}")
 
 
 def unknown_security_setting_or_none(name: str) -> str | None:
     """Return why Kafka's setting of that name is not here; None for other names."""
-    dotted = name.replace("_", ".")
-    if dotted in REFUSED:
-        return f"{name!r} cannot be set: {REFUSED[dotted]}"
-    if dotted.startswith(PREFIX):  # as a keyword argument, where `_` may be a part of a listener
+    label = dotted(name)
+    if label in REFUSED:
+        return f"{name!r} cannot be set: {REFUSED[label]}"
+    if label.startswith(PREFIX):  # as a keyword argument, where `_` may be a part of a listener
         return f"write the setting {name!r} with dots."
     return None
-
-
-def _dotted(owner: type) -> list[str]:
-    return [name.replace("_", ".") for name in declared(owner)]
 
 
 def _checked(label: str, value: Any, setting: Setting) -> Any:

@@ -229,6 +229,7 @@ class BrokerSettings:
             security = security_by_listener(security_values)
             settings = cls(group=group, security=security, **broker_values)
             settings._check()
+            settings._check_start()
         except ValueError as error:
             raise SettingRefused(str(error)) from None
         return settings
@@ -295,10 +296,7 @@ class BrokerSettings:
         return self.log_roll_hours * HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
 
     def _check(self) -> None:
-        """Refuse broker settings that are out of bounds, or that are no listener.
-
-        Errors: ValueError.
-        """
+        """Refuse broker settings that are out of bounds. Errors: ValueError."""
         check_bounds(BrokerSettings, self)
         for name in RETENTIONS:
             # Kafka refuses 0, too: each check would delete all records.
@@ -310,6 +308,13 @@ class BrokerSettings:
                 f"log.message.timestamp.type must be {types}, not "
                 f"{self.log_message_timestamp_type!r}."
             )
+
+    def _check_start(self) -> None:
+        """Refuse wrong values of settings that only a start reads.
+
+        Those of listeners, their security, the authorizer, and the address of metrics.
+        Errors: ValueError.
+        """
         self.listening()
         check_authorizer(
             self.authorizer_class_name,

@@ -21,6 +21,14 @@ class StoreKind(Enum):
     JKS = "JKS"
 
 
+class ClientAuth(Enum):
+    """The certificate that a listener of TLS wants of its clients; the names are Kafka's."""
+
+    NONE = "none"
+    REQUESTED = "requested"
+    REQUIRED = "required"
+
+
 @dataclass(frozen=True, slots=True)
 class KeyStore:
     """Certificates, a key, or both, as they were given.

@@ -4,9 +4,10 @@ import ssl
 
 from apportion.drive.key_files import VERSIONS, load_identity, trust
 from apportion.machine import ANONYMOUS
-from apportion.node.listeners import ClientAuth, ListenerTls
+from apportion.node.listeners import ListenerTls
 from apportion.node.settings import SettingRefused
 from apportion.readable import shortened
+from apportion.security.key_stores import ClientAuth
 from apportion.security.principals import distinguished_name
 
 VERIFY_MODES = {

@@ -31,7 +31,14 @@ from apportion.errors import DecodeError
 from apportion.store.disk import Damaged, DiskError
 from apportion.store.log import Log
 from apportion.store.segment import Segment
-from apportion.wire.batch import Record, decode_batch, encode_records
+from apportion.wire.batch import (
+    ATTRIBUTES_BYTE,
+    CONTROL,
+    TRANSACTIONAL,
+    Record,
+    decode_batch,
+    encode_records,
+)
 
 DIRTY_RATIO = 0.5
 """The least part of the closed segments that must be uncleaned (Kafka:
@@ -45,8 +52,6 @@ BATCH_BYTES = 1 << 16
 """The size at which a batch of retained records is written."""
 MAX_BATCH_OFFSETS = 1 << 30
 """How many offsets one batch covers at most: the format counts them in 31 bits."""
-ATTRIBUTES_BYTE, TRANSACTION_BITS = 22, 16 | 32
-"""The byte of a batch header and the bits in it for transactional and control batches."""
 
 IsRetained = Callable[[Record], bool]
 
@@ -182,7 +187,7 @@ def _batches(segment: Segment) -> Iterator[tuple[list[Record], int, int]]:
     """
     for position in segment.batches(segment.base_offset):
         view = segment.view(position)
-        if view[ATTRIBUTES_BYTE] & TRANSACTION_BITS:
+        if view[ATTRIBUTES_BYTE] & (TRANSACTIONAL | CONTROL):
             raise Damaged(
                 f"{segment.path}, offset {position.base_offset}: a batch of a "
                 "transaction, which no coordinator here wrote"

@@ -180,12 +180,6 @@ class MetadataLog:
             )
         return self._credentials_snapshot
 
-    def scram_credential_or_none(
-        self, mechanism: ScramMechanism, user: str
-    ) -> ScramCredential | None:
-        """Return the user's credential of that mechanism; None without one."""
-        return self._credentials[mechanism].get(user)
-
     def set_scram_credential(
         self, mechanism: ScramMechanism, user: str, credential: ScramCredential
     ) -> None:

@@ -19,6 +19,8 @@ CHECKED = Struct(">hiqqqhii")  # the part of the header that the CRC covers
 HEADER_BYTES = HEADER.size
 PREFIX_BYTES = 12  # base offset and length, which the length does not count
 CHECKED_FROM = 21  # the first byte that the CRC covers
+ATTRIBUTES_BYTE = 22  # the byte of the header that has all bits of the attributes in use
+TRANSACTIONAL, CONTROL = 0x10, 0x20  # bits of the attributes
 LIMIT_BYTES = 1 << 28
 """The most that the records of one batch may decompress to, unless the caller says otherwise."""
 
@@ -66,12 +68,12 @@ class BatchHeader(NamedTuple):
     @property
     def is_transactional(self) -> bool:
         """True if the batch is part of a transaction."""
-        return bool(self.attributes & 16)
+        return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
         """True for a control batch: a transaction marker, no record for readers."""
-        return bool(self.attributes & 32)
+        return bool(self.attributes & CONTROL)
 
 
 class InconsistentBatch(DecodeError):

@@ -1,4 +1,4 @@
-"""Error responses of requests in which everything failed, from a declaration for each API.
+"""Error responses, of whole requests and of single elements, from a declaration for each API.
 
 Many responses have no error field of their own: the error stands in an element for each element of
 the request, often two arrays deep. It takes the fields that the request's element has, too: they

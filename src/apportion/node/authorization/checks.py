@@ -264,16 +264,23 @@ def by_verdicts(
     asks_anyway: bool = False,
 ) -> Checked:
     """Pass on what has a good verdict; the rest has an error each, in the shape of the API."""
-    slots = ERROR_RESPONSES[type(arrived.request)]
-    assert isinstance(slots, ErrorSlots), arrived
-    slots = replace(slots, is_explained=is_explained)
     elements = tuple(
-        slots.element(array[1], verdict.item, arrived.version, verdict.refusal)
+        refused_element(arrived, array[1], verdict.item, verdict.refusal, is_explained=is_explained)
         for verdict in verdicts
         if verdict.refusal is not None
     )
     left = tuple(verdict.item for verdict in verdicts if verdict.refusal is None)
     return parted(arrived, rights, Parts(array, left, elements), asks_anyway=asks_anyway)
+
+
+def refused_element(
+    arrived: Arrived, array: str, item: Any, refusal: Refused, *, is_explained: bool = False
+) -> Any:
+    """Return the element of an array of the response that refuses one element of the request."""
+    slots = ERROR_RESPONSES[type(arrived.request)]
+    assert isinstance(slots, ErrorSlots), arrived
+    explaining = replace(slots, is_explained=is_explained)
+    return explaining.element(array, item, arrived.version, refusal)
 
 
 def completing(arrived: Arrived, rights: Rights, complete: Complete) -> Arrived:

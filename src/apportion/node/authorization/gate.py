@@ -1,16 +1,11 @@
 """The gate in front of the handlers: every request passes its check first."""
 
-from typing import TYPE_CHECKING
-
 from apportion.machine import Arrived
 from apportion.node.authorization.checks import Checked
 from apportion.node.authorization.rights import RightsOfCallers
 from apportion.node.authorization.table import CHECKS
 from apportion.node.broker import BrokerContext
 from apportion.security.authorizer import Acls, Authorizer
-
-if TYPE_CHECKING:
-    from apportion.node.settings import BrokerSettings
 
 
 class Gate:
@@ -19,23 +14,23 @@ class Gate:
     For a broker with an authorizer; without one there is no gate.
     """
 
-    __slots__ = ("_acls", "_broker", "_rights", "_settings")
+    __slots__ = ("_acls", "_broker", "_rights")
 
     def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
-        self._settings: BrokerSettings | None = None
         self._acls: Acls | None = None
         self._rights = RightsOfCallers(Authorizer())
 
     def check(self, arrived: Arrived) -> Checked:
         """Return what the handler may see of the request, or the answer if it may not see it."""
         broker = self._broker
-        acls, settings = broker.topic_service.durable.acls, broker.settings
-        # By identity: both are values that are made anew with each change.
-        if acls is not self._acls or settings is not self._settings:
+        acls = broker.topic_service.durable.acls
+        # By identity: a value that is made anew with each change. What the broker's settings say of
+        # authorization cannot be altered while it runs.
+        if acls is not self._acls:
             authorizer = broker.authorizer
             assert authorizer is not None, "a broker without an authorizer has no gate"
-            self._acls, self._settings = acls, settings
+            self._acls = acls
             self._rights = RightsOfCallers(authorizer)
         rights = self._rights.of(arrived.caller)
         return CHECKS[type(arrived.request)](broker, arrived, rights)

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from apportion.errors import Code
+from apportion.coord.classic_protocol import check_sync_request
+from apportion.errors import Code, Refused
 from apportion.machine import Arrived
 from apportion.node.authorization.checks import (
     Checked,
@@ -35,16 +36,12 @@ from apportion.wire.messages.list_groups import ListGroupsResponse
 if TYPE_CHECKING:
     from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
     from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
-    from apportion.wire.messages.sync_group import SyncGroupRequest
 
 READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
 MEMBERS = OfGroup(READ)
 """The check of what members of a group send."""
-FIRST_KEYS_VERSION = 4  # the first version of FindCoordinator with several keys
-FIRST_PROTOCOL_VERSION = 5  # the first version of SyncGroup that has to name the protocol
-SHARE = 2  # a coordinator type of FindCoordinator
 COORDINATED = {cluster.GROUP: GROUP, cluster.TRANSACTION: TRANSACTIONAL_ID}
 """What the keys of FindCoordinator name, by coordinator type."""
 
@@ -57,7 +54,7 @@ COORDINATED = {cluster.GROUP: GROUP, cluster.TRANSACTION: TRANSACTIONAL_ID}
 def find_coordinator(broker: BrokerContext, arrived: Arrived, rights: Rights) -> Checked:
     """Check each group or transactional id whose coordinator is looked for."""
     request: FindCoordinatorRequest = arrived.request
-    if request.key_type == SHARE:
+    if request.key_type == cluster.SHARE:
         operation = AclOperation.CLUSTER_ACTION
         refusal = (
             None
@@ -69,7 +66,7 @@ def find_coordinator(broker: BrokerContext, arrived: Arrived, rights: Rights) ->
     resource = COORDINATED.get(request.key_type)
     if resource is None:
         return arrived
-    if arrived.version >= FIRST_KEYS_VERSION:
+    if arrived.version >= cluster.FIRST_KEYS_VERSION:
         each = OfEach(DESCRIBE, resource, ("coordinator_keys", "coordinators"), name="")
         return each(broker, arrived, rights)
     if rights.allows(DESCRIBE, resource, request.key):
@@ -79,16 +76,11 @@ def find_coordinator(broker: BrokerContext, arrived: Arrived, rights: Rights) ->
 
 @needing(*MEMBERS.needs)
 def sync_group(broker: BrokerContext, arrived: Arrived, rights: Rights) -> Checked:
-    """Check the group of a SyncGroup, but as in Kafka not of one that names no protocol.
-
-    The handler refuses that before it looks for the group.
-    """
-    request: SyncGroupRequest = arrived.request
-    if arrived.version >= FIRST_PROTOCOL_VERSION and None in (
-        request.protocol_type,
-        request.protocol_name,
-    ):
-        return arrived
+    """Check the group of a SyncGroup, but as in Kafka not of one that names no protocol."""
+    try:
+        check_sync_request(arrived)
+    except Refused:
+        return arrived  # The handler refuses it before it looks for the group.
     return MEMBERS(broker, arrived, rights)
 
 

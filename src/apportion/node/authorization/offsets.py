@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from apportion.errors import Code
+from apportion.errors import Code, Refused
 from apportion.machine import Arrived
 from apportion.node.authorization.checks import (
     Checked,
@@ -10,6 +10,7 @@ from apportion.node.authorization.checks import (
     OfGroup,
     completing,
     needing,
+    refused_element,
 )
 from apportion.node.authorization.rights import Rights
 from apportion.node.broker import Answer, BrokerContext
@@ -22,7 +23,6 @@ from apportion.wire.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
 
@@ -40,7 +40,7 @@ AskedTopics = tuple[OffsetFetchRequestTopic, ...] | None
 )
 def offset_fetch(broker: BrokerContext, arrived: Arrived, rights: Rights) -> Checked:
     """Check the groups of an OffsetFetch, and the topics that are named in them."""
-    visible = VisibleTopics(broker.topic_service.topics, rights, arrived.version)
+    visible = VisibleTopics(broker.topic_service.topics, rights, arrived)
     request: OffsetFetchRequest = arrived.request
     if arrived.version >= FIRST_GROUPS_VERSION:
         return _of_groups(arrived, rights, visible)
@@ -98,12 +98,12 @@ def _of_groups(arrived: Arrived, rights: Rights, visible: "VisibleTopics") -> Ch
 class VisibleTopics:
     """Tells which topics of an OffsetFetch its caller may know of."""
 
-    __slots__ = ("_rights", "_topics", "_version")
+    __slots__ = ("_arrived", "_rights", "_topics")
 
-    def __init__(self, topics: Topics, rights: Rights, version: int) -> None:
+    def __init__(self, topics: Topics, rights: Rights, arrived: Arrived) -> None:
         self._topics = topics
         self._rights = rights
-        self._version = version
+        self._arrived = arrived
 
     def of(
         self, answered: Iterable[OffsetFetchResponseTopic]
@@ -115,37 +115,21 @@ class VisibleTopics:
         """Return the topics to ask for, and the answers to all others; None asks for all."""
         if asked is None:
             return None, []
-        left = tuple(topic for topic in asked if self._may_know(topic.name, topic.topic_id))
-        if len(left) == len(asked):
-            return asked, []
-        hidden = [
-            _refused_topic(topic)
-            for topic in asked
-            if not self._may_know(topic.name, topic.topic_id)
-        ]
-        return left, hidden
+        refusal = Refused(Code.TOPIC_AUTHORIZATION_FAILED)
+        left: list[OffsetFetchRequestTopic] = []
+        hidden: list[OffsetFetchResponseTopic] = []
+        for topic in asked:
+            if self._may_know(topic.name, topic.topic_id):
+                left.append(topic)
+            else:
+                hidden.append(refused_element(self._arrived, "topics", topic, refusal))
+        return tuple(left), hidden
 
     def _may_know(self, name: str, topic_id: bytes) -> bool:
         """Return whether the caller may know of a topic, or no topic has this id."""
-        if self._version >= FIRST_ID_VERSION:
+        if self._arrived.version >= FIRST_ID_VERSION:
             topic = self._topics.with_id(topic_id)
             if topic is None:
                 return True
             name = topic.name
         return self._rights.allows(DESCRIBE, TOPIC, name)
-
-
-def _refused_topic(asked: OffsetFetchRequestTopic) -> OffsetFetchResponseTopic:
-    """Return the refusal of a topic, by partition."""
-    partitions = (
-        OffsetFetchResponsePartition(
-            partition_index=index,
-            committed_offset=-1,
-            metadata="",
-            error_code=int(Code.TOPIC_AUTHORIZATION_FAILED),
-        )
-        for index in asked.partition_indexes
-    )
-    return OffsetFetchResponseTopic(
-        name=asked.name, topic_id=asked.topic_id, partitions=tuple(partitions)
-    )

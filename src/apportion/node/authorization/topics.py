@@ -21,10 +21,11 @@ from apportion.node.authorization.checks import (
 )
 from apportion.node.authorization.rights import Rights
 from apportion.node.broker import BrokerContext
+from apportion.node.handlers.admin import FIRST_STATE_VERSION
 from apportion.node.handlers.cluster import FIRST_TOPIC_ID_VERSION, NOT_REQUESTED
 from apportion.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from apportion.topics import NO_TOPIC_ID
-from apportion.wire.batch import HEADER_BYTES
+from apportion.wire.batch import ATTRIBUTES_BYTE, HEADER_BYTES, TRANSACTIONAL
 from apportion.wire.fields import replaced
 from apportion.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from apportion.wire.messages.delete_topics import (
@@ -50,10 +51,7 @@ DESCRIBE, DESCRIBE_CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIG
 CLUSTER_ACTION = AclOperation.CLUSTER_ACTION
 TOPIC, CLUSTER = ResourceType.TOPIC, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
-FIRST_STATE_VERSION = 6  # the first version of DeleteTopics that may give ids
 FIRST_CONFIGS_VERSION = 5  # the first version of CreateTopics whose response has settings
-TRANSACTIONAL = 0x10  # the bit of a batch's attributes that says so
-ATTRIBUTES = 22  # the byte of a batch that has it
 
 
 @needing(Need(WRITE, TRANSACTIONAL_ID, "refused, if there is a batch of a transaction"))
@@ -66,7 +64,7 @@ def of_transaction(_broker: BrokerContext, arrived: Arrived, rights: Rights) -> 
     if not any(
         data.records is not None
         and len(data.records) >= HEADER_BYTES
-        and data.records[ATTRIBUTES] & TRANSACTIONAL
+        and data.records[ATTRIBUTES_BYTE] & TRANSACTIONAL
         for topic in request.topic_data
         for data in topic.partition_data
     ):

@@ -129,7 +129,7 @@ def delete_acls(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answe
 
 def _check_enabled(broker: BrokerContext) -> None:
     """Refuse to speak of ACLs where nothing decides by them. Errors: SECURITY_DISABLED."""
-    if broker.authorizer is None:
+    if not broker.settings.authorizer_class_name:
         raise Refused(
             Code.SECURITY_DISABLED, "there are no ACLs here: authorizer.class.name is not set"
         )

@@ -39,7 +39,8 @@ from apportion.wire.messages.metadata import (
 )
 from apportion.wire.table import api_versions_response
 
-GROUP, TRANSACTION = 0, 1  # coordinator types of FindCoordinator
+GROUP, TRANSACTION, SHARE = 0, 1, 2  # coordinator types of FindCoordinator
+FIRST_KEYS_VERSION = 4  # the first version of FindCoordinator with several keys
 # authorized operations without ACLs: the node's gate puts in what ACLs allow
 TOPIC_OPERATIONS = every_operation(ResourceType.TOPIC)
 CLUSTER_OPERATIONS = every_operation(ResourceType.CLUSTER)
@@ -244,7 +245,7 @@ def find_coordinator(broker: BrokerContext, arrived: Arrived, _now: Instant) -> 
         "error_code": code,
         "error_message": why,
     }
-    if arrived.version < 4:
+    if arrived.version < FIRST_KEYS_VERSION:
         return Answer(FindCoordinatorResponse(**coordinator))
     return Answer(
         FindCoordinatorResponse(
@@ -261,7 +262,7 @@ KEY_TYPES = {  # coordinator type -> its error, and why it is not served
         Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         "this broker has no transactions yet",
     ),
-    2: (Code.INVALID_REQUEST, "this broker has no share groups yet"),
+    SHARE: (Code.INVALID_REQUEST, "this broker has no share groups yet"),
 }
 
 HANDLERS: dict[type, BrokerHandler] = {
