@@ -112,6 +112,26 @@ def test_an_unknown_mechanism_is_told_which_there_are(secured: Secured, log: Log
     assert log.closing() == ending
 
 
+def test_an_unknown_user_has_the_same_salt_at_each_listener() -> None:
+    names = ("SASL", "ALSO")
+    settings = SETTINGS | {
+        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in names),
+        "listener.security.protocol.map": ",".join(f"{name}:SASL_PLAINTEXT" for name in names),
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "apportion.oauthbearer.unsecured": "false",
+    }
+    settings.pop(f"{NAME}.plain.sasl.jaas.config")
+    salts = []
+    with EmbeddedBroker(**settings) as broker:
+        for name in names:
+            with Peer(broker.addresses[name]) as peer:
+                shake(peer, "SCRAM-SHA-256")
+                first = authenticate(peer, b"n,,n=nobody,r=nonce").auth_bytes
+                salts.append(bytes(first).decode().split(",")[1])
+    assert salts[0].startswith("s=")
+    assert salts[0] == salts[1]
+
+
 def test_a_client_without_a_login_is_cut_off(secured: Secured, log: Log) -> None:
     with bare(secured) as peer:
         peer.ask(ApiVersionsRequest(), 0)
