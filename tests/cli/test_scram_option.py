@@ -99,7 +99,28 @@ KEYS = (
             "has iterations that are no number.",
         ),
         (
+            f"SCRAM-SHA-256=[name=alice,password={SECRET},iterations={'9' * 5_000}]",
+            "has iterations that are no number.",
+        ),
+        (
+            f"SCRAM-SHA-256=[name=alice,password={SECRET},iterations=0]",
+            "of the user 'alice' is wrong: a SCRAM credential has from 4096 to 16384 iterations, "
+            "not 0.",
+        ),
+        (
+            f"SCRAM-SHA-256=[name=alice\udcff,password={SECRET}]",
+            "has a name with NUL or a lone surrogate in it.",
+        ),
+        (
+            f"SCRAM-SHA-256=[name=alice,password={SECRET}\udcff]",
+            "has a password with NUL or a lone surrogate in it.",
+        ),
+        (
             f"SCRAM-SHA-256=[name=alice,password={SECRET},salt=???]",
+            "has a salt that is not base64.",
+        ),
+        (
+            f"SCRAM-SHA-256=[name=alice,password={SECRET},salt=é]",
             "has a salt that is not base64.",
         ),
         (

@@ -18,6 +18,7 @@ from apportion.node.bootstrap import BootstrapMetadata, UserCredential
 from apportion.node.settings import SettingRefused
 from apportion.security import plain
 from apportion.security.acls import AclBinding
+from apportion.security.exchange import is_sendable
 from apportion.security.names import LOCAL_HOSTS, SecurityProtocol
 from apportion.security.scram_credentials import (
     MIN_ITERATIONS,
@@ -229,8 +230,13 @@ def checked(wanted: BrokerSecurity) -> BrokerSecurity:
         raise SettingRefused("security has no mechanism.")
     if wanted.users and not has_sasl:
         raise SettingRefused(f"security has users, and {wanted.protocol} no SASL.")
-    if not all(isinstance(each, str) and each for pair in wanted.users.items() for each in pair):
+    texts = [each for pair in wanted.users.items() for each in pair]
+    if not all(isinstance(each, str) and each for each in texts):
         raise SettingRefused("security has a user without a name or a password.")
+    if not all(is_sendable(each) for each in texts):
+        raise SettingRefused(
+            "security has a user with NUL or a lone surrogate in the name or the password."
+        )
     if wanted.needs_client_certificate and wanted.protocol != "SSL":
         raise SettingRefused("security needs client certificates with the protocol SSL alone.")
     for principal in wanted.super_users:
