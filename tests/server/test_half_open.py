@@ -1,5 +1,5 @@
 """What a broker's process keeps for connections that do not get on: without a login, without the
-end of a TLS handshake. The figures are those of SECURITY.md.
+end of a TLS handshake. The figures are printed with pytest -s.
 """
 
 import resource
