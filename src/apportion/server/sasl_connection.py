@@ -212,12 +212,12 @@ class SaslGate:
     def _perform(self, actions: list[Any]) -> None:
         """Perform the actions that follow from the request that is being answered, or from time."""
         receiver = self._listener.receiver
+        is_exchanging = self._authenticator.is_exchanging
+        self.settings = self._listener.bounds if is_exchanging else receiver.settings
         for action in actions:
             connection = self._connection
             if connection is None:
                 return
-            is_exchanging = self._authenticator.is_exchanging
-            self.settings = self._listener.bounds if is_exchanging else receiver.settings
             match action:
                 case Reply():
                     connection.send_response(self._asked[0], action.body)
