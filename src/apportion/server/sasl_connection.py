@@ -16,6 +16,7 @@ from apportion.errors import DecodeError
 from apportion.machine import Arrived, Caller, Reply, Tick, Ticket
 from apportion.node.sasl_authenticator import (
     EARLY,
+    LOGIN_APIS,
     ClientAsked,
     EndConnection,
     LoggedIn,
@@ -43,8 +44,6 @@ MOST_EARLY_BYTES = 1_024
 """How large a request may be that is no part of a login, and is decoded before it; its answer may
 be that it comes too early.
 """
-LOGIN_APIS = frozenset((17, 18, 36))
-"""The keys of SaslHandshake, ApiVersions and SaslAuthenticate."""
 FRESH_BYTES = 16
 
 
