@@ -45,7 +45,7 @@ class Secured:
         self.plain = broker.bootstrap
         assert broker._server is not None
         self.server = broker._server
-        self.sasl = "{}:{}".format(*self.server.advertised["SASL"])
+        self.sasl = broker.addresses["SASL"]
 
     def add_users(self) -> None:
         """Give alice her password, for SCRAM."""

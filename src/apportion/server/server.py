@@ -283,8 +283,7 @@ class Server:
 
         self._metrics_listener = MetricsListener(self.metrics)
         await self._metrics_listener.start(listener)
-        host, port = listener.getsockname()[:2]
-        log.info("metrics are at http://%s:%d/metrics", f"[{host}]" if ":" in host else host, port)
+        log.info("metrics are at http://%s/metrics", Address(*listener.getsockname()[:2]))
 
     def _recover(self, loop: asyncio.AbstractEventLoop) -> None:
         """Create the node from the data directory, and make all that it has read durable."""
