@@ -1,6 +1,9 @@
 """`--add-scram`: users as kafka-storage.sh takes them, with passwords from where nobody looks."""
 
 import base64
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +60,26 @@ def test_a_password_comes_from_a_file_or_a_variable(
     for source in (f"password-file={path}", "password-env=PASSWORD_OF_ALICE"):
         text = f"SCRAM-SHA-256=[name=alice,{source},salt={SALT}]"
         assert scram_user(text) == (SHA_256, "alice", credential(SHA_256, SECRET))
+
+
+def test_a_password_file_is_utf_8_on_every_machine(tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    path.write_bytes("é\n".encode())
+    text = f"SCRAM-SHA-256=[name=alice,password-file={path},salt={SALT}]"
+    program = (
+        "from apportion.cli.scram_option import scram_user; "
+        f"print(scram_user({text!r}).credential.stored_key)"
+    )
+    ascii_alone = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **ascii_alone},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    user = scram_user(f"SCRAM-SHA-256=[name=alice,password=é,salt={SALT}]")
+    assert ran.stdout == f"{user.credential.stored_key!r}\n"
 
 
 FORM = (

@@ -20,8 +20,13 @@ def read_properties(path: Path) -> dict[str, str]:
 
     Raises ValueError, in words that follow "cannot be read", without what the file has.
     """
+    return parse_properties(text_of(path))
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file, which is UTF-8 on every machine. Raises ValueError likewise."""
     try:
-        return parse_properties(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ValueError(error.strerror) from None
     except UnicodeDecodeError:

@@ -11,6 +11,7 @@ import os
 import re
 from pathlib import Path
 
+from apportion.cli.properties import text_of
 from apportion.node.bootstrap import UserCredential
 from apportion.node.settings import SettingRefused
 from apportion.security.exchange import is_sendable
@@ -97,9 +98,8 @@ def _password(name: str, given: dict[str, str]) -> str:
     else:
         try:
             # An editor ends the line.
-            password = Path(given["password-file"]).read_text().removesuffix("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or "it is no text"
+            password = text_of(Path(given["password-file"])).removesuffix("\n")
+        except ValueError as why:
             raise _refused(f"cannot read the password-file of the user {name!r}: {why}") from None
     if not password:
         raise _refused(f"gives the user {name!r} no password")
