@@ -97,6 +97,13 @@ def running(settings: Mapping[str, Any]) -> Iterator[Secured]:
 def logged(secured: Secured) -> Iterator[Log]:
     """Listen to the broker's log, as if nobody had been closed before."""
     secured.forget_closings()
+    with listened() as log:
+        yield log
+
+
+@contextmanager
+def listened() -> Iterator[Log]:
+    """Listen to the log of all brokers."""
     handler = Log()
     logger = logging.getLogger("apportion")
     logger.addHandler(handler)

@@ -1,6 +1,5 @@
 """Listeners with SASL on real sockets: who is let in, who is told what, and what the log says."""
 
-import logging
 import socket
 import struct
 import sys
@@ -193,10 +192,8 @@ def test_a_client_that_sends_much_while_its_token_is_looked_at_is_cut_off(
 
 def test_a_refusal_is_in_the_log_though_its_client_does_not_wait_for_it() -> None:
     settings = SETTINGS | {"connection.failed.authentication.delay.ms": 500}
-    with EmbeddedBroker(**settings) as broker:
-        handler = Log()
-        logging.getLogger("apportion").addHandler(handler)
-        with bare(Secured(broker)) as peer:
+    with EmbeddedBroker(**settings) as broker, logged(secured := Secured(broker)) as log:
+        with bare(secured) as peer:
             # All three at once: the last waits for the verdict about the token.
             peer.send(
                 encode_request(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1, 1, "test")
@@ -207,10 +204,7 @@ def test_a_refusal_is_in_the_log_though_its_client_does_not_wait_for_it() -> Non
             )
             peer.answer(SaslHandshakeRequest, 1)
             peer.answer(SaslAuthenticateRequest, 2)
-        try:
-            assert handler.closing() == "SASL OAUTHBEARER: the token is over"
-        finally:
-            logging.getLogger("apportion").removeHandler(handler)
+        assert log.closing() == "SASL OAUTHBEARER: the token is over"
 
 
 @pytest.mark.parametrize("is_amid", [False, True])
