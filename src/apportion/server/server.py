@@ -29,6 +29,7 @@ from apportion.server.openings import Openings
 from apportion.server.sockets import (
     bind_listeners,
     bind_socket,
+    granted_descriptors,
     kept_descriptors,
     leaves_descriptors,
 )
@@ -100,7 +101,7 @@ class Server:
             bound = bind_listeners(self.settings.listening(), undo)
             self._warn(*(UNGUARDED.format(each.listener) for each in bound if each.is_unguarded))
             # All of them may be accepted at one time, before the first is turned away.
-            backlog = min(ACCEPT_BACKLOG, kept_descriptors() // 2)
+            backlog = min(ACCEPT_BACKLOG, kept_descriptors(granted_descriptors()) // 2)
             openings = [self._openings.begin(each.listener) for each in bound]
             metrics_listener = self._bind_metrics(undo)
             self._disk = RealDisk(self._data_dir)
