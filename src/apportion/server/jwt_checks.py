@@ -156,23 +156,8 @@ def _are_scopes(value: Any) -> bool:
 
 def fetched_keys(url: str) -> dict[str | None, SigningKey]:
     """Return the keys that sign tokens, by their ids. Raises KeysMissing."""
-    try:
-        text = fetched(opener_of(), url, FETCH_TIMEOUT_S, MOST_KEYS_BYTES)
-    except NotFetched as problem:
-        error = problem.error
-        why = problem.certificate_fault or getattr(error, "strerror", None) or type(error).__name__
-        if problem.status:
-            why = f"HTTP status {problem.status}"
-        raise KeysMissing(f"{_shown(url)} gives no keys: {why}") from None
-    try:
-        said = json.loads(text)
-        keys = said["keys"] if isinstance(said, dict) else None
-    except (ValueError, KeyError, RecursionError):
-        keys = None
-    if not isinstance(keys, list):
-        raise KeysMissing(f"{_shown(url)} gives no JSON Web Key Set")
     found: dict[str | None, SigningKey] = {}
-    for each in keys:
+    for each in _rows(url):
         # Keys of a kind that is not known, and those for encryption, are for others.
         if not isinstance(each, dict) or each.get("use", "sig") != "sig":
             continue
@@ -189,6 +174,26 @@ def fetched_keys(url: str) -> dict[str | None, SigningKey]:
     if not found:
         raise KeysMissing(f"{_shown(url)} has no public key that is known here")
     return found
+
+
+def _rows(url: str) -> list[Any]:
+    """Return the rows of a JSON Web Key Set, whatever they are. Raises KeysMissing."""
+    try:
+        text = fetched(opener_of(), url, FETCH_TIMEOUT_S, MOST_KEYS_BYTES)
+    except NotFetched as problem:
+        error = problem.error
+        why = problem.certificate_fault or getattr(error, "strerror", None) or type(error).__name__
+        if problem.status:
+            why = f"HTTP status {problem.status}"
+        raise KeysMissing(f"{_shown(url)} gives no keys: {why}") from None
+    try:
+        said = json.loads(text)
+        keys = said["keys"] if isinstance(said, dict) else None
+    except (ValueError, KeyError, RecursionError):
+        keys = None
+    if not isinstance(keys, list):
+        raise KeysMissing(f"{_shown(url)} gives no JSON Web Key Set")
+    return keys
 
 
 def _shown(url: str) -> str:
