@@ -9,8 +9,6 @@ from pathlib import Path
 
 PAIR = re.compile(r"((?:\\.|[^\s=:\\])+)\s*[=:\s]?\s*(.*)", re.DOTALL)
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
-
-
 LINE_END = re.compile(r"\r\n|\r|\n")
 BLANKS = " \t\f"
 

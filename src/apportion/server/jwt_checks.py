@@ -39,8 +39,6 @@ REFUSALS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
     (jwt.MissingRequiredClaimError, "the token lacks a claim: exp, iat, aud or iss"),
     (jwt.PyJWTError, "the token is no JSON Web Token that can be read"),
 )
-
-
 LOOKED_AT = {
     "require": ["exp", "iat"],
     # By `claims_verdict`, which has one clock for all of them.

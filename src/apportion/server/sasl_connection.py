@@ -115,7 +115,7 @@ class SaslConnection(ServerConnection):
             self.end("it sent many requests before it authenticated")
 
     def log_in(self, principal: str) -> None:
-        """Take what the client sends for this principal's from now on, in the broker's sizes."""
+        """Take the client's further requests as this principal's, as large as the broker allows."""
         self._has_name = True
         self._caller = self._caller._replace(principal=principal)
         self._frames.limit = self._receiver.settings.socket_request_max_bytes
