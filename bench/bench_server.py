@@ -36,6 +36,12 @@ STARTS = 5
 NO_ERROR = bytes(2)  # after length, correlation id, tags and throttle time
 
 
+def cpu_seconds(process: int) -> float:
+    """Return the processor time of all threads of a process."""
+    tasks = Path(f"/proc/{process}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+
 class ServerProcess:
     """`apportion serve` in a process of its own, timed from its start to its first answer."""
 
@@ -62,8 +68,7 @@ class ServerProcess:
 
     def cpu_seconds(self) -> float:
         """Return the processor time of all its threads."""
-        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
-        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+        return cpu_seconds(self.process.pid)
 
     def rss_mb(self) -> float:
         """Return its resident memory."""

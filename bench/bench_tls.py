@@ -10,8 +10,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.bench_server import cpu_seconds
 
 from apportion.client.cluster import Cluster
 from apportion.client.security_options import client_security
@@ -22,21 +28,12 @@ from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTop
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 VALUE_BYTES, VALUES = 1_000, 500
 BATCHES = 100
 FETCHED_BYTES = 1 << 20
 REQUESTS = 3_000
 ROUNDS = 3
 PLAIN, TLS = "PLAINTEXT", "SSL"
-
-
-def cpu_seconds(process: int) -> float:
-    """Return the processor time of all threads of a process."""
-    tasks = Path(f"/proc/{process}/task").glob("*/schedstat")
-    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 def produced(cluster: Cluster, partition: TopicIdPartition) -> int:
@@ -74,6 +71,23 @@ def answered(cluster: Cluster, _partition: TopicIdPartition) -> int:
     return REQUESTS
 
 
+WORKS: dict[str, Callable[[Cluster, TopicIdPartition], int]] = {
+    "produce": produced,
+    "fetch": fetched,
+    "heartbeats": answered,
+}
+
+
+def median_rate(process: int, work: Callable[[], int]) -> float:
+    """Return how much of the work is done in a second of the process's time, a median."""
+    rates = []
+    for _ in range(ROUNDS):
+        before = cpu_seconds(process)
+        done = work()
+        rates.append(done / (cpu_seconds(process) - before))
+    return sorted(rates)[ROUNDS // 2]
+
+
 def measured(directory: Path) -> dict[str, float]:
     """Return what the server does in a second of its processor time, by work and protocol."""
     authority = CertificateAuthority()
@@ -85,11 +99,6 @@ def measured(directory: Path) -> dict[str, float]:
     command += ["--listen", f"{PLAIN}://127.0.0.1:0,{TLS}://127.0.0.1:0"]
     for setting in ("ssl.keystore.type=PEM", f"ssl.keystore.location={store}"):
         command += ["--set", setting]
-    works: dict[str, Callable[[Cluster, TopicIdPartition], int]] = {
-        "produce": produced,
-        "fetch": fetched,
-        "heartbeats": answered,
-    }
     found = {}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -103,14 +112,11 @@ def measured(directory: Path) -> dict[str, float]:
             cluster = Cluster(address, security=security)
             topic = cluster.create_topic(f"bench-{protocol}", 1)
             partition = partitions_of(topic)[0]
-            for name, work in works.items():
+            for name, work in WORKS.items():
                 work(cluster, partition)  # warm
-                rates = []
-                for _ in range(ROUNDS):
-                    before = cpu_seconds(process.pid)
-                    done = work(cluster, partition)
-                    rates.append(done / (cpu_seconds(process.pid) - before))
-                found[f"{name}_{protocol}"] = sorted(rates)[ROUNDS // 2]
+                found[f"{name}_{protocol}"] = median_rate(
+                    process.pid, partial(work, cluster, partition)
+                )
             cluster.close()
     finally:
         process.send_signal(signal.SIGTERM)

@@ -1,6 +1,9 @@
 """`--add-scram`: users as kafka-storage.sh takes them, with passwords from where nobody looks."""
 
 import base64
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +62,26 @@ def test_a_password_comes_from_a_file_or_a_variable(
         assert scram_user(text) == (SHA_256, "alice", credential(SHA_256, SECRET))
 
 
+def test_a_password_file_is_utf_8_on_every_machine(tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    path.write_bytes("é\n".encode())
+    text = f"SCRAM-SHA-256=[name=alice,password-file={path},salt={SALT}]"
+    program = (
+        "from apportion.cli.scram_option import scram_user; "
+        f"print(scram_user({text!r}).credential.stored_key)"
+    )
+    ascii_alone = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **ascii_alone},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    user = scram_user(f"SCRAM-SHA-256=[name=alice,password=é,salt={SALT}]")
+    assert ran.stdout == f"{user.credential.stored_key!r}\n"
+
+
 FORM = (
     "must be MECHANISM=[name=NAME,password=PASSWORD], where the mechanism is SCRAM-SHA-256 or "
     "SCRAM-SHA-512."
@@ -99,7 +122,28 @@ KEYS = (
             "has iterations that are no number.",
         ),
         (
+            f"SCRAM-SHA-256=[name=alice,password={SECRET},iterations={'9' * 5_000}]",
+            "has iterations that are no number.",
+        ),
+        (
+            f"SCRAM-SHA-256=[name=alice,password={SECRET},iterations=0]",
+            "of the user 'alice' is wrong: a SCRAM credential has from 4096 to 16384 iterations, "
+            "not 0.",
+        ),
+        (
+            f"SCRAM-SHA-256=[name=alice\udcff,password={SECRET}]",
+            "has a name with NUL or a lone surrogate in it.",
+        ),
+        (
+            f"SCRAM-SHA-256=[name=alice,password={SECRET}\udcff]",
+            "has a password with NUL or a lone surrogate in it.",
+        ),
+        (
             f"SCRAM-SHA-256=[name=alice,password={SECRET},salt=???]",
+            "has a salt that is not base64.",
+        ),
+        (
+            f"SCRAM-SHA-256=[name=alice,password={SECRET},salt=é]",
             "has a salt that is not base64.",
         ),
         (

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from apportion.cli.main import app
 from apportion.cli.watch.screens import Screen
-from apportion.cli.watch.watching import LEAST_PATIENCE_S, patience_ms
+from apportion.cli.watch.watching import LEAST_PATIENCE_S, ClusterOutage, patience_ms
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
@@ -199,6 +199,18 @@ def test_an_outage_is_told_at_once_and_once_and_its_end_too(tmp_path: Path) -> N
         assert re.fullmatch(r"the cluster answers again after \d+ s", back)
     finally:
         watch.close()
+
+
+def test_an_outage_lasts_until_the_first_answer_also_about_a_group_that_is_gone() -> None:
+    outage = ClusterOutage()
+    outage.end(1.0)
+    assert outage.news() == []
+    outage.go_on(10.0)
+    outage.go_on(12.0)
+    outage.end(15.0)  # the group is gone
+    outage.end(99.0)  # it is there again, and is shown
+    assert outage.news() == ["the cluster answers again after 5 s"]
+    assert outage.news() == []
 
 
 def last_lines(drawn: StringIO, count: int) -> list[str]:

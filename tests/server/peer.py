@@ -74,6 +74,14 @@ class Peer:
             return True
 
 
+def addresses_of(line: str) -> dict[str, str]:
+    """The addresses that `apportion serve` prints, by the name of the listener."""
+    assert line.startswith("listening on "), line
+    return dict(
+        each.split("://") for each in line.removeprefix("listening on ").strip().split(", ")
+    )
+
+
 def framed(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 

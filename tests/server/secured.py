@@ -45,7 +45,7 @@ class Secured:
         self.plain = broker.bootstrap
         assert broker._server is not None
         self.server = broker._server
-        self.sasl = "{}:{}".format(*self.server.advertised["SASL"])
+        self.sasl = broker.addresses["SASL"]
 
     def add_users(self) -> None:
         """Give alice her password, for SCRAM."""
@@ -97,6 +97,13 @@ def running(settings: Mapping[str, Any]) -> Iterator[Secured]:
 def logged(secured: Secured) -> Iterator[Log]:
     """Listen to the broker's log, as if nobody had been closed before."""
     secured.forget_closings()
+    with listened() as log:
+        yield log
+
+
+@contextmanager
+def listened() -> Iterator[Log]:
+    """Listen to the log of all brokers."""
     handler = Log()
     logger = logging.getLogger("apportion")
     logger.addHandler(handler)

@@ -9,7 +9,7 @@ from pathlib import Path
 from apportion.client.cluster import Cluster
 from apportion.errors import Code
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from tests.server.peer import Peer
+from tests.server.peer import Peer, addresses_of
 
 SERVE = (
     "ulimit -n 220; exec {python} -m apportion.cli.main serve --data-dir {data} "
@@ -29,8 +29,7 @@ def test_silent_connections_leave_files_to_the_broker(tmp_path: Path) -> None:
     with subprocess.Popen(["sh", "-c", serve], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            line = process.stdout.readline().removeprefix("listening on ").strip()
-            addresses = dict(each.split("://") for each in line.split(", "))
+            addresses = addresses_of(process.stdout.readline())
             cluster = Cluster(addresses["PLAINTEXT"])
             assert created(cluster, "before") == Code.NONE
             host, _, port = addresses["SASL_PLAINTEXT"].rpartition(":")

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from apportion.broker import EmbeddedBroker
+from apportion.client.cluster import Cluster
 from apportion.node.settings import SettingRefused
+from apportion.server.sockets import bind_socket
+from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 
 ADDRESS = (
     "give the address as listeners='127.0.0.1:19092'; without it a free port is picked, and "
@@ -90,3 +93,16 @@ def test_a_broker_shows_its_address_and_whether_it_has_ended() -> None:
         f"<EmbeddedBroker at {broker.bootstrap}>",
         f"<EmbeddedBroker at {broker.bootstrap}, ended>",
     )
+
+
+def test_an_address_of_ipv6_is_one_that_a_client_takes() -> None:
+    try:
+        bind_socket("::1", 0).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with EmbeddedBroker(listeners="[::1]:0", apportion_metrics_listen="[::1]:0") as broker:
+        cluster = Cluster(broker.bootstrap)
+        assert cluster.call(DescribeClusterRequest()).brokers[0].host == "::1"
+        cluster.close()
+        assert broker.addresses == {"PLAINTEXT": broker.bootstrap}
+        assert broker.metrics_address.startswith("[::1]:")

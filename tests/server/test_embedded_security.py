@@ -216,6 +216,10 @@ def test_a_password_is_in_no_log_line_and_no_repr(caplog: pytest.LogCaptureFixtu
         ),
         (BrokerSecurity(users={"alice": ""}), "security has a user without a name or a password."),
         (
+            BrokerSecurity(users={"alice": "s\udcff"}),
+            "security has a user with NUL or a lone surrogate in the name or the password.",
+        ),
+        (
             BrokerSecurity(needs_client_certificate=True),
             "security needs client certificates with the protocol SSL alone.",
         ),

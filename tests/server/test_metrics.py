@@ -242,7 +242,7 @@ def test_metrics_are_off_by_default_and_always_there_as_values() -> None:
 def test_a_wrong_address_of_metrics_is_refused_in_one_sentence() -> None:
     with pytest.raises(SettingRefused) as error:
         EmbeddedBroker(apportion_metrics_listen="here")
-    assert str(error.value) == ("apportion.metrics.listen must be one HOST:PORT, not 'here'.")
+    assert str(error.value) == "apportion.metrics.listen must be one HOST:PORT, not 'here'."
     with (
         EmbeddedBroker() as other,
         pytest.raises(OSError, match=f"cannot listen on {other.bootstrap}"),

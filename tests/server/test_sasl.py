@@ -1,6 +1,5 @@
 """Listeners with SASL on real sockets: who is let in, who is told what, and what the log says."""
 
-import logging
 import socket
 import struct
 import sys
@@ -112,6 +111,26 @@ def test_an_unknown_mechanism_is_told_which_there_are(secured: Secured, log: Log
     assert log.closing() == ending
 
 
+def test_an_unknown_user_has_the_same_salt_at_each_listener() -> None:
+    names = ("SASL", "ALSO")
+    settings = SETTINGS | {
+        "listeners": ",".join(f"{name}://127.0.0.1:0" for name in names),
+        "listener.security.protocol.map": ",".join(f"{name}:SASL_PLAINTEXT" for name in names),
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "apportion.oauthbearer.unsecured": "false",
+    }
+    settings.pop(f"{NAME}.plain.sasl.jaas.config")
+    salts = []
+    with EmbeddedBroker(**settings) as broker:
+        for name in names:
+            with Peer(broker.addresses[name]) as peer:
+                shake(peer, "SCRAM-SHA-256")
+                first = authenticate(peer, b"n,,n=nobody,r=nonce").auth_bytes
+                salts.append(bytes(first).decode().split(",")[1])
+    assert salts[0].startswith("s=")
+    assert salts[0] == salts[1]
+
+
 def test_a_client_without_a_login_is_cut_off(secured: Secured, log: Log) -> None:
     with bare(secured) as peer:
         peer.ask(ApiVersionsRequest(), 0)
@@ -173,10 +192,8 @@ def test_a_client_that_sends_much_while_its_token_is_looked_at_is_cut_off(
 
 def test_a_refusal_is_in_the_log_though_its_client_does_not_wait_for_it() -> None:
     settings = SETTINGS | {"connection.failed.authentication.delay.ms": 500}
-    with EmbeddedBroker(**settings) as broker:
-        handler = Log()
-        logging.getLogger("apportion").addHandler(handler)
-        with bare(Secured(broker)) as peer:
+    with EmbeddedBroker(**settings) as broker, logged(secured := Secured(broker)) as log:
+        with bare(secured) as peer:
             # All three at once: the last waits for the verdict about the token.
             peer.send(
                 encode_request(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1, 1, "test")
@@ -187,10 +204,7 @@ def test_a_refusal_is_in_the_log_though_its_client_does_not_wait_for_it() -> Non
             )
             peer.answer(SaslHandshakeRequest, 1)
             peer.answer(SaslAuthenticateRequest, 2)
-        try:
-            assert handler.closing() == "SASL OAUTHBEARER: the token is over"
-        finally:
-            logging.getLogger("apportion").removeHandler(handler)
+        assert log.closing() == "SASL OAUTHBEARER: the token is over"
 
 
 @pytest.mark.parametrize("is_amid", [False, True])

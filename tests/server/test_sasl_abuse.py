@@ -24,7 +24,7 @@ from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from apportion.wire.table import encode_request
 from tests.server.peer import Peer
-from tests.server.secured import Log
+from tests.server.secured import Log, listened
 
 PASSWORD = "correct-horse-battery-staple"
 TIMEOUT_MS = 700
@@ -236,11 +236,8 @@ UNREAD_BYTES = 10_000
 
 @pytest.fixture
 def log() -> Iterator[Log]:
-    handler = Log()
-    logger = logging.getLogger("apportion")
-    logger.addHandler(handler)
-    yield handler
-    logger.removeHandler(handler)
+    with listened() as log:
+        yield log
 
 
 def deaf_peer(address: str) -> Peer:

@@ -36,12 +36,11 @@ from tests.server.tls_peer import (
 )
 
 PASSWORD = "a-secret"
+USERS = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{PASSWORD}";'
 SASL_SSL = TLS | {
     "listeners": "SASL_SSL://127.0.0.1:0",
     "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
-    "listener.name.sasl_ssl.plain.sasl.jaas.config": (
-        f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{PASSWORD}";'
-    ),
+    "listener.name.sasl_ssl.plain.sasl.jaas.config": USERS,
     "apportion.oauthbearer.unsecured": "true",
 }
 SIGNER = rsa.generate_private_key(65_537, 2048)
@@ -114,16 +113,11 @@ def test_handshake_and_login_have_one_deadline(
 
 
 def test_a_broker_that_stops_waits_for_no_login(tmp_path: Path) -> None:
-    settings = SASL_SSL | {
-        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": SASL_SSL[
-            "listener.name.sasl_ssl.plain.sasl.jaas.config"
-        ],
-    }
     settings = {
-        name: value
-        for name, value in settings.items()
-        if not name.startswith(("ssl.", "listener.name.sasl_ssl."))
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": USERS,
+        "apportion.oauthbearer.unsecured": "true",
     }
     began_at = time.monotonic()
     peers: list[Any] = []

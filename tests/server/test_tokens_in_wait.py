@@ -1,5 +1,6 @@
 """Tokens of OAUTHBEARER that wait until one of the broker's threads can look at them."""
 
+import queue
 import sys
 import threading
 from contextlib import ExitStack
@@ -9,7 +10,13 @@ import pytest
 
 from apportion.broker import EmbeddedBroker
 from apportion.errors import Code
-from apportion.server.token_threads import THREADS
+from apportion.security.oauthbearer import (
+    TokenAccepted,
+    TokenCheck,
+    TokenRejected,
+    TokenVerdict,
+)
+from apportion.server.token_threads import THREADS, TokenThreads
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
@@ -49,6 +56,26 @@ def wait_for_connections(secured: Secured, count: int) -> None:
             if len(secured.server._connections) == count + 1:
                 return
     pytest.fail("closed connections are still counted")
+
+
+@pytest.mark.parametrize("raised", [ValueError, SystemExit])
+def test_a_check_that_raises_rejects_its_token_and_others_are_looked_at(
+    raised: type[BaseException],
+) -> None:
+    def check(asked: TokenCheck) -> TokenVerdict:
+        if asked.token == "good":
+            return TokenAccepted("alice", END_S)
+        raise raised(asked.token)
+
+    threads = TokenThreads(check)
+    verdicts: queue.Queue[TokenVerdict] = queue.Queue()
+    for _ in range(THREADS):
+        threads.begin(TokenCheck("bad", {}), verdicts.put)
+        rejected = TokenRejected(f"its check raised {raised.__name__}")
+        assert verdicts.get(timeout=10) == rejected
+    threads.begin(TokenCheck("good", {}), verdicts.put)
+    assert verdicts.get(timeout=10) == TokenAccepted("alice", END_S)
+    threads.stop()
 
 
 def test_tokens_of_closed_connections_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

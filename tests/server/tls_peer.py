@@ -33,7 +33,7 @@ MUTUAL = {
 
 
 class WatchedServer(Server):
-    """A server that remembers who has sent requests, and how many connections it counted."""
+    """A server that remembers who has sent requests."""
 
     def __init__(self, settings: BrokerSettings, data_dir: Path) -> None:
         super().__init__(settings, data_dir)

@@ -14,9 +14,9 @@ from apportion.errors import Code, Refused
 from apportion.readable import listed, readable
 
 FAILED = 1  # exit code: a law broke, an upgrade does not go well, or the cluster refused
+UNUSABLE = 2  # exit code where the arguments make no sense
 MOST_MEMBERS = 3
 """How many members of a group a sentence names."""
-UNUSABLE = 2  # exit code where the arguments make no sense
 
 
 class WrongArguments(Exception):

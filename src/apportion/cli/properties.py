@@ -9,8 +9,6 @@ from pathlib import Path
 
 PAIR = re.compile(r"((?:\\.|[^\s=:\\])+)\s*[=:\s]?\s*(.*)", re.DOTALL)
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
-
-
 LINE_END = re.compile(r"\r\n|\r|\n")
 BLANKS = " \t\f"
 
@@ -20,8 +18,13 @@ def read_properties(path: Path) -> dict[str, str]:
 
     Raises ValueError, in words that follow "cannot be read", without what the file has.
     """
+    return parse_properties(text_of(path))
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file, which is UTF-8 on every machine. Raises ValueError likewise."""
     try:
-        return parse_properties(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ValueError(error.strerror) from None
     except UnicodeDecodeError:

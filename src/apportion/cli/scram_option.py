@@ -7,14 +7,16 @@ machine may read command lines.
 """
 
 import base64
-import binascii
 import os
 import re
 from pathlib import Path
 
+from apportion.cli.properties import text_of
 from apportion.node.bootstrap import UserCredential
 from apportion.node.settings import SettingRefused
+from apportion.security.exchange import is_sendable
 from apportion.security.scram_credentials import (
+    MAX_ITERATIONS,
     MIN_ITERATIONS,
     ScramMechanism,
     credential_of,
@@ -26,6 +28,8 @@ WHOLE = re.compile(r"([^=\[\]]+)=\[(.*)\]", re.DOTALL)
 PART = re.compile(r'([^=,]*)=(?:"([^"]*)"|([^,]*))(?:,|$)', re.DOTALL)
 PASSWORDS = ("password", "password-file", "password-env", "saltedpassword")
 KEYS = ("name", *PASSWORDS, "iterations", "salt")
+MOST_DIGITS = 9
+"""Of iterations: Kafka's bound has five, and Python refuses some thousands with an error."""
 
 
 def scram_user(text: str) -> UserCredential:
@@ -44,22 +48,26 @@ def scram_user(text: str) -> UserCredential:
     name = given.get("name", "")
     if not name:
         raise _refused("has no name=NAME")
+    _require_sendable("name", name)
     if sum(key in given for key in PASSWORDS) != 1:
         raise _refused(f"needs one of {', '.join(PASSWORDS)} for the user {name!r}")
     iterations = given.get("iterations", str(MIN_ITERATIONS))
-    if not iterations.isascii() or not iterations.isdigit():
+    if not iterations.isascii() or not iterations.isdigit() or len(iterations) > MOST_DIGITS:
         raise _refused("has iterations that are no number")
+    count = int(iterations)
     if "saltedpassword" in given and "salt" not in given:
         raise _refused("needs the salt of its saltedpassword")
     salt = _decoded("salt", given["salt"]) if "salt" in given else os.urandom(mechanism.hash_bytes)
     salted = (
         _decoded("saltedpassword", given["saltedpassword"])
         if "saltedpassword" in given
-        # Bounded before it is computed: it takes the time of so many iterations.
-        else salted_password(mechanism, _password(name, given), salt, min(int(iterations), 1 << 20))
+        # Bounded before it is computed: it takes the time of so many iterations, at least one.
+        else salted_password(
+            mechanism, _password(name, given), salt, min(max(count, 1), MAX_ITERATIONS)
+        )
     )
     try:
-        credential = credential_of(mechanism, salted, salt, int(iterations))
+        credential = credential_of(mechanism, salted, salt, count)
     except ValueError as error:
         raise _refused(f"of the user {name!r} is wrong: {error}") from None
     return UserCredential(mechanism, name, credential)
@@ -90,20 +98,26 @@ def _password(name: str, given: dict[str, str]) -> str:
     else:
         try:
             # An editor ends the line.
-            password = Path(given["password-file"]).read_text().removesuffix("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or "it is no text"
+            password = text_of(Path(given["password-file"])).removesuffix("\n")
+        except ValueError as why:
             raise _refused(f"cannot read the password-file of the user {name!r}: {why}") from None
     if not password:
         raise _refused(f"gives the user {name!r} no password")
+    _require_sendable("password", password)
     return password
+
+
+def _require_sendable(what: str, text: str) -> None:
+    """Check a name or a password. Errors: SettingRefused, without it."""
+    if not is_sendable(text):
+        raise _refused(f"has a {what} with NUL or a lone surrogate in it")
 
 
 def _decoded(key: str, text: str) -> bytes:
     """Return the bytes that stand in base64. Errors: SettingRefused."""
     try:
         return base64.b64decode(text, validate=True)
-    except binascii.Error:
+    except ValueError:
         raise _refused(f"has a {key} that is not base64") from None
 
 

@@ -24,7 +24,7 @@ from apportion.security.client_security import (
     SaslLogin,
 )
 from apportion.security.jaas import JaasLogin, parse_jaas
-from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.security.key_stores import KeyStore, StoreKind, pem_lines
 from apportion.settings import nearest_or_none
 
 PREFIXES = ("security.", "ssl.", "sasl.")
@@ -102,7 +102,7 @@ def _kind(fields: SecurityFields, field: str) -> StoreKind:
 def _trusted(fields: SecurityFields) -> KeyStore | None:
     text, kind = fields.text("ca_pem"), _kind(fields, "ca_type")
     if text:
-        return KeyStore(StoreKind.PEM, text=_lines(text))
+        return KeyStore(StoreKind.PEM, text=pem_lines(text))
     return fields.store_or_none("ca_location", kind, "ca_password")
 
 
@@ -112,8 +112,8 @@ def _identity(fields: SecurityFields) -> ClientIdentity | None:
     if chain:
         key = fields.required("key_pem", f"with {fields.name('certificate_pem')}")
         return ClientIdentity(
-            KeyStore(StoreKind.PEM, text=_lines(chain)),
-            KeyStore(StoreKind.PEM, text=_lines(key), password=key_password),
+            KeyStore(StoreKind.PEM, text=pem_lines(chain)),
+            KeyStore(StoreKind.PEM, text=pem_lines(key), password=key_password),
         )
     if fields.text("key_pem"):
         fields.required("certificate_pem", f"with {fields.name('key_pem')}")
@@ -122,11 +122,6 @@ def _identity(fields: SecurityFields) -> ClientIdentity | None:
         return None if store is None else ClientIdentity(store)
     # A PEM keystore has the key and the chain; its password is the key's, as in Kafka.
     return ClientIdentity(store, KeyStore(kind, store.location, password=key_password))
-
-
-def _lines(text: str) -> str:
-    r"""Return PEM text with line ends, also where a job has it in one line with \n or spaces."""
-    return text.replace("\\n", "\n")
 
 
 def _login(fields: SecurityFields, trusted: KeyStore | None) -> SaslLogin:

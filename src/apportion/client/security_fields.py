@@ -26,8 +26,6 @@ from apportion.security.names import MECHANISMS, PROTOCOLS, SecurityProtocol, pr
 
 HOST_NAME_CHECKS = ("https", "none")
 NO_KERBEROS = "GSSAPI (Kerberos) is not here"
-
-
 TRUST_FIELDS = frozenset(("ca_location", "ca_password", "ca_pem", "ca_type"))
 TLS_FIELDS = TRUST_FIELDS | {
     "certificate_location",

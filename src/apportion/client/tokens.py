@@ -6,18 +6,16 @@ lifetime are over.
 
 import base64
 import json
-import ssl
 import threading
 import time
 from collections.abc import Mapping
-from http.client import HTTPException
 from importlib import import_module
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+from urllib.request import HTTPSHandler, Request
 
 from apportion.client.tls import tls_context
+from apportion.drive.fetching import NotFetched, fetched, opener_of
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.readable import shortened
 from apportion.security.client_security import (
@@ -46,7 +44,8 @@ class TokenSource:
         if isinstance(source, TokenFunction):
             self._function = _loaded(source.function)
         else:
-            self._opener = _opener(source)
+            context = tls_context(TlsSettings(trusted=source.trusted))
+            self._opener = opener_of(HTTPSHandler(context=context))
 
     def token(self) -> BearerToken:
         """Return a token that is good.
@@ -105,32 +104,16 @@ class TokenSource:
             },
         )
         try:
-            with self._opener.open(request, timeout=TIMEOUT_S) as response:
-                answer = response.read(MOST_ANSWER_BYTES)
-        except HTTPError as error:
-            with error:
-                raise _refusal(asked, error.code) from None
-        except (URLError, OSError, HTTPException) as error:
-            reason = getattr(error, "reason", error)
-            if isinstance(reason, ssl.SSLCertVerificationError):
-                why = f"no TLS with the token server {_host(asked)}: {reason.verify_message}"
+            answer = fetched(self._opener, request, TIMEOUT_S, MOST_ANSWER_BYTES)
+        except NotFetched as problem:
+            if problem.status:
+                raise _refusal(asked, problem.status) from None
+            if problem.certificate_fault:
+                why = f"no TLS with the token server {_host(asked)}: {problem.certificate_fault}"
                 raise Refused(Code.SSL_HANDSHAKE_FAILED, why) from None
-            raise Unanswerable(
-                f"the token server {_host(asked)} does not answer: {type(reason).__name__}"
-            ) from None
+            kind = type(problem.error).__name__
+            raise Unanswerable(f"the token server {_host(asked)} does not answer: {kind}") from None
         return _parsed(asked, answer)
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """The client's secret goes to the server that the user named, and to no other."""
-
-    def redirect_request(self, *_arguments: Any) -> None:
-        return None
-
-
-def _opener(asked: ClientCredentials) -> Any:
-    settings = TlsSettings(trusted=asked.trusted)
-    return build_opener(_NoRedirects, HTTPSHandler(context=tls_context(settings)))
 
 
 def _refusal(asked: ClientCredentials, status: int) -> Refused:

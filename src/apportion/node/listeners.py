@@ -18,7 +18,7 @@ from apportion.node.security_settings import (
     SecurityByListener,
     SecuritySettings,
 )
-from apportion.security.key_stores import ClientAuth, KeyStore, StoreKind
+from apportion.security.key_stores import ClientAuth, KeyStore, StoreKind, pem_lines
 from apportion.security.names import PROTOCOLS, SecurityProtocol
 from apportion.security.principals import PrincipalRules, principal_rules
 from apportion.settings import declared, nearest_or_none
@@ -252,7 +252,7 @@ def _tls(name: str, protocol: SecurityProtocol, security: SecurityByListener) ->
     trusted, trusted_setting = None, "ssl.truststore.location"
     kind = StoreKind(settings.ssl_truststore_type)
     if settings.ssl_truststore_certificates:
-        trusted = KeyStore(StoreKind.PEM, text=_lines(settings.ssl_truststore_certificates))
+        trusted = KeyStore(StoreKind.PEM, text=pem_lines(settings.ssl_truststore_certificates))
         trusted_setting = "ssl.truststore.certificates"
     elif settings.ssl_truststore_location:
         password = settings.ssl_truststore_password or None
@@ -288,8 +288,8 @@ def _identity(
             missing = security.label(name, "ssl.keystore.certificate.chain")
             raise ValueError(f"{missing} needs its key: set ssl.keystore.key, too.")
         return (
-            KeyStore(StoreKind.PEM, text=_lines(settings.ssl_keystore_certificate_chain)),
-            KeyStore(StoreKind.PEM, text=_lines(settings.ssl_keystore_key), password=password),
+            KeyStore(StoreKind.PEM, text=pem_lines(settings.ssl_keystore_certificate_chain)),
+            KeyStore(StoreKind.PEM, text=pem_lines(settings.ssl_keystore_key), password=password),
             "ssl.keystore.certificate.chain",
         )
     location = settings.ssl_keystore_location
@@ -304,8 +304,3 @@ def _identity(
     key = KeyStore(kind, location, password=password) if kind is StoreKind.PEM else None
     store = KeyStore(kind, location, password=settings.ssl_keystore_password or None)
     return store, key, "ssl.keystore.location"
-
-
-def _lines(text: str) -> str:
-    r"""Return PEM text with line ends, also where it is one line with \n in it."""
-    return text.replace("\\n", "\n")

@@ -31,6 +31,11 @@ from apportion.wire.table import api_of
 BETWEEN_AUTHENTICATIONS_MS = 1_000
 """A client may authenticate again once in this time, as in Kafka."""
 EARLY = "it sent {0} before it authenticated: the listener has SASL"
+LOGIN_APIS = frozenset(
+    api_of(request).key
+    for request in (ApiVersionsRequest, SaslHandshakeRequest, SaslAuthenticateRequest)
+)
+"""The keys of the requests of a login."""
 TOO_SLOW = "it has not authenticated in time (apportion.authentication.timeout.ms)"
 
 

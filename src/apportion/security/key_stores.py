@@ -41,3 +41,8 @@ class KeyStore:
     location: str = ""
     text: str = field(default="", repr=False)
     password: str | None = field(default=None, repr=False)
+
+
+def pem_lines(text: str) -> str:
+    r"""Return PEM text with line ends, also where it is one line with \n in it."""
+    return text.replace("\\n", "\n")

@@ -201,11 +201,11 @@ class EmbeddedBroker:
         self._loop = asyncio.get_running_loop()
         given = NOTHING if self._security is None else self._security.bootstrap()
         self._server = server = Server(self._settings, self._data_dir, given)
-        host, port = await server.start()
+        first = await server.start()
         self.addresses = {name: str(each) for name, each in server.advertised.items()}
-        self.bootstrap = f"{host}:{port}"
+        self.bootstrap = str(first)
         if server.metrics_address is not None:
-            self.metrics_address = "{}:{}".format(*server.metrics_address)
+            self.metrics_address = str(server.metrics_address)
         # After the address is set: __init__ reads it as soon as this event is.
         self._started.set()
         await server.run_until_ended()

@@ -18,7 +18,8 @@ from apportion.node.bootstrap import BootstrapMetadata, UserCredential
 from apportion.node.settings import SettingRefused
 from apportion.security import plain
 from apportion.security.acls import AclBinding
-from apportion.security.names import LOCAL_HOSTS, SecurityProtocol
+from apportion.security.exchange import is_sendable
+from apportion.security.names import LOCAL_HOSTS, PROTOCOLS, SecurityProtocol
 from apportion.security.scram_credentials import (
     MIN_ITERATIONS,
     ScramMechanism,
@@ -71,11 +72,11 @@ class EmbeddedSecurity:
     def __init__(self, wanted: str | BrokerSecurity, listen: str) -> None:
         """Make certificates and passwords. listen: HOST:PORT. Errors: SettingRefused."""
         wanted = BrokerSecurity(protocol=wanted) if isinstance(wanted, str) else wanted
-        self._wanted = checked(wanted)
+        self._wanted = _checked(wanted)
         if "/" in listen or "," in listen:
             raise SettingRefused("give listeners as HOST:PORT: security has the protocol.")
         self._listen = listen
-        self.protocol = SecurityProtocol[wanted.protocol]
+        self.protocol = SecurityProtocol(wanted.protocol)
         self.users = dict(wanted.users)
         if self.protocol.has_sasl and not self.users:
             self.users = {DEFAULT_USER: secrets.token_urlsafe(PASSWORD_BYTES)}
@@ -213,25 +214,30 @@ class EmbeddedSecurity:
         return str(path)
 
 
-def checked(wanted: BrokerSecurity) -> BrokerSecurity:
+def _checked(wanted: BrokerSecurity) -> BrokerSecurity:
     """Return what is wanted, if it fits together. Errors: SettingRefused, without a password."""
-    protocols = [each for each in SecurityProtocol.__members__ if each != "PLAINTEXT"]
+    protocols = [each for each in PROTOCOLS if each != SecurityProtocol.PLAINTEXT.value]
     if wanted.protocol not in protocols:
         raise SettingRefused(f"security must be {', '.join(protocols)}, not {wanted.protocol!r}.")
-    has_sasl = SecurityProtocol[wanted.protocol].has_sasl
+    protocol = SecurityProtocol(wanted.protocol)
     for mechanism in wanted.mechanisms:
         if mechanism not in LOGIN_MODULES:
             raise SettingRefused(
                 f"security has the mechanism {mechanism!r}; there are "
                 f"{', '.join(LOGIN_MODULES)}, and others by the broker's settings."
             )
-    if has_sasl and not wanted.mechanisms:
+    if protocol.has_sasl and not wanted.mechanisms:
         raise SettingRefused("security has no mechanism.")
-    if wanted.users and not has_sasl:
-        raise SettingRefused(f"security has users, and {wanted.protocol} no SASL.")
-    if not all(isinstance(each, str) and each for pair in wanted.users.items() for each in pair):
+    if wanted.users and not protocol.has_sasl:
+        raise SettingRefused(f"security has users, and {protocol.value} no SASL.")
+    texts = [each for pair in wanted.users.items() for each in pair]
+    if not all(isinstance(each, str) and each for each in texts):
         raise SettingRefused("security has a user without a name or a password.")
-    if wanted.needs_client_certificate and wanted.protocol != "SSL":
+    if not all(is_sendable(each) for each in texts):
+        raise SettingRefused(
+            "security has a user with NUL or a lone surrogate in the name or the password."
+        )
+    if wanted.needs_client_certificate and protocol is not SecurityProtocol.SSL:
         raise SettingRefused("security needs client certificates with the protocol SSL alone.")
     for principal in wanted.super_users:
         if not principal.startswith("User:"):

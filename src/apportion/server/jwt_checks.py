@@ -4,17 +4,14 @@ PyJWT looks at the signature; what a token must say is in `claims_verdict`.
 """
 
 import json
-import ssl
 import threading
 import time
-from http.client import HTTPException
 from typing import Any, NamedTuple
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, build_opener
 
 import jwt
 
+from apportion.drive.fetching import NotFetched, fetched, opener_of
 from apportion.node.sasl_settings import JwtRules
 from apportion.node.settings import SettingRefused
 from apportion.security.claims import claims_verdict
@@ -42,8 +39,6 @@ REFUSALS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
     (jwt.MissingRequiredClaimError, "the token lacks a claim: exp, iat, aud or iss"),
     (jwt.PyJWTError, "the token is no JSON Web Token that can be read"),
 )
-
-
 LOOKED_AT = {
     "require": ["exp", "iat"],
     # By `claims_verdict`, which has one clock for all of them.
@@ -157,37 +152,10 @@ def _are_scopes(value: Any) -> bool:
     return value is None or isinstance(value, str)
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """The keys are those of the server that the user named, and of no other."""
-
-    def redirect_request(self, *_arguments: Any) -> None:
-        return None
-
-
 def fetched_keys(url: str) -> dict[str | None, SigningKey]:
     """Return the keys that sign tokens, by their ids. Raises KeysMissing."""
-    try:
-        with build_opener(_NoRedirects).open(url, timeout=FETCH_TIMEOUT_S) as response:
-            text = response.read(MOST_KEYS_BYTES)
-    except HTTPError as error:
-        with error:
-            raise KeysMissing(f"{_shown(url)} gives no keys: HTTP status {error.code}") from None
-    except (URLError, OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        if isinstance(reason, ssl.SSLCertVerificationError):
-            why = reason.verify_message
-        else:
-            why = getattr(reason, "strerror", None) or type(reason).__name__
-        raise KeysMissing(f"{_shown(url)} gives no keys: {why}") from None
-    try:
-        said = json.loads(text)
-        keys = said["keys"] if isinstance(said, dict) else None
-    except (ValueError, KeyError, RecursionError):
-        keys = None
-    if not isinstance(keys, list):
-        raise KeysMissing(f"{_shown(url)} gives no JSON Web Key Set")
     found: dict[str | None, SigningKey] = {}
-    for each in keys:
+    for each in _rows(url):
         # Keys of a kind that is not known, and those for encryption, are for others.
         if not isinstance(each, dict) or each.get("use", "sig") != "sig":
             continue
@@ -204,6 +172,26 @@ def fetched_keys(url: str) -> dict[str | None, SigningKey]:
     if not found:
         raise KeysMissing(f"{_shown(url)} has no public key that is known here")
     return found
+
+
+def _rows(url: str) -> list[Any]:
+    """Return the rows of a JSON Web Key Set, whatever they are. Raises KeysMissing."""
+    try:
+        text = fetched(opener_of(), url, FETCH_TIMEOUT_S, MOST_KEYS_BYTES)
+    except NotFetched as problem:
+        error = problem.error
+        why = problem.certificate_fault or getattr(error, "strerror", None) or type(error).__name__
+        if problem.status:
+            why = f"HTTP status {problem.status}"
+        raise KeysMissing(f"{_shown(url)} gives no keys: {why}") from None
+    try:
+        said = json.loads(text)
+        keys = said["keys"] if isinstance(said, dict) else None
+    except (ValueError, KeyError, RecursionError):
+        keys = None
+    if not isinstance(keys, list):
+        raise KeysMissing(f"{_shown(url)} gives no JSON Web Key Set")
+    return keys
 
 
 def _shown(url: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from apportion.machine import ANONYMOUS
 from apportion.node.listeners import Listener
+from apportion.security.scram_credentials import Decoys
 from apportion.server.connection import ServerConnection
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Openings:
         """Begin without listeners."""
         self._receiver = receiver
         self._with_sasl: list[SaslListener] = []
+        # One for all listeners: two salts of a name would say that there is no such user.
+        self._decoys = Decoys(os.urandom(DECOY_KEY_BYTES))
 
     def begin(self, listener: Listener) -> Opening:
         """Return the function that begins each connection to a listener.
@@ -58,11 +61,9 @@ class Openings:
         receiver, name, sasl = self._receiver, listener.name, listener.security.sasl
         if sasl is None:
             return lambda principal, _deadline_s: ServerConnection(receiver, name, principal)
-        from apportion.security.scram_credentials import Decoys
         from apportion.server.sasl_connection import SaslListener
 
-        decoys = Decoys(os.urandom(DECOY_KEY_BYTES))
-        with_sasl = SaslListener(receiver, name, sasl, decoys)
+        with_sasl = SaslListener(receiver, name, sasl, self._decoys)
         self._with_sasl.append(with_sasl)
         # Who logs in has the name of the login, whatever the certificate says.
         return lambda _principal, deadline_s: with_sasl.open(deadline_s)

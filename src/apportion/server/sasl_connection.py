@@ -16,6 +16,7 @@ from apportion.errors import DecodeError
 from apportion.machine import Arrived, Caller, Reply, Tick, Ticket
 from apportion.node.sasl_authenticator import (
     EARLY,
+    LOGIN_APIS,
     ClientAsked,
     EndConnection,
     LoggedIn,
@@ -43,8 +44,6 @@ MOST_EARLY_BYTES = 1_024
 """How large a request may be that is no part of a login, and is decoded before it; its answer may
 be that it comes too early.
 """
-LOGIN_APIS = frozenset((17, 18, 36))
-"""The keys of SaslHandshake, ApiVersions and SaslAuthenticate."""
 FRESH_BYTES = 16
 
 
@@ -116,7 +115,7 @@ class SaslConnection(ServerConnection):
             self.end("it sent many requests before it authenticated")
 
     def log_in(self, principal: str) -> None:
-        """Take what the client sends for this principal's from now on, in the broker's sizes."""
+        """Take the client's further requests as this principal's, as large as the broker allows."""
         self._has_name = True
         self._caller = self._caller._replace(principal=principal)
         self._frames.limit = self._receiver.settings.socket_request_max_bytes
@@ -212,12 +211,12 @@ class SaslGate:
     def _perform(self, actions: list[Any]) -> None:
         """Perform the actions that follow from the request that is being answered, or from time."""
         receiver = self._listener.receiver
+        is_exchanging = self._authenticator.is_exchanging
+        self.settings = self._listener.bounds if is_exchanging else receiver.settings
         for action in actions:
             connection = self._connection
             if connection is None:
                 return
-            is_exchanging = self._authenticator.is_exchanging
-            self.settings = self._listener.bounds if is_exchanging else receiver.settings
             match action:
                 case Reply():
                     connection.send_response(self._asked[0], action.body)

@@ -29,6 +29,7 @@ from apportion.server.openings import Openings
 from apportion.server.sockets import (
     bind_listeners,
     bind_socket,
+    granted_descriptors,
     kept_descriptors,
     leaves_descriptors,
 )
@@ -100,7 +101,7 @@ class Server:
             bound = bind_listeners(self.settings.listening(), undo)
             self._warn(*(UNGUARDED.format(each.listener) for each in bound if each.is_unguarded))
             # All of them may be accepted at one time, before the first is turned away.
-            backlog = min(ACCEPT_BACKLOG, kept_descriptors() // 2)
+            backlog = min(ACCEPT_BACKLOG, kept_descriptors(granted_descriptors()) // 2)
             openings = [self._openings.begin(each.listener) for each in bound]
             metrics_listener = self._bind_metrics(undo)
             self._disk = RealDisk(self._data_dir)
@@ -283,8 +284,7 @@ class Server:
 
         self._metrics_listener = MetricsListener(self.metrics)
         await self._metrics_listener.start(listener)
-        host, port = listener.getsockname()[:2]
-        log.info("metrics are at http://%s:%d/metrics", f"[{host}]" if ":" in host else host, port)
+        log.info("metrics are at http://%s/metrics", Address(*listener.getsockname()[:2]))
 
     def _recover(self, loop: asyncio.AbstractEventLoop) -> None:
         """Create the node from the data directory, and make all that it has read durable."""

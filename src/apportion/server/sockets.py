@@ -70,12 +70,13 @@ def bind_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-def kept_descriptors() -> int:
+def kept_descriptors(granted: int) -> int:
     """Return how many descriptors connections must leave to the broker's files.
 
     Without them the broker could not go on: it opens files of logs as it writes.
+    granted: to the process.
     """
-    return max(LEAST_KEPT_DESCRIPTORS, _granted_descriptors() // 4)
+    return max(LEAST_KEPT_DESCRIPTORS, granted // 4)
 
 
 def leaves_descriptors(connection: socket.socket | None) -> bool:
@@ -84,9 +85,13 @@ def leaves_descriptors(connection: socket.socket | None) -> bool:
     connection: None if it is not known any more.
     """
     # The system gives the lowest number that is free, so about as many descriptors are open.
-    return connection is None or (connection.fileno() < _granted_descriptors() - kept_descriptors())
+    if connection is None:
+        return True
+    granted = granted_descriptors()
+    return connection.fileno() < granted - kept_descriptors(granted)
 
 
-def _granted_descriptors() -> int:
+def granted_descriptors() -> int:
+    """Return how many descriptors the system grants to this process."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft

@@ -76,6 +76,7 @@ class TokenThreads:
     def _verdict(self, asked: TokenCheck) -> TokenVerdict:
         try:
             return self._checker(asked)
+        # Whatever it is: otherwise it ends the thread, which looks at the tokens of others, too.
         # Not its text, which may have the token.
-        except Exception as error:
+        except BaseException as error:
             return TokenRejected(f"its check raised {type(error).__name__}")

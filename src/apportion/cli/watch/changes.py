@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator
 from apportion.cli.cluster_reports import Report
 from apportion.cli.groups.report import REBALANCING_STATES
 from apportion.cli.lines import ranges
+from apportion.member.consumer.requests import LEAVE_FOR_NOW
 from apportion.topics import TopicPartition, grouped
 
 NOBODY = "nobody"
 GONE = "is gone: it left, was removed, or its session ended"
 """No API tells which. A member that was killed is shown until its session has ended."""
 LEFT_FOR_NOW = "left for now: its partitions wait for it until its session ends"
-AWAY = -2
-"""The member epoch of a static member that left for now (KIP-848)."""
 
 
 class GroupChanges:
@@ -60,12 +59,15 @@ def _member_changes(before: Report, after: Report, name: Callable[[str], str]) -
     joined = []
     for member_id, member in here.items():
         if member_id in there:
-            was_away, is_away = (each.get("epoch") == AWAY for each in (there[member_id], member))
+            was_away, is_away = (
+                each.get("epoch") == LEAVE_FOR_NOW for each in (there[member_id], member)
+            )
             if was_away != is_away:
                 yield f"{_called(member, name)} {LEFT_FOR_NOW if is_away else 'is back'}"
             continue
         predecessor = predecessors.get(member.get("instance"))
-        gone.pop(predecessor or "", None)
+        if predecessor is not None:
+            gone.pop(predecessor, None)
         place = "" if predecessor is None else f" in the place of {name(predecessor)}"
         joined.append(f"{_called(member, name)} joined{place}")
     for member in gone.values():

@@ -44,6 +44,30 @@ def parse_rhythm(interval: str, refreshes: int | None) -> Rhythm:
     return Rhythm(interval_s, refreshes)
 
 
+class ClusterOutage:
+    """The time in which the cluster does not answer. All moments are in seconds of one clock."""
+
+    def __init__(self) -> None:
+        """Begin while the cluster answers."""
+        self._since_s: float | None = None
+        self._lasted_s: float | None = None  # of the last one, until it is told
+
+    def go_on(self, moment_s: float) -> None:
+        """Count from this moment, if the cluster has answered before."""
+        if self._since_s is None:
+            self._since_s = moment_s
+
+    def end(self, moment_s: float) -> None:
+        """End at this moment, with an answer; also with one that there is no such group."""
+        if self._since_s is not None:
+            self._lasted_s, self._since_s = moment_s - self._since_s, None
+
+    def news(self) -> list[str]:
+        """Return a sentence about the end, once."""
+        lasted_s, self._lasted_s = self._lasted_s, None
+        return [] if lasted_s is None else [f"the cluster answers again after {lasted_s:.0f} s"]
+
+
 def watch(asked: Asked, group_id: str, rhythm: Rhythm) -> int:
     """Show the group until Ctrl-C, or as often as the rhythm says; return the exit code.
 
@@ -63,7 +87,7 @@ def _watch(cluster: Cluster, asked: Asked, group_id: str, rhythm: Rhythm) -> Non
     began_s = time.monotonic()
     report = read_group(cluster, group_id, asked.bootstrap)
     slowest_s = time.monotonic() - began_s
-    failing_since_s: float | None = None
+    outage = ClusterOutage()
     changes = GroupChanges(report)
     watcher = _watcher(asked)
     try:
@@ -79,18 +103,17 @@ def _watch(cluster: Cluster, asked: Asked, group_id: str, rhythm: Rhythm) -> Non
                 cluster.nodes()  # fails at once where no broker listens
                 report = read_group(cluster, group_id, asked.bootstrap)
             except NoSuchGroup:
+                outage.end(time.monotonic())
                 watcher.fail("the group is gone")
             except (Refused, Disconnected) as error:
-                failing_since_s = began_s if failing_since_s is None else failing_since_s
+                outage.go_on(began_s)
                 watcher.fail(str(with_next_step(error)))
             else:
                 ended_s = time.monotonic()
                 slowest_s = max(slowest_s, ended_s - began_s)
+                outage.end(ended_s)
                 news = changes.since_last(report, watcher.names(report))
-                if failing_since_s is not None:
-                    lasted_s, failing_since_s = ended_s - failing_since_s, None
-                    news.insert(0, f"the cluster answers again after {lasted_s:.0f} s")
-                watcher.show(report, news)
+                watcher.show(report, [*outage.news(), *news])
     finally:
         watcher.close()
 
