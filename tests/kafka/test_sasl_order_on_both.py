@@ -158,7 +158,7 @@ def test_a_session_is_as_long_as_its_token(addresses: tuple[str, str]) -> None:
 
 
 def test_the_two_differ_in_four_things(addresses: tuple[str, str]) -> None:
-    """docs/kips/kip-152.md and kip-368.md name them."""
+    """docs/differences.md names them."""
     other = shake(), GOOD, shake("SCRAM-SHA-256"), GOOD
     unknown = shake(), GOOD, shake("GSSAPI")
     twice = VERSIONS, VERSIONS
