@@ -51,6 +51,8 @@ class Peer:
                 pass
         except ConnectionResetError:
             pass
+        except TimeoutError:
+            return False
         return True
 
     def is_closed_amid(self, data: bytes, pause_s: float) -> bool:
