@@ -1,7 +1,6 @@
 """What a real Kafka and our broker let a client do by random ACLs is what the authorizer says."""
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import KafkaMissing, RealKafka, free_ports
 from tests.kafka.acl_cluster import AUTHORIZER, EVERYTHING, AclCluster, connection_to
 from tests.kafka.acl_decisions import GROUPS, NOT_LOADED, TOPICS, decided, random_acls, told
+from tests.kafka.conftest import until
 
 ROUNDS = int(os.environ.get("APPORTION_ACL_ROUNDS", "60"))
 FIRST = int(os.environ.get("APPORTION_ACL_FIRST", "0"))
@@ -71,8 +71,7 @@ def prepared(addresses: tuple[str, str], allows_without_acls: bool) -> Iterator[
     cluster.close()
     acls, root = AclCluster(bootstrap), connection_to(bootstrap)
     acls.await_coordinators(GROUPS)
-    while NOT_LOADED & set(told(root).values()):
-        time.sleep(0.1)
+    until(lambda: not NOT_LOADED & set(told(root).values()))
     root.close()
     alice = connection_to(secured, PasswordLogin("PLAIN", "alice", PASSWORD))
     yield Authorizing(acls, alice, allows_without_acls)

@@ -1,6 +1,5 @@
 """Scripts in which a user loses or gets an ACL while something goes on; what each step shows."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -25,6 +24,7 @@ from tests.kafka.acl_matrix.values import (
     WRITE,
     Grant,
 )
+from tests.kafka.conftest import until
 
 ANY = 1
 ANNA, BEN = "u0", "u1"
@@ -108,8 +108,9 @@ class Member:
 
 def settled(members: list[Member], topics: set[str]) -> None:
     """Beat until the members have all partitions of just these topics."""
-    until = time.monotonic() + 30
-    while True:
+    everything = sorted((topic, index) for topic in topics for index in (0, 1))
+
+    def have_all() -> bool:
         for each in members:
             assert each.owns() == 0
         owned = sorted(
@@ -118,9 +119,9 @@ def settled(members: list[Member], topics: set[str]) -> None:
             for topic, indexes in each.assigned.items()
             for index in indexes
         )
-        if owned == sorted((topic, index) for topic in topics for index in (0, 1)):
-            return
-        assert time.monotonic() < until, owned
+        return owned == everything
+
+    until(have_all)
 
 
 def expressions(side: AclSide, token: str) -> Plain:
@@ -135,12 +136,13 @@ def expressions(side: AclSide, token: str) -> Plain:
     codes.append(ben.join(subscribed_topic_regex=BOTH))
     settled([anna, ben], {HERE})
     codes.append(ben.beat(subscribed_topic_regex=BOTH_OTHERWISE))
-    # A group looks for matches once in ten seconds, with the eyes of who beats then.
-    until = time.monotonic() + 30
-    while OTHER not in ben.assigned:
+
+    def ben_has_other() -> bool:
         assert ben.owns() == 0
-        assert time.monotonic() < until
-        time.sleep(0.05)  # it is real time on a foreign broker
+        return OTHER in ben.assigned
+
+    # A group looks for matches once in ten seconds, with the eyes of who beats then.
+    until(ben_has_other)
     settled([anna, ben], {HERE, OTHER})
     give(side, ANNA, Grant(GROUP, "mine-", DESCRIBE, PREFIXED))
     (described,) = side.call(describe_consumers((group,))(side), 1, ANNA).groups

@@ -34,6 +34,7 @@ from tests.kafka.acl_matrix.values import (
     Case,
     Grant,
 )
+from tests.kafka.conftest import until
 from tests.node.config_requests import incremental
 
 Plain = Any
@@ -145,16 +146,16 @@ class AclSide:
             topics=tuple(MetadataRequestTopic(name=name) for name in wanted),
             allow_auto_topic_creation=False,
         )
-        until = time.monotonic() + 30
-        while True:
-            shown = self.call(request, 12).topics
-            if all(
+
+        def have_leaders() -> bool:
+            topics = self.call(request, 12).topics
+            self.ids |= {topic.name: bytes(topic.topic_id) for topic in topics}
+            return all(
                 not topic.error_code and all(each.leader_id >= 0 for each in topic.partitions)
-                for topic in shown
-            ):
-                break
-            assert time.monotonic() < until, shown
-        self.ids |= {topic.name: bytes(topic.topic_id) for topic in shown}
+                for topic in topics
+            )
+
+        until(have_leaders)
 
     def make_groups(self) -> None:
         """The lasting groups have members, which need no heartbeat for a minute, and offsets."""
@@ -187,9 +188,7 @@ class AclSide:
     def wait_for_producer_ids(self) -> None:
         """The broker has producer ids to give away."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
-        until = time.monotonic() + 30
-        while self.call(request).error_code:
-            assert time.monotonic() < until
+        until(lambda: not self.call(request).error_code)
 
     def remove_groups(self) -> None:
         """No group has a member any more, or is there."""
@@ -204,15 +203,18 @@ class AclSide:
 
     def wait_for_coordinator(self) -> None:
         """Groups have a coordinator that has read its log."""
-        until = time.monotonic() + 60
-        for number in range(EVERY_SHARD):
-            group = f"no-group-{number}"
-            while True:
-                found = self.call(FindCoordinatorRequest(coordinator_keys=(group,)), 6)
-                described = self.call(DescribeGroupsRequest(groups=(group,)), 5).groups[0]
-                if not found.coordinators[0].error_code and not described.error_code:
-                    break
-                assert time.monotonic() < until, (found, described)
+        unread = [f"no-group-{number}" for number in range(EVERY_SHARD)]
+
+        def have_read() -> bool:
+            while unread:
+                found = self.call(FindCoordinatorRequest(coordinator_keys=(unread[-1],)), 6)
+                described = self.call(DescribeGroupsRequest(groups=(unread[-1],)), 5).groups[0]
+                if found.coordinators[0].error_code or described.error_code:
+                    return False
+                unread.pop()
+            return True
+
+        until(have_read, limit_s=60)
 
     def grant(self, users: Users) -> None:
         """Give each user what is his, and wait until the broker goes by it."""
@@ -248,9 +250,7 @@ class AclSide:
             request = CreateAclsRequest(creations=tuple(everything[start : start + AT_ONCE]))
             results = self.call(request).results
             assert {each.error_code for each in results} == {0}, results
-        until = time.monotonic() + 30
-        while not self.may_describe(marker, MARKER_USER):
-            assert time.monotonic() < until
+        until(lambda: self.may_describe(marker, MARKER_USER))
 
     def may_describe(self, group: str, user: str) -> bool:
         """Whether the broker shows the user a group."""
