@@ -8,6 +8,7 @@ from typing import Any
 
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.client.connection_security import ConnectionSecurity
+from apportion.errors import Code
 from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -47,7 +48,6 @@ OWN = (
     *("brokers", "node_endpoints", "finalized_features_epoch", "heartbeat_interval_ms"),
 )
 """Fields that say who answers, or what this broker happens to have."""
-GROUP_AUTHORIZATION_FAILED = 30
 EVERY_SHARD = 400
 """So many groups meet every partition of the offsets topic."""
 AT_ONCE = 1_000
@@ -255,7 +255,7 @@ class AclSide:
     def may_describe(self, group: str, user: str) -> bool:
         """Whether the broker shows the user a group."""
         (shown,) = self.call(DescribeGroupsRequest(groups=(group,)), 5, user).groups
-        return int(shown.error_code) != GROUP_AUTHORIZATION_FAILED
+        return int(shown.error_code) != Code.GROUP_AUTHORIZATION_FAILED
 
     def revoke_all(self) -> None:
         """Nobody has any ACL."""
