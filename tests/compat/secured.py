@@ -3,11 +3,17 @@
 import base64
 import json
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from apportion.client.cluster import Cluster
+from apportion.security.acls import (
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    PatternType,
+    ResourceType,
+)
 from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.security.scram_credentials import ScramMechanism, salted_password
 from apportion.server.embedded import EmbeddedBroker
@@ -16,19 +22,15 @@ from apportion.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
-from apportion.wire.messages.create_acls import AclCreation, CreateAclsRequest
-from apportion.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from tests.certificates import Authority, written
+from tests.node.acl_requests import acl, creating, deleted, deleting
 
 PASSWORD, ADMIN = "correct-horse-battery-staple", "admin"
 MODULES = "org.apache.kafka.common.security"
 LISTENERS = {"TLS": "SSL", "MTLS": "SSL", "BARE": "SASL_PLAINTEXT", "SASL": "SASL_SSL"}
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 USERS = ("alice", "mallory", ADMIN)
-TOPIC, GROUP = 2, 3
-READ, WRITE = 3, 4
-ANY, LITERAL, PREFIXED, ALLOW = 1, 3, 4, 3
 
 
 class Way(NamedTuple):
@@ -110,37 +112,15 @@ class SecuredBroker:
         self.admin.close()
         self._broker.close()
 
-    def allow(self, *grants: tuple[int, str, int, int]) -> None:
-        """Everybody but mallory gets these: kind, name, pattern type and operation."""
-        creations = tuple(
-            AclCreation(
-                resource_type=kind,
-                resource_name=name,
-                resource_pattern_type=pattern,
-                principal=principal,
-                host="*",
-                operation=operation,
-                permission_type=ALLOW,
-            )
-            for kind, name, pattern, operation in grants
-            for principal in PRINCIPALS
-        )
-        results = self.admin.call(CreateAclsRequest(creations=creations)).results
+    def allow(self, *acls: AclBinding) -> None:
+        """Everybody but mallory may do what these let alice do."""
+        wanted = [acl._replace(principal=each) for acl in acls for each in PRINCIPALS]
+        results = self.admin.call(creating(*wanted)).results
         assert {each.error_code for each in results} == {0}, results
 
-    def forbid(self, kind: int, name: str) -> None:
+    def forbid(self, kind: ResourceType, name: str) -> None:
         """Nobody has an ACL of that resource any more."""
-        which = DeleteAclsFilter(
-            resource_type_filter=kind,
-            resource_name_filter=name,
-            pattern_type_filter=ANY,
-            principal_filter=None,
-            host_filter=None,
-            operation=ANY,
-            permission_type=ANY,
-        )
-        (result,) = self.admin.call(DeleteAclsRequest(filters=(which,))).filter_results
-        assert result.matching_acls, result
+        assert deleted(self.admin.call(deleting(AclFilter(kind, name)))) != [[]]
 
     def _add_scram_users(self) -> None:
         for number, mechanism in (
@@ -204,10 +184,7 @@ def java_options(broker: SecuredBroker, way: Way, user: str = "alice") -> dict[s
     return options
 
 
-def grants(topic: str, group: str) -> Iterable[tuple[int, str, int, int]]:
-    """What a producer of the topic and the members of a group need."""
-    return (
-        (TOPIC, topic, LITERAL, READ),
-        (TOPIC, topic, LITERAL, WRITE),
-        (GROUP, group, PREFIXED, READ),
-    )
+def grants(topic: str, group: str) -> tuple[AclBinding, ...]:
+    """What a producer of the topic and the members of a group need, for alice."""
+    reads = acl(group, resource_type=ResourceType.GROUP, pattern_type=PatternType.PREFIXED)
+    return acl(topic), acl(topic, operation=AclOperation.WRITE), reads

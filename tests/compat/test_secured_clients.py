@@ -14,15 +14,12 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider as AioTokenProvider
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
+from apportion.security.acls import ResourceType
 from tests.compat.java.history import until
 from tests.compat.java.jvm import Jvm, classic, modern
 from tests.compat.secured import (
-    GROUP,
     LISTENERS,
-    LITERAL,
     PASSWORD,
-    READ,
-    TOPIC,
     WAYS,
     SecuredBroker,
     Way,
@@ -31,6 +28,7 @@ from tests.compat.secured import (
     java_options,
     token,
 )
+from tests.node.acl_requests import acl
 
 with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
     from kafka.net.sasl.oauth import AbstractTokenProvider
@@ -249,14 +247,14 @@ def test_a_consumer_that_loses_its_acl_is_told_so_and_reads_on_when_it_has_it_ag
                 return codes
 
     assert reads(b"before") == []
-    broker.forbid(TOPIC, topic)
+    broker.forbid(ResourceType.TOPIC, topic)
     assert next_error(consumer) == KafkaError.TOPIC_AUTHORIZATION_FAILED
     broker.allow(*grants(topic, "lost-"))
     assert set(reads(b"after")) <= {KafkaError.TOPIC_AUTHORIZATION_FAILED}
-    broker.forbid(GROUP, "lost-")
+    broker.forbid(ResourceType.GROUP, "lost-")
     with pytest.raises(KafkaException) as refused:
         consumer.commit(asynchronous=False)
     assert refused.value.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
-    broker.allow((GROUP, f"lost-{protocol}", LITERAL, READ))
+    broker.allow(acl(f"lost-{protocol}", resource_type=ResourceType.GROUP))
     consumer.commit(asynchronous=False)
     consumer.close()

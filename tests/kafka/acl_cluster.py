@@ -10,11 +10,10 @@ from apportion.security.acls import AclBinding, AclFilter
 from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.kafka.conftest import until
-from tests.node.acl_requests import creating, deleting, described, describing
+from tests.node.acl_requests import EVERY_ACL, creating, deleting, described, describing
 
 TIMEOUT_MS = 30_000
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-EVERYTHING = AclFilter()
 
 
 def connection_to(bootstrap: str, login: PasswordLogin | None = None) -> BrokerConnection:
@@ -52,7 +51,7 @@ class AclCluster:
         until(lambda: self.described() == kept)
         return response
 
-    def described(self, wanted: AclFilter = EVERYTHING) -> list[AclBinding]:
+    def described(self, wanted: AclFilter = EVERY_ACL) -> list[AclBinding]:
         """The ACLs that match, in order."""
         return sorted(described(self.call(describing(wanted))))
 

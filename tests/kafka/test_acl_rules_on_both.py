@@ -15,9 +15,10 @@ from apportion.security.authorizer import Acls, Authorizer
 from apportion.security.client_security import PasswordLogin
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import KafkaMissing, RealKafka, free_ports
-from tests.kafka.acl_cluster import AUTHORIZER, EVERYTHING, AclCluster, connection_to
+from tests.kafka.acl_cluster import AUTHORIZER, AclCluster, connection_to
 from tests.kafka.acl_decisions import GROUPS, NOT_LOADED, TOPICS, decided, random_acls, told
 from tests.kafka.conftest import until
+from tests.node.acl_requests import EVERY_ACL
 
 ROUNDS = int(os.environ.get("APPORTION_ACL_ROUNDS", "60"))
 FIRST = int(os.environ.get("APPORTION_ACL_FIRST", "0"))
@@ -107,7 +108,7 @@ def check_decisions(authorizing: Authorizing) -> None:
         acls.create(given)
         authorizer = Authorizer(Acls(given), (SUPER_USER,), allows_without_acls)
         assert told(alice) == decided(authorizer, "User:alice"), (seed, given)
-        acls.delete(EVERYTHING)
+        acls.delete(EVERY_ACL)
 
 
 def test_a_real_kafka_decides_as_the_authorizer_does(kafka_with_acls: Authorizing) -> None:

@@ -4,10 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from apportion.client.connection import Disconnected
+from apportion.security.acls import AclFilter, ResourceType
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.create_acls import AclCreation
-from apportion.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.kafka.acl_matrix.group_requests import SESSION_MS, describe_consumers, join
@@ -25,8 +24,8 @@ from tests.kafka.acl_matrix.values import (
     Grant,
 )
 from tests.kafka.conftest import until
+from tests.node.acl_requests import deleted, deleting
 
-ANY = 1
 ANNA, BEN = "u0", "u1"
 OF_GROUPS = Grant(GROUP, "mine-", READ, PREFIXED)
 BOTH = "(mine|other)-here"
@@ -36,35 +35,13 @@ PARKED_MS = 3_000
 
 def give(side: AclSide, user: str, *grants: Grant) -> None:
     """The user has these, too."""
-    side.add_acls(
-        [
-            AclCreation(
-                resource_type=each.kind,
-                resource_name=each.name,
-                resource_pattern_type=each.pattern,
-                principal=f"User:{user}",
-                host=each.host,
-                operation=each.operation,
-                permission_type=each.permission,
-            )
-            for each in grants
-        ]
-    )
+    side.add_acls([each.of(user) for each in grants])
 
 
-def take(side: AclSide, user: str, kind: int, name: str | None = None) -> None:
+def take(side: AclSide, user: str, kind: ResourceType, name: str | None = None) -> None:
     """The user has no ACL on that kind of resource any more, or on one of them."""
-    which = DeleteAclsFilter(
-        resource_type_filter=kind,
-        resource_name_filter=name,
-        pattern_type_filter=ANY,
-        principal_filter=f"User:{user}",
-        host_filter=None,
-        operation=ANY,
-        permission_type=ANY,
-    )
-    (result,) = side.call(DeleteAclsRequest(filters=(which,))).filter_results
-    assert result.matching_acls, result
+    which = AclFilter(kind, name, principal=f"User:{user}")
+    assert deleted(side.call(deleting(which))) != [[]]
     side.add_acls([])
 
 

@@ -9,10 +9,9 @@ from typing import Any
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.client.connection_security import ConnectionSecurity
 from apportion.errors import Code
+from apportion.security.acls import AclBinding
 from apportion.security.client_security import ClientSecurity, PasswordLogin
-from apportion.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from apportion.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -24,6 +23,7 @@ from apportion.wire.messages.sync_group import SyncGroupRequest
 from apportion.wire.table import encode_request
 from tests.kafka.acl_matrix.group_requests import SESSION_MS, beat, commit, join
 from tests.kafka.acl_matrix.values import (
+    ALL,
     CLASSIC,
     GROUP,
     HERE,
@@ -36,6 +36,7 @@ from tests.kafka.acl_matrix.values import (
     Grant,
 )
 from tests.kafka.conftest import until
+from tests.node.acl_requests import EVERY_ACL, creating, deleted, deleting
 from tests.node.config_requests import incremental
 
 Plain = Any
@@ -219,36 +220,16 @@ class AclSide:
     def grant(self, users: Users) -> None:
         """Give each user what is his, and wait until the broker goes by it."""
         self.revoke_all()
-        creations = [
-            AclCreation(
-                resource_type=each.kind,
-                resource_name=each.name,
-                resource_pattern_type=each.pattern,
-                principal=f"User:{user}",
-                host=each.host,
-                operation=each.operation,
-                permission_type=each.permission,
-            )
-            for grants, user in users.by_grants.items()
-            for each in grants
-        ]
-        self.add_acls(creations)
+        self.add_acls(
+            [each.of(user) for grants, user in users.by_grants.items() for each in grants]
+        )
 
-    def add_acls(self, creations: list[AclCreation]) -> None:
+    def add_acls(self, acls: list[AclBinding]) -> None:
         """Add these, and wait until the broker goes by them."""
         marker = f"{MARKER}-{time.time_ns()}"
-        last = AclCreation(
-            resource_type=GROUP,
-            resource_name=marker,
-            principal=f"User:{MARKER_USER}",
-            host="*",
-            operation=2,
-            permission_type=3,
-        )
-        everything = [*creations, last]
+        everything = [*acls, Grant(GROUP, marker, ALL).of(MARKER_USER)]
         for start in range(0, len(everything), AT_ONCE):
-            request = CreateAclsRequest(creations=tuple(everything[start : start + AT_ONCE]))
-            results = self.call(request).results
+            results = self.call(creating(*everything[start : start + AT_ONCE])).results
             assert {each.error_code for each in results} == {0}, results
         until(lambda: self.may_describe(marker, MARKER_USER))
 
@@ -259,17 +240,7 @@ class AclSide:
 
     def revoke_all(self) -> None:
         """Nobody has any ACL."""
-        everything = DeleteAclsFilter(
-            resource_type_filter=1,
-            resource_name_filter=None,
-            pattern_type_filter=1,
-            principal_filter=None,
-            host_filter=None,
-            operation=1,
-            permission_type=1,
-        )
-        (result,) = self.call(DeleteAclsRequest(filters=(everything,))).filter_results
-        assert result.error_code == 0, result
+        deleted(self.call(deleting(EVERY_ACL)))
 
     def play(self, case: Case, user: str) -> Plain:
         """What the user is answered."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from apportion.security.acls import (
     EVERY_HOST,
+    AclBinding,
     AclOperation,
     AclPermission,
     PatternType,
@@ -42,6 +43,13 @@ class Grant(NamedTuple):
     pattern: PatternType = LITERAL
     permission: AclPermission = ALLOW
     host: str = EVERY_HOST
+
+    def of(self, user: str) -> AclBinding:
+        """The ACL by which the user has it."""
+        return AclBinding(
+            *(self.kind, self.name, self.pattern, f"User:{user}", self.host),
+            *(self.operation, self.permission),
+        )
 
 
 class Need(NamedTuple):
