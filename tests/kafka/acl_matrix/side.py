@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apportion.client.connection import BrokerConnection, Disconnected
-from apportion.client.connection_security import ConnectionSecurity
 from apportion.errors import Code
 from apportion.security.acls import AclBinding
-from apportion.security.client_security import ClientSecurity, PasswordLogin
+from apportion.security.client_security import PasswordLogin
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
@@ -21,6 +20,7 @@ from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.sync_group import SyncGroupRequest
 from apportion.wire.table import encode_request
+from tests.kafka.acl_cluster import connection_to
 from tests.kafka.acl_matrix.group_requests import SESSION_MS, beat, commit, join
 from tests.kafka.acl_matrix.values import (
     ALL,
@@ -91,15 +91,8 @@ class AclSide:
         """The answer that the user gets."""
         connection = self.connections.get(user)
         if connection is None:
-            host, _, port = self.bootstrap.rpartition(":")
             login = PasswordLogin("PLAIN", user, self.password)
-            connection = self.connections[user] = BrokerConnection(
-                host,
-                int(port),
-                "matrix",
-                PATIENCE_MS,
-                security=ConnectionSecurity(ClientSecurity(login=login)),
-            )
+            connection = self.connections[user] = connection_to(self.bootstrap, login)
         try:
             return connection.call(request, timeout_ms=timeout_ms, version=version)
         except Disconnected:
