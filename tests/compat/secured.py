@@ -1,7 +1,5 @@
 """Our broker with a listener of every security protocol, and the ways in for foreign clients."""
 
-import base64
-import json
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,12 +23,15 @@ from apportion.wire.messages.alter_user_scram_credentials import (
 from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from tests.certificates import Authority, written
 from tests.node.acl_requests import acl, creating, deleted, deleting
+from tests.server.secured import token
 
 PASSWORD, ADMIN = "correct-horse-battery-staple", "admin"
 MODULES = "org.apache.kafka.common.security"
 LISTENERS = {"TLS": "SSL", "MTLS": "SSL", "BARE": "SASL_PLAINTEXT", "SASL": "SASL_SSL"}
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 USERS = ("alice", "mallory", ADMIN)
+LIFETIME_S = 3_600
+"""How long tokens of clients are good."""
 
 
 class Way(NamedTuple):
@@ -50,17 +51,6 @@ WAYS = [
 ]
 PRINCIPALS = ("User:alice", "User:CN=alice", "User:ANONYMOUS")
 """Who comes in by these ways."""
-
-
-def token(user: str = "alice", seconds: int = 3_600) -> tuple[str, float]:
-    """A token without a signature, and when it ends."""
-
-    def part(value: dict[str, Any]) -> str:
-        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
-
-    now = time.time()
-    claims = {"sub": user, "iat": now, "exp": now + seconds}
-    return f"{part({'alg': 'none'})}.{part(claims)}.", now + seconds
 
 
 class SecuredBroker:
@@ -155,7 +145,10 @@ def confluent_options(broker: SecuredBroker, way: Way, user: str = "alice") -> d
     if way.mechanism:
         options["sasl.mechanism"] = way.mechanism
     if way.mechanism == "OAUTHBEARER":
-        options["oauth_cb"] = lambda _config: token(user)
+        options["oauth_cb"] = lambda _config: (
+            token(LIFETIME_S, user),
+            time.time() + LIFETIME_S,
+        )
     elif way.mechanism:
         options |= {"sasl.username": user, "sasl.password": PASSWORD}
     return options

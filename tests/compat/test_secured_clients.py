@@ -18,6 +18,7 @@ from apportion.security.acls import ResourceType
 from tests.compat.java.history import until
 from tests.compat.java.jvm import Jvm, classic, modern
 from tests.compat.secured import (
+    LIFETIME_S,
     LISTENERS,
     PASSWORD,
     WAYS,
@@ -26,9 +27,9 @@ from tests.compat.secured import (
     confluent_options,
     grants,
     java_options,
-    token,
 )
 from tests.node.acl_requests import acl
+from tests.server.secured import token
 
 with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
     from kafka.net.sasl.oauth import AbstractTokenProvider
@@ -90,7 +91,7 @@ class Provider(AbstractTokenProvider):  # type: ignore[misc]  # it has no types
     """Tokens for kafka-python."""
 
     def token(self) -> str:
-        return token()[0]
+        return token(LIFETIME_S)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
@@ -129,7 +130,7 @@ class AioProvider(AioTokenProvider):  # type: ignore[misc]  # it has no types
     """Tokens for aiokafka."""
 
     async def token(self) -> str:
-        return token()[0]
+        return token(LIFETIME_S)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
