@@ -154,6 +154,21 @@ def confluent_options(broker: SecuredBroker, way: Way, user: str = "alice") -> d
     return options
 
 
+def python_options(broker: SecuredBroker, way: Way, provider: Any) -> dict[str, Any]:
+    """The configuration of kafka-python and of aiokafka, but for TLS; the provider gives tokens."""
+    options: dict[str, Any] = {
+        "bootstrap_servers": broker.addresses[way.listener],
+        "security_protocol": LISTENERS[way.listener],
+    }
+    if way.mechanism:
+        options["sasl_mechanism"] = way.mechanism
+    if way.mechanism == "OAUTHBEARER":
+        options["sasl_oauth_token_provider"] = provider
+    elif way.mechanism:
+        options |= {"sasl_plain_username": "alice", "sasl_plain_password": PASSWORD}
+    return options
+
+
 def java_options(broker: SecuredBroker, way: Way, user: str = "alice") -> dict[str, int | str]:
     """The configuration of Kafka's own clients."""
     options: dict[str, int | str] = {"security.protocol": LISTENERS[way.listener]}

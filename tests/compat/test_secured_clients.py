@@ -20,13 +20,13 @@ from tests.compat.java.jvm import Jvm, classic, modern
 from tests.compat.secured import (
     LIFETIME_S,
     LISTENERS,
-    PASSWORD,
     WAYS,
     SecuredBroker,
     Way,
     confluent_options,
     grants,
     java_options,
+    python_options,
 )
 from tests.node.acl_requests import acl
 from tests.server.secured import token
@@ -97,20 +97,11 @@ class Provider(AbstractTokenProvider):  # type: ignore[misc]  # it has no types
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_kafka_python_produces_and_reads_in_a_group(broker: SecuredBroker, way: Way) -> None:
     group, value = one_way(broker, way, "kafka-python")
-    options: dict[str, Any] = {
-        "bootstrap_servers": broker.addresses[way.listener],
-        "security_protocol": LISTENERS[way.listener],
-    }
+    options = python_options(broker, way, Provider())
     if LISTENERS[way.listener].endswith("SSL"):
         options["ssl_cafile"] = broker.ca
     if way.listener == "MTLS":
         options |= {"ssl_certfile": broker.certificate, "ssl_keyfile": broker.key}
-    if way.mechanism:
-        options["sasl_mechanism"] = way.mechanism
-    if way.mechanism == "OAUTHBEARER":
-        options["sasl_oauth_token_provider"] = Provider()
-    elif way.mechanism:
-        options |= {"sasl_plain_username": "alice", "sasl_plain_password": PASSWORD}
     producer = KafkaProducer(**options)
     producer.send(FLIGHTS, value).get(DEADLINE_S)
     producer.close()
@@ -138,20 +129,11 @@ def test_aiokafka_produces_and_reads_in_a_group(broker: SecuredBroker, way: Way)
     group, value = one_way(broker, way, "aiokafka")
 
     async def run() -> None:
-        options: dict[str, Any] = {
-            "bootstrap_servers": broker.addresses[way.listener],
-            "security_protocol": LISTENERS[way.listener],
-        }
+        options = python_options(broker, way, AioProvider())
         if LISTENERS[way.listener].endswith("SSL"):
             context = options["ssl_context"] = ssl.create_default_context(cafile=broker.ca)
             if way.listener == "MTLS":
                 context.load_cert_chain(broker.certificate, broker.key)
-        if way.mechanism:
-            options["sasl_mechanism"] = way.mechanism
-        if way.mechanism == "OAUTHBEARER":
-            options["sasl_oauth_token_provider"] = AioProvider()
-        elif way.mechanism:
-            options |= {"sasl_plain_username": "alice", "sasl_plain_password": PASSWORD}
         async with AIOKafkaProducer(**options) as producer:
             await producer.send_and_wait(FLIGHTS, value)
         async with AIOKafkaConsumer(
