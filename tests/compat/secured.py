@@ -23,7 +23,7 @@ from apportion.wire.messages.alter_user_scram_credentials import (
 from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from tests.certificates import Authority, written
 from tests.node.acl_requests import acl, creating, deleted, deleting
-from tests.server.secured import token
+from tests.server.secured import plain_users, token
 
 PASSWORD, ADMIN = "correct-horse-battery-staple", "admin"
 MODULES = "org.apache.kafka.common.security"
@@ -69,7 +69,6 @@ class SecuredBroker:
         self.addresses = {
             name: f"127.0.0.1:{port}" for name, port in zip(LISTENERS, ports, strict=True)
         }
-        users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
         settings: dict[str, Any] = {
             "listeners": ",".join(f"{name}://{at}" for name, at in self.addresses.items()),
             "listener.security.protocol.map": ",".join(
@@ -89,8 +88,8 @@ class SecuredBroker:
             "group.consumer.heartbeat.interval.ms": 500,
         }
         for name in ("bare", "sasl"):
-            settings[f"listener.name.{name}.plain.sasl.jaas.config"] = (
-                f"{MODULES}.plain.PlainLoginModule required {users};"
+            settings[f"listener.name.{name}.plain.sasl.jaas.config"] = plain_users(
+                **dict.fromkeys(USERS, PASSWORD)
             )
         self._broker = EmbeddedBroker(directory / "data", **settings)
         login = PasswordLogin("PLAIN", ADMIN, PASSWORD)

@@ -19,6 +19,7 @@ from tests.kafka.acl_cluster import AUTHORIZER, AclCluster, connection_to
 from tests.kafka.acl_decisions import GROUPS, NOT_LOADED, TOPICS, decided, random_acls, told
 from tests.kafka.conftest import until
 from tests.node.acl_requests import EVERY_ACL
+from tests.server.secured import plain_users
 
 ROUNDS = int(os.environ.get("APPORTION_ACL_ROUNDS", "60"))
 FIRST = int(os.environ.get("APPORTION_ACL_FIRST", "0"))
@@ -28,9 +29,7 @@ SETTINGS = {
     "authorizer.class.name": AUTHORIZER,
     "super.users": SUPER_USER,
     "sasl.enabled.mechanisms": "PLAIN",
-    "listener.name.sasl.plain.sasl.jaas.config": (
-        f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{PASSWORD}";'
-    ),
+    "listener.name.sasl.plain.sasl.jaas.config": plain_users(alice=PASSWORD),
 }
 EVERYBODY = "allow.everyone.if.no.acl.found"
 

@@ -12,15 +12,13 @@ from apportion.wire.messages.metadata import MetadataRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.server.peer import Peer
-from tests.server.secured import Secured, token
+from tests.server.secured import Secured, plain_users, token
 
 MODULES = "org.apache.kafka.common.security"
 LIFETIME_MS = 60_000
 SHARED = {
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,OAUTHBEARER",
-    "listener.name.sasl.plain.sasl.jaas.config": (
-        f'{MODULES}.plain.PlainLoginModule required user_alice="a-secret" user_bob="b-secret";'
-    ),
+    "listener.name.sasl.plain.sasl.jaas.config": plain_users(alice="a-secret", bob="b-secret"),
     "listener.name.sasl.scram-sha-256.sasl.jaas.config": (
         f"{MODULES}.scram.ScramLoginModule required;"
     ),
