@@ -3,12 +3,10 @@
 import logging
 import socket
 import struct
-import sys
 import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -32,6 +30,7 @@ from apportion.wire.messages.sasl_authenticate import (
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from apportion.wire.table import encode_request
 from tests.server.peer import Peer, header
+from tests.server.planted import plant
 from tests.server.secured import (
     MECHANISMS,
     NAME,
@@ -155,13 +154,12 @@ def test_after_the_login_a_request_may_be_large(secured: Secured) -> None:
 def test_a_client_that_sends_much_while_its_token_is_looked_at_is_cut_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    module, may_return = ModuleType("slow_tokens_of_a_test"), threading.Event()
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(module, "look", lambda _token: may_return.wait(60), raising=False)
+    may_return = threading.Event()
+    look = plant(monkeypatch, lambda _token: may_return.wait(60))
     settings = SETTINGS | {
         "apportion.oauthbearer.unsecured": "false",
         "apportion.authentication.timeout.ms": 60_000,
-        f"{NAME}.oauthbearer.sasl.server.callback.handler.class": "slow_tokens_of_a_test:look",
+        f"{NAME}.oauthbearer.sasl.server.callback.handler.class": look,
     }
     with EmbeddedBroker(**settings) as broker, Peer(Secured(broker).sasl) as peer:
         shake(peer, "OAUTHBEARER")

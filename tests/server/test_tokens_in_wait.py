@@ -1,9 +1,7 @@
 """Tokens of OAUTHBEARER that wait until one of the broker's threads can look at them."""
 
-import sys
 import threading
 from contextlib import ExitStack
-from types import ModuleType
 
 import pytest
 
@@ -14,6 +12,7 @@ from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.server.peer import Peer
+from tests.server.planted import plant
 from tests.server.secured import NAME, SETTINGS, Secured
 
 END_S = 4_000_000_000
@@ -52,13 +51,11 @@ def wait_for_connections(secured: Secured, count: int) -> None:
 
 
 def test_tokens_of_closed_connections_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    module, looks = ModuleType("looks_of_a_test"), Looks()
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(module, "look", looks.look, raising=False)
+    looks = Looks()
     settings = SETTINGS | {
         "apportion.oauthbearer.unsecured": "false",
         "apportion.authentication.timeout.ms": 60_000,
-        f"{NAME}.oauthbearer.sasl.server.callback.handler.class": "looks_of_a_test:look",
+        f"{NAME}.oauthbearer.sasl.server.callback.handler.class": plant(monkeypatch, looks.look),
     }
     with EmbeddedBroker(**settings) as broker, ExitStack() as stack:
         secured = Secured(broker)
