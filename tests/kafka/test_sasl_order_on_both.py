@@ -12,7 +12,7 @@ from apportion.wire.messages.metadata import MetadataRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.server.peer import Peer
-from tests.server.secured import Secured, plain_users, token
+from tests.server.secured import Secured, plain_users, token, with_token
 
 MODULES = "org.apache.kafka.common.security"
 LIFETIME_MS = 60_000
@@ -50,7 +50,7 @@ def say(auth_bytes: bytes, version: int = 2) -> Step:
 
 
 def show(text: str) -> Step:
-    return say(f"n,,\x01auth=Bearer {text}\x01\x01".encode())
+    return say(with_token(text))
 
 
 VERSIONS: Step = (ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)

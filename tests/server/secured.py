@@ -120,3 +120,8 @@ def token(lifetime_s: float = 600, user: str = "alice") -> str:
         for part in ({"alg": "none"}, claims)
     )
     return f"{head}.{body}."
+
+
+def with_token(text: str) -> bytes:
+    """The message of OAUTHBEARER that has this token."""
+    return f"n,,\1auth=Bearer {text}\1\1".encode()

@@ -41,6 +41,7 @@ from tests.server.secured import (
     logged,
     running,
     token,
+    with_token,
 )
 
 
@@ -95,10 +96,6 @@ def shake(peer: Peer, mechanism: str = "PLAIN") -> Any:
 def authenticate(peer: Peer, auth_bytes: bytes) -> Any:
     peer.ask(SaslAuthenticateRequest(auth_bytes=auth_bytes), 2)
     return peer.answer(SaslAuthenticateRequest, 2)[1]
-
-
-def with_token(text: str) -> bytes:
-    return f"n,,\1auth=Bearer {text}\1\1".encode()
 
 
 def test_an_unknown_mechanism_is_told_which_there_are(secured: Secured, log: Log) -> None:

@@ -13,7 +13,7 @@ from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.server.peer import Peer
 from tests.server.planted import plant
-from tests.server.secured import NAME, SETTINGS, Secured
+from tests.server.secured import NAME, SETTINGS, Secured, with_token
 
 END_S = 4_000_000_000
 
@@ -36,7 +36,7 @@ class Looks:
 def offer(peer: Peer, token: str) -> None:
     peer.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
     peer.answer(SaslHandshakeRequest, 1)
-    peer.ask(SaslAuthenticateRequest(auth_bytes=f"n,,\1auth=Bearer {token}\1\1".encode()), 2)
+    peer.ask(SaslAuthenticateRequest(auth_bytes=with_token(token)), 2)
 
 
 def wait_for_connections(secured: Secured, count: int) -> None:
