@@ -12,18 +12,15 @@ from typing import Any
 
 import pytest
 
-from apportion.client.connection import BrokerConnection
-from apportion.client.connection_security import ConnectionSecurity
 from apportion.errors import Code, Refused
 from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.api_versions import ApiVersionsRequest
-from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.metadata import MetadataRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from apportion.wire.table import encode_request
-from tests.server.peer import Peer
+from tests.server.peer import Peer, serves
 from tests.server.secured import Log
 
 PASSWORD = "correct-horse-battery-staple"
@@ -61,16 +58,8 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 def serves_others(broker: EmbeddedBroker, password: str = PASSWORD) -> None:
     """Somebody with a login gets an answer."""
-    host, _, port = broker.bootstrap.rpartition(":")
     login = PasswordLogin("PLAIN", "alice", password)
-    connection = BrokerConnection(
-        host, int(port), "other", 10_000, security=ConnectionSecurity(ClientSecurity(login=login))
-    )
-    try:
-        answer = connection.call(DescribeClusterRequest(), timeout_ms=10_000)
-        assert answer.error_code == Code.NONE
-    finally:
-        connection.close()
+    serves(broker.bootstrap, ClientSecurity(login=login))
 
 
 def begin(peer: Peer, cut: int) -> None:
