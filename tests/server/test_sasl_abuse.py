@@ -21,7 +21,7 @@ from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from apportion.wire.table import encode_request
 from tests.server.peer import Peer, serves
-from tests.server.secured import Log
+from tests.server.secured import Log, plain_users
 
 PASSWORD = "correct-horse-battery-staple"
 TIMEOUT_MS = 700
@@ -41,10 +41,7 @@ def secured(**settings: Any) -> EmbeddedBroker:
         "listener.security.protocol.map": "SASL:SASL_PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
         "sasl.server.max.receive.size": LIMIT_BYTES,
-        "listener.name.sasl.plain.sasl.jaas.config": (
-            "org.apache.kafka.common.security.plain.PlainLoginModule required "
-            f'user_alice="{PASSWORD}";'
-        ),
+        "listener.name.sasl.plain.sasl.jaas.config": plain_users(alice=PASSWORD),
         "apportion.authentication.timeout.ms": TIMEOUT_MS,
     }
     return EmbeddedBroker(**(given | settings))
