@@ -13,11 +13,7 @@ import pytest
 from apportion.client.connection import Disconnected
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
-from apportion.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from apportion.wire.messages.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsRequest,
-)
 from apportion.wire.table import SERVED_APIS
 from tests.kafka.differential.compare import Difference, Intended, differences
 from tests.kafka.differential.plain_values import Plain
@@ -36,6 +32,7 @@ from tests.kafka.differential.wrong_topics import TOPIC_CASES
 from tests.kafka.differential.wrong_trims import TRIM_CASES
 from tests.kafka.differential.wrong_twice import TWICE_CASES, doubled
 from tests.kafka.own_apis import OWN_KEYS, OWN_LISTS
+from tests.node.scram_requests import USERS_NAMED_TWICE
 from tests.node.settings_table import TOPIC
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
@@ -45,9 +42,6 @@ OWN = (
     *("configs", "producer_id", "supported_features"),
 )
 """Fields that say who answers, or what this broker happens to have."""
-
-SCRAM_REQUESTS = (DescribeUserScramCredentialsRequest, AlterUserScramCredentialsRequest)
-"""Their users are named twice in tests/kafka/test_scram_users_on_both.py."""
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """What a coordinator makes of an id by chance."""
@@ -373,7 +367,8 @@ def test_in_every_list_of_every_request_something_is_named_twice() -> None:
     named = {(type(request), path) for _, request in asked for path, _, _ in doubled(request)}
     kafkas = [api.request for key, api in SERVED_APIS.items() if key not in OWN_KEYS]
     lists = {(request, path) for request in kafkas for path in lists_of(request)}
-    assert named == {each for each in lists - OWN_LISTS if each[0] not in SCRAM_REQUESTS}
+    # test_scram_users_on_both.py plays those of SCRAM's users.
+    assert named | USERS_NAMED_TWICE == lists - OWN_LISTS
 
 
 def test_every_intended_difference_is_told_to_users() -> None:

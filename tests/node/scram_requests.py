@@ -97,3 +97,9 @@ DESCRIBED_AS_KAFKA = {
     "twice": describing("dora", "dora", "nobody", "nobody", "a b"),
 }
 """Requests that a real Kafka answers alike, after those above."""
+USERS_NAMED_TWICE = {
+    (AlterUserScramCredentialsRequest, ("deletions",)),
+    (AlterUserScramCredentialsRequest, ("upsertions",)),
+    (DescribeUserScramCredentialsRequest, ("users",)),
+}
+"""The lists in which the requests above name a user twice."""
