@@ -1,13 +1,17 @@
 """Our broker with a listener of every security protocol, and the ways in for foreign clients."""
 
-import base64
-import json
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from apportion.client.cluster import Cluster
+from apportion.security.acls import (
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    PatternType,
+    ResourceType,
+)
 from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.security.scram_credentials import ScramMechanism, salted_password
 from apportion.server.embedded import EmbeddedBroker
@@ -16,19 +20,18 @@ from apportion.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
-from apportion.wire.messages.create_acls import AclCreation, CreateAclsRequest
-from apportion.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from tests.certificates import Authority, written
+from tests.node.acl_requests import acl, creating, deleted, deleting
+from tests.server.secured import plain_users, token
 
 PASSWORD, ADMIN = "correct-horse-battery-staple", "admin"
 MODULES = "org.apache.kafka.common.security"
 LISTENERS = {"TLS": "SSL", "MTLS": "SSL", "BARE": "SASL_PLAINTEXT", "SASL": "SASL_SSL"}
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 USERS = ("alice", "mallory", ADMIN)
-TOPIC, GROUP = 2, 3
-READ, WRITE = 3, 4
-ANY, LITERAL, PREFIXED, ALLOW = 1, 3, 4, 3
+LIFETIME_S = 3_600
+"""How long tokens of clients are good."""
 
 
 class Way(NamedTuple):
@@ -50,17 +53,6 @@ PRINCIPALS = ("User:alice", "User:CN=alice", "User:ANONYMOUS")
 """Who comes in by these ways."""
 
 
-def token(user: str = "alice", seconds: int = 3_600) -> tuple[str, float]:
-    """A token without a signature, and when it ends."""
-
-    def part(value: dict[str, Any]) -> str:
-        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
-
-    now = time.time()
-    claims = {"sub": user, "iat": now, "exp": now + seconds}
-    return f"{part({'alg': 'none'})}.{part(claims)}.", now + seconds
-
-
 class SecuredBroker:
     """The broker from here to `close`; `addresses` are those of its listeners."""
 
@@ -77,7 +69,6 @@ class SecuredBroker:
         self.addresses = {
             name: f"127.0.0.1:{port}" for name, port in zip(LISTENERS, ports, strict=True)
         }
-        users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
         settings: dict[str, Any] = {
             "listeners": ",".join(f"{name}://{at}" for name, at in self.addresses.items()),
             "listener.security.protocol.map": ",".join(
@@ -97,8 +88,8 @@ class SecuredBroker:
             "group.consumer.heartbeat.interval.ms": 500,
         }
         for name in ("bare", "sasl"):
-            settings[f"listener.name.{name}.plain.sasl.jaas.config"] = (
-                f"{MODULES}.plain.PlainLoginModule required {users};"
+            settings[f"listener.name.{name}.plain.sasl.jaas.config"] = plain_users(
+                **dict.fromkeys(USERS, PASSWORD)
             )
         self._broker = EmbeddedBroker(directory / "data", **settings)
         login = PasswordLogin("PLAIN", ADMIN, PASSWORD)
@@ -110,37 +101,15 @@ class SecuredBroker:
         self.admin.close()
         self._broker.close()
 
-    def allow(self, *grants: tuple[int, str, int, int]) -> None:
-        """Everybody but mallory gets these: kind, name, pattern type and operation."""
-        creations = tuple(
-            AclCreation(
-                resource_type=kind,
-                resource_name=name,
-                resource_pattern_type=pattern,
-                principal=principal,
-                host="*",
-                operation=operation,
-                permission_type=ALLOW,
-            )
-            for kind, name, pattern, operation in grants
-            for principal in PRINCIPALS
-        )
-        results = self.admin.call(CreateAclsRequest(creations=creations)).results
+    def allow(self, *acls: AclBinding) -> None:
+        """Everybody but mallory may do what these let alice do."""
+        wanted = [acl._replace(principal=each) for acl in acls for each in PRINCIPALS]
+        results = self.admin.call(creating(*wanted)).results
         assert {each.error_code for each in results} == {0}, results
 
-    def forbid(self, kind: int, name: str) -> None:
+    def forbid(self, kind: ResourceType, name: str) -> None:
         """Nobody has an ACL of that resource any more."""
-        which = DeleteAclsFilter(
-            resource_type_filter=kind,
-            resource_name_filter=name,
-            pattern_type_filter=ANY,
-            principal_filter=None,
-            host_filter=None,
-            operation=ANY,
-            permission_type=ANY,
-        )
-        (result,) = self.admin.call(DeleteAclsRequest(filters=(which,))).filter_results
-        assert result.matching_acls, result
+        assert deleted(self.admin.call(deleting(AclFilter(kind, name)))) != [[]]
 
     def _add_scram_users(self) -> None:
         for number, mechanism in (
@@ -175,9 +144,27 @@ def confluent_options(broker: SecuredBroker, way: Way, user: str = "alice") -> d
     if way.mechanism:
         options["sasl.mechanism"] = way.mechanism
     if way.mechanism == "OAUTHBEARER":
-        options["oauth_cb"] = lambda _config: token(user)
+        options["oauth_cb"] = lambda _config: (
+            token(LIFETIME_S, user),
+            time.time() + LIFETIME_S,
+        )
     elif way.mechanism:
         options |= {"sasl.username": user, "sasl.password": PASSWORD}
+    return options
+
+
+def python_options(broker: SecuredBroker, way: Way, provider: Any) -> dict[str, Any]:
+    """The configuration of kafka-python and of aiokafka, but for TLS; the provider gives tokens."""
+    options: dict[str, Any] = {
+        "bootstrap_servers": broker.addresses[way.listener],
+        "security_protocol": LISTENERS[way.listener],
+    }
+    if way.mechanism:
+        options["sasl_mechanism"] = way.mechanism
+    if way.mechanism == "OAUTHBEARER":
+        options["sasl_oauth_token_provider"] = provider
+    elif way.mechanism:
+        options |= {"sasl_plain_username": "alice", "sasl_plain_password": PASSWORD}
     return options
 
 
@@ -204,10 +191,7 @@ def java_options(broker: SecuredBroker, way: Way, user: str = "alice") -> dict[s
     return options
 
 
-def grants(topic: str, group: str) -> Iterable[tuple[int, str, int, int]]:
-    """What a producer of the topic and the members of a group need."""
-    return (
-        (TOPIC, topic, LITERAL, READ),
-        (TOPIC, topic, LITERAL, WRITE),
-        (GROUP, group, PREFIXED, READ),
-    )
+def grants(topic: str, group: str) -> tuple[AclBinding, ...]:
+    """What a producer of the topic and the members of a group need, for alice."""
+    reads = acl(group, resource_type=ResourceType.GROUP, pattern_type=PatternType.PREFIXED)
+    return acl(topic), acl(topic, operation=AclOperation.WRITE), reads

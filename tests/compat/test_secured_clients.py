@@ -14,23 +14,22 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider as AioTokenProvider
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
+from apportion.security.acls import ResourceType
 from tests.compat.java.history import until
 from tests.compat.java.jvm import Jvm, classic, modern
 from tests.compat.secured import (
-    GROUP,
+    LIFETIME_S,
     LISTENERS,
-    LITERAL,
-    PASSWORD,
-    READ,
-    TOPIC,
     WAYS,
     SecuredBroker,
     Way,
     confluent_options,
     grants,
     java_options,
-    token,
+    python_options,
 )
+from tests.node.acl_requests import acl
+from tests.server.secured import token
 
 with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
     from kafka.net.sasl.oauth import AbstractTokenProvider
@@ -92,26 +91,17 @@ class Provider(AbstractTokenProvider):  # type: ignore[misc]  # it has no types
     """Tokens for kafka-python."""
 
     def token(self) -> str:
-        return token()[0]
+        return token(LIFETIME_S)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_kafka_python_produces_and_reads_in_a_group(broker: SecuredBroker, way: Way) -> None:
     group, value = one_way(broker, way, "kafka-python")
-    options: dict[str, Any] = {
-        "bootstrap_servers": broker.addresses[way.listener],
-        "security_protocol": LISTENERS[way.listener],
-    }
+    options = python_options(broker, way, Provider())
     if LISTENERS[way.listener].endswith("SSL"):
         options["ssl_cafile"] = broker.ca
     if way.listener == "MTLS":
         options |= {"ssl_certfile": broker.certificate, "ssl_keyfile": broker.key}
-    if way.mechanism:
-        options["sasl_mechanism"] = way.mechanism
-    if way.mechanism == "OAUTHBEARER":
-        options["sasl_oauth_token_provider"] = Provider()
-    elif way.mechanism:
-        options |= {"sasl_plain_username": "alice", "sasl_plain_password": PASSWORD}
     producer = KafkaProducer(**options)
     producer.send(FLIGHTS, value).get(DEADLINE_S)
     producer.close()
@@ -131,7 +121,7 @@ class AioProvider(AioTokenProvider):  # type: ignore[misc]  # it has no types
     """Tokens for aiokafka."""
 
     async def token(self) -> str:
-        return token()[0]
+        return token(LIFETIME_S)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
@@ -139,20 +129,11 @@ def test_aiokafka_produces_and_reads_in_a_group(broker: SecuredBroker, way: Way)
     group, value = one_way(broker, way, "aiokafka")
 
     async def run() -> None:
-        options: dict[str, Any] = {
-            "bootstrap_servers": broker.addresses[way.listener],
-            "security_protocol": LISTENERS[way.listener],
-        }
+        options = python_options(broker, way, AioProvider())
         if LISTENERS[way.listener].endswith("SSL"):
             context = options["ssl_context"] = ssl.create_default_context(cafile=broker.ca)
             if way.listener == "MTLS":
                 context.load_cert_chain(broker.certificate, broker.key)
-        if way.mechanism:
-            options["sasl_mechanism"] = way.mechanism
-        if way.mechanism == "OAUTHBEARER":
-            options["sasl_oauth_token_provider"] = AioProvider()
-        elif way.mechanism:
-            options |= {"sasl_plain_username": "alice", "sasl_plain_password": PASSWORD}
         async with AIOKafkaProducer(**options) as producer:
             await producer.send_and_wait(FLIGHTS, value)
         async with AIOKafkaConsumer(
@@ -249,14 +230,14 @@ def test_a_consumer_that_loses_its_acl_is_told_so_and_reads_on_when_it_has_it_ag
                 return codes
 
     assert reads(b"before") == []
-    broker.forbid(TOPIC, topic)
+    broker.forbid(ResourceType.TOPIC, topic)
     assert next_error(consumer) == KafkaError.TOPIC_AUTHORIZATION_FAILED
     broker.allow(*grants(topic, "lost-"))
     assert set(reads(b"after")) <= {KafkaError.TOPIC_AUTHORIZATION_FAILED}
-    broker.forbid(GROUP, "lost-")
+    broker.forbid(ResourceType.GROUP, "lost-")
     with pytest.raises(KafkaException) as refused:
         consumer.commit(asynchronous=False)
     assert refused.value.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
-    broker.allow((GROUP, f"lost-{protocol}", LITERAL, READ))
+    broker.allow(acl(f"lost-{protocol}", resource_type=ResourceType.GROUP))
     consumer.commit(asynchronous=False)
     consumer.close()

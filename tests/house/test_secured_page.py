@@ -1,6 +1,6 @@
 """The commands of docs/security.md that secure a broker do so, as they stand there."""
 
-import re
+import shlex
 import socket
 import ssl
 import subprocess
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from apportion.testing.kafka import free_ports
+from tests.house.examples import FENCE
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 SECTION = PAGE.read_text().partition("## Secure a broker\n")[2].partition("\n### ")[0]
@@ -19,14 +20,12 @@ CREATED = "flights is created: 3 partitions, replication factor 1.\n"
 
 def blocks(kind: str) -> list[str]:
     """The blocks of a language, in order."""
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
-    return [text for language, text in found if language == kind]
+    return [found["text"] for found in FENCE.finditer(SECTION) if found["kind"] == kind]
 
 
 def command(text: str) -> list[str]:
-    """The words after `$ apportion` of a block, with a password file as the shell gives it."""
-    line = text.splitlines()[0].removeprefix("$ apportion ")
-    return [word.strip("'") for word in line.split()]
+    """The words after `$ apportion` in a block's first line."""
+    return shlex.split(text.splitlines()[0].removeprefix("$ apportion "))
 
 
 def test_the_page_secures_a_broker_and_lets_its_user_in(
@@ -61,8 +60,9 @@ def test_the_page_secures_a_broker_and_lets_its_user_in(
             strict.wrap_socket(plain, server_hostname="localhost") as peer,
         ):
             assert peer.version() == "TLSv1.3"
-        assert told == [(0, CREATED), (told[1][0], "")]
-        assert told[1][0] != 0
+        (right, printed), (wrong, nothing) = told
+        assert (right, printed, nothing) == (0, CREATED, "")
+        assert wrong != 0
     finally:
         broker.terminate()
         broker.wait()

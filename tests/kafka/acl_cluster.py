@@ -1,6 +1,5 @@
 """The ACLs of one broker, ours or a real Kafka, as a super user changes them by requests."""
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,11 +9,11 @@ from apportion.errors import Code
 from apportion.security.acls import AclBinding, AclFilter
 from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
-from tests.node.acl_requests import creating, deleting, described, describing
+from tests.kafka.conftest import until
+from tests.node.acl_requests import EVERY_ACL, creating, deleting, described, describing
 
 TIMEOUT_MS = 30_000
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-EVERYTHING = AclFilter()
 
 
 def connection_to(bootstrap: str, login: PasswordLogin | None = None) -> BrokerConnection:
@@ -40,7 +39,8 @@ class AclCluster:
         before, given = self.described(), list(acls)
         response = self.call(creating(*given))
         assert all(result.error_code == 0 for result in response.results), response
-        self._wait_for(sorted({*before, *given}))
+        expected = sorted({*before, *given})
+        until(lambda: self.described() == expected)
         return response
 
     def delete(self, *filters: AclFilter) -> Any:
@@ -48,21 +48,14 @@ class AclCluster:
         before = self.described()
         response = self.call(deleting(*filters))
         kept = [acl for acl in before if not any(wanted.matches(acl) for wanted in filters)]
-        self._wait_for(kept)
+        until(lambda: self.described() == kept)
         return response
 
-    def described(self, wanted: AclFilter = EVERYTHING) -> list[AclBinding]:
+    def described(self, wanted: AclFilter = EVERY_ACL) -> list[AclBinding]:
         """The ACLs that match, in order."""
         return sorted(described(self.call(describing(wanted))))
 
     def await_coordinators(self, groups: Iterable[str]) -> None:
         """Every one of these groups has a coordinator that has read its log."""
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=tuple(groups))
-        while any(each.error_code != Code.NONE for each in self.call(request).coordinators):
-            time.sleep(0.1)
-
-    def _wait_for(self, acls: list[AclBinding]) -> None:
-        give_up = time.monotonic() + 30
-        while (now := self.described()) != acls:
-            assert time.monotonic() < give_up, (now, acls)
-            time.sleep(0.005)
+        until(lambda: all(each.error_code == Code.NONE for each in self.call(request).coordinators))

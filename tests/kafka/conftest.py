@@ -85,9 +85,9 @@ def group(sides: tuple[Side, Side]) -> str:
     return f"group-{time.time_ns()}"
 
 
-def until(holds: Callable[..., bool]) -> None:
+def until(holds: Callable[..., bool], limit_s: float = 30) -> None:
     """What must come true has come true."""
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + limit_s
     while not holds():
         assert time.monotonic() < give_up
         time.sleep(0.02)  # deadlines are real time on a foreign broker

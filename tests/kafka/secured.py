@@ -16,6 +16,7 @@ from apportion.wire.messages.alter_user_scram_credentials import (
 )
 from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_512
 from tests.certificates import DAY, Authority, Issued, written
+from tests.server.secured import plain_users
 
 TOPIC = "flights"
 WRONG = "a-wrong-and-secret-password"
@@ -34,6 +35,7 @@ LISTENERS = {
 SHORT_SESSION_MS = 3_000
 USERS = ("alice", "bob", *(f"u{number}" for number in range(400)))
 """Who can log in by PLAIN."""
+PLAIN_USERS = plain_users(**dict.fromkeys(USERS, PASSWORD))
 
 
 class Secured(NamedTuple):
@@ -58,12 +60,6 @@ class Secured(NamedTuple):
                 "sasl_password": PASSWORD,
             }
         return given | options
-
-
-def plain_users() -> str:
-    """`sasl.jaas.config` of a broker where all users log in by PLAIN."""
-    users = " ".join(f'user_{name}="{PASSWORD}"' for name in USERS)
-    return f"{MODULES}.plain.PlainLoginModule required {users};"
 
 
 def secured_kafka(jars: Path, directory: Path) -> Secured:
@@ -97,7 +93,7 @@ def secured_kafka(jars: Path, directory: Path) -> Secured:
     for listener in ("sasl", "bare"):
         prefix = f"listener.name.{listener}"
         settings |= {
-            f"{prefix}.plain.sasl.jaas.config": plain_users(),
+            f"{prefix}.plain.sasl.jaas.config": PLAIN_USERS,
             f"{prefix}.scram-sha-512.sasl.jaas.config": (
                 f"{MODULES}.scram.ScramLoginModule required;"
             ),

@@ -1,7 +1,6 @@
 """What a real Kafka and our broker let a client do by random ACLs is what the authorizer says."""
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +15,11 @@ from apportion.security.authorizer import Acls, Authorizer
 from apportion.security.client_security import PasswordLogin
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import KafkaMissing, RealKafka, free_ports
-from tests.kafka.acl_cluster import AUTHORIZER, EVERYTHING, AclCluster, connection_to
+from tests.kafka.acl_cluster import AUTHORIZER, AclCluster, connection_to
 from tests.kafka.acl_decisions import GROUPS, NOT_LOADED, TOPICS, decided, random_acls, told
+from tests.kafka.conftest import until
+from tests.node.acl_requests import EVERY_ACL
+from tests.server.secured import plain_users
 
 ROUNDS = int(os.environ.get("APPORTION_ACL_ROUNDS", "60"))
 FIRST = int(os.environ.get("APPORTION_ACL_FIRST", "0"))
@@ -27,9 +29,7 @@ SETTINGS = {
     "authorizer.class.name": AUTHORIZER,
     "super.users": SUPER_USER,
     "sasl.enabled.mechanisms": "PLAIN",
-    "listener.name.sasl.plain.sasl.jaas.config": (
-        f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{PASSWORD}";'
-    ),
+    "listener.name.sasl.plain.sasl.jaas.config": plain_users(alice=PASSWORD),
 }
 EVERYBODY = "allow.everyone.if.no.acl.found"
 
@@ -71,8 +71,7 @@ def prepared(addresses: tuple[str, str], allows_without_acls: bool) -> Iterator[
     cluster.close()
     acls, root = AclCluster(bootstrap), connection_to(bootstrap)
     acls.await_coordinators(GROUPS)
-    while NOT_LOADED & set(told(root).values()):
-        time.sleep(0.1)
+    until(lambda: not NOT_LOADED & set(told(root).values()))
     root.close()
     alice = connection_to(secured, PasswordLogin("PLAIN", "alice", PASSWORD))
     yield Authorizing(acls, alice, allows_without_acls)
@@ -108,7 +107,7 @@ def check_decisions(authorizing: Authorizing) -> None:
         acls.create(given)
         authorizer = Authorizer(Acls(given), (SUPER_USER,), allows_without_acls)
         assert told(alice) == decided(authorizer, "User:alice"), (seed, given)
-        acls.delete(EVERYTHING)
+        acls.delete(EVERY_ACL)
 
 
 def test_a_real_kafka_decides_as_the_authorizer_does(kafka_with_acls: Authorizing) -> None:

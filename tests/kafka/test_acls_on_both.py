@@ -23,10 +23,10 @@ from apportion.security.acls import AclFilter
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import JVM_OPTIONS, KafkaMissing, RealKafka, jars_of
 from apportion.wire.messages.create_acls import AclCreation
-from tests.kafka.acl_cluster import AUTHORIZER, EVERYTHING, AclCluster
+from tests.kafka.acl_cluster import AUTHORIZER, AclCluster
 from tests.kafka.acl_decisions import random_acl, random_acls
 from tests.kafka.conftest import until
-from tests.node.acl_requests import creating, creation, deleted, deleting, describing
+from tests.node.acl_requests import EVERY_ACL, creating, creation, deleted, deleting, describing
 
 SCRIPTS, STEPS = 25, 8
 WRONG: tuple[dict[str, Any], ...] = (
@@ -64,7 +64,7 @@ def sides(brokers: tuple[str, str]) -> Iterator[tuple[AclCluster, AclCluster]]:
     """Both brokers without ACLs."""
     both = AclCluster(brokers[0]), AclCluster(brokers[1])
     for side in both:
-        side.delete(EVERYTHING)
+        side.delete(EVERY_ACL)
     yield both
     for side in both:
         side.close()
@@ -127,7 +127,7 @@ def test_random_creations_filters_and_deletions_have_kafkas_answers(
 def test_a_deletion_by_a_number_without_a_meaning_has_kafkas_answer(
     sides: tuple[AclCluster, AclCluster], numbers: dict[str, int]
 ) -> None:
-    request = deleting(EVERYTHING, **numbers)
+    request = deleting(EVERY_ACL, **numbers)
     answers = [
         [result.error_code for result in side.call(request).filter_results] for side in sides
     ]
@@ -143,7 +143,7 @@ def test_every_version_has_kafkas_answers(
     for side in sides:
         created = side.call(creating(*given), version)
         until(lambda side=side: side.described() == sorted(given))
-        gone = side.call(deleting(EVERYTHING), version)
+        gone = side.call(deleting(EVERY_ACL), version)
         answers.append(([each.error_code for each in created.results], sorted(deleted(gone)[0])))
     assert answers[0] == answers[1] == ([0] * len(given), sorted(given))
 
@@ -157,10 +157,10 @@ def test_more_acls_than_one_request_may_change_have_kafkas_codes(
         too_many = {each.error_code for each in side.call(creating(*many)).results}
         side.create(many[:10_000])
         side.create(many[10_000:])
-        response = side.call(deleting(EVERYTHING, AclFilter(name="none")))
+        response = side.call(deleting(EVERY_ACL, AclFilter(name="none")))
         answers.append((too_many, [each.error_code for each in response.filter_results]))
         side.delete(AclFilter(name="name-1"))
-        side.delete(EVERYTHING)
+        side.delete(EVERY_ACL)
     assert answers[0] == answers[1] == ({44}, [42, 42])
 
 
@@ -258,7 +258,7 @@ def test_brokers_without_an_authorizer_say_so_alike(kafka: RealKafka) -> None:
             side = AclCluster(bootstrap)
             shown = side.call(describing())
             created = side.call(creating(*random_acls(Random(7), 9))).results
-            gone = side.call(deleting(EVERYTHING, EVERYTHING)).filter_results
+            gone = side.call(deleting(EVERY_ACL, EVERY_ACL)).filter_results
             side.close()
             answers.append(
                 [

@@ -29,6 +29,7 @@ from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_25
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.kafka.conftest import until
+from tests.server.secured import plain_users
 
 MODULES = "org.apache.kafka.common.security"
 PASSWORD = "pässwörd ª"
@@ -38,9 +39,7 @@ NUMBERS = {
 }
 SETTINGS = {
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
-    "listener.name.sasl.plain.sasl.jaas.config": (
-        f'{MODULES}.plain.PlainLoginModule required user_alice="a-secret";'
-    ),
+    "listener.name.sasl.plain.sasl.jaas.config": plain_users(alice="a-secret"),
     **{
         f"listener.name.sasl.{mechanism.value.lower()}.sasl.jaas.config": (
             f"{MODULES}.scram.ScramLoginModule required;"

@@ -12,15 +12,13 @@ from apportion.wire.messages.metadata import MetadataRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.server.peer import Peer
-from tests.server.secured import Secured, token
+from tests.server.secured import Secured, plain_users, token, with_token
 
 MODULES = "org.apache.kafka.common.security"
 LIFETIME_MS = 60_000
 SHARED = {
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,OAUTHBEARER",
-    "listener.name.sasl.plain.sasl.jaas.config": (
-        f'{MODULES}.plain.PlainLoginModule required user_alice="a-secret" user_bob="b-secret";'
-    ),
+    "listener.name.sasl.plain.sasl.jaas.config": plain_users(alice="a-secret", bob="b-secret"),
     "listener.name.sasl.scram-sha-256.sasl.jaas.config": (
         f"{MODULES}.scram.ScramLoginModule required;"
     ),
@@ -52,7 +50,7 @@ def say(auth_bytes: bytes, version: int = 2) -> Step:
 
 
 def show(text: str) -> Step:
-    return say(f"n,,\x01auth=Bearer {text}\x01\x01".encode())
+    return say(with_token(text))
 
 
 VERSIONS: Step = (ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)
@@ -158,7 +156,7 @@ def test_a_session_is_as_long_as_its_token(addresses: tuple[str, str]) -> None:
 
 
 def test_the_two_differ_in_four_things(addresses: tuple[str, str]) -> None:
-    """docs/kips/kip-152.md and kip-368.md name them."""
+    """docs/differences.md names them."""
     other = shake(), GOOD, shake("SCRAM-SHA-256"), GOOD
     unknown = shake(), GOOD, shake("GSSAPI")
     twice = VERSIONS, VERSIONS

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from apportion.security.acls import AclBinding, AclOperation, ResourceType
+from apportion.security.acls import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
 from apportion.wire.messages import (
     alter_configs,
     alter_user_scram_credentials,
@@ -38,7 +38,7 @@ from apportion.wire.messages import (
 )
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.node.acl_requests import describing
-from tests.node.guarded import CLUSTER, GROUP, TOPIC, TRANSACTIONAL_ID, may
+from tests.node.guarded import CLUSTER, GROUP, TOPIC, may
 
 if TYPE_CHECKING:
     from tests.node.conftest import NodeDriver
@@ -48,6 +48,12 @@ CREATE, DELETE, ALTER = AclOperation.CREATE, AclOperation.DELETE, AclOperation.A
 DESCRIBE_CONFIGS, ALTER_CONFIGS = AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS
 TOPIC_CODE, GROUP_CODE, CLUSTER_CODE, TRANSACTION_CODE = 29, 30, 31, 53
 REFUSALS = {TOPIC_CODE, GROUP_CODE, CLUSTER_CODE, TRANSACTION_CODE}
+OWN = {
+    TOPIC: ("t", TOPIC_CODE),
+    GROUP: ("g", GROUP_CODE),
+    CLUSTER: (CLUSTER_NAME, CLUSTER_CODE),
+}
+"""By type, the resource that requests are about, and the code of a refusal for want of it."""
 
 
 class Case(NamedTuple):
@@ -63,15 +69,8 @@ def needs(
     operation: AclOperation, resource: ResourceType, name: str = ""
 ) -> tuple[AclBinding, int]:
     """A need, with the code of a refusal."""
-    code = {
-        TOPIC: TOPIC_CODE,
-        GROUP: GROUP_CODE,
-        CLUSTER: CLUSTER_CODE,
-        TRANSACTIONAL_ID: TRANSACTION_CODE,
-    }[resource]
-    own = {TOPIC: "t", GROUP: "g", TRANSACTIONAL_ID: "x"}
-    acl = may(operation, resource, name or own[resource]) if resource in own else None
-    return acl or may(operation, resource), code
+    own, code = OWN[resource]
+    return may(operation, resource, name or own), code
 
 
 def produced() -> produce.ProduceRequest:

@@ -10,7 +10,7 @@ from apportion.wire.messages.consumer_group_describe import (
 from apportion.wire.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentResponse,
 )
-from apportion.wire.messages.describe_groups import DescribeGroupsRequest
+from apportion.wire.messages.describe_groups import NOT_ASKED, DescribeGroupsRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -45,10 +45,8 @@ from tests.node.test_client_assignors import PREPARE, heartbeat
 if TYPE_CHECKING:
     from tests.node.conftest import Kit, NodeDriver
 
-READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
-CREATE, DELETE = AclOperation.CREATE, AclOperation.DELETE
+READ, DELETE, DESCRIBE = AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE
 STRANGE = b"no topic at all!"
-NOT_ASKED = -(2**31)
 
 
 def test_a_commit_is_stored_for_the_topics_that_are_allowed(kit: "type[Kit]") -> None:

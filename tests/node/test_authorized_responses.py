@@ -19,6 +19,7 @@ from apportion.wire.messages.delete_topics import (
     DeleteTopicState,
 )
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
+from apportion.wire.messages.describe_groups import NOT_ASKED
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from apportion.wire.messages.init_producer_id import InitProducerIdRequest
 from apportion.wire.messages.metadata import (
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 CREATE, DELETE = AclOperation.CREATE, AclOperation.DELETE
 STRANGE = b"no topic at all!"
-NOT_ASKED = -(2**31)
 
 
 def metadata(*names: str, **facts: Any) -> MetadataRequest:

@@ -7,31 +7,17 @@ from apportion.node.bootstrap import NOTHING, BootstrapMetadata, UserCredential
 from apportion.node.listeners import Address
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
-from apportion.security.acls import (
-    AclBinding,
-    AclOperation,
-    AclPermission,
-    PatternType,
-    ResourceType,
-)
 from apportion.security.scram_credentials import ScramCredential, ScramMechanism
 from apportion.store.memory_disk import MemoryDisk
 from apportion.store.metadata_log import MetadataLog
+from tests.node.acl_requests import acl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SHA_256, SHA_512 = ScramMechanism
 OLD, NEW = (ScramCredential(4_096, salt, b"stored", b"server") for salt in (b"old", b"new"))
-ACL = AclBinding(
-    ResourceType.TOPIC,
-    "flights",
-    PatternType.LITERAL,
-    "User:alice",
-    "*",
-    AclOperation.READ,
-    AclPermission.ALLOW,
-)
+ACL = acl()
 
 
 def started(disk: MemoryDisk, given: BootstrapMetadata) -> tuple["Mapping[str, object]", list[str]]:

@@ -295,11 +295,11 @@ def test_a_step_that_fails_leaves_no_trace_where_there_are_acls(
 def live_through(
     kit: "type[Kit]",
     broker: Mapping[str, Any],
-    actions: tuple[Sequence[tuple[Any, ...]], Sequence[tuple[Any, ...]]],
+    histories: tuple[Sequence[tuple[Any, ...]], Sequence[tuple[Any, ...]]],
     faults: Sequence[tuple[tuple[type[Any], str], int, bool, DiskError | RuntimeError]],
 ) -> None:
     """Play a history with faults, and check what is left of it."""
-    before, after = actions
+    before, after = histories
     with pytest.MonkeyPatch.context() as patch:
         history = begun(kit, **broker)
         for topic in TOPICS:

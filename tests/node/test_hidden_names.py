@@ -127,7 +127,7 @@ def is_read_only(name: str) -> bool:
 def test_no_answer_tells_whether_a_hidden_topic_or_group_exists(
     kit: "type[Kit]", case: Any
 ) -> None:
-    # What the case needs on the cluster and on other names is allowed.
+    # What the case needs on the cluster is allowed.
     acls = [acl for acl, _ in case.needs if acl.resource_type == CLUSTER]
     there, nowhere = guarded(kit, *acls), guarded(kit, *acls)
     begin(there)

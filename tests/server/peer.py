@@ -1,11 +1,16 @@
-"""A client of bare bytes."""
+"""A client of bare bytes, and one that is as it should be."""
 
 import socket
 import struct
 import time
 from typing import Any, Self
 
+from apportion.client.connection import BrokerConnection
+from apportion.client.connection_security import ConnectionSecurity
+from apportion.errors import Code
+from apportion.security.client_security import ClientSecurity
 from apportion.wire.batch import encode_batch
+from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from apportion.wire.table import decode_response, encode_request
 
@@ -51,6 +56,8 @@ class Peer:
                 pass
         except ConnectionResetError:
             pass
+        except TimeoutError:
+            return False
         return True
 
     def is_closed_amid(self, data: bytes, pause_s: float) -> bool:
@@ -101,3 +108,16 @@ def produce(topic: str, records: bytes, acks: int = -1) -> ProduceRequest:
         timeout_ms=1000,
         topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
     )
+
+
+def serves(bootstrap: str, security: ClientSecurity) -> None:
+    """A client that sends nothing wrong gets an answer."""
+    host, _, port = bootstrap.rpartition(":")
+    connection = BrokerConnection(
+        host, int(port), "other", 10_000, security=ConnectionSecurity(security)
+    )
+    try:
+        answer = connection.call(DescribeClusterRequest(), timeout_ms=10_000)
+        assert answer.error_code == Code.NONE
+    finally:
+        connection.close()

@@ -22,14 +22,19 @@ from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_25
 PASSWORD = "pässwörd ª"
 NAME = "listener.name.sasl"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+
+
+def plain_users(**passwords: str) -> str:
+    """`sasl.jaas.config` of a broker where these users log in by PLAIN."""
+    users = " ".join(f'user_{name}="{password}"' for name, password in passwords.items())
+    return f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
+
+
 SETTINGS: dict[str, Any] = {
     "listeners": "PLAINTEXT://127.0.0.1:0,SASL://127.0.0.1:0",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT",
     "sasl.enabled.mechanisms": ",".join(MECHANISMS),
-    f"{NAME}.plain.sasl.jaas.config": (
-        "org.apache.kafka.common.security.plain.PlainLoginModule required "
-        f'user_alice="{PASSWORD}" user_bob="b";'
-    ),
+    f"{NAME}.plain.sasl.jaas.config": plain_users(alice=PASSWORD, bob="b"),
     "apportion.oauthbearer.unsecured": "true",
     "apportion.authentication.timeout.ms": 1_000,
     "connection.failed.authentication.delay.ms": 1,
@@ -122,3 +127,8 @@ def token(lifetime_s: float = 600, user: str = "alice") -> str:
         for part in ({"alg": "none"}, claims)
     )
     return f"{head}.{body}."
+
+
+def with_token(text: str) -> bytes:
+    """The message of OAUTHBEARER that has this token."""
+    return f"n,,\1auth=Bearer {text}\1\1".encode()

@@ -13,11 +13,8 @@ from confluent_kafka.admin import AdminClient
 from apportion.broker import (
     AclBinding,
     AclOperation,
-    AclPermission,
     BrokerSecurity,
     EmbeddedBroker,
-    PatternType,
-    ResourceType,
     SettingRefused,
 )
 from apportion.client.cluster import Cluster
@@ -27,6 +24,7 @@ from apportion.security.scram_credentials import Decoys, ScramMechanism
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
+from tests.node.acl_requests import acl
 
 SECRET = 'a "secret", \\ and ; all'
 
@@ -128,15 +126,7 @@ def test_a_client_certificate_is_a_principal_of_acls() -> None:
 
 
 def allowed(user: str, operation: AclOperation) -> AclBinding:
-    return AclBinding(
-        ResourceType.TOPIC,
-        "flights",
-        PatternType.LITERAL,
-        f"User:{user}",
-        "*",
-        operation,
-        AclPermission.ALLOW,
-    )
+    return acl(principal=f"User:{user}", operation=operation)
 
 
 def test_acls_allow_what_they_say_and_no_more() -> None:

@@ -2,12 +2,10 @@
 
 import socket
 import struct
-import sys
 import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -31,6 +29,7 @@ from apportion.wire.messages.sasl_authenticate import (
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from apportion.wire.table import encode_request
 from tests.server.peer import Peer, header
+from tests.server.planted import plant
 from tests.server.secured import (
     MECHANISMS,
     NAME,
@@ -41,6 +40,7 @@ from tests.server.secured import (
     logged,
     running,
     token,
+    with_token,
 )
 
 
@@ -95,10 +95,6 @@ def shake(peer: Peer, mechanism: str = "PLAIN") -> Any:
 def authenticate(peer: Peer, auth_bytes: bytes) -> Any:
     peer.ask(SaslAuthenticateRequest(auth_bytes=auth_bytes), 2)
     return peer.answer(SaslAuthenticateRequest, 2)[1]
-
-
-def with_token(text: str) -> bytes:
-    return f"n,,\1auth=Bearer {text}\1\1".encode()
 
 
 def test_an_unknown_mechanism_is_told_which_there_are(secured: Secured, log: Log) -> None:
@@ -174,13 +170,12 @@ def test_after_the_login_a_request_may_be_large(secured: Secured) -> None:
 def test_a_client_that_sends_much_while_its_token_is_looked_at_is_cut_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    module, may_return = ModuleType("slow_tokens_of_a_test"), threading.Event()
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(module, "look", lambda _token: may_return.wait(60), raising=False)
+    may_return = threading.Event()
+    look = plant(monkeypatch, lambda _token: may_return.wait(60))
     settings = SETTINGS | {
         "apportion.oauthbearer.unsecured": "false",
         "apportion.authentication.timeout.ms": 60_000,
-        f"{NAME}.oauthbearer.sasl.server.callback.handler.class": "slow_tokens_of_a_test:look",
+        f"{NAME}.oauthbearer.sasl.server.callback.handler.class": look,
     }
     with EmbeddedBroker(**settings) as broker, Peer(Secured(broker).sasl) as peer:
         shake(peer, "OAUTHBEARER")

@@ -12,19 +12,16 @@ from typing import Any
 
 import pytest
 
-from apportion.client.connection import BrokerConnection
-from apportion.client.connection_security import ConnectionSecurity
 from apportion.errors import Code, Refused
 from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.api_versions import ApiVersionsRequest
-from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.messages.metadata import MetadataRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from apportion.wire.table import encode_request
-from tests.server.peer import Peer
-from tests.server.secured import Log, listened
+from tests.server.peer import Peer, serves
+from tests.server.secured import Log, listened, plain_users
 
 PASSWORD = "correct-horse-battery-staple"
 TIMEOUT_MS = 700
@@ -44,10 +41,7 @@ def secured(**settings: Any) -> EmbeddedBroker:
         "listener.security.protocol.map": "SASL:SASL_PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
         "sasl.server.max.receive.size": LIMIT_BYTES,
-        "listener.name.sasl.plain.sasl.jaas.config": (
-            "org.apache.kafka.common.security.plain.PlainLoginModule required "
-            f'user_alice="{PASSWORD}";'
-        ),
+        "listener.name.sasl.plain.sasl.jaas.config": plain_users(alice=PASSWORD),
         "apportion.authentication.timeout.ms": TIMEOUT_MS,
     }
     return EmbeddedBroker(**(given | settings))
@@ -61,16 +55,8 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 def serves_others(broker: EmbeddedBroker, password: str = PASSWORD) -> None:
     """Somebody with a login gets an answer."""
-    host, _, port = broker.bootstrap.rpartition(":")
     login = PasswordLogin("PLAIN", "alice", password)
-    connection = BrokerConnection(
-        host, int(port), "other", 10_000, security=ConnectionSecurity(ClientSecurity(login=login))
-    )
-    try:
-        answer = connection.call(DescribeClusterRequest(), timeout_ms=10_000)
-        assert answer.error_code == Code.NONE
-    finally:
-        connection.close()
+    serves(broker.bootstrap, ClientSecurity(login=login))
 
 
 def begin(peer: Peer, cut: int) -> None:

@@ -12,17 +12,13 @@ from typing import Any
 
 import pytest
 
-from apportion.client.connection import BrokerConnection
-from apportion.client.connection_security import ConnectionSecurity
-from apportion.errors import Code
 from apportion.security.client_security import ClientSecurity, TlsSettings
 from apportion.security.key_stores import KeyStore
 from apportion.server.embedded import EmbeddedBroker
 from apportion.wire.messages.api_versions import ApiVersionsRequest
-from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from apportion.wire.table import encode_request
 from tests.certificates import Authority, written
-from tests.server.peer import Peer
+from tests.server.peer import Peer, serves
 
 TIMEOUT_MS = 1_500
 AT_ONCE_S = TIMEOUT_MS / 2000
@@ -47,15 +43,8 @@ class Listening:
 
     def serves_others(self) -> None:
         """Somebody who ends his handshake gets an answer."""
-        host, _, port = self.broker.bootstrap.rpartition(":")
         tls = TlsSettings(trusted=KeyStore(text=self.ca_pem))
-        security = ConnectionSecurity(ClientSecurity(tls=tls))
-        connection = BrokerConnection(host, int(port), "other", 10_000, security=security)
-        try:
-            answer = connection.call(DescribeClusterRequest(), timeout_ms=10_000)
-            assert answer.error_code == Code.NONE
-        finally:
-            connection.close()
+        serves(self.broker.bootstrap, ClientSecurity(tls=tls))
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,8 @@
 """Tokens of OAUTHBEARER that wait until one of the broker's threads can look at them."""
 
 import queue
-import sys
 import threading
 from contextlib import ExitStack
-from types import ModuleType
 
 import pytest
 
@@ -21,7 +19,8 @@ from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from apportion.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.server.peer import Peer
-from tests.server.secured import NAME, SETTINGS, Secured
+from tests.server.planted import plant
+from tests.server.secured import NAME, SETTINGS, Secured, with_token
 
 END_S = 4_000_000_000
 
@@ -44,7 +43,7 @@ class Looks:
 def offer(peer: Peer, token: str) -> None:
     peer.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
     peer.answer(SaslHandshakeRequest, 1)
-    peer.ask(SaslAuthenticateRequest(auth_bytes=f"n,,\1auth=Bearer {token}\1\1".encode()), 2)
+    peer.ask(SaslAuthenticateRequest(auth_bytes=with_token(token)), 2)
 
 
 def wait_for_connections(secured: Secured, count: int) -> None:
@@ -79,13 +78,11 @@ def test_a_check_that_raises_rejects_its_token_and_others_are_looked_at(
 
 
 def test_tokens_of_closed_connections_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    module, looks = ModuleType("looks_of_a_test"), Looks()
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(module, "look", looks.look, raising=False)
+    looks = Looks()
     settings = SETTINGS | {
         "apportion.oauthbearer.unsecured": "false",
         "apportion.authentication.timeout.ms": 60_000,
-        f"{NAME}.oauthbearer.sasl.server.callback.handler.class": "looks_of_a_test:look",
+        f"{NAME}.oauthbearer.sasl.server.callback.handler.class": plant(monkeypatch, looks.look),
     }
     with EmbeddedBroker(**settings) as broker, ExitStack() as stack:
         secured = Secured(broker)

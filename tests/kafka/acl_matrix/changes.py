@@ -1,14 +1,12 @@
 """Scripts in which a user loses or gets an ACL while something goes on; what each step shows."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from apportion.client.connection import Disconnected
+from apportion.security.acls import AclFilter, ResourceType
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from apportion.wire.messages.create_acls import AclCreation
-from apportion.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.kafka.acl_matrix.group_requests import SESSION_MS, describe_consumers, join
@@ -25,8 +23,9 @@ from tests.kafka.acl_matrix.values import (
     WRITE,
     Grant,
 )
+from tests.kafka.conftest import until
+from tests.node.acl_requests import deleted, deleting
 
-ANY = 1
 ANNA, BEN = "u0", "u1"
 OF_GROUPS = Grant(GROUP, "mine-", READ, PREFIXED)
 BOTH = "(mine|other)-here"
@@ -36,35 +35,13 @@ PARKED_MS = 3_000
 
 def give(side: AclSide, user: str, *grants: Grant) -> None:
     """The user has these, too."""
-    side.add_acls(
-        [
-            AclCreation(
-                resource_type=each.kind,
-                resource_name=each.name,
-                resource_pattern_type=each.pattern,
-                principal=f"User:{user}",
-                host=each.host,
-                operation=each.operation,
-                permission_type=each.permission,
-            )
-            for each in grants
-        ]
-    )
+    side.add_acls([each.of(user) for each in grants])
 
 
-def take(side: AclSide, user: str, kind: int, name: str | None = None) -> None:
+def take(side: AclSide, user: str, kind: ResourceType, name: str | None = None) -> None:
     """The user has no ACL on that kind of resource any more, or on one of them."""
-    which = DeleteAclsFilter(
-        resource_type_filter=kind,
-        resource_name_filter=name,
-        pattern_type_filter=ANY,
-        principal_filter=f"User:{user}",
-        host_filter=None,
-        operation=ANY,
-        permission_type=ANY,
-    )
-    (result,) = side.call(DeleteAclsRequest(filters=(which,))).filter_results
-    assert result.matching_acls, result
+    which = AclFilter(kind, name, principal=f"User:{user}")
+    assert deleted(side.call(deleting(which))) != [[]]
     side.add_acls([])
 
 
@@ -108,8 +85,9 @@ class Member:
 
 def settled(members: list[Member], topics: set[str]) -> None:
     """Beat until the members have all partitions of just these topics."""
-    until = time.monotonic() + 30
-    while True:
+    everything = sorted((topic, index) for topic in topics for index in (0, 1))
+
+    def have_all() -> bool:
         for each in members:
             assert each.owns() == 0
         owned = sorted(
@@ -118,9 +96,9 @@ def settled(members: list[Member], topics: set[str]) -> None:
             for topic, indexes in each.assigned.items()
             for index in indexes
         )
-        if owned == sorted((topic, index) for topic in topics for index in (0, 1)):
-            return
-        assert time.monotonic() < until, owned
+        return owned == everything
+
+    until(have_all)
 
 
 def expressions(side: AclSide, token: str) -> Plain:
@@ -135,12 +113,13 @@ def expressions(side: AclSide, token: str) -> Plain:
     codes.append(ben.join(subscribed_topic_regex=BOTH))
     settled([anna, ben], {HERE})
     codes.append(ben.beat(subscribed_topic_regex=BOTH_OTHERWISE))
-    # A group looks for matches once in ten seconds, with the eyes of who beats then.
-    until = time.monotonic() + 30
-    while OTHER not in ben.assigned:
+
+    def ben_has_other() -> bool:
         assert ben.owns() == 0
-        assert time.monotonic() < until
-        time.sleep(0.05)  # it is real time on a foreign broker
+        return OTHER in ben.assigned
+
+    # A group looks for matches once in ten seconds, with the eyes of who beats then.
+    until(ben_has_other)
     settled([anna, ben], {HERE, OTHER})
     give(side, ANNA, Grant(GROUP, "mine-", DESCRIBE, PREFIXED))
     (described,) = side.call(describe_consumers((group,))(side), 1, ANNA).groups

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from apportion.security.acls import CLUSTER_NAME, AclOperation
 from apportion.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -22,7 +23,6 @@ from tests.kafka.acl_matrix.values import (
     CLUSTER,
     DESCRIBE,
     READ,
-    THE_CLUSTER,
     TOPIC,
     Case,
     Need,
@@ -32,9 +32,9 @@ from tests.kafka.acl_matrix.values import (
 NOBODY = "User:nobody"
 
 
-def on_cluster(operation: int) -> tuple[Need, ...]:
+def on_cluster(operation: AclOperation) -> tuple[Need, ...]:
     """The operation on the cluster."""
-    return (Need(CLUSTER, THE_CLUSTER, operation),)
+    return (Need(CLUSTER, CLUSTER_NAME, operation),)
 
 
 def cluster_cases() -> Iterator[Case]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from apportion.security.acls import CLUSTER_NAME, AclOperation
 from apportion.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from apportion.wire.messages.list_config_resources import ListConfigResourcesRequest
 from tests.kafka.acl_matrix.values import (
@@ -13,7 +14,6 @@ from tests.kafka.acl_matrix.values import (
     HERE,
     MINE,
     OTHERS,
-    THE_CLUSTER,
     TOPIC,
     TOPICS,
     Case,
@@ -40,13 +40,13 @@ def resource(kind: int, name: str, key: str) -> DescribeConfigsResource:
     )
 
 
-def all_needs(operation: int) -> tuple[Need, ...]:
+def all_needs(operation: AclOperation) -> tuple[Need, ...]:
     """The operation on the user's own, and on the cluster."""
     return (
         Need(TOPIC, HERE, operation),
         Need(TOPIC, GONE, operation),
         Need(GROUP, MINE, operation),
-        Need(CLUSTER, THE_CLUSTER, operation),
+        Need(CLUSTER, CLUSTER_NAME, operation),
     )
 
 
@@ -84,7 +84,7 @@ def config_cases() -> Iterator[Case]:
         constant(unknown),
         (Need(TOPIC, HERE, ALTER_CONFIGS),),
     )
-    cluster = (Need(CLUSTER, THE_CLUSTER, DESCRIBE_CONFIGS),)
+    cluster = (Need(CLUSTER, CLUSTER_NAME, DESCRIBE_CONFIGS),)
     for version in (0, 1):
         yield Case("ListConfigResources", version, constant(ListConfigResourcesRequest()), cluster)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from apportion.security.acls import CLUSTER_NAME, AclOperation
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.messages.list_groups import ListGroupsRequest
@@ -30,7 +31,6 @@ from tests.kafka.acl_matrix.values import (
     OTHER,
     OTHERS,
     READ,
-    THE_CLUSTER,
     TOPIC,
     TOPICS,
     Case,
@@ -43,12 +43,12 @@ BEATS = "mine-beats"
 """The group that members join and leave."""
 
 
-def of_group(group: str, operation: int) -> Need:
+def of_group(group: str, operation: AclOperation) -> Need:
     """The operation on that group."""
     return Need(GROUP, group, operation)
 
 
-def topics(operation: int, *names: str) -> tuple[Need, ...]:
+def topics(operation: AclOperation, *names: str) -> tuple[Need, ...]:
     """The operation on these topics, by default on the user's own."""
     return tuple(Need(TOPIC, name, operation) for name in names or (HERE, GONE))
 
@@ -198,7 +198,7 @@ def description_cases() -> Iterator[Case]:
             "ListGroups by the cluster",
             version,
             constant(request),
-            (Need(CLUSTER, THE_CLUSTER, DESCRIBE),),
+            (Need(CLUSTER, CLUSTER_NAME, DESCRIBE),),
         )
     for version in (0, 2):
         doomed = DeleteGroupsRequest(groups_names=(MINE, OTHERS, NOBODY))

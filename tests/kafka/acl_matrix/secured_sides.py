@@ -7,7 +7,7 @@ from typing import Any
 
 from apportion.server.embedded import EmbeddedBroker
 from tests.kafka.acl_matrix.side import AclSide
-from tests.kafka.secured import PASSWORD, plain_users
+from tests.kafka.secured import PASSWORD, PLAIN_USERS
 
 
 @contextmanager
@@ -17,7 +17,7 @@ def our_side(directory: Path) -> Iterator[AclSide]:
         "listeners": "BARE://127.0.0.1:0",
         "listener.security.protocol.map": "BARE:SASL_PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.bare.plain.sasl.jaas.config": plain_users(),
+        "listener.name.bare.plain.sasl.jaas.config": PLAIN_USERS,
         "authorizer.class.name": "StandardAuthorizer",
         "super.users": "User:alice",
         "group.consumer.assignment.interval.ms": 0,

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apportion.client.connection import BrokerConnection, Disconnected
-from apportion.client.connection_security import ConnectionSecurity
-from apportion.security.client_security import ClientSecurity, PasswordLogin
-from apportion.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from apportion.errors import Code
+from apportion.security.acls import AclBinding
+from apportion.security.client_security import PasswordLogin
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from apportion.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -21,8 +20,10 @@ from apportion.wire.messages.list_groups import ListGroupsRequest
 from apportion.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from apportion.wire.messages.sync_group import SyncGroupRequest
 from apportion.wire.table import encode_request
+from tests.kafka.acl_cluster import connection_to
 from tests.kafka.acl_matrix.group_requests import SESSION_MS, beat, commit, join
 from tests.kafka.acl_matrix.values import (
+    ALL,
     CLASSIC,
     GROUP,
     HERE,
@@ -34,6 +35,8 @@ from tests.kafka.acl_matrix.values import (
     Case,
     Grant,
 )
+from tests.kafka.conftest import until
+from tests.node.acl_requests import EVERY_ACL, creating, deleted, deleting
 from tests.node.config_requests import incremental
 
 Plain = Any
@@ -46,7 +49,6 @@ OWN = (
     *("brokers", "node_endpoints", "finalized_features_epoch", "heartbeat_interval_ms"),
 )
 """Fields that say who answers, or what this broker happens to have."""
-GROUP_AUTHORIZATION_FAILED = 30
 EVERY_SHARD = 400
 """So many groups meet every partition of the offsets topic."""
 AT_ONCE = 1_000
@@ -89,15 +91,8 @@ class AclSide:
         """The answer that the user gets."""
         connection = self.connections.get(user)
         if connection is None:
-            host, _, port = self.bootstrap.rpartition(":")
             login = PasswordLogin("PLAIN", user, self.password)
-            connection = self.connections[user] = BrokerConnection(
-                host,
-                int(port),
-                "matrix",
-                PATIENCE_MS,
-                security=ConnectionSecurity(ClientSecurity(login=login)),
-            )
+            connection = self.connections[user] = connection_to(self.bootstrap, login)
         try:
             return connection.call(request, timeout_ms=timeout_ms, version=version)
         except Disconnected:
@@ -145,16 +140,16 @@ class AclSide:
             topics=tuple(MetadataRequestTopic(name=name) for name in wanted),
             allow_auto_topic_creation=False,
         )
-        until = time.monotonic() + 30
-        while True:
-            shown = self.call(request, 12).topics
-            if all(
+
+        def have_leaders() -> bool:
+            topics = self.call(request, 12).topics
+            self.ids |= {topic.name: bytes(topic.topic_id) for topic in topics}
+            return all(
                 not topic.error_code and all(each.leader_id >= 0 for each in topic.partitions)
-                for topic in shown
-            ):
-                break
-            assert time.monotonic() < until, shown
-        self.ids |= {topic.name: bytes(topic.topic_id) for topic in shown}
+                for topic in topics
+            )
+
+        until(have_leaders)
 
     def make_groups(self) -> None:
         """The lasting groups have members, which need no heartbeat for a minute, and offsets."""
@@ -187,9 +182,7 @@ class AclSide:
     def wait_for_producer_ids(self) -> None:
         """The broker has producer ids to give away."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
-        until = time.monotonic() + 30
-        while self.call(request).error_code:
-            assert time.monotonic() < until
+        until(lambda: not self.call(request).error_code)
 
     def remove_groups(self) -> None:
         """No group has a member any more, or is there."""
@@ -204,72 +197,43 @@ class AclSide:
 
     def wait_for_coordinator(self) -> None:
         """Groups have a coordinator that has read its log."""
-        until = time.monotonic() + 60
-        for number in range(EVERY_SHARD):
-            group = f"no-group-{number}"
-            while True:
-                found = self.call(FindCoordinatorRequest(coordinator_keys=(group,)), 6)
-                described = self.call(DescribeGroupsRequest(groups=(group,)), 5).groups[0]
-                if not found.coordinators[0].error_code and not described.error_code:
-                    break
-                assert time.monotonic() < until, (found, described)
+        unread = [f"no-group-{number}" for number in range(EVERY_SHARD)]
+
+        def have_read() -> bool:
+            while unread:
+                found = self.call(FindCoordinatorRequest(coordinator_keys=(unread[-1],)), 6)
+                described = self.call(DescribeGroupsRequest(groups=(unread[-1],)), 5).groups[0]
+                if found.coordinators[0].error_code or described.error_code:
+                    return False
+                unread.pop()
+            return True
+
+        until(have_read, limit_s=60)
 
     def grant(self, users: Users) -> None:
         """Give each user what is his, and wait until the broker goes by it."""
         self.revoke_all()
-        creations = [
-            AclCreation(
-                resource_type=each.kind,
-                resource_name=each.name,
-                resource_pattern_type=each.pattern,
-                principal=f"User:{user}",
-                host=each.host,
-                operation=each.operation,
-                permission_type=each.permission,
-            )
-            for grants, user in users.by_grants.items()
-            for each in grants
-        ]
-        self.add_acls(creations)
+        self.add_acls(
+            [each.of(user) for grants, user in users.by_grants.items() for each in grants]
+        )
 
-    def add_acls(self, creations: list[AclCreation]) -> None:
+    def add_acls(self, acls: list[AclBinding]) -> None:
         """Add these, and wait until the broker goes by them."""
         marker = f"{MARKER}-{time.time_ns()}"
-        last = AclCreation(
-            resource_type=GROUP,
-            resource_name=marker,
-            principal=f"User:{MARKER_USER}",
-            host="*",
-            operation=2,
-            permission_type=3,
-        )
-        everything = [*creations, last]
+        everything = [*acls, Grant(GROUP, marker, ALL).of(MARKER_USER)]
         for start in range(0, len(everything), AT_ONCE):
-            request = CreateAclsRequest(creations=tuple(everything[start : start + AT_ONCE]))
-            results = self.call(request).results
+            results = self.call(creating(*everything[start : start + AT_ONCE])).results
             assert {each.error_code for each in results} == {0}, results
-        until = time.monotonic() + 30
-        while not self.may_describe(marker, MARKER_USER):
-            assert time.monotonic() < until
+        until(lambda: self.may_describe(marker, MARKER_USER))
 
     def may_describe(self, group: str, user: str) -> bool:
         """Whether the broker shows the user a group."""
         (shown,) = self.call(DescribeGroupsRequest(groups=(group,)), 5, user).groups
-        return int(shown.error_code) != GROUP_AUTHORIZATION_FAILED
+        return int(shown.error_code) != Code.GROUP_AUTHORIZATION_FAILED
 
     def revoke_all(self) -> None:
         """Nobody has any ACL."""
-        everything = DeleteAclsFilter(
-            resource_type_filter=1,
-            resource_name_filter=None,
-            pattern_type_filter=1,
-            principal_filter=None,
-            host_filter=None,
-            operation=1,
-            permission_type=1,
-        )
-        (result,) = self.call(DeleteAclsRequest(filters=(everything,))).filter_results
-        assert result.error_code == 0, result
+        deleted(self.call(deleting(EVERY_ACL)))
 
     def play(self, case: Case, user: str) -> Plain:
         """What the user is answered."""

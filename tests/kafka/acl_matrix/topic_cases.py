@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from apportion.security.acls import CLUSTER_NAME, AclOperation
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -41,7 +42,6 @@ from tests.kafka.acl_matrix.values import (
     OTHER,
     OTHER_GONE,
     READ,
-    THE_CLUSTER,
     TOPIC,
     TOPICS,
     WRITE,
@@ -57,7 +57,7 @@ RECORD = encode_batch([(b"k", b"v", ())], timestamp_ms=1)
 IDS = (HERE, OTHER, "of a strange id")
 
 
-def on_mine(operation: int) -> tuple[Need, ...]:
+def on_mine(operation: AclOperation) -> tuple[Need, ...]:
     """The operation on the user's topics, those that are there and those that are not."""
     return Need(TOPIC, HERE, operation), Need(TOPIC, GONE, operation)
 
@@ -183,7 +183,7 @@ def metadata_cases() -> Iterator[Case]:
             "Metadata that creates by the cluster",
             version,
             named,
-            (Need(CLUSTER, THE_CLUSTER, CREATE), Need(TOPIC, new, DESCRIBE)),
+            (Need(CLUSTER, CLUSTER_NAME, CREATE), Need(TOPIC, new, DESCRIBE)),
         )
 
 
@@ -205,7 +205,7 @@ def record_cases() -> Iterator[Case]:
         "Fetch as a replica by the cluster",
         12,
         as_replica,
-        (Need(CLUSTER, THE_CLUSTER, CLUSTER_ACTION),),
+        (Need(CLUSTER, CLUSTER_NAME, CLUSTER_ACTION),),
     )
     for version in (1, 4, 6, 11):
         yield Case("ListOffsets", version, offsets, on_mine(DESCRIBE))
@@ -215,14 +215,14 @@ def record_cases() -> Iterator[Case]:
             "OffsetForLeaderEpoch by the cluster",
             version,
             epochs,
-            (Need(CLUSTER, THE_CLUSTER, CLUSTER_ACTION),),
+            (Need(CLUSTER, CLUSTER_NAME, CLUSTER_ACTION),),
         )
     for version in (0, 2):
         yield Case("DeleteRecords", version, trim, on_mine(DELETE))
     for version in (0, 2, 5):
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
         for name, need in (
-            ("by the cluster", Need(CLUSTER, THE_CLUSTER, IDEMPOTENT_WRITE)),
+            ("by the cluster", Need(CLUSTER, CLUSTER_NAME, IDEMPOTENT_WRITE)),
             ("by a topic", Need(TOPIC, HERE, WRITE)),
         ):
             yield Case(f"InitProducerId {name}", version, constant(request), (need,))
@@ -271,7 +271,7 @@ def grow(scene: Scene) -> Any:
 
 def topic_cases() -> Iterator[Case]:
     """CreateTopics, DeleteTopics and CreatePartitions."""
-    by_cluster = Need(CLUSTER, THE_CLUSTER, CREATE)
+    by_cluster = Need(CLUSTER, CLUSTER_NAME, CREATE)
     for version in (2, 4, 5, 7):
         yield Case("CreateTopics", version, create(*TOPICS), on_mine(CREATE))
     yield Case("CreateTopics by the cluster", 7, create(*TOPICS), (by_cluster,))

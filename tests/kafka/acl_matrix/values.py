@@ -8,26 +8,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-TOPIC, GROUP, CLUSTER, TRANSACTION = 2, 3, 4, 5
-ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = 2, 3, 4, 5, 6, 7, 8
-CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 9, 10, 11, 12
-LITERAL, PREFIXED = 3, 4
-DENY, ALLOW = 2, 3
-OPERATIONS = {
-    ALL: "ALL",
-    READ: "READ",
-    WRITE: "WRITE",
-    CREATE: "CREATE",
-    DELETE: "DELETE",
-    ALTER: "ALTER",
-    DESCRIBE: "DESCRIBE",
-    CLUSTER_ACTION: "CLUSTER_ACTION",
-    DESCRIBE_CONFIGS: "DESCRIBE_CONFIGS",
-    ALTER_CONFIGS: "ALTER_CONFIGS",
-    IDEMPOTENT_WRITE: "IDEMPOTENT_WRITE",
-}
-KINDS = {TOPIC: "topics", GROUP: "groups", CLUSTER: "the cluster", TRANSACTION: "transactions"}
-THE_CLUSTER = "kafka-cluster"
+from apportion.security.acls import (
+    EVERY_HOST,
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
+
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+ALL, READ, WRITE = AclOperation.ALL, AclOperation.READ, AclOperation.WRITE
+CREATE, DELETE, ALTER = AclOperation.CREATE, AclOperation.DELETE, AclOperation.ALTER
+DESCRIBE, CLUSTER_ACTION = AclOperation.DESCRIBE, AclOperation.CLUSTER_ACTION
+DESCRIBE_CONFIGS, ALTER_CONFIGS = AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS
+IDEMPOTENT_WRITE = AclOperation.IDEMPOTENT_WRITE
+LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
+DENY, ALLOW = AclPermission.DENY, AclPermission.ALLOW
+KINDS = {TOPIC: "topics", GROUP: "groups", CLUSTER: "the cluster"}
 HERE, GONE, OTHER, OTHER_GONE = "mine-here", "mine-gone", "other-here", "other-gone"
 TOPICS = (HERE, OTHER, GONE, OTHER_GONE)
 MINE, CLASSIC, NOBODY, OTHERS = "mine-group", "mine-classic", "mine-nobody", "other-group"
@@ -39,20 +37,27 @@ NO_ID = bytes(16)
 class Grant(NamedTuple):
     """One ACL of a user; its principal is the user's."""
 
-    kind: int
+    kind: ResourceType
     name: str
-    operation: int
-    pattern: int = LITERAL
-    permission: int = ALLOW
-    host: str = "*"
+    operation: AclOperation
+    pattern: PatternType = LITERAL
+    permission: AclPermission = ALLOW
+    host: str = EVERY_HOST
+
+    def of(self, user: str) -> AclBinding:
+        """The ACL by which the user has it."""
+        return AclBinding(
+            *(self.kind, self.name, self.pattern, f"User:{user}", self.host),
+            *(self.operation, self.permission),
+        )
 
 
 class Need(NamedTuple):
     """An operation on a resource; `{token}` in the name is the case's own."""
 
-    kind: int
+    kind: ResourceType
     name: str
-    operation: int
+    operation: AclOperation
 
 
 class Scene(Protocol):
@@ -104,7 +109,7 @@ def ways(needs: tuple[Need, ...]) -> Iterator[tuple[str, tuple[Grant, ...]]]:
     yield "needed", enough
     kinds = list(dict.fromkeys((need.kind, need.operation) for need in needs))
     for kind, operation in kinds:
-        named = f"{OPERATIONS[operation]} on {KINDS[kind]}"
+        named = f"{operation.name} on {KINDS[kind]}"
         these = [need for need in needs if (need.kind, need.operation) == (kind, operation)]
         if len(kinds) > 1:
             yield f"all but {named}", tuple(each for each in enough if each[:3] not in these)
