@@ -21,6 +21,7 @@ from apportion.testing.kafka import (
 )
 from tests.kafka.acl_cluster import AUTHORIZER
 from tests.kafka.conftest import until
+from tests.kafka.secured import PASSWORD, Secured
 
 ACLS = "org.apache.kafka.tools.AclCommand"
 CHANGED = [("alice", name, 5000) for name in ("SCRAM-SHA-256", "SCRAM-SHA-512")]
@@ -206,3 +207,32 @@ def test_a_kafka_without_an_authorizer_is_said_to_have_no_acls(kafka: RealKafka)
     assert len(set(told)) == 1
     assert told[0][:2] == (1, "")
     assert "this cluster has no ACLs" in told[0][2]
+
+
+def test_a_user_without_permission_is_told_which_one_on_kafka(
+    secured: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANOTHER", "a-secret")
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config="
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'username="bob" password="{PASSWORD}";\n'
+    )
+
+    def told(*arguments: str) -> str:
+        at = secured.broker.addresses["BARE"]
+        code, stdout, stderr = run(at, *arguments, "--command-config", str(path))
+        assert (code, stdout) == (1, "")
+        return stderr
+
+    shown = told("acls", "list")
+    assert shown.startswith("apportion acls: you may not show ACLs: that needs DESCRIBE on the ")
+    assert told("acls", "add", *ALICE, "--topic", "t") == shown
+    changed = told("acls", "remove", "--topic", "t", "--force")
+    assert changed.startswith("apportion acls: you may not change ACLs: that needs ALTER on the ")
+    added = told("users", "add", "carol", "--password-env", "ANOTHER")
+    assert added.startswith("apportion users: you may not show users: that needs DESCRIBE on the ")
+    # Kafka leaves the request about all users without an answer.
+    unanswered = told("users", "list", "--timeout-ms", "3000")
+    assert "Apache Kafka does not answer who may not DESCRIBE the cluster" in unanswered

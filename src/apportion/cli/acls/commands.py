@@ -67,7 +67,7 @@ DelegationTokensOption = Annotated[
 ]
 UserPrincipalsOption = Annotated[
     list[str] | None,
-    _resource("--user-principal", "PRINCIPAL", "A user whose tokens are meant; the same."),
+    _resource("--user-principal", "PRINCIPAL", "A user whose tokens are meant; likewise."),
 ]
 OwnPattern = Annotated[
     str,
