@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from apportion.drive.key_files import certificates_of
 from apportion.node.authorizer_settings import super_users_of
 from apportion.node.listeners import Listener
 from apportion.readable import listed, readable, shortened
@@ -45,15 +44,18 @@ def certificate_warnings(listeners: Sequence[Listener], now_s: float) -> Iterato
     Errors: ValueError for a store that cannot be read.
     """
     for listener in listeners:
-        tls = listener.security.tls
-        for certificate in certificates_of(tls.certificate) if tls else ():
-            fault = _fault_or_none(certificate, now_s)
-            if tls and fault is not None:
-                yield (
-                    f"clients will refuse the certificate of the listener {listener}: {fault} "
-                    f"({tls.certificate_setting})"
-                )
-                break
+        if (tls := listener.security.tls) is None:
+            continue
+        # Not imported by the many brokers without TLS.
+        from apportion.drive.key_files import certificates_of
+
+        faults = (_fault_or_none(each, now_s) for each in certificates_of(tls.certificate))
+        fault = next((each for each in faults if each is not None), None)
+        if fault is not None:
+            yield (
+                f"clients will refuse the certificate of the listener {listener}: {fault} "
+                f"({tls.certificate_setting})"
+            )
 
 
 def _fault_or_none(certificate: bytes, now_s: float) -> str | None:
