@@ -251,7 +251,7 @@ class ScriptPlayer:
             return ["no group"]
         live, saved = group.live, group.saved
         lines = [
-            f"{group.state_name()}, generation {live.generation} of {live.protocol}, "
+            f"{group.state}, generation {live.generation} of {live.protocol}, "
             f"leader {self.called(live.leader or '')}"
         ]
         for member in live.members.values():

@@ -10,11 +10,12 @@ the protocol (assignor) of their generation.
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from apportion.coord.classic.states import NEXT, ClassicGroupState
+from apportion.coord.classic.states import NEXT
 from apportion.coord.group import Protocols
 from apportion.coord.group_counts import GroupCounts
 from apportion.errors import DecodeError
 from apportion.machine import Caller, Instant, Ticket
+from apportion.wire.group_states import GroupState
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.records.consumer_serde import decode
 
@@ -106,10 +107,10 @@ class ClassicGroupLiveState:
 
     def __init__(self) -> None:
         """Create the state of an empty classic group that need not survive a crash."""
-        self.state = ClassicGroupState.EMPTY
+        self.state = GroupState.EMPTY
         self.counts = GroupCounts()
         # Dead at birth, as in Kafka: EMPTY would mean that the initial delay owns the rebalance.
-        self.previous_state = ClassicGroupState.DEAD
+        self.previous_state = GroupState.DEAD
         self.state_since_ms = -1  # the wall time of the last change of state
         self.generation = 0
         self.is_restored = False  # from the log; later generations may have been lost in a crash
@@ -131,11 +132,11 @@ class ClassicGroupLiveState:
         # None before the first generation
         self.generation_subscriptions: GenerationSubscriptions | None = None
 
-    def transition_to(self, state: ClassicGroupState, now: Instant) -> None:
+    def transition_to(self, state: GroupState, now: Instant) -> None:
         """Move the group to `state`, which NEXT must allow."""
         assert state in NEXT[self.state], f"a classic group cannot go from {self.state} to {state}"
         self.previous_state, self.state, self.state_since_ms = self.state, state, now.wall_ms
-        self.counts.enter(state.value, now.mono_ms)
+        self.counts.enter(state, now.mono_ms)
 
     def is_waiting(self, member_id: str) -> bool:
         """Return whether a request of the member is parked: it cannot heartbeat then."""
@@ -205,7 +206,7 @@ class ClassicGroupLiveState:
         self.capture_metadata()
         self.pending_syncs = dict.fromkeys(self.members)
         self.transition_to(
-            ClassicGroupState.EMPTY if leader is None else ClassicGroupState.COMPLETING_REBALANCE,
+            GroupState.EMPTY if leader is None else GroupState.COMPLETING_REBALANCE,
             now,
         )
 

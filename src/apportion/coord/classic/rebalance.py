@@ -14,7 +14,6 @@ go at once.
 
 from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
 from apportion.coord.classic.state import SESSION, ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import check_group_id, join_error
 from apportion.coord.group import checked_member
 from apportion.coord.group_counts import Removal
@@ -22,6 +21,7 @@ from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
 from apportion.machine import Ticket
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import (
     JoinGroupRequest,
@@ -66,7 +66,7 @@ def resume_lost_rebalance(turn: Turn, group: ClassicGroup, member: ClassicGroupM
     the rebalance timeout ends the membership of one that goes on with heartbeats and does not join.
     """
     arm_session(turn, group, member)
-    if group.live.state is not ClassicGroupState.PREPARING_REBALANCE:
+    if group.live.state is not GroupState.PREPARING_REBALANCE:
         prepare_rebalance(turn, group)
 
 
@@ -85,7 +85,7 @@ def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
 
     Members change when one joins, leaves or expires, or has other assignors than before.
     """
-    if group.live.state is ClassicGroupState.PREPARING_REBALANCE:
+    if group.live.state is GroupState.PREPARING_REBALANCE:
         complete_join_if_all_joined(turn, group)
     else:
         prepare_rebalance(turn, group)
@@ -99,7 +99,7 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
     live = group.live
     # As in Kafka, the generation ends without an assignment, so that nobody can be given one of it
     # later.
-    if live.state is ClassicGroupState.COMPLETING_REBALANCE:
+    if live.state is GroupState.COMPLETING_REBALANCE:
         for member in live.members.values():
             member.assignment = b""
             # a parked member cannot heartbeat: its session may be over
@@ -110,8 +110,8 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
     # whole rebalance timeout again.
     live.pending_syncs.clear()
     turn.deadlines.disarm((SYNC, group.group_id))
-    live.transition_to(ClassicGroupState.PREPARING_REBALANCE, turn.now)
-    if live.previous_state is ClassicGroupState.EMPTY:
+    live.transition_to(GroupState.PREPARING_REBALANCE, turn.now)
+    if live.previous_state is GroupState.EMPTY:
         # The members of an application start one after the other. Without the delay each of them
         # would cost a rebalance.
         delay_ms = turn.settings.group_initial_rebalance_delay_ms
@@ -133,8 +133,8 @@ def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
     live = group.live
     if (
         # As in Kafka, the timer of the initial delay alone completes the first rebalance.
-        live.state is ClassicGroupState.PREPARING_REBALANCE
-        and live.previous_state is not ClassicGroupState.EMPTY
+        live.state is GroupState.PREPARING_REBALANCE
+        and live.previous_state is not GroupState.EMPTY
         and len(live.join_tickets) == len(live.members)
         and not live.pending_joins
     ):
@@ -252,11 +252,11 @@ def expire_join(turn: Turn, key: Key) -> None:
     group = turn.ledger.classic_group_or_none(key[1])
     # A deadline tests its precondition again: an event of the same moment may have ended the
     # rebalance.
-    if group is None or group.live.state is not ClassicGroupState.PREPARING_REBALANCE:
+    if group is None or group.live.state is not GroupState.PREPARING_REBALANCE:
         return
     live = group.live
     if (
-        live.previous_state is ClassicGroupState.EMPTY
+        live.previous_state is GroupState.EMPTY
         and live.has_newcomers
         and live.initial_delay_left_ms
     ):
@@ -275,8 +275,8 @@ def expire_sync(turn: Turn, key: Key) -> None:
     if group is None or group.live.state not in (
         # Stable, too: the leader has synced, others may not have. A rebalance that has begun since
         # has its own deadline.
-        ClassicGroupState.COMPLETING_REBALANCE,
-        ClassicGroupState.STABLE,
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.STABLE,
     ):
         return
     late = [group.live.members[member_id] for member_id in group.live.pending_syncs]

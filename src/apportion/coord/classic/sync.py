@@ -13,11 +13,11 @@ from apportion.coord.classic.rebalance import (
     prepare_rebalance,
 )
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import check_sync_request, names_protocol
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -53,13 +53,13 @@ def sync(turn: Turn, arrived: Arrived) -> None:
             Code.INCONSISTENT_GROUP_PROTOCOL,
             f"Group {group.group_id} speaks {live.protocol} ({live.protocol_type} protocol).",
         )
-    if live.state is ClassicGroupState.PREPARING_REBALANCE:
+    if live.state is GroupState.PREPARING_REBALANCE:
         raise Refused(Code.REBALANCE_IN_PROGRESS)
     # In Stable as well: the leader has synced before this member, whose deadline SYNC still runs.
     live.pending_syncs.pop(member.member_id, None)
     if not live.pending_syncs:
         turn.deadlines.disarm((SYNC, group.group_id))
-    if live.state is ClassicGroupState.STABLE:
+    if live.state is GroupState.STABLE:
         arm_session(turn, group, member)
         turn.reply(arrived.ticket, sync_response(live, member))
         return
@@ -105,7 +105,7 @@ def store_assignment(
         member.assignment = bytes(assignments.get(member.member_id, b""))
     # Saved before the first response: a member that knows its assignment must find it again after
     # a crash of the broker.
-    live.transition_to(ClassicGroupState.STABLE, turn.now)
+    live.transition_to(GroupState.STABLE, turn.now)
     turn.emit(group.to_record())
     for member in live.members.values():
         # A member that has not sent SyncGroup was free to heartbeat: its session goes on.
