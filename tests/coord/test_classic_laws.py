@@ -12,9 +12,9 @@ from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.machine import Ticket
 from apportion.wire.group_states import GroupState
-from apportion.wire.messages.join_group import JoinGroupResponse
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import SyncGroupResponse
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient, commit
 from tests.coord.shard_driver import compacted, recovered, state_of, through_bytes, topics
 
@@ -223,7 +223,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         members = list(live.members.values())
         spoken = [name for member in members for name, _ in member.protocols]
         assert live.protocol_counts == {name: spoken.count(name) for name in spoken}
-        assert not (set(live.join_tickets) | set(live.sync_tickets)) - set(live.members)
+        assert not set(live.parked) - set(live.members)
         assert live.instances == {
             member.instance_id: member.member_id
             for member in members
@@ -240,9 +240,12 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             assert self.waiting == {}
             return
         live = group.live
-        assert not live.join_tickets or live.state is GroupState.PREPARING_REBALANCE
-        assert not live.sync_tickets or live.state is GroupState.COMPLETING_REBALANCE
-        parked = [*live.join_tickets.values(), *live.sync_tickets.values()]
+        waits_for = {
+            JoinGroupRequest: GroupState.PREPARING_REBALANCE,
+            SyncGroupRequest: GroupState.COMPLETING_REBALANCE,
+        }
+        parked = list(live.parked.values())
+        assert {waits_for[type(self.requests[ticket])] for ticket in parked} <= {live.state}
         assert len(parked) == len(set(parked))
         assert set(self.waiting) <= set(parked)
 

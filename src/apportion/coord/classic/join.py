@@ -102,7 +102,7 @@ def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
     if live.state is GroupState.EMPTY:
         return True
     if live.state is GroupState.PREPARING_REBALANCE:
-        return member_id in live.join_tickets or len(live.join_tickets) < limit
+        return member_id in live.parked or len(live.parked) < limit
     return member_id in live.members or len(live.members) < limit
 
 

@@ -90,10 +90,10 @@ class ClassicGroupLiveState:
         "initial_delay_left_ms",
         "instances",
         "is_restored",
-        "join_tickets",
         "leader",
         "logged_upgrade_blocker",
         "members",
+        "parked",
         "pending_joins",
         "pending_syncs",
         "previous_state",
@@ -102,7 +102,6 @@ class ClassicGroupLiveState:
         "protocol_type",
         "state",
         "state_since_ms",
-        "sync_tickets",
     )
 
     def __init__(self) -> None:
@@ -120,8 +119,9 @@ class ClassicGroupLiveState:
         self.leader: str | None = None
         self.members: dict[str, ClassicGroupMember] = {}  # in the order in which they joined
         self.instances: dict[str, str] = {}  # instance id -> member id
-        self.join_tickets: dict[str, Ticket] = {}  # member id -> its parked JoinGroup
-        self.sync_tickets: dict[str, Ticket] = {}  # member id -> its parked SyncGroup
+        # Member id -> its parked request: a JoinGroup in PreparingRebalance, a SyncGroup in
+        # CompletingRebalance. A member with one cannot heartbeat.
+        self.parked: dict[str, Ticket] = {}
         # member ids given out and not used yet, oldest first
         self.pending_joins: dict[str, None] = {}
         # members of this generation that have not sent SyncGroup
@@ -138,10 +138,6 @@ class ClassicGroupLiveState:
         self.previous_state, self.state, self.state_since_ms = self.state, state, now.wall_ms
         self.counts.enter(state, now.mono_ms)
 
-    def is_waiting(self, member_id: str) -> bool:
-        """Return whether a request of the member is parked: it cannot heartbeat then."""
-        return member_id in self.join_tickets or member_id in self.sync_tickets
-
     def add(self, member: ClassicGroupMember) -> None:
         """Add a member to the group. The first one sets the protocol type, and leads."""
         if not self.members:
@@ -155,8 +151,8 @@ class ClassicGroupLiveState:
         self._count(member, 1)
 
     def remove(self, member: ClassicGroupMember) -> None:
-        """Remove a member without parked requests; if it led, the oldest remaining member leads."""
-        assert not self.is_waiting(member.member_id), f"{member.member_id} has a parked request"
+        """Remove a member without a parked request; if it led, the oldest one left leads."""
+        assert member.member_id not in self.parked, f"{member.member_id} has a parked request"
         del self.members[member.member_id]
         self._count(member, -1)
         if (

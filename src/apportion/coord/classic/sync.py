@@ -64,9 +64,9 @@ def sync(turn: Turn, arrived: Arrived) -> None:
         turn.reply(arrived.ticket, sync_response(live, member))
         return
     # of an earlier request on another connection
-    fail_parked(turn, live.sync_tickets, member, Code.REBALANCE_IN_PROGRESS)
+    fail_parked(turn, group, member, Code.REBALANCE_IN_PROGRESS)
     # The leader's request is parked like the others, so `store_assignment` has one way to answer.
-    live.sync_tickets[member.member_id] = arrived.ticket
+    live.parked[member.member_id] = arrived.ticket
     # Assignments in a follower's SyncGroup are ignored, as in Kafka.
     if live.leader == request.member_id:
         store_assignment(turn, group, request.assignments)
@@ -98,7 +98,7 @@ def store_assignment(
         # Parked members could not heartbeat, so their sessions start anew before they rejoin.
         for member in live.members.values():
             arm_session(turn, group, member)
-            fail_parked(turn, live.sync_tickets, member, Code.UNKNOWN_SERVER_ERROR)
+            fail_parked(turn, group, member, Code.UNKNOWN_SERVER_ERROR)
         prepare_rebalance(turn, group)
         return
     for member in live.members.values():
@@ -109,7 +109,7 @@ def store_assignment(
     turn.emit(group.to_record())
     for member in live.members.values():
         # A member that has not sent SyncGroup was free to heartbeat: its session goes on.
-        ticket = live.sync_tickets.pop(member.member_id, None)
+        ticket = live.parked.pop(member.member_id, None)
         if ticket is not None:
             turn.reply(ticket, sync_response(live, member))
             arm_session(turn, group, member)

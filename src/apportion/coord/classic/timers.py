@@ -30,7 +30,7 @@ def expire_session(turn: Turn, key: Key) -> None:
         remove_pending_member(turn, group, member_id)
         rebalance.complete_join_if_all_joined(turn, group)
     elif (member := group.live.members.get(member_id)) is not None and (
-        member.is_new or not group.live.is_waiting(member_id)
+        member.is_new or member_id not in group.live.parked
     ):
         turn.note(
             "info", f"group {group_id}: member {member_id} was silent for too long and is gone"

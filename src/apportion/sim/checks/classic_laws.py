@@ -110,7 +110,7 @@ class ClassicGroupChecker:
             or snapshot.state is not live.state
             or snapshot.generation != live.generation
             or list(snapshot.members) != list(live.members)
-            or len(snapshot.waiting) != sum(map(live.is_waiting, live.members))
+            or len(snapshot.waiting) != len(live.parked)
         )
 
     def check_recovered(self, groups: Iterable[ClassicGroup], now_ms: int) -> None:
@@ -193,7 +193,7 @@ class ClassicGroupChecker:
             silent_ms = now_ms - max(since_ms, self._last_request_ms.get(name, 0))
             if (
                 group.live.state is STABLE
-                and not group.live.is_waiting(name)
+                and name not in group.live.parked
                 and silent_ms >= member.session_timeout_ms
             ):
                 raise LawBroken(
@@ -217,7 +217,6 @@ class ClassicGroupChecker:
         """
         live = group.live
         members = {name: member.session_timeout_ms for name, member in live.members.items()}
-        waiting = live.sync_tickets | live.join_tickets
         is_same = (
             before is not None
             and before.generation == live.generation
@@ -232,7 +231,7 @@ class ClassicGroupChecker:
             live.state,
             live.generation,
             members,
-            waiting,
+            dict(live.parked),
             dict(live.instances),
             rebalance_timeout_ms,
             since_ms,
@@ -354,8 +353,7 @@ class ClassicGroupChecker:
 
 def parked_tickets(group: ClassicGroup) -> Iterator[Ticket]:
     """Return the tickets of the group's JoinGroup and SyncGroup requests that wait for members."""
-    yield from group.live.join_tickets.values()
-    yield from group.live.sync_tickets.values()
+    yield from group.live.parked.values()
 
 
 def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
