@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from apportion.errors import Code
 from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery, raise_error
-from apportion.member.group_states import GroupState
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages import describe_groups
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
