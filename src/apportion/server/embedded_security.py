@@ -5,7 +5,6 @@ broker's certificate, and certificates of clients. Keys are in files that their 
 """
 
 import os
-import re
 import secrets
 import shutil
 import socket
@@ -19,7 +18,8 @@ from apportion.node.settings import SettingRefused
 from apportion.security import plain
 from apportion.security.acls import AclBinding
 from apportion.security.exchange import is_sendable
-from apportion.security.names import LOCAL_HOSTS, PROTOCOLS, SecurityProtocol
+from apportion.security.jaas import jaas_of
+from apportion.security.names import LOCAL_HOSTS, PROTOCOLS, SCRAM_MECHANISMS, SecurityProtocol
 from apportion.security.scram_credentials import (
     MIN_ITERATIONS,
     ScramMechanism,
@@ -27,14 +27,7 @@ from apportion.security.scram_credentials import (
     salted_password,
 )
 
-LOGIN_MODULES = {
-    plain.NAME: "org.apache.kafka.common.security.plain.PlainLoginModule",
-    **{
-        mechanism.value: "org.apache.kafka.common.security.scram.ScramLoginModule"
-        for mechanism in ScramMechanism
-    },
-}
-BARE_NAME = re.compile(r"\w+")
+MECHANISMS = (plain.NAME, *SCRAM_MECHANISMS)
 DEFAULT_USER = "alice"
 PASSWORD_BYTES = 16
 NEEDED = "needs the package cryptography: pip install 'apportion[security]'"
@@ -113,7 +106,7 @@ class EmbeddedSecurity:
             if plain.NAME in wanted.mechanisms:
                 listener = f"listener.name.{self.protocol.value.lower()}"
                 users = {f"user_{name}": password for name, password in self.users.items()}
-                found[f"{listener}.plain.sasl.jaas.config"] = _jaas(plain.NAME, users)
+                found[f"{listener}.plain.sasl.jaas.config"] = jaas_of(plain.NAME, users)
         if wanted.super_users or wanted.acls:
             found["authorizer.class.name"] = "StandardAuthorizer"
             found["super.users"] = ";".join(wanted.super_users)
@@ -169,7 +162,7 @@ class EmbeddedSecurity:
             name, password = self._login(user)
             chosen = self._mechanism(mechanism)
             login = {"username": name, "password": password}
-            found |= {"sasl.mechanism": chosen, "sasl.jaas.config": _jaas(chosen, login)}
+            found |= {"sasl.mechanism": chosen, "sasl.jaas.config": jaas_of(chosen, login)}
         elif self._wanted.needs_client_certificate:
             found |= {
                 "ssl.keystore.type": "PEM",
@@ -221,10 +214,10 @@ def _checked(wanted: BrokerSecurity) -> BrokerSecurity:
         raise SettingRefused(f"security must be {', '.join(protocols)}, not {wanted.protocol!r}.")
     protocol = SecurityProtocol(wanted.protocol)
     for mechanism in wanted.mechanisms:
-        if mechanism not in LOGIN_MODULES:
+        if mechanism not in MECHANISMS:
             raise SettingRefused(
                 f"security has the mechanism {mechanism!r}; there are "
-                f"{', '.join(LOGIN_MODULES)}, and others by the broker's settings."
+                f"{', '.join(MECHANISMS)}, and others by the broker's settings."
             )
     if protocol.has_sasl and not wanted.mechanisms:
         raise SettingRefused("security has no mechanism.")
@@ -243,18 +236,3 @@ def _checked(wanted: BrokerSecurity) -> BrokerSecurity:
         if not principal.startswith("User:"):
             raise SettingRefused(f"super_users has {principal!r}: write User:{principal}.")
     return wanted
-
-
-def _jaas(mechanism: str, options: Mapping[str, str]) -> str:
-    """Return a login, or the users of PLAIN, as `sasl.jaas.config`."""
-    # Java's clients know names without quotation marks; a user of PLAIN may have any name.
-    named = " ".join(
-        f"{name if BARE_NAME.fullmatch(name) else _quoted(name)}={_quoted(value)}"
-        for name, value in options.items()
-    )
-    return f"{LOGIN_MODULES[mechanism]} required {named};"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
