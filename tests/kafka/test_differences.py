@@ -35,10 +35,6 @@ BY_NAME = {
         "test_without_coordinator.py",
         "test_find_coordinator_alone_makes_a_coordinator",
     ),
-    "Produce without acknowledgement, refused": (
-        "test_authorization_on_both.py",
-        "test_a_refused_producer_without_acknowledgements_keeps_its_connection_here",
-    ),
     "DescribeUserScramCredentials for all users, refused": (
         "test_authorization_on_both.py",
         "test_a_real_kafka_does_not_answer_who_may_not_describe_all_users",

@@ -15,11 +15,7 @@ from apportion.errors import Refused
 from apportion.machine import Arrived
 from apportion.node.authorization.rights import Complete, Rights
 from apportion.node.broker import Answer, BrokerContext
-from apportion.node.error_responses import (
-    ERROR_RESPONSES,
-    expects_response,
-    refused_response,
-)
+from apportion.node.error_responses import ERROR_RESPONSES, refused_response
 from apportion.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from apportion.wire.error_slots import ErrorSlots
 from apportion.wire.fields import FOREVER, replaced
@@ -249,7 +245,7 @@ def parted(arrived: Arrived, rights: Rights, parts: Parts, *, asks_anyway: bool)
 
     if not parts.left and not asks_anyway:
         empty = api_of(type(arrived.request)).response()
-        return Answer(complete(empty) if expects_response(arrived) else None)
+        return Answer(complete(empty))
     smaller = replaced(arrived.request, **{requested: tuple(parts.left)})
     return completing(arrived._replace(request=smaller), rights, complete)
 

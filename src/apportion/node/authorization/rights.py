@@ -61,10 +61,7 @@ class CallerAccess:
 
     def completed(self, response: Any) -> Any:
         """Return the response with what was refused of its request, and without what is hidden."""
-        # There is no response to Produce with acks 0.
-        if self.complete is None or response is None:
-            return response
-        return self.complete(response)
+        return response if self.complete is None else self.complete(response)
 
 
 class Rights:
