@@ -224,8 +224,14 @@ def test_produce_without_acks_gets_no_answer(broker: EmbeddedBroker) -> None:
 def test_a_refused_produce_without_acks_closes_its_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    partition = FetchPartition(partition=0, partition_max_bytes=1)
+    slow = FetchRequest(
+        max_wait_ms=300,
+        min_bytes=1,
+        topics=(FetchTopic(topic="after", partitions=(partition,)),),
+    )
     requests: list[tuple[Any, int]] = [
-        (ApiVersionsRequest(), 0),
+        (slow, 12),
         (produce("no topic", batch(10), acks=0), 12),
         (produce("after", batch(10), acks=0), 12),
         (ApiVersionsRequest(), 0),
@@ -242,7 +248,7 @@ def test_a_refused_produce_without_acks_closes_its_connection(
                 )
             )
             # What came before is answered, and what comes behind is not done.
-            assert peer.answer(ApiVersionsRequest, 0)[0] == 0
+            assert peer.answer(FetchRequest, 12)[0] == 0
             assert peer.is_closed()
         with Peer(broker.bootstrap) as peer:
             peer.ask(produce("after", batch(10)), 12)

@@ -222,6 +222,7 @@ class ServerConnection(asyncio.Protocol):
         slot.ticket = None
         if type(body) is CloseConnection:
             slot.close_reason, body = body.why, None
+            self.stop_reading()  # what comes behind is not done, however long this one waits
         slot.encoded = (
             []
             if body is None
