@@ -13,6 +13,7 @@ from apportion.machine import (
     Abandon,
     Arrived,
     Caller,
+    CloseConnection,
     Computation,
     Compute,
     Computed,
@@ -157,7 +158,7 @@ class NodeDriver:
                     f"two answers to {self._asked[action.ticket]}"
                 )
                 asked = self._asked[action.ticket]
-                if action.body is not None:
+                if action.body is not None and not isinstance(action.body, CloseConnection):
                     encode_response(api_of(type(asked.request)), asked.version, 1, action.body)
                 self.answers[action.ticket] = action.body
             elif isinstance(action, Flush):

@@ -10,7 +10,7 @@ from apportion.node.authorization.checks import (
     OfGroup,
     completing,
     needing,
-    refused_element,
+    refused_elements,
 )
 from apportion.node.authorization.rights import Rights
 from apportion.node.broker import Answer, BrokerContext
@@ -118,11 +118,12 @@ class VisibleTopics:
         refusal = Refused(Code.TOPIC_AUTHORIZATION_FAILED)
         left: list[OffsetFetchRequestTopic] = []
         hidden: list[OffsetFetchResponseTopic] = []
+        refused = refused_elements(self._arrived, "topics")
         for topic in asked:
             if self._may_know(topic.name, topic.topic_id):
                 left.append(topic)
             else:
-                hidden.append(refused_element(self._arrived, "topics", topic, refusal))
+                hidden.append(refused(topic, refusal))
         return tuple(left), hidden
 
     def _may_know(self, name: str, topic_id: bytes) -> bool:

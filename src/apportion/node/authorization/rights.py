@@ -35,6 +35,15 @@ CODES = {
 }
 """The error of a refusal, by what it is about."""
 
+RESOURCES = {
+    ResourceType.TOPIC: "topic",
+    ResourceType.GROUP: "group",
+    ResourceType.CLUSTER: "the cluster",
+    ResourceType.TRANSACTIONAL_ID: "transactional id",
+}
+OPERATIONS = {operation: operation.name for operation in AclOperation}
+"""As sentences have them; to ask an enumeration for a name takes longer than all the rest."""
+
 Complete = Callable[[Any], Any]
 """Turns the response of a handler into what the caller may have."""
 Decisions = dict[tuple[str, str, int, str], bool]
@@ -61,10 +70,7 @@ class CallerAccess:
 
     def completed(self, response: Any) -> Any:
         """Return the response with what was refused of its request, and without what is hidden."""
-        # There is no response to Produce with acks 0.
-        if self.complete is None or response is None:
-            return response
-        return self.complete(response)
+        return response if self.complete is None else self.complete(response)
 
 
 class Rights:
@@ -114,11 +120,11 @@ class Rights:
 
     def refusal(self, operation: AclOperation, resource: ResourceType, name: str) -> Refused:
         """Return the refusal of an operation, with a sentence for its caller."""
-        what = "the cluster"
+        what = RESOURCES[resource]
         if resource != ResourceType.CLUSTER:
-            what = f"{resource.name.lower().replace('_', ' ')} {name[:MAX_QUOTED]}"
-        who = self._principal[:MAX_QUOTED]
-        return Refused(CODES[resource], f"{who} has no permission for {operation.name} on {what}.")
+            what = f"{what} {name[:MAX_QUOTED]}"
+        who, to_do = self._principal[:MAX_QUOTED], OPERATIONS[operation]
+        return Refused(CODES[resource], f"{who} has no permission for {to_do} on {what}.")
 
     def completing(self, complete: Complete) -> CallerAccess:
         """Return the access of a request whose response is not whole as its handler gives it."""
