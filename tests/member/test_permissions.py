@@ -135,6 +135,13 @@ def test_the_brokers_own_words_stay_since_they_may_name_the_principal() -> None:
     )
 
 
+def test_words_of_a_broker_that_name_nobody_are_replaced() -> None:
+    own = denial_or_none("FindCoordinator", GROUP, ("g",))
+    assert own == NO_DESCRIBE_OF_GROUP
+    for said in ("Group authorization failed.", "Not authorized: no.", ""):
+        assert denial_or_none("FindCoordinator", GROUP, ("g",), said) == own
+
+
 def test_the_cluster_needs_no_name() -> None:
     altered = IncrementalAlterConfigsResponse(
         responses=(IncrementalAlterConfigsResourceResponse(error_code=CLUSTER, resource_name="1"),)

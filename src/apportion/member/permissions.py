@@ -73,14 +73,19 @@ def denial_or_none(api: str, code: Code, names: Sequence[str], said: str = "") -
     """Return the sentence for a permission that is missing; None for any other error.
 
     names: of the topics or groups that the error is about; without them there is no sentence. said:
-    the broker's own words, which may name the principal.
+    the broker's own words, which stay where they begin with the principal.
     """
     operation = NEEDED.get(api, {}).get(code)
     if operation is None or (code is not CLUSTER and not names):
         return None
     given = READ if operation is DESCRIBE and api in OF_CONSUMERS else operation
-    words = said.rstrip(".") or (
-        f"this client's principal has no permission for {operation.name} on {_named(code, names)}"
+    # As the broker of apportion begins. Apache Kafka's words repeat the code.
+    names_principal = ":" in said.partition(" ")[0]
+    words = (
+        said.rstrip(".")
+        if names_principal
+        else f"this client's principal has no permission for {operation.name} on "
+        f"{_named(code, names)}"
     )
     gives = "gives it" if given is operation else f"gives {given.name}, which includes it,"
     option = "".join(word.capitalize() for word in given.name.split("_"))
