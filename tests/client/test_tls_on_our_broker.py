@@ -96,8 +96,8 @@ def test_a_consumer_without_tls_is_told_that_a_listener_speaks_it(
     [
         (
             {},
-            "the broker wants a client certificate (mTLS): set ssl.certificate.location and "
-            "ssl.key.location, or a keystore",
+            "the broker wants a client certificate (mTLS): set ssl_certificate_location and "
+            "ssl_key_location (Kafka: ssl.keystore.location)",
         ),
         (
             {

@@ -204,7 +204,7 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         {},
         Code.SSL_HANDSHAKE_FAILED,
         TLS + "the broker does not accept this client's certificate, or wants one and has got none "
-        "(mTLS): see ssl.certificate.location and ssl.key.location, or the keystore",
+        "(mTLS): see ssl_certificate_location and ssl_key_location (Kafka: ssl.keystore.location)",
     ),
     (
         "password",

@@ -18,14 +18,14 @@ REASONS = {
     "SSLV3_ALERT_HANDSHAKE_FAILURE": "the broker ended the handshake: it may want a client "
     "certificate, or TLS ciphers that this client does not have",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the broker wants a client certificate (mTLS): set "
-    "ssl.certificate.location and ssl.key.location, or a keystore",
+    "ssl_certificate_location and ssl_key_location (Kafka: ssl.keystore.location)",
     "TLSV1_ALERT_UNKNOWN_CA": "the broker does not trust the CA of this client's certificate",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the broker does not accept this client's certificate",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "this client's certificate has expired",
     "SSLV3_ALERT_CERTIFICATE_REVOKED": "this client's certificate was revoked",
     "SSLV3_ALERT_BAD_CERTIFICATE": "the broker does not accept this client's certificate, or "
-    "wants one and has got none (mTLS): see ssl.certificate.location and ssl.key.location, or "
-    "the keystore",
+    "wants one and has got none (mTLS): see ssl_certificate_location and ssl_key_location "
+    "(Kafka: ssl.keystore.location)",
 }
 REASONS["UNKNOWN_PROTOCOL"] = REASONS["HTTP_REQUEST"] = REASONS["WRONG_VERSION_NUMBER"]
 REASONS["TLSV1_ALERT_ACCESS_DENIED"] = REASONS["SSLV3_ALERT_CERTIFICATE_UNKNOWN"]
