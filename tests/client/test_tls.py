@@ -238,7 +238,6 @@ def test_certificate_and_key_may_be_in_one_file(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path) -> None:
     p12 = written(tmp_path, "me.p12", CLIENT.pkcs12("another"))
-    trust = written(tmp_path, "ca.p12", AUTHORITY.trusted_pkcs12(SECRET))
     jks = written(tmp_path, "me.jks", b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
     text = written(tmp_path, "text.pem", "not PEM")
     chain = KeyStore(text=CLIENT.chain_pem())
@@ -267,6 +266,36 @@ def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path
             "the client certificate: the key of the PEM text needs a password: set "
             "ssl.key.password",
         ),
+        (
+            TlsSettings(
+                identity=ClientIdentity(
+                    chain, KeyStore(text=CLIENT.key_pem(SECRET), password="another")
+                )
+            ),
+            "the client certificate: the key of the PEM text cannot be read: see that "
+            "ssl.key.password is right",
+        ),
+    ]
+    said = faults([tls for tls, _ in cases])
+    assert said == [why for _, why in cases]
+    assert SECRET not in "".join(said)
+
+
+def faults(wrong: list[TlsSettings]) -> list[str]:
+    """What is wrong with the files of each."""
+    said = []
+    for tls in wrong:
+        with pytest.raises(ValueError) as refused:
+            tls_context(tls)
+        said.append(str(refused.value))
+    return said
+
+
+def test_a_store_of_another_format_or_without_its_parts_is_named(tmp_path: Path) -> None:
+    p12 = written(tmp_path, "me.p12", CLIENT.pkcs12("another"))
+    trust = written(tmp_path, "ca.p12", AUTHORITY.trusted_pkcs12(SECRET))
+    chain = KeyStore(text=CLIENT.chain_pem())
+    cases = [
         (
             TlsSettings(identity=ClientIdentity(chain)),
             "the client certificate: the PEM text has no private key",
@@ -300,23 +329,8 @@ def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path
             ),
             f"the client certificate: the file '{trust}' has no private key",
         ),
-        (
-            TlsSettings(
-                identity=ClientIdentity(
-                    chain, KeyStore(text=CLIENT.key_pem(SECRET), password="another")
-                )
-            ),
-            "the client certificate: the key of the PEM text cannot be read: see that "
-            "ssl.key.password is right",
-        ),
     ]
-    said = []
-    for tls, _ in cases:
-        with pytest.raises(ValueError) as refused:
-            tls_context(tls)
-        said.append(str(refused.value))
-    assert said == [why for _, why in cases]
-    assert SECRET not in "".join(said)
+    assert faults([tls for tls, _ in cases]) == [why for _, why in cases]
 
 
 @pytest.mark.parametrize(
@@ -346,41 +360,6 @@ def test_a_later_fault_of_tls_is_an_outage(tmp_path: Path, raw: bytes, reason: s
     assert str(broken.value) == (
         f"the connection to the broker at 127.0.0.1:{port} broke: OpenSSL says {reason}"
     )
-
-
-def test_a_listener_that_answers_without_tls_has_none() -> None:
-    def serve(accepted: socket.socket) -> None:
-        begun = accepted.recv(1 << 16)
-        if begun[:2] != b"\x16\x03":  # as the first bytes of a request, too large
-            asked = decode_request(begun[4:])
-            body = api_versions_response()
-            answer = encode_response(asked.api, asked.version, asked.correlation_id, body)
-            accepted.sendall(b"".join(answer))
-
-    assert failure(serve, TlsSettings()) == (
-        "SSL_HANDSHAKE_FAILED: no TLS with the broker at B: it speaks no TLS: set "
-        "security.protocol to PLAINTEXT or SASL_PLAINTEXT, or name a listener of SSL or SASL_SSL"
-    )
-
-
-@pytest.mark.parametrize("answer", [b"\0\0\0\x0a\0\0\0\1", b"\x7f\0\0\0prob", b"\0\0", b""])
-def test_another_answer_without_tls_proves_nothing(answer: bytes) -> None:
-    def serve(accepted: socket.socket) -> None:
-        if accepted.recv(1 << 16)[:2] != b"\x16\x03":
-            accepted.sendall(answer)
-
-    assert failure(serve, TlsSettings()).startswith("no TLS handshake with the broker at B: ")
-
-
-def test_a_listener_that_is_silent_without_tls_proves_nothing() -> None:
-    def serve(accepted: socket.socket) -> None:
-        if accepted.recv(1 << 16)[:2] != b"\x16\x03":
-            accepted.recv(1)
-
-    with listening(serve) as port:
-        security = ConnectionSecurity(ClientSecurity(TlsSettings()))
-        with pytest.raises(Disconnected, match="this listener may have no TLS"):
-            BrokerConnection("127.0.0.1", port, "test", 200, security=security)
 
 
 def test_pem_is_read_whatever_its_store_is_called(tmp_path: Path) -> None:
