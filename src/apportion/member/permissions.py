@@ -40,8 +40,6 @@ NEEDED: Mapping[str, Mapping[Code, AclOperation]] = {
     "Produce": {TOPIC: AclOperation.WRITE},
     "FindCoordinator": {GROUP: DESCRIBE},
     "ConsumerGroupHeartbeat": {GROUP: READ, TOPIC: DESCRIBE},
-    "ConsumerGroupPrepareAssignment": {GROUP: READ},
-    "ConsumerGroupInstallAssignment": {GROUP: READ},
     "JoinGroup": {GROUP: READ},
     "SyncGroup": {GROUP: READ},
     "Heartbeat": {GROUP: READ},
