@@ -4,6 +4,7 @@ Clients and the broker read theirs in the same way. Whatever is wrong with a sto
 whose text is a sentence without its full stop; no secret is in it.
 """
 
+import re
 import ssl
 import tempfile
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ PKCS12_REMEDIES = {
     "ssl.keystore.type": "; a Consumer has ssl_keystore_location for it",
 }
 """What to do about a PKCS12 file where PEM is expected, by the option that says what it is."""
+CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 JKS_MAGICS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 """How a file of JKS begins, and one of JCEKS."""
 PFX_VERSION = b"\x02\x01\x03"
@@ -69,6 +71,12 @@ def load_identity(context: ssl.SSLContext, certificate: KeyStore, key: KeyStore 
             context.load_cert_chain(path, password=password)
         except (ssl.SSLError, OSError) as error:
             raise ValueError(_identity_fault(error, certificate, key)) from None
+
+
+def certificates_of(store: KeyStore) -> list[bytes]:
+    """Return the certificates of a store, in DER and in their order. Errors: ValueError."""
+    text = _pem_of(store, "ssl.keystore.type").decode("ascii", "ignore")
+    return [ssl.PEM_cert_to_DER_cert(each) for each in CERTIFICATE.findall(text)]
 
 
 def _identity_fault(error: OSError, certificate: KeyStore, key: KeyStore) -> str:
