@@ -13,6 +13,7 @@ from apportion.sim.actors.reader import Reader
 from apportion.sim.actors.sink import Sink
 from apportion.sim.actors.worker import Worker, start_position
 from apportion.sim.checks.classic_laws import unconverged
+from apportion.sim.checks.client_assignors import ClientAssignorChecker
 from apportion.sim.checks.offset_laws import ByTopic, committed_offsets
 from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.faults import inject
@@ -100,6 +101,8 @@ def convergence_bound_ms(scenario: Scenario) -> int:
     if UNRELIABLE in (scenario.assignor, scenario.local_assignor):
         # The last answer may be late, and the longest pause begins then.
         bound += 10_000 + LONGEST_PAUSE_MS
+    # What comes in an interval waits for its end, and so does the next target.
+    bound += 2 * scenario.assignment_interval_ms
     # Classic groups need several rebalances, each as long as the slowest member may take to rejoin.
     rounds = 0 if scenario.protocol == CONSUMER else 4
     return bound + rounds * (scenario.rebalance_ms + scenario.session_ms)
@@ -212,6 +215,7 @@ def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
         else:
             yield from _unresolved(group, cluster.broker.node.topics)
             yield from _untold(group, cluster.applications)
+            yield from _unheard(group, cluster.checker.client_assignors)
     yield from _unwritten(cluster)
     yield from _uncommitted(cluster)
 
@@ -235,6 +239,20 @@ def _untold(group: ConsumerGroup, applications: Iterable[Application]) -> Iterat
         answer, told = member.target_answer, assignor.told
         if told is None or (told.error, told.version, told.user_data or b"") != answer:
             yield f"{application.name} has not told its assignor what the group's has answered"
+
+
+def _unheard(group: ConsumerGroup, checker: ClientAssignorChecker) -> Iterator[str]:
+    """Yield a sentence for each member whose assignors have said what the group has yet to save.
+
+    The member's first heartbeat after the assignment interval saves what came too early. A reason
+    that a crash has lost is repeated.
+    """
+    for member_id in group.saved.members:
+        offering = group.live.offering_members.get(member_id)
+        if offering is not None and offering.early is not None:
+            yield f"group {group.group_id} has yet to save what {member_id} has said"
+        if checker.has_lost_reason(group.group_id, member_id):
+            yield f"{member_id} has yet to repeat the reason that group {group.group_id} has lost"
 
 
 def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:

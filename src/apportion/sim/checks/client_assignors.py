@@ -121,6 +121,11 @@ class ClientAssignorChecker:
         # by group and epoch of the target
         self._answers: dict[str, dict[int, SavedAnswers]] = {}
 
+    def has_lost_reason(self, group_id: str, member_id: str) -> bool:
+        """Return whether a crash has lost a reason of the member, which it has yet to repeat."""
+        metadata = self._metadata.get((group_id, member_id))
+        return metadata is not None and metadata.lost is not None
+
     def before_step(self, event: Any, shards: LoadedShards) -> None:
         """Note what a step over `event` may change."""
         self._before = None
@@ -273,6 +278,9 @@ class ClientAssignorChecker:
             self._metadata.pop(key, None)
             return
         metadata = self._metadata.get(key)
+        if metadata is not None and metadata.group is group and old is None:
+            # The membership of which this is known ended without a heartbeat.
+            metadata = None
         if metadata is None or metadata.group is not group:
             lost = None if metadata is None else metadata.waiting or metadata.lost
             metadata = self._metadata[key] = SavedMetadata(group, lost=lost)
