@@ -60,12 +60,12 @@ MAX_POLL_RECORDS = 500
 PRODUCE_TIMEOUT_MS = 2_000
 REQUEST_TIMEOUT_MS = 5_000
 RETRY_MS = 200
-RECORDS_PER_READ = 200  # of a changelog, that a copy of a store reads at once
+RECORDS_PER_READ = 50  # of a changelog, that a copy of a store reads at once
 RESTORED_PER_S = 2_000  # records of a changelog, into the store of a task that is to run
 CHECKPOINT_PROBABILITY = 0.2  # of writing the stores to the disk after some work
 # `acceptable.recovery.lag`. A store grows by some records a second here, so Kafka's 10,000 would
 # never make a task warm up.
-ACCEPTABLE_LAG = 100
+ACCEPTABLE_LAG = 30
 # `probing.rebalance.interval.ms`: after it, what was assigned without the ends of changelogs is
 # assigned anew.
 PROBING_MS = 3_000
