@@ -188,8 +188,10 @@ def _topology(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     is_bounce = rng.random() < 0.5
 
     def change(application: Application, away_ms: int) -> None:
+        if not isinstance(application, StreamsProcess) or application.topology == topology:
+            return
         # Another fault may have changed the topology once more.
-        if isinstance(application, StreamsProcess) and topology == cluster.task_checker.topology:
+        if topology == cluster.task_checker.topology:
             application.next_topology = topology
             if is_bounce:
                 cluster.restart(application, away_ms)

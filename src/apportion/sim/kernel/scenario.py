@@ -365,6 +365,6 @@ def _draw_magnitude(rng: Random, scenario: Scenario, kind: str) -> int:
         return rng.randint(1, 3)
     if kind == "clock-jump":
         return rng.choice((-1, 1)) * rng.randint(1, 7_200_000)
-    if kind in ("broker-crash", "restart", "roll", "replace", "switch", "switch-all"):
+    if kind in ("broker-crash", "restart", "roll", "replace", "switch", "switch-all", "topology"):
         return rng.randint(10, 4_000)
     return int(scenario.session_ms * rng.choice((0.1, 0.5, 1.2, 2.0)) * rng.uniform(0.7, 1.3))
