@@ -205,8 +205,8 @@ class SimulatedCluster:
                 application.subscribe((), EVERY_TOPIC)
             else:
                 application.subscribe(tuple(self.names))
-            if isinstance(application, StreamsProcess) and (
-                application.topology != self.task_checker.topology
+            if isinstance(application, StreamsProcess) and not application.stays_with(
+                self.task_checker.topology
             ):
                 application.change_topology(self.task_checker.topology)
             if isinstance(application, Worker):

@@ -188,7 +188,7 @@ def _topology(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     is_bounce = rng.random() < 0.5
 
     def change(application: Application, away_ms: int) -> None:
-        if not isinstance(application, StreamsProcess) or application.topology == topology:
+        if not isinstance(application, StreamsProcess) or application.stays_with(topology):
             return
         # Another fault may have changed the topology once more.
         if topology == cluster.task_checker.topology:

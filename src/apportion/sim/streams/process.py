@@ -156,6 +156,10 @@ class StreamsProcess(RecordApplication):
     def subscribe(self, topics: tuple[str, ...]) -> None:
         """Change nothing: the topology decides the subscription."""
 
+    def stays_with(self, topology: Topology) -> bool:
+        """Return whether the process runs that topology, and its next one will."""
+        return self.topology == self.next_topology == topology
+
     def change_topology(self, topology: Topology) -> None:
         """Run another topology from now on, as `StreamsConsumer.change_topology` does."""
         self.next_topology = topology
