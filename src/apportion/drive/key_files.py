@@ -4,6 +4,7 @@ Clients and the broker read theirs in the same way. Whatever is wrong with a sto
 whose text is a sentence without its full stop; no secret is in it.
 """
 
+import re
 import ssl
 import tempfile
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ JKS = (
     "-importkeystore -srckeystore {0} -destkeystore {0}.p12 -deststoretype PKCS12` and set the "
     "type of the store to PKCS12"
 )
+CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 JKS_MAGICS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 """How a file of JKS begins, and one of JCEKS."""
 
@@ -55,6 +57,12 @@ def load_identity(context: ssl.SSLContext, certificate: KeyStore, key: KeyStore 
             context.load_cert_chain(path, password=password)
         except (ssl.SSLError, OSError) as error:
             raise ValueError(_identity_fault(error, certificate, key)) from None
+
+
+def certificates_of(store: KeyStore) -> list[bytes]:
+    """Return the certificates of a store, in DER and in their order. Errors: ValueError."""
+    text = _pem_of(store).decode("ascii", "ignore")
+    return [ssl.PEM_cert_to_DER_cert(each) for each in CERTIFICATE.findall(text)]
 
 
 def _identity_fault(error: OSError, certificate: KeyStore, key: KeyStore) -> str:

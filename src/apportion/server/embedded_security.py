@@ -26,6 +26,7 @@ from apportion.security.scram_credentials import (
     credential_of,
     salted_password,
 )
+from apportion.server.security_shapes import check_shapes
 
 LOGIN_MODULES = {
     plain.NAME: "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -72,6 +73,11 @@ class EmbeddedSecurity:
     def __init__(self, wanted: str | BrokerSecurity, listen: str) -> None:
         """Make certificates and passwords. listen: HOST:PORT. Errors: SettingRefused."""
         wanted = BrokerSecurity(protocol=wanted) if isinstance(wanted, str) else wanted
+        if not isinstance(wanted, BrokerSecurity):
+            raise SettingRefused(
+                "security must be a protocol, such as 'SASL_SSL', or a BrokerSecurity of "
+                f"apportion.broker, and is of type {type(wanted).__name__}."
+            )
         self._wanted = _checked(wanted)
         if "/" in listen or "," in listen:
             raise SettingRefused("give listeners as HOST:PORT: security has the protocol.")
@@ -219,6 +225,7 @@ def _checked(wanted: BrokerSecurity) -> BrokerSecurity:
     protocols = [each for each in PROTOCOLS if each != SecurityProtocol.PLAINTEXT.value]
     if wanted.protocol not in protocols:
         raise SettingRefused(f"security must be {', '.join(protocols)}, not {wanted.protocol!r}.")
+    check_shapes(wanted)
     protocol = SecurityProtocol(wanted.protocol)
     for mechanism in wanted.mechanisms:
         if mechanism not in LOGIN_MODULES:

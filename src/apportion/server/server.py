@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -32,6 +33,11 @@ from apportion.server.sockets import (
     granted_descriptors,
     kept_descriptors,
     leaves_descriptors,
+)
+from apportion.server.start_warnings import (
+    certificate_warnings,
+    super_user_warnings,
+    user_warnings,
 )
 from apportion.store.files import RealDisk
 from apportion.store.metadata_log import ScramCredentials
@@ -100,15 +106,19 @@ class Server:
             # directory is made. Connections are accepted only after recovery.
             bound = bind_listeners(self.settings.listening(), undo)
             self._warn(*(UNGUARDED.format(each.listener) for each in bound if each.is_unguarded))
+            listeners = [each.listener for each in bound]
+            self._warn(*super_user_warnings(self.settings.super_users))
             # All of them may be accepted at one time, before the first is turned away.
             backlog = min(ACCEPT_BACKLOG, kept_descriptors(granted_descriptors()) // 2)
-            openings = [self._openings.begin(each.listener) for each in bound]
+            openings = [self._openings.begin(each) for each in listeners]
+            self._warn(*certificate_warnings(listeners, time.time()))
             metrics_listener = self._bind_metrics(undo)
             self._disk = RealDisk(self._data_dir)
             undo.callback(self._disk.close)
             self._disk.lock()
             self.advertised = {each.listener.name: each.advertised for each in bound}
             self._recover(loop)
+            self._warn(*user_warnings(listeners, self.scram_credentials))
             for each, opening in zip(bound, openings, strict=True):
                 listening = await loop.create_server(opening, sock=each.socket, backlog=backlog)
                 undo.callback(listening.close)
