@@ -116,8 +116,11 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     """
     member, predecessor = admission
     known = member or predecessor
-    metadata = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
     asks = _asks(turn, beat, known)
+    if member is not None:
+        group = turn.ledger.consumer_group(beat.group_id)
+        beat = offering_members.with_unread_reasons(group, member, beat)
+    metadata = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
     if member is not None and metadata is member.metadata:
         return NO_CHANGE._replace(needs_target=True) if asks else NO_CHANGE
     # All of this before the records, which overwrite it.
