@@ -2,7 +2,8 @@
 
 All of these are fetched on demand, cached, and forgotten when a response shows that they are wrong.
 `call` sends a request once and never retries; the rules that `run` runs decide that, by
-`member/reactions.py`. Thread-safe: each call has a connection to itself, taken from a pool.
+`member/reactions.py` and `member/time_limits.py`. Thread-safe: each call has a connection to
+itself, taken from a pool.
 """
 
 import threading
@@ -13,42 +14,43 @@ from typing import Any, TypeVar
 from apportion.client.bootstrap import HostAndPort, addresses
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.client.connection_security import ConnectionSecurity
+from apportion.drive.clocks import now
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.query import GroupQuery
-from apportion.member.cluster_queries.retries import PauseBeforeRetry, RecordInterruption, Send
+from apportion.member.cluster_queries.retries import RecordInterruption, Send
 from apportion.member.cluster_queries.topics import Leader
 from apportion.member.membership import MemberAssignment, TopicDescription
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.partition_leaders import SendToLeader
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
+from apportion.member.time_limits import (
+    Pause,
+    ReadClock,
+    RetryDeadline,
+    metadata_limit_ms,
+    within,
+)
 from apportion.rules import Rule, run_rule
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
 from apportion.topics import TopicId, TopicIdPartition, Topics
 
 CONNECT_TIMEOUT_MS = 5_000
-METADATA_TIMEOUT_MS = 10_000
 V = TypeVar("V")
 
 
 class RetryTimer:
-    """Exponential backoff within a total time: the pauses of one operation's retries."""
+    """A `RetryDeadline` by the clock of this process, whose pauses are slept."""
 
     def __init__(self, limit_ms: int) -> None:
-        self._until = time.monotonic() + limit_ms / 1000
-        self._pause_s = 0.05
+        self._deadline = RetryDeadline(now().mono_ms, limit_ms)
 
     def left_ms(self) -> int:
         """Return the time that is left, at least 1 ms, so that it can be a timeout."""
-        return max(1, int((self._until - time.monotonic()) * 1000))
+        return self._deadline.left_ms(now().mono_ms)
 
     def pause(self, error: Exception) -> None:
         """Sleep before the next try; raise `error` instead if the time is up."""
-        # Raised before the last pause and not after it: sleeping only to fail would tell the caller
-        # nothing more.
-        if time.monotonic() + self._pause_s >= self._until:
-            raise error
-        time.sleep(self._pause_s)
-        self._pause_s = min(self._pause_s * 2, 1.0)
+        time.sleep(self._deadline.next_pause_ms(now().mono_ms, error) / 1000)
 
 
 class NetworkClient:
@@ -130,30 +132,31 @@ class NetworkClient:
 
         node: where to send them; None: to each group's coordinator, the others to any broker.
         """
-        retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
-        return run_rule(rule, lambda query: self.answer(query, retry_timer, node))
+        limit_ms = self.timeout_ms if timeout_ms is None else timeout_ms
+        return run_rule(within(rule, limit_ms), lambda query: self.answer(query, node))
 
     def answer(
         self,
-        query: Send | SendToLeader | PauseBeforeRetry | RecordInterruption,
-        retry_timer: RetryTimer,
+        query: Send | SendToLeader | ReadClock | Pause | RecordInterruption,
         node: int | None = None,
     ) -> Any:
-        """Answer one query of such a rule."""
+        """Answer one query of a rule that has its time from `member/time_limits.py`."""
         match query:
-            case PauseBeforeRetry(error):
-                return retry_timer.pause(error)
+            case ReadClock():
+                return now().mono_ms
+            case Pause(pause_ms):
+                return time.sleep(pause_ms / 1000)
             case RecordInterruption(group_id, has_moved):
                 return self._record_interruption(group_id, has_moved=has_moved)
-            case SendToLeader(leader, asked):
-                left_ms = retry_timer.left_ms()
-                return asked.results(self.call(asked.request(), node=leader, timeout_ms=left_ms))
+            case SendToLeader(leader, asked, timeout_ms):
+                response = self.call(asked.request(), node=leader, timeout_ms=timeout_ms)
+                return asked.results(response)
         sent = query.query
         response = self.call(
             sent.request(),
             node=node,
             coordinator=sent.group_id if isinstance(sent, GroupQuery) else None,
-            timeout_ms=retry_timer.left_ms(),
+            timeout_ms=query.timeout_ms,
             version=sent.version,
         )
         return sent.parse(response)
@@ -313,5 +316,5 @@ class NetworkClient:
 
     def _run_metadata(self, rule: Rule[V], timeout_ms: int | None = None) -> V:
         """Run a rule that sends Metadata alone, which any broker answers soon."""
-        default_ms = min(self.timeout_ms, METADATA_TIMEOUT_MS)
+        default_ms = metadata_limit_ms(self.timeout_ms)
         return self.run(rule, timeout_ms=default_ms if timeout_ms is None else timeout_ms)

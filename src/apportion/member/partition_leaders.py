@@ -7,10 +7,10 @@ the driver decides, which answers `SendToLeader`, and `Send` and `PauseBeforeRet
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.member.cluster_queries.query import LeaderQuery
+from apportion.member.cluster_queries.query import LeaderQuery, OffsetQuery
 from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.cluster_queries.topics import Leader, ListOffsetsQuery
 from apportion.member.metadata_cache import MetadataCache
@@ -23,10 +23,14 @@ Leaders = dict[TopicIdPartition, Leader]
 
 @dataclass(frozen=True, slots=True)
 class SendToLeader(RuleQuery):
-    """Send the query once, to the leader with this node id. Answer: its `results`."""
+    """Send the query once, to the leader with this node id. Answer: its `results`.
+
+    timeout_ms: None: what the operation has left (`member/time_limits.py`).
+    """
 
     node_id: int
-    query: LeaderQuery
+    query: LeaderQuery[Any]
+    timeout_ms: int | None = None
 
 
 class LeaderSearch(NamedTuple):
@@ -53,7 +57,7 @@ def find_leaders(
 def ask_leaders(
     cache: MetadataCache,
     partitions: Iterable[TopicIdPartition],
-    query_of: Callable[[Leaders], LeaderQuery],
+    query_of: Callable[[Leaders], OffsetQuery],
 ) -> Rule[dict[TopicIdPartition, int]]:
     """Send a query to the leaders of these partitions; return the offset of each partition.
 
