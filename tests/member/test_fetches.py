@@ -1,5 +1,6 @@
 """A round of Fetch for the poll of a consumer: two topics on three brokers."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 import pytest
@@ -9,6 +10,7 @@ from apportion.member.cluster_queries.records import PartitionFetch
 from apportion.member.cluster_queries.topics import Leader
 from apportion.member.fetches import fetch_records
 from apportion.member.reactions import REACTIONS, Reaction
+from apportion.member.records.fetch_buffer import FetchBuffer
 from apportion.topics import TopicIdPartition
 from tests.member.three_brokers import (
     A0,
@@ -35,10 +37,12 @@ def brokers() -> ThreeBrokers:
 
 
 def fetch(
-    brokers: ThreeBrokers, positions: dict[TopicIdPartition, int]
+    brokers: ThreeBrokers, positions: dict[TopicIdPartition, int], turn: int = 0
 ) -> dict[TopicIdPartition, PartitionFetch]:
     fetched: dict[TopicIdPartition, PartitionFetch] = brokers.run(
-        fetch_records(brokers.cache, positions, max_wait_ms=MAX_WAIT_MS, timeout_ms=TIMEOUT_MS)
+        fetch_records(
+            brokers.cache, positions, max_wait_ms=MAX_WAIT_MS, timeout_ms=TIMEOUT_MS, turn=turn
+        )
     )
     return fetched
 
@@ -217,3 +221,16 @@ def test_the_partitions_of_a_deleted_topic_are_left_out(brokers: ThreeBrokers) -
 def test_no_position_asks_nobody(brokers: ThreeBrokers) -> None:
     assert fetch(brokers, {}) == {}
     assert brokers.sent == []
+
+
+def test_a_leader_begins_with_each_of_its_partitions_equally_often(brokers: ThreeBrokers) -> None:
+    """A response that is full after the first partition must not starve the others for long."""
+    brokers.leaders |= {A1: Leader(1, 5), A2: Leader(2, 5), B0: Leader(2, 8), B1: Leader(2, 8)}
+    brokers.most_batches = 1
+    buffer = FetchBuffer()
+    buffer.positions = at(0, *ALL)
+    served = Counter[TopicIdPartition]()
+    for _ in range(60):
+        fetched = fetch(brokers, buffer.rotate_positions(), buffer.turn)
+        served.update(each for each, fetch in fetched.items() if fetch.batches)
+    assert served == {A0: 30, A1: 30, A2: 20, B0: 20, B1: 20}

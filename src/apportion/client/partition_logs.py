@@ -46,16 +46,19 @@ class PartitionLogs(NetworkClient):
         *,
         max_wait_ms: int,
         timeout_ms: int | None = None,
+        turn: int = 0,
     ) -> dict[TopicIdPartition, PartitionFetch]:
         """Fetch records by the rule `fetch_records`, for `Consumer.poll`.
 
-        timeout_ms: for the metadata of all partitions, and for the response of each leader.
+        timeout_ms: for the metadata of all partitions, and for the response of each leader. turn:
+        see `FetchRecords`.
         """
         rule = fetch_records(
             self.metadata,
             positions,
             max_wait_ms=max_wait_ms,
             timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms,
+            turn=turn,
         )
         return run_rule(rule, self.answer)
 

@@ -29,6 +29,7 @@ def fetch_records(
     *,
     max_wait_ms: int,
     timeout_ms: int,
+    turn: int = 0,
 ) -> Rule[Fetched]:
     """Fetch from these positions on; wait up to `max_wait_ms` while there is nothing to read.
 
@@ -36,7 +37,8 @@ def fetch_records(
     that nothing holds back what others have. A partition whose leader did not answer, or whose
     topic was deleted, is left out; that error is raised if nothing came at all.
 
-    timeout_ms: for the metadata of all partitions, and for the response of each leader.
+    timeout_ms: for the metadata of all partitions, and for the response of each leader. turn: in
+    each one another of a leader's partitions comes first.
     """
     by_node, errors = yield from within(find_leaders(cache, positions), timeout_ms)
     fetched = {
@@ -49,7 +51,8 @@ def fetch_records(
         # waits any more once there is something to return.
         is_waiting = not any(fetch.batches for fetch in fetched.values())
         wait_ms = max_wait_ms // max(1, len(cache.nodes)) if is_waiting else 0
-        query = FetchQuery(fetch_positions(positions, leaders), wait_ms, node_id=node_id)
+        requested = fetch_positions(positions, _rotated(leaders, turn))
+        query = FetchQuery(requested, wait_ms, node_id=node_id)
         try:
             fetched |= yield from fetch_from_leader(cache, query, timeout_ms)
         except Refused as refused:
@@ -90,6 +93,16 @@ def fetch_positions(
         partition: FetchPosition(positions[partition], leader.epoch)
         for partition, leader in leaders.items()
     }
+
+
+def _rotated(leaders: Leaders, turn: int) -> Leaders:
+    """Put another of a leader's partitions first in each turn."""
+    # Brokers fill a Fetch response in the request's order up to its size. A rotation of all
+    # partitions would not do: behind those of other leaders, it is mostly the same one of this
+    # leader that comes first.
+    order = sorted(leaders)
+    first = turn % len(order)
+    return {partition: leaders[partition] for partition in order[first:] + order[:first]}
 
 
 def _failed(position: int, refused: Refused) -> PartitionFetch:

@@ -129,7 +129,11 @@ class RecordApplication(Application):
     def fetch_records(self, query: record_queries.FetchRecords) -> Script:
         """Fetch without waiting at the broker; wait here, where a new target ends the wait."""
         rule = fetch_records(
-            self.metadata, query.positions, max_wait_ms=0, timeout_ms=FETCH_TIMEOUT_MS
+            self.metadata,
+            query.positions,
+            max_wait_ms=0,
+            timeout_ms=FETCH_TIMEOUT_MS,
+            turn=query.turn,
         )
         fetched = yield from run_requests(self, rule)
         # As at a real broker: it waits for records, and an error ends the wait.
