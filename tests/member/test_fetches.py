@@ -234,3 +234,12 @@ def test_a_leader_begins_with_each_of_its_partitions_equally_often(brokers: Thre
         fetched = fetch(brokers, buffer.rotate_positions(), buffer.turn)
         served.update(each for each, fetch in fetched.items() if fetch.batches)
     assert served == {A0: 30, A1: 30, A2: 20, B0: 20, B1: 20}
+
+
+def test_a_topic_without_leaders_is_looked_up_once_in_a_round(brokers: ThreeBrokers) -> None:
+    brokers.leaders |= dict.fromkeys(A)
+    for _ in range(2):
+        brokers.sent.clear()
+        fetched = fetch(brokers, at(90, *ALL))
+        assert [fetched[each].code for each in A] == [Code.LEADER_NOT_AVAILABLE] * 3
+        assert brokers.sent.count(("a",)) == 1

@@ -16,7 +16,7 @@ from apportion.member.cluster_queries.topics import Leader, ListOffsetsQuery
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.reactions import Reaction, is_permanent, retry_or_raise
 from apportion.rules import Rule, RuleQuery
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicId, TopicIdPartition
 
 Leaders = dict[TopicIdPartition, Leader]
 
@@ -45,12 +45,18 @@ def find_leaders(
 ) -> Rule[LeaderSearch]:
     """Look up the leaders of these partitions, by Metadata where they are unknown."""
     search = LeaderSearch({}, {})
+    without_leader: set[TopicId] = set()  # topics that were looked up just now
     for partition in partitions:
         try:
-            leader = yield from cache.find_leader(partition)
+            if partition.topic_id in without_leader:
+                leader = cache.known_leader(partition)
+            else:
+                leader = yield from cache.find_leader(partition)
             search.by_node.setdefault(leader.node_id, {})[partition] = leader
         except (Refused, Unanswerable) as error:
             search.errors[partition] = error
+            if isinstance(error, Refused) and error.code is Code.LEADER_NOT_AVAILABLE:
+                without_leader.add(partition.topic_id)
     return search
 
 
