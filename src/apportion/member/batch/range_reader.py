@@ -88,7 +88,7 @@ class RangeReader:
                     f"{self.end}. "
                     "Set failOnDataLoss to false to go on without these records."
                 ) from refused
-            self.position = yield from self._skip_lost()
+            self.position = yield from self._skip_lost(refused)
 
     def read(self) -> Rule[None]:
         """Deliver every visible batch with records from the position up to the end, each once.
@@ -150,7 +150,9 @@ class RangeReader:
             leader.node_id,
         )
         fetched = yield from fetch_from_leader(self._cache, query, request_ms)
-        return fetched[self._partition]
+        why = f"{query.api} of {self._partition}: the response leaves it out"
+        absent = PartitionFetch((), self.position, Code.UNKNOWN_SERVER_ERROR, why)
+        return fetched.get(self._partition, absent)
 
     def _advance(self, fetch: PartitionFetch) -> None:
         """Move the position behind what was fetched, and learn from it how large records are."""
@@ -168,13 +170,25 @@ class RangeReader:
             f"there; the log holds [{log_start}, {log_end})",
         )
 
-    def _skip_lost(self) -> Rule[int]:
-        """Return the first offset of the range that still exists; its end if there is none."""
+    def _skip_lost(self, refused: Refused) -> Rule[int]:
+        """Return the offset behind the records that are gone; the end if no others are there.
+
+        Raises `refused`, the reader's error, if the log has the position all the same.
+        """
         try:
             log_start = yield from self._list_offset(EARLIEST)
-        except Refused:
+            if log_start > self.position:
+                return min(log_start, self.end)
+            # An unclean election has truncated the log. What was delivered before is not read
+            # again: it would be in this batch twice.
+            if (yield from self._list_offset(LATEST)) < self.position:
+                return self.end
+        except Refused as error:
+            # No other error says that there is nothing to read.
+            if error.code not in UNKNOWN_TOPIC:
+                raise
             return self.end
-        return min(max(self.start, log_start), self.end)
+        raise refused
 
     def _list_offset(self, timestamp: int) -> Rule[int]:
         listed = yield from within(
