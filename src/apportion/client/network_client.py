@@ -38,21 +38,6 @@ CONNECT_TIMEOUT_MS = 5_000
 V = TypeVar("V")
 
 
-class RetryTimer:
-    """A `RetryDeadline` by the clock of this process, whose pauses are slept."""
-
-    def __init__(self, limit_ms: int) -> None:
-        self._deadline = RetryDeadline(now().mono_ms, limit_ms)
-
-    def left_ms(self) -> int:
-        """Return the time that is left, at least 1 ms, so that it can be a timeout."""
-        return self._deadline.left_ms(now().mono_ms)
-
-    def pause(self, error: Exception) -> None:
-        """Sleep before the next try; raise `error` instead if the time is up."""
-        time.sleep(self._deadline.next_pause_ms(now().mono_ms, error) / 1000)
-
-
 class NetworkClient:
     """The brokers of one cluster, the idle connections to them, and cached metadata."""
 
@@ -224,13 +209,13 @@ class NetworkClient:
 
     def _send_to_any(self, request: Any, timeout_ms: int, version: int | None) -> Any:
         """Send the request to the first broker that answers; `timeout_ms` is for all of them."""
-        retry_timer = RetryTimer(timeout_ms)
+        deadline = RetryDeadline(now().mono_ms, timeout_ms)
         # The bootstrap servers last: they help when every broker of the metadata has moved.
         addresses_to_try = dict.fromkeys([*self.metadata.nodes.values(), *self._bootstrap])
         failure = Disconnected("no broker is known")
         for address in addresses_to_try:
             try:
-                return self._send(address, request, retry_timer.left_ms(), version)
+                return self._send(address, request, deadline.left_ms(now().mono_ms), version)
             except Disconnected as error:
                 failure = error
         raise failure
