@@ -20,7 +20,7 @@ from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.membership import MembershipState
 from apportion.rules import Rule
 from apportion.server.embedded import EmbeddedBroker
-from apportion.topics import partitions_of
+from apportion.topics import Topics, partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.list_offsets import LATEST
@@ -224,6 +224,18 @@ def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(
     with pytest.raises(Disconnected, match="did not answer ApiVersions within"):
         Cluster(nonsense_server.bootstrap, timeout_ms=300).topics(["t"])
     assert time.monotonic() - before < 5
+
+
+def test_a_broker_that_does_not_answer_leaves_time_for_the_next_one(
+    nonsense_server: NonsenseServer,
+) -> None:
+    with (
+        EmbeddedBroker() as broker,
+        closing(
+            Cluster([nonsense_server.bootstrap, broker.bootstrap], timeout_ms=2_000)
+        ) as cluster,
+    ):
+        assert cluster.topics(["t"]) == Topics()
 
 
 def test_the_leaders_of_a_deleted_topic_are_not_those_of_its_successor() -> None:

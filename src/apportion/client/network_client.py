@@ -15,6 +15,7 @@ from apportion.client.bootstrap import HostAndPort, addresses
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.client.connection_security import ConnectionSecurity
 from apportion.drive.clocks import now
+from apportion.member.broker_order import BrokerOrder, SendToAddress
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.query import GroupQuery
 from apportion.member.cluster_queries.retries import RecordInterruption, Send
@@ -26,7 +27,6 @@ from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
 from apportion.member.time_limits import (
     Pause,
     ReadClock,
-    RetryDeadline,
     metadata_limit_ms,
     within,
 )
@@ -62,6 +62,7 @@ class NetworkClient:
         self._idle: dict[HostAndPort, list[BrokerConnection]] = {}
         self._coordinators: dict[str, int] = {}
         self.metadata = MetadataCache()
+        self._order = BrokerOrder()
         self._closed = False
         self._interruptions = 0
 
@@ -180,6 +181,7 @@ class NetworkClient:
             if connection is not None:
                 connection.close()
             raise
+        self._order.record_success(address)
         with self._lock:
             if not self._closed:
                 self._idle.setdefault(address, []).append(connection)
@@ -191,10 +193,13 @@ class NetworkClient:
     def _forget_broker(self, address: HostAndPort) -> None:
         """Close the idle connections to a broker that has not answered; forget what it coordinates.
 
+        Another broker is asked first from now on.
+
         The other connections are likely broken. Its groups may have moved if it went down, and if
         it is back, it has given their members whole sessions: also where only a request for
         metadata meets the broken connection, and the next one to the coordinator a new one.
         """
+        self._order.record_failure(address)
         with self._lock:
             idle = self._idle.pop(address, [])
             groups = [
@@ -209,16 +214,18 @@ class NetworkClient:
 
     def _send_to_any(self, request: Any, timeout_ms: int, version: int | None) -> Any:
         """Send the request to the first broker that answers; `timeout_ms` is for all of them."""
-        deadline = RetryDeadline(now().mono_ms, timeout_ms)
         # The bootstrap servers last: they help when every broker of the metadata has moved.
-        addresses_to_try = dict.fromkeys([*self.metadata.nodes.values(), *self._bootstrap])
-        failure = Disconnected("no broker is known")
-        for address in addresses_to_try:
-            try:
-                return self._send(address, request, deadline.left_ms(now().mono_ms), version)
-            except Disconnected as error:
-                failure = error
-        raise failure
+        rule = self._order.send_to_any(
+            [*self.metadata.nodes.values(), *self._bootstrap], timeout_ms
+        )
+
+        def answer(query: SendToAddress | ReadClock) -> Any:
+            match query:
+                case SendToAddress(address, left_ms):
+                    return self._send(address, request, left_ms, version)
+            return self.answer(query)
+
+        return run_rule(rule, answer)
 
     # coordinators
 
