@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.member.broker_order import Address, BrokerOrder, SendToAddress
+from apportion.member.broker_order import BrokerOrder, HostAndPort, SendToAddress
 from apportion.member.time_limits import ReadClock
 from apportion.rules import run_rule
 
@@ -21,12 +21,12 @@ class Client:
 
     def __init__(self) -> None:
         self.order = BrokerOrder()
-        self.hanging: set[Address] = set()
-        self.down: set[Address] = set()
+        self.hanging: set[HostAndPort] = set()
+        self.down: set[HostAndPort] = set()
         self.now_ms = 1_000
-        self.asked: list[tuple[Address, int]] = []
+        self.asked: list[tuple[HostAndPort, int]] = []
 
-    def send(self, *addresses: Address, limit_ms: int = LIMIT_MS) -> Any:
+    def send(self, *addresses: HostAndPort, limit_ms: int = LIMIT_MS) -> Any:
         """Return who has answered."""
         self.asked.clear()
         return run_rule(self.order.send_to_any(addresses or (A, B, C), limit_ms), self._answer)

@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from apportion.client.bootstrap import HostAndPort, addresses
+from apportion.client.bootstrap import addresses
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.client.connection_security import ConnectionSecurity
 from apportion.drive.clocks import now
-from apportion.member.broker_order import BrokerOrder, SendToAddress
+from apportion.member.broker_order import BrokerOrder, HostAndPort, SendToAddress
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.query import GroupQuery
 from apportion.member.cluster_queries.retries import RecordInterruption, Send

@@ -12,7 +12,7 @@ from apportion.errors import Unanswerable
 from apportion.member.time_limits import ReadClock, RetryDeadline
 from apportion.rules import Rule, RuleQuery
 
-Address = tuple[str, int]
+HostAndPort = tuple[str, int]
 """Host and port of a broker."""
 
 
@@ -20,7 +20,7 @@ Address = tuple[str, int]
 class SendToAddress(RuleQuery):
     """Send the request once, to the broker at this address. Answer: the response."""
 
-    address: Address
+    address: HostAndPort
     timeout_ms: int
 
 
@@ -32,18 +32,18 @@ class BrokerOrder:
 
     def __init__(self) -> None:
         """Know of no failure yet."""
-        self._failed: dict[Address, None] = {}  # those that failed last, the latest at the end
+        self._failed: dict[HostAndPort, None] = {}  # those that failed last, the latest at the end
 
-    def record_failure(self, address: Address) -> None:
+    def record_failure(self, address: HostAndPort) -> None:
         """Ask this broker after the others: it has not answered a request."""
         self._failed.pop(address, None)
         self._failed[address] = None
 
-    def record_success(self, address: Address) -> None:
+    def record_success(self, address: HostAndPort) -> None:
         """Ask this broker in its turn again: it has answered a request."""
         self._failed.pop(address, None)
 
-    def send_to_any(self, addresses: Iterable[Address], limit_ms: int) -> Rule[Any]:
+    def send_to_any(self, addresses: Iterable[HostAndPort], limit_ms: int) -> Rule[Any]:
         """Send a request to the first of the brokers that answers, in `limit_ms` for all of them.
 
         Raises the last error if none does.
@@ -61,7 +61,7 @@ class BrokerOrder:
                 failure = error
         raise failure
 
-    def _in_order(self, addresses: Iterable[Address]) -> list[Address]:
+    def _in_order(self, addresses: Iterable[HostAndPort]) -> list[HostAndPort]:
         known, failed = dict.fromkeys(addresses), tuple(self._failed)
         return [
             *(address for address in known if address not in failed),
