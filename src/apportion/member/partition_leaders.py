@@ -47,10 +47,12 @@ def find_leaders(
     search = LeaderSearch({}, {})
     without_leader: set[TopicId] = set()  # topics that were looked up just now
     for partition in partitions:
+        leader = cache.leader(partition)
         try:
             if partition.topic_id in without_leader:
                 leader = cache.known_leader(partition)
-            else:
+            # Mostly all are known: a rule for each partition would cost more than the look.
+            elif leader is None:
                 leader = yield from cache.find_leader(partition)
             search.by_node.setdefault(leader.node_id, {})[partition] = leader
         except (Refused, Unanswerable) as error:
