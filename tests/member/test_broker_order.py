@@ -85,6 +85,12 @@ def test_brokers_that_have_failed_are_asked_last_and_the_latest_at_the_end(clien
     assert client.asked == [(C, 3_000), (A, 3_000)]
 
 
+def test_a_broker_that_fails_again_goes_to_the_end_again(client: Client) -> None:
+    for address in (A, B, C, A):
+        client.order.record_failure(address)
+    assert client.send() == B
+
+
 def test_a_broker_that_has_answered_another_request_is_asked_in_its_turn(client: Client) -> None:
     client.hanging = {A}
     client.send()

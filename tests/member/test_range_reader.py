@@ -192,7 +192,8 @@ def test_the_last_error_is_raised_once_nothing_has_come_for_the_whole_time(
 
 
 def test_with_every_step_forward_the_time_starts_anew(brokers: ThreeBrokers) -> None:
-    brokers.most_batches, brokers.request_ms = 1, SILENCE_MS - 1_000
+    brokers.most_batches, brokers.request_ms = 1, SILENCE_MS // 2 - 1_000
+    brokers.codes[A0] = [Code.CORRUPT_MESSAGE, Code.NONE] * 10
     brokers.run(reader(brokers).read())
     assert brokers.offsets == TENS
 
@@ -233,6 +234,15 @@ def test_as_many_bytes_are_asked_for_as_the_range_needs(brokers: ThreeBrokers) -
     brokers.run(reader(brokers, 0, 25_000).read())
     record_bytes = sum(map(len, brokers.delivered)) / 25_000
     assert brokers.sizes[:2] == [int(25_000 * 256 * 1.1), int(20_000 * record_bytes * 1.1)]
+
+
+def test_records_that_are_not_visible_are_passed_and_say_nothing_of_sizes(
+    brokers: ThreeBrokers,
+) -> None:
+    brokers.logs[A0], brokers.most_batches, brokers.hidden = (0, 25_000), 500, {A0}
+    brokers.run(reader(brokers, 0, 25_000).read())
+    assert brokers.offsets == []
+    assert brokers.sizes[:2] == [int(25_000 * 256 * 1.1), int(20_000 * 256 * 1.1)]
 
 
 def test_the_sizes_of_requests_have_bounds(brokers: ThreeBrokers) -> None:
@@ -355,8 +365,12 @@ def test_no_row_is_left_out_because_of_another_error(brokers: ThreeBrokers, erro
     assert raised.value is error
 
 
-def test_a_log_that_has_the_range_all_the_same_loses_no_row(brokers: ThreeBrokers) -> None:
+@pytest.mark.parametrize("log", [(0, 100), (5, 100), (0, 5)])
+def test_a_log_that_has_the_position_all_the_same_loses_no_row(
+    brokers: ThreeBrokers, log: tuple[int, int]
+) -> None:
     """As after an election: the old leader had less than the new one."""
+    brokers.logs[A0] = log
     brokers.codes[A0] = [Code.OFFSET_OUT_OF_RANGE]
     with pytest.raises(Refused, match=r"^OFFSET_OUT_OF_RANGE: a-0: offset 5 of \[5, 50\)"):
         Rows(brokers).read(5, 50)

@@ -44,7 +44,8 @@ class ThreeBrokers:
     leaders: by partition; None: none now. shown: those that Metadata still shows in their place.
     logs: start and end of each log. down: brokers that do not answer. failing: brokers whose whole
     responses have this error. codes: the errors of a partition's next answers. deleted: topics.
-    most_batches: in a response. request_ms: how long each request takes, beside its wait.
+    hidden: of these logs nothing is visible, as of aborted transactions. most_batches: in a
+    response. request_ms: how long each request takes, beside its wait.
     sent: the requests of the client, and the names of topics that it looked up. sizes: the most
     bytes that it asked for, by Fetch. pauses: between its tries. delivered: the batches that a
     reader delivered. reading_ms: how long its caller takes for each delivery.
@@ -65,6 +66,7 @@ class ThreeBrokers:
         self.failing: dict[int, Refused] = {}
         self.codes: dict[TopicIdPartition, list[Code]] = {}
         self.deleted: set[str] = set()
+        self.hidden: set[TopicIdPartition] = set()
         self.most_batches = 10
         self.request_ms = 0
         self.reading_ms = 0
@@ -174,7 +176,7 @@ class ThreeBrokers:
         starts = range(offset - offset % BATCH_RECORDS, end, BATCH_RECORDS)[: max(0, limits[1])]
         batches = tuple(batch_at(start, min(BATCH_RECORDS, last - start)) for start in starts)
         return PartitionFetch(
-            batches,
+            () if partition in self.hidden else batches,
             read_header(batches[-1]).last_offset + 1 if batches else offset,
             Code.NONE,
         )

@@ -52,7 +52,7 @@ class ReaderTimeouts(NamedTuple):
 class RangeReader:
     """The read of the offsets [start, end) of one partition.
 
-    position: the next offset to read; `end` once the range is read.
+    position: the next offset to read; `end` or above it once the range is read.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class RangeReader:
         try:
             log_start = yield from self._list_offset(EARLIEST)
             if log_start > self.position:
-                return min(log_start, self.end)
+                return log_start
             # An unclean election has truncated the log. What was delivered before is not read
             # again: it would be in this batch twice.
             if (yield from self._list_offset(LATEST)) < self.position:
