@@ -74,7 +74,19 @@ class BrokerQuery(Generic[V]):
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderQuery(BrokerQuery[dict[TopicIdPartition, int]]):
+class LeaderQuery(BrokerQuery[V]):
+    """A query to the leader of partitions, which answers for each of them."""
+
+    def results(self, response: Any) -> Any:
+        """Return what `parse` returns, but where the error of a partition is its result.
+
+        By default `parse` raises none of these errors.
+        """
+        return self.parse(response)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetQuery(LeaderQuery[dict[TopicIdPartition, int]]):
     """A query to the leader of partitions, which answers for each with an offset or an error."""
 
     def results(self, response: Any) -> dict[TopicIdPartition, int | Refused]:

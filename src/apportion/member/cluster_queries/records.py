@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.query import BrokerQuery, LeaderQuery, result_key
+from apportion.member.cluster_queries.query import LeaderQuery, OffsetQuery, result_key
 from apportion.member.cluster_queries.visible import visible
 from apportion.member.permissions import denial_or_none
 from apportion.topics import TopicIdPartition, values_by_topic
@@ -54,11 +54,12 @@ class PartitionFetch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FetchQuery(BrokerQuery[dict[TopicIdPartition, PartitionFetch]]):
+class FetchQuery(LeaderQuery[dict[TopicIdPartition, PartitionFetch]]):
     """Fetch records from these positions on, at one leader.
 
     max_wait_ms: how long the leader may hold the response while there is nothing. end: batches that
-    start at or after it are left out of the result.
+    start at or after it are left out of the result. node_id: of the leader, for the texts of errors
+    of the whole response.
     """
 
     api: ClassVar[str] = "Fetch"
@@ -67,6 +68,12 @@ class FetchQuery(BrokerQuery[dict[TopicIdPartition, PartitionFetch]]):
     max_wait_ms: int
     max_bytes: int = FETCH_BYTES
     end: int | None = None
+    node_id: int | None = None
+
+    @property
+    def subject(self) -> str:
+        """The query's name in the texts of its errors."""
+        return self.api if self.node_id is None else f"fetch from broker {self.node_id}"
 
     def request(self) -> FetchRequest:
         """Return the request for the records, to the leader of all these partitions."""
@@ -145,7 +152,7 @@ def _partition_fetch(data: PartitionData, position: int, end: int | None) -> Par
 
 
 @dataclass(frozen=True, slots=True)
-class ProduceQuery(LeaderQuery):
+class ProduceQuery(OffsetQuery):
     """Append one batch to each of these partitions, with acks=all.
 
     Its results are the offsets of the batches' first records.

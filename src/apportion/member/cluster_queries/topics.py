@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from apportion.errors import UNKNOWN_TOPIC, Code, Refused
-from apportion.member.cluster_queries.query import BrokerQuery, LeaderQuery
+from apportion.member.cluster_queries.query import BrokerQuery, OffsetQuery
 from apportion.member.membership import TopicDescription
 from apportion.member.permissions import denial_or_none
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics, values_by_topic
@@ -126,7 +126,7 @@ def refused_topics(code: Code, topics: Sequence[MetadataResponseTopic]) -> Refus
 
 
 @dataclass(frozen=True, slots=True)
-class ListOffsetsQuery(LeaderQuery):
+class ListOffsetsQuery(OffsetQuery):
     """Read the offset of each partition at `timestamp`: EARLIEST, LATEST or a time in ms.
 
     leader_epochs: of each partition, as the client knows it. A leader of another epoch refuses the
