@@ -106,14 +106,9 @@ class MetadataCache:
                     Code.UNKNOWN_TOPIC_ID,
                     f"topic {partition.topic!r} with id {uuid_text(partition.topic_id)} {fate}",
                 )
-            return self.known_leader(partition)
-        return known
-
-    def known_leader(self, partition: TopicIdPartition) -> Leader:
-        """Return the partition's leader; raise Refused (LEADER_NOT_AVAILABLE) if it is unknown."""
-        known = self.leader(partition)
+            known = self.leader(partition)
         if known is None:
-            raise Refused(Code.LEADER_NOT_AVAILABLE, f"partition {partition} has no leader now")
+            raise no_leader(partition)
         return known
 
     def leader(self, partition: TopicIdPartition) -> Leader | None:
@@ -125,6 +120,11 @@ class MetadataCache:
         """Forget the partition's leader, until metadata of its topic is fetched again."""
         if (topic := self._topics.get(partition.topic_id)) is not None:
             topic.leaders.pop(partition.partition, None)
+
+
+def no_leader(partition: TopicIdPartition) -> Refused:
+    """Return the error of a partition that has no leader in fresh metadata."""
+    return Refused(Code.LEADER_NOT_AVAILABLE, f"partition {partition} has no leader now")
 
 
 def with_topic_ids(

@@ -13,7 +13,7 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.cluster_queries.query import LeaderQuery, OffsetQuery
 from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.cluster_queries.topics import Leader, ListOffsetsQuery
-from apportion.member.metadata_cache import MetadataCache
+from apportion.member.metadata_cache import MetadataCache, no_leader
 from apportion.member.reactions import Reaction, is_permanent, retry_or_raise
 from apportion.rules import Rule, RuleQuery
 from apportion.topics import TopicId, TopicIdPartition
@@ -43,22 +43,30 @@ class LeaderSearch(NamedTuple):
 def find_leaders(
     cache: MetadataCache, partitions: Iterable[TopicIdPartition]
 ) -> Rule[LeaderSearch]:
-    """Look up the leaders of these partitions, by Metadata where they are unknown."""
+    """Look up the leaders of these partitions, by Metadata where they are unknown.
+
+    A topic is looked up once, whatever comes of it, and none any more once no broker has answered.
+    """
     search = LeaderSearch({}, {})
-    without_leader: set[TopicId] = set()  # topics that were looked up just now
+    failed: dict[TopicId, Refused] = {}  # of the topics that were looked up
+    unanswered: Unanswerable | None = None
     for partition in partitions:
+        # Mostly all are known: a rule for each partition would cost more than the look.
         leader = cache.leader(partition)
-        try:
-            if partition.topic_id in without_leader:
-                leader = cache.known_leader(partition)
-            # Mostly all are known: a rule for each partition would cost more than the look.
-            elif leader is None:
+        error = unanswered or failed.get(partition.topic_id)
+        if leader is None and error is None:
+            try:
                 leader = yield from cache.find_leader(partition)
+            except Refused as refused:
+                error = failed[partition.topic_id] = refused
+            except Unanswerable as unanswerable:
+                error = unanswered = unanswerable
+        elif isinstance(error, Refused) and error.code is Code.LEADER_NOT_AVAILABLE:
+            error = no_leader(partition)
+        if leader is not None:
             search.by_node.setdefault(leader.node_id, {})[partition] = leader
-        except (Refused, Unanswerable) as error:
+        elif error is not None:
             search.errors[partition] = error
-            if isinstance(error, Refused) and error.code is Code.LEADER_NOT_AVAILABLE:
-                without_leader.add(partition.topic_id)
     return search
 
 
