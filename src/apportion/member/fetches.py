@@ -80,7 +80,9 @@ def fetch_from_leader(cache: MetadataCache, query: FetchQuery, timeout_ms: int) 
             cache.forget_leader(partition)
         raise
     for partition, fetch in fetched.items():
-        if reaction(query.api, fetch.code) is Reaction.REFRESH_METADATA:
+        # Mostly none has an error, and the look-up of a reaction is dear.
+        has_failed = fetch.code is not Code.NONE
+        if has_failed and reaction(query.api, fetch.code) is Reaction.REFRESH_METADATA:
             cache.forget_leader(partition)
     return fetched
 

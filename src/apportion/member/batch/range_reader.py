@@ -139,9 +139,12 @@ class RangeReader:
         # 64 KiB, as tiny ranges need no precision.
         missing_bytes = int((self.end - self.position) * self._record_bytes * 1.1)
         request_ms = self._timeouts.request_ms
-        leader = yield from within(
-            self._cache.find_leader(self._partition), metadata_limit_ms(request_ms)
-        )
+        leader = self._cache.leader(self._partition)
+        # Mostly it is known: a time limit would cost more than the look.
+        if leader is None:
+            leader = yield from within(
+                self._cache.find_leader(self._partition), metadata_limit_ms(request_ms)
+            )
         query = FetchQuery(
             fetch_positions({self._partition: self.position}, {self._partition: leader}),
             RANGE_FETCH_WAIT_MS,
