@@ -7,6 +7,7 @@ import pytest
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Caller, Ticket
 from apportion.wire.error_slots import ErrorSlots
+from apportion.wire.messages import alter_user_scram_credentials as scram
 from apportion.wire.messages import delete_topics, fetch, list_offsets, offset_commit
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -72,14 +73,31 @@ def test_slots_stay_empty_where_the_response_has_an_error_of_its_own(
 
 def test_an_array_may_answer_two_arrays_of_the_request() -> None:
     slots = ErrorSlots(
+        scram.AlterUserScramCredentialsResponse,
+        {"results": ("deletions", "upsertions"), "user": "name"},
+    )
+    request = scram.AlterUserScramCredentialsRequest(
+        deletions=(scram.ScramCredentialDeletion(name="deleted"),),
+        upsertions=(scram.ScramCredentialUpsertion(name="set"),),
+    )
+    response = fill(slots, request, 0, Code.CLUSTER_AUTHORIZATION_FAILED)
+    named = [(each.user, each.error_code) for each in response.results]
+    assert named == [("deleted", 31), ("set", 31)]
+
+
+@pytest.mark.parametrize(("version", "named"), [(5, "by-name"), (6, "by-value")])
+def test_only_arrays_of_the_version_are_answered(version: int, named: str) -> None:
+    """A request that never was bytes has the arrays of all versions, as in the simulator."""
+    slots = ErrorSlots(
         delete_topics.DeleteTopicsResponse, {"responses": ("topics", "topic_names")}, item="name"
     )
     request = delete_topics.DeleteTopicsRequest(
         topics=(delete_topics.DeleteTopicState(name="by-value"),), topic_names=("by-name",)
     )
-    response = fill(slots, request, 6, Code.UNKNOWN_TOPIC_OR_PARTITION)
-    named = [(each.name, each.error_code) for each in response.responses]
-    assert named == [("by-value", 3), ("by-name", 3)]
+    response = fill(slots, request, version, Code.UNKNOWN_TOPIC_OR_PARTITION)
+    assert response == delete_topics.DeleteTopicsResponse(
+        responses=(delete_topics.DeletableTopicResult(name=named, error_code=3),)
+    )
 
 
 @pytest.mark.parametrize("is_explained", [True, False])

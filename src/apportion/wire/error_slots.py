@@ -80,8 +80,11 @@ class ErrorSlots:
     def _elements(self, array: Field, source: Any, error: "_Error") -> Iterator[Any]:
         """Yield the elements of an array of the response, for those of its arrays in `source`."""
         names = self.sources.get(array.name, array.name)
+        # A request that never was bytes may have arrays of other versions, too.
+        kind: Any = type(source)
+        sent = _fields(kind, error.version).names
         for name in (names,) if isinstance(names, str) else names:
-            for item in getattr(source, name, None) or ():
+            for item in (name in sent and getattr(source, name)) or ():
                 yield self._message(array.element, item, self._names(item), error)
 
     def _names(self, item: Any) -> dict[str, Any]:
@@ -119,8 +122,8 @@ class _Fields(NamedTuple):
 # Cached, because a request may have a hundred thousand elements.
 @cache
 def _fields(kind: Any, version: int) -> _Fields:
-    """Return the fields of a message that are there in a version."""
-    there = [each for each in kind.__fields__ if each.is_in(version)]
+    """Return the fields of a message that are there in a version; none of a plain value."""
+    there = [each for each in getattr(kind, "__fields__", ()) if each.is_in(version)]
     arrays = tuple(each for each in there if each.kind == "array")
     return _Fields(frozenset(each.name for each in there), arrays)
 
