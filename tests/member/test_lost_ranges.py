@@ -106,12 +106,14 @@ def test_the_rows_of_a_topic_that_is_deleted_during_the_read_are_left_out(
 
 
 @pytest.mark.parametrize("code", UNKNOWN_TOPIC)
-def test_a_topic_that_no_broker_knows_any_more_counts_as_deleted(
+def test_a_leader_that_does_not_know_a_topic_of_the_metadata_loses_no_row(
     brokers: ThreeBrokers, code: Code
 ) -> None:
     rows = Rows(brokers)
     rows.before = lambda _query: brokers.codes.update({A0: [code]})
-    assert rows.read(0, 100) == []
+    with pytest.raises(Refused) as raised:
+        rows.read(0, 100)
+    assert raised.value.code is code
 
 
 @pytest.mark.parametrize(

@@ -187,11 +187,21 @@ class RangeReader:
             if (yield from self._list_offset(LATEST)) < self.position:
                 return self.end
         except Refused as error:
-            # No other error says that there is nothing to read.
-            if error.code not in UNKNOWN_TOPIC:
+            # No other error says that there is nothing to read, and this one may come from a leader
+            # that has yet to learn of the topic.
+            if error.code not in UNKNOWN_TOPIC or (yield from self._topic_exists()):
                 raise
             return self.end
         raise refused
+
+    def _topic_exists(self) -> Rule[bool]:
+        """Return whether fresh metadata have the topic, and it was not made again."""
+        topics = yield from within(
+            self._cache.topics([self._partition.topic], fresh=True),
+            metadata_limit_ms(self._timeouts.request_ms),
+        )
+        topic = topics.named(self._partition.topic)
+        return topic is not None and topic.id == self._partition.topic_id
 
     def _list_offset(self, timestamp: int) -> Rule[int]:
         listed = yield from within(
