@@ -27,7 +27,7 @@ from apportion.streams.metadata.model import RUNNING
 from apportion.streams.topology_parser import topology_of
 from apportion.wire.fields import replaced
 from tests.member.client_side_streams_messages import answer, offers, running, sums, tasks
-from tests.member.computing_messages import CountingAssignor, heard, offer, stable
+from tests.member.computing_messages import AgingAssignor, CountingAssignor, heard, offer, stable
 from tests.member.consumer_messages import P0, P1, accepted, at, beat, full, refused
 
 
@@ -140,6 +140,25 @@ def test_a_reason_is_not_said_again_beside_newer_metadata() -> None:
     member.step(Tick(), at(30_700))
     again = beat(1, client_assignors=offer(b"t 4", reason=9))
     assert member.step(Answered(9, heard(1)), at(30_700)) == [SendToCoordinator(10, again, 5_000)]
+
+
+def test_a_repeated_offer_has_no_reason_that_a_newer_epoch_has_followed() -> None:
+    one, other = CountingAssignor(), AgingAssignor()
+    assignors = LocalAssignors((one, other))
+
+    def offered(*, is_full: bool = False) -> dict[str, int] | None:
+        sent = assignors.offers(("t",), is_full=is_full, has_news=False)
+        return None if sent is None else {each.name: each.reason for each in sent}
+
+    for now_ms, epoch, assignor in ((0, 1, one), (10_000, 2, other)):
+        assignors.request_rebalance(assignor.name, 7)
+        assert offered() == {one.name: 0, other.name: 0} | {assignor.name: 7}
+        assignors.record_accepted(epoch, at(now_ms))
+    assert offered(is_full=True) == {one.name: 7, other.name: 7}
+    assignors.record_accepted(2, at(KEPT_MS))
+    assert offered() is None
+    assignors.record_accepted(2, at(10_000 + KEPT_MS))
+    assert offered() == {one.name: 0, other.name: 7}
 
 
 def test_a_reason_that_may_be_lost_is_repeated_beside_what_was_given_up() -> None:

@@ -102,7 +102,11 @@ class LocalAssignors:
             return None
         if self._must_repeat and not (is_full or has_news or self._reasons):
             self._must_repeat = False
-            self._sent = tuple(self._with_accepted_reason(each) for each in self._sent)
+            # With the reasons that may be lost, and no other that was beside these metadata.
+            self._sent = tuple(
+                replaced(each, reason=self.reason_of(each.name, is_full=True))
+                for each in self._sent
+            )
             return self._sent
         offered = tuple(
             self._offer(each, topics, self.reason_of(each.name, is_full=is_full))
@@ -123,11 +127,6 @@ class LocalAssignors:
         if accepted is not None and (is_full or self._must_repeat):
             return accepted.reason
         return self._standing.get(name, 0)
-
-    def _with_accepted_reason(self, sent: ClientAssignor) -> ClientAssignor:
-        """Return what was offered, with the reason that was accepted and may be lost."""
-        accepted = self._accepted.get(sent.name)
-        return sent if accepted is None else replaced(sent, reason=accepted.reason)
 
     def _offer(self, assignor: Assignor, topics: tuple[str, ...], reason: int) -> ClientAssignor:
         version, (minimum, maximum) = self._versions[assignor.name], versions_of(assignor)
