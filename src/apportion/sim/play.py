@@ -120,9 +120,7 @@ def _converge(cluster: SimulatedCluster) -> None:
     )
     ends: list[int] = []
     while True:
-        unconverged, unread = next(_unconverged(cluster), None), next(_unread(cluster), None)
-        unowned = next(cluster.task_checker.unowned(), None)
-        missing = unconverged or unowned or unread
+        missing = next(_missing(cluster), None)
         # Twice the same ends: the last commits may have been under way at the first look.
         if missing is None and ends == _log_ends(cluster):
             return
@@ -132,17 +130,23 @@ def _converge(cluster: SimulatedCluster) -> None:
                 until_us = simulation.now_us + convergence_bound_ms(scenario) * 1_000
                 cluster.add_partitions()
         if simulation.now_us >= until_us:
-            law = "converges" if unconverged else "all-owned" if unowned else "all-is-read"
-            law = law if missing else "converges"
-            raise LawBroken(
-                law,
-                f"{convergence_bound_ms(scenario)} ms after the last fault "
-                f"{missing or 'offsets are still being committed'}.",
-            )
+            law, why = missing or ("converges", "offsets are still being committed")
+            raise LawBroken(law, f"{convergence_bound_ms(scenario)} ms after the last fault {why}.")
         ends = [] if missing else _log_ends(cluster)
         simulation.run(
             simulation.now_us + (SLICE_US if missing else 3_000 * (scenario.batch_ms + 1_000))
         )
+
+
+def _missing(cluster: SimulatedCluster) -> Iterator[tuple[str, str]]:
+    """Yield each law that does not hold yet, with a sentence that says what is missing."""
+    for law, sentences in (
+        ("converges", _unconverged(cluster)),
+        ("all-owned", cluster.task_checker.unowned()),
+        ("all-is-read", _unread(cluster)),
+    ):
+        for why in sentences:
+            yield law, why
 
 
 def _is_waiting_for_metadata_change(cluster: SimulatedCluster) -> bool:
