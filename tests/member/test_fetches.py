@@ -97,6 +97,15 @@ def test_the_leaders_share_the_wait_while_there_is_nothing(brokers: ThreeBrokers
     assert brokers.now_ms == START_MS + MAX_WAIT_MS
 
 
+def test_brokers_that_are_not_asked_have_no_share_of_the_wait(brokers: ThreeBrokers) -> None:
+    empty(brokers)
+    fetch(brokers, at(0, A0, A1, B0))
+    assert [(each.node, each.wait_ms) for each in brokers.fetches] == [
+        (1, MAX_WAIT_MS // 2),
+        (2, MAX_WAIT_MS // 2),
+    ]
+
+
 def test_no_leader_waits_once_there_are_records(brokers: ThreeBrokers) -> None:
     empty(brokers, (A0, B0, A2))
     fetch(brokers, at(0, *ALL))
@@ -117,7 +126,7 @@ def test_a_leader_that_has_moved_is_found_by_the_next_round(brokers: ThreeBroker
     }
     brokers.sent.clear()
     assert fetch(brokers, at(90, A1, A2)) == dict.fromkeys((A1, A2), read(90, 100))
-    assert brokers.sent == [("a",), Fetch(3, at(90, A1, A2), WAIT_MS, WAIT_MS + TIMEOUT_MS)]
+    assert brokers.sent == [("a",), Fetch(3, at(90, A1, A2), MAX_WAIT_MS, MAX_WAIT_MS + TIMEOUT_MS)]
 
 
 def test_a_leader_that_metadata_show_too_late_is_looked_up_until_it_is_right(

@@ -27,7 +27,7 @@ class SendToAddress(RuleQuery):
 class BrokerOrder:
     """The order in which one client asks its brokers.
 
-    Threads may share it: each change is one operation on a dict.
+    Threads may share it: in the middle of a change another one sees another order, nothing worse.
     """
 
     def __init__(self) -> None:

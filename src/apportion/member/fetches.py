@@ -50,7 +50,7 @@ def fetch_records(
         # One leader after the other: the waits add up, so they share `max_wait_ms`, and nobody
         # waits any more once there is something to return.
         is_waiting = not any(fetch.batches for fetch in fetched.values())
-        wait_ms = max_wait_ms // max(1, len(cache.nodes)) if is_waiting else 0
+        wait_ms = max_wait_ms // len(by_node) if is_waiting else 0
         requested = fetch_positions(positions, _rotated(leaders, turn))
         query = FetchQuery(requested, wait_ms, node_id=node_id)
         try:
