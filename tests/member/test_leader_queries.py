@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
+from apportion.member.cluster_queries.offsets import OffsetAndMetadata, OffsetFetchQuery
 from apportion.member.cluster_queries.retries import PauseBeforeRetry, Send
 from apportion.member.cluster_queries.topic_changes import CreateTopicsQuery
 from apportion.member.cluster_queries.topics import (
     ClusterMetadata,
     Leader,
+    ListOffsetsQuery,
     MetadataQuery,
     TopicWithLeaders,
 )
@@ -22,7 +24,8 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.metadata_cache import MetadataCache
-from apportion.member.queries import ListOffsets
+from apportion.member.partition_leaders import SendToLeader
+from apportion.member.time_limits import ReadClock, within
 from apportion.rules import run_rule
 from apportion.streams.queries import (
     CreateInternalTopics,
@@ -79,7 +82,7 @@ def created(*answers: Any) -> tuple[Any, list[Any]]:
             raise answer
         return answer
 
-    return run_rule(answer_query(ACTION, MetadataCache()), answer), done
+    return run_rule(answer_query(ACTION, "g", MetadataCache()), answer), done
 
 
 HEARS_OF_BOTH = MetadataFetched(5, shown(*NAMES).descriptions)
@@ -132,12 +135,43 @@ def test_first_offsets_are_those_of_the_topics_that_exist_now() -> None:
         if isinstance(query, Send):
             return shown("changelog")
         with_id = TopicIdPartition("changelog", b"changelog", 0)
-        assert query == ListOffsets((with_id,), EARLIEST)
+        assert query == SendToLeader(1, ListOffsetsQuery(EARLIEST, {with_id: 0}))
         return {with_id: 7}
 
     action = QueryCluster(5, ListStartOffsets((partition,)))
-    answered = run_rule(answer_query(action, MetadataCache()), answer)
+    answered = run_rule(answer_query(action, "g", MetadataCache()), answer)
     assert answered == QueryAnswered(5, {partition: 7})
+
+
+def test_committed_offsets_are_those_of_the_members_group_and_0_where_there_is_none() -> None:
+    partitions = (TopicPartition("changelog", 0), TopicPartition("repartition", 0))
+    one, other = (TopicIdPartition(name, name.encode(), 0) for name in NAMES)
+
+    def answer(query: Any) -> Any:
+        if isinstance(query.query, MetadataQuery):
+            return shown(*NAMES)
+        assert query == Send(OffsetFetchQuery("g", (one, other)))
+        return {one: OffsetAndMetadata(7, ""), other: OffsetAndMetadata(None, "")}
+
+    action = QueryCluster(5, FetchCommittedOffsets(partitions))
+    answered = run_rule(answer_query(action, "g", MetadataCache()), answer)
+    assert answered == QueryAnswered(5, dict(zip(partitions, (7, 0), strict=True)))
+
+
+def test_the_leader_of_a_partition_has_what_the_look_at_its_topic_has_left() -> None:
+    timeouts: list[int | None] = []
+
+    def answer(query: Any) -> Any:
+        if isinstance(query, ReadClock):
+            return 300 * len(timeouts)
+        timeouts.append(query.timeout_ms)
+        if isinstance(query, Send):
+            return shown("t")
+        return dict.fromkeys(query.query.leader_epochs, 7)
+
+    action = QueryCluster(5, ListEndOffsets((TopicPartition("t", 0),)))
+    run_rule(within(answer_query(action, "g", MetadataCache()), 1_000), answer)
+    assert timeouts == [1_000, 700]
 
 
 def ends_of(*named: Any) -> Any:
@@ -146,12 +180,13 @@ def ends_of(*named: Any) -> Any:
     def answer(query: Any) -> Any:
         if isinstance(query, Send):
             return shown("t")
-        assert isinstance(query, ListOffsets)
-        assert query.timestamp == LATEST
-        return dict.fromkeys(query.partitions, 7)
+        assert isinstance(query, SendToLeader)
+        assert isinstance(query.query, ListOffsetsQuery)
+        assert query.query.timestamp == LATEST
+        return dict.fromkeys(query.query.leader_epochs, 7)
 
     action = QueryCluster(5, ListEndOffsets(*named))
-    return run_rule(answer_query(action, MetadataCache()), answer)
+    return run_rule(answer_query(action, "g", MetadataCache()), answer)
 
 
 def test_plain_pairs_are_partitions_to_an_assignors_query() -> None:
@@ -177,7 +212,7 @@ def test_a_query_of_what_is_no_partition_is_refused(query: Any, named: Any, show
         raise AssertionError(query)
 
     why = f"the assignor's {query.__name__} names {shown_as}, which is no partition: use "
-    answered = run_rule(answer_query(QueryCluster(5, query(named)), MetadataCache()), answer)
+    answered = run_rule(answer_query(QueryCluster(5, query(named)), "g", MetadataCache()), answer)
     assert answered == Unanswered(5, why + "TopicPartition(topic, number)", Code.INVALID_REQUEST)
 
 
@@ -202,7 +237,7 @@ def test_a_query_that_nobody_can_answer_is_refused() -> None:
         raise AssertionError(query)
 
     for query, shown_as in [(7, "7"), (Unprintable(), "Unprintable")]:
-        answered = run_rule(answer_query(QueryCluster(5, query), MetadataCache()), answer)
+        answered = run_rule(answer_query(QueryCluster(5, query), "g", MetadataCache()), answer)
         why = f"nobody here can answer {shown_as}"
         assert answered == Unanswered(5, why, Code.INVALID_REQUEST)
 
@@ -218,9 +253,11 @@ def test_a_query_of_a_topic_that_has_grown_is_answered() -> None:
     looks = iter((shown("t"), ClusterMetadata({}, (grown,))))
 
     def answer(query: Any) -> Any:
-        return next(looks) if isinstance(query, Send) else dict.fromkeys(query.partitions, 7)
+        if isinstance(query, Send):
+            return next(looks)
+        return dict.fromkeys(query.query.leader_epochs, 7)
 
     partition = TopicPartition("t", 1)
     action = QueryCluster(5, ListEndOffsets((partition,)))
-    answered = run_rule(answer_query(action, MetadataCache()), answer)
+    answered = run_rule(answer_query(action, "g", MetadataCache()), answer)
     assert answered == QueryAnswered(5, {partition: 7})

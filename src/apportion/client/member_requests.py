@@ -6,7 +6,6 @@ the machine's: it asks again when its backoff is over.
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
@@ -27,9 +26,6 @@ from apportion.member.membership import (
     SendToCoordinator,
     Unanswered,
 )
-from apportion.member.queries import FetchCommitted, ListOffsets
-from apportion.member.time_limits import within
-from apportion.rules import run_rule
 
 log = logging.getLogger("apportion.session")
 Request = FindCoordinator | SendToCoordinator | FetchMetadata | QueryCluster | RunAssignor
@@ -114,17 +110,7 @@ class MemberRequests:
 
     def _query_cluster(self, action: QueryCluster) -> Event:
         """Answer a query of an assignor, by the rule of `member.leader_queries`."""
-
-        def answer(query: Any) -> Any:
-            match query:
-                case ListOffsets(partitions, timestamp):
-                    return self._cluster.list_offsets(partitions, timestamp)
-                case FetchCommitted(partitions):
-                    return self._cluster.committed_offsets(self._group_id, partitions)
-            return self._cluster.answer(query)
-
-        rule = answer_query(action, self._cluster.metadata)
-        return run_rule(within(rule, self._cluster.timeout_ms), answer)
+        return self._cluster.run(answer_query(action, self._group_id, self._cluster.metadata))
 
 
 def _run_assignor(request: RunAssignor) -> Event:

@@ -1,7 +1,7 @@
 """The rule by which a member answers the queries of its assignor (`streams/queries.py`).
 
 Offsets are for any assignor, internal topics and the ends of changelogs for that of Kafka Streams.
-The rule asks the cluster for them; a driver answers.
+The rule asks the cluster for them, all within the time of one operation.
 """
 
 from collections.abc import Iterable
@@ -9,6 +9,8 @@ from typing import Any
 
 from apportion.assign.checks import are_numbers
 from apportion.errors import Code, Refused, Unanswerable
+from apportion.member.cluster_queries.offsets import OffsetFetchQuery
+from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topic_changes import NewTopic
 from apportion.member.membership import (
     MetadataFetched,
@@ -17,7 +19,7 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.metadata_cache import MetadataCache, with_topic_ids
-from apportion.member.queries import FetchCommitted, ListOffsets
+from apportion.member.partition_leaders import list_offsets
 from apportion.member.topic_creation import create_missing_topics
 from apportion.readable import foreign_text
 from apportion.rules import Rule
@@ -35,11 +37,11 @@ BROKERS_DEFAULT = -1
 
 
 def answer_query(
-    action: QueryCluster, cache: MetadataCache
+    action: QueryCluster, group_id: str, cache: MetadataCache
 ) -> Rule[MetadataFetched | QueryAnswered | Unanswered]:
     """Return the event that answers an assignor's query, or says why none can."""
     try:
-        return (yield from _answer_or_raise(action, cache))
+        return (yield from _answer_or_raise(action, group_id, cache))
     except Refused as refused:
         return Unanswered(action.request_id, refused.why, refused.code)
     except Unanswerable as error:
@@ -47,7 +49,7 @@ def answer_query(
 
 
 def _answer_or_raise(
-    action: QueryCluster, cache: MetadataCache
+    action: QueryCluster, group_id: str, cache: MetadataCache
 ) -> Rule[MetadataFetched | QueryAnswered]:
     """Return the cluster's answer. Raises Refused or Unanswerable where it has none."""
     match action.query:
@@ -60,13 +62,14 @@ def _answer_or_raise(
             return MetadataFetched(action.request_id, metadata.descriptions)
         case ListEndOffsets(partitions):
             with_ids = yield from _existing_partitions(action.query, partitions, cache)
-            answer: dict[TopicIdPartition, int] = yield ListOffsets(with_ids, LATEST)
+            answer = yield from list_offsets(cache, with_ids, LATEST)
         case ListStartOffsets(partitions):
             with_ids = yield from _existing_partitions(action.query, partitions, cache)
-            answer = yield ListOffsets(with_ids, EARLIEST)
+            answer = yield from list_offsets(cache, with_ids, EARLIEST)
         case FetchCommittedOffsets(partitions):
             with_ids = yield from _existing_partitions(action.query, partitions, cache)
-            committed = yield FetchCommitted(with_ids, incarnation=0)
+            asked = OffsetFetchQuery(group_id, with_ids)
+            committed = (yield from send_until_accepted(asked)) if with_ids else {}
             answer = {each: found.offset or 0 for each, found in committed.items()}
         case _:
             shown = foreign_text(action.query)

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from apportion.errors import Refused
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
-from apportion.member.cluster_queries.offsets import OffsetFetchQuery
 from apportion.member.cluster_queries.query import BrokerQuery
 from apportion.member.cluster_queries.topics import MetadataQuery
 from apportion.member.leader_queries import answer_query
@@ -20,10 +19,8 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.metadata_cache import MetadataCache
-from apportion.member.partition_leaders import list_offsets
-from apportion.member.queries import FetchCommitted, ListOffsets
 from apportion.rules import rule_script
-from apportion.sim.actors.requests import answer_request, ask, sending
+from apportion.sim.actors.requests import answer_request, sending
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Client
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
@@ -113,16 +110,10 @@ class MemberClient(Client):
         """Answer a query of the member's assignor, by the rule of `member.leader_queries`."""
         until_ms = self.mono_ms() + ASSIGNOR_QUERY_TIMEOUT_MS
 
-        def answer(query: Any) -> Script:
-            match query:
-                case ListOffsets(partitions, timestamp):
-                    rule = list_offsets(self._assignor_metadata, partitions, timestamp)
-                    return rule_script(rule, answer)
-                case FetchCommitted(partitions):
-                    return ask(self, OffsetFetchQuery(self.group, partitions))
-            return answer_request(self, query, until_ms)
-
-        event = yield from rule_script(answer_query(action, self._assignor_metadata), answer)
+        event = yield from rule_script(
+            answer_query(action, self.group, self._assignor_metadata),
+            lambda query: answer_request(self, query, until_ms),
+        )
         yield StepMember(event)
 
     def perform_for_assignor(
