@@ -18,7 +18,7 @@ from apportion.member.cluster_queries.retries import (
 )
 from apportion.member.cluster_queries.topics import NO_LEADER_EPOCH, ListOffsetsQuery
 from apportion.member.metadata_cache import MetadataCache
-from apportion.member.offset_requests import AwaitNewEpoch
+from apportion.member.offset_requests import EPOCH_WAIT_MS, AwaitNewEpoch
 from apportion.member.partition_leaders import SendToLeader
 from apportion.member.queries import (
     AskCoordinator,
@@ -53,7 +53,6 @@ VERSIONS = {  # of the requests that applications use
 }
 RETRY_MS = 100
 TIMEOUT_MS = 5_000
-EPOCH_WAIT_MS = 1_000  # how long to wait for the member's next epoch before committing again
 
 
 class AwaitMember(NamedTuple):
