@@ -17,9 +17,8 @@ from apportion.coord.consumer.client_assignors import PreparedGroup, has_reason,
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.records import TargetAnswer
 from apportion.errors import Code
-from apportion.machine import Arrived
 from apportion.member.consumer.local_assignors import KEPT_MS
-from apportion.sim.checks.installed_targets import LoadedShards, group_or_none
+from apportion.sim.checks.installed_targets import LoadedShards, arrived_or_none, group_or_none
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -124,21 +123,22 @@ class ClientAssignorChecker:
     def before_step(self, event: Any, shards: LoadedShards) -> None:
         """Note what a step over `event` may change."""
         self._before = None
-        if type(event) is Arrived and type(event.request) in (
+        arrived = arrived_or_none(event)
+        if arrived is not None and type(arrived.request) in (
             ConsumerGroupHeartbeatRequest,
             ConsumerGroupPrepareAssignmentRequest,
             ConsumerGroupInstallAssignmentRequest,
         ):
-            group = group_or_none(shards(), event.request.group_id)
+            request = arrived.request
+            group = group_or_none(shards(), request.group_id)
             if group is not None:
                 chosen = group.live.chosen
                 self._before = BeforeStep(
                     group,
                     group.saved.epoch,
                     group.saved.assignment_epoch,
-                    type(event.request) is ConsumerGroupHeartbeatRequest
-                    and _is_known(group, event.request),
-                    _assignors_or_none(group, event.request.member_id),
+                    type(request) is ConsumerGroupHeartbeatRequest and _is_known(group, request),
+                    _assignors_or_none(group, request.member_id),
                     None if chosen is None else chosen.prepared,
                 )
 
@@ -146,13 +146,14 @@ class ClientAssignorChecker:
         """Check what a step over `event` has saved, and whom it has told."""
         before = self._before
         # After a start there is no event, and what was noted belongs to the lost process.
-        if before is None or type(event) is not Arrived:
+        arrived = arrived_or_none(event)
+        if before is None or arrived is None:
             return
         if before.group.saved.assignment_epoch != before.assignment_epoch:
             self._note_answers(before.group)
-        if type(event.request) is ConsumerGroupHeartbeatRequest:
-            self._check_heartbeat(event.request, before, now_ms)
-        elif type(event.request) is ConsumerGroupPrepareAssignmentRequest:
+        if type(arrived.request) is ConsumerGroupHeartbeatRequest:
+            self._check_heartbeat(arrived.request, before, now_ms)
+        elif type(arrived.request) is ConsumerGroupPrepareAssignmentRequest:
             self._check_told(before, now_ms)
 
     def reply_sent(
