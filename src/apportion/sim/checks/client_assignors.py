@@ -9,6 +9,7 @@ that lives says a reason again that was lost so: with its first full heartbeat, 
 it has kept the reason for KEPT_MS.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -83,10 +84,22 @@ class ToldMember(NamedTuple):
 
 
 class SavedAnswers(NamedTuple):
-    """The answers that came with a target, by instance id or member id."""
+    """The answers that came with a target.
+
+    of_members: by instance id or member id, of those that have their target still. installed: all.
+    """
 
     group: ConsumerGroup
     of_members: dict[str, TargetAnswer]
+    installed: tuple[TargetAnswer, ...]
+
+    def of_group(self, group: ConsumerGroup | None) -> Iterable[TargetAnswer]:
+        """Return the answers that members of the group as it was loaded last may be told.
+
+        None: it is not known which that is.
+        """
+        # Loaded again, the group may have lost that a member has left or begun anew.
+        return self.of_members.values() if group is self.group else self.installed
 
 
 class BeforeStep(NamedTuple):
@@ -145,8 +158,8 @@ class ClientAssignorChecker:
     def after_step(self, event: Any, now_ms: int) -> None:
         """Check what a step over `event` has saved, and whom it has told."""
         before = self._before
-        # After a start there is no event, and what was noted belongs to the lost process.
         arrived = arrived_or_none(event)
+        # After a start there is no event, and what was noted belongs to the lost process.
         if before is None or arrived is None:
             return
         if before.group.saved.assignment_epoch != before.assignment_epoch:
@@ -170,7 +183,9 @@ class ClientAssignorChecker:
         if body.assignment is None:
             return
         answers = self._answers.get(request.group_id, {})
-        self._check_answer(request, body.member_epoch, body.assignment, answers)
+        group = None if metadata is None else metadata.group
+        told = {epoch: tuple(each.of_group(group)) for epoch, each in answers.items()}
+        self._check_answer(request, body.member_epoch, body.assignment, told)
         of_epoch = answers.get(body.member_epoch)
         if (
             metadata is not None
@@ -187,23 +202,22 @@ class ClientAssignorChecker:
         request: ConsumerGroupHeartbeatRequest,
         epoch: int,
         told: Assignment,
-        answers: dict[int, SavedAnswers],
+        answers: dict[int, tuple[TargetAnswer, ...]],
     ) -> None:
         """Check that what comes with an assignment is an answer of the same epoch.
 
         An error of a newer target may come earlier, and after a restart metadata may be missing.
         """
-        of_epoch = answers[epoch].of_members.values() if epoch in answers else ()
-        if told.metadata and not any(_has_metadata_of(told, each) for each in of_epoch):
+        if told.metadata and not any(
+            _has_metadata_of(told, each) for each in answers.get(epoch, ())
+        ):
             raise LawBroken(
                 "answer-of-its-epoch",
                 f"{request.member_id} was told metadata {bytes(told.metadata).hex()} with epoch "
                 f"{epoch}, for which they were not installed.",
             )
-        since = (each.of_members for at, each in answers.items() if at >= epoch)
-        if told.error and all(
-            told.error != answer.error for each in since for answer in each.values()
-        ):
+        since = (each for at, each in answers.items() if at >= epoch)
+        if told.error and all(told.error != answer.error for each in since for answer in each):
             raise LawBroken(
                 "answer-of-its-epoch",
                 f"{request.member_id} was told error {told.error} with epoch {epoch}, and no "
@@ -227,12 +241,12 @@ class ClientAssignorChecker:
 
     def _note_answers(self, group: ConsumerGroup) -> None:
         """Note what came with the target that a group has now."""
+        answers = {
+            member.metadata.instance_id or name: member.target_answer
+            for name, member in group.saved.members.items()
+        }
         self._answers.setdefault(group.group_id, {})[group.saved.assignment_epoch] = SavedAnswers(
-            group,
-            {
-                member.metadata.instance_id or name: member.target_answer
-                for name, member in group.saved.members.items()
-            },
+            group, answers, tuple(answers.values())
         )
 
     def _forget_answers(self, request: ConsumerGroupHeartbeatRequest) -> None:
