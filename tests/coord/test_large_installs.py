@@ -134,14 +134,16 @@ def test_a_member_whose_target_is_under_check_is_not_late() -> None:
     assert driver.notes == []
 
 
-def test_a_member_is_late_again_once_the_target_of_another_was_checked() -> None:
+def test_a_member_that_is_chosen_meanwhile_is_late_after_the_check() -> None:
     driver = with_chosen()
-    begin(driver)
+    ticket = begin(driver)
     join(driver, "a")  # its process has begun again, and is chosen again
+    driver.advance(12_000)  # more than it may take
+    assert driver.notes == []
     driver.end_computations()
-    assert group_of(driver).live.chosen is not None
-    driver.advance(20_000)
-    assert "has not installed an assignment" in driver.notes[-1]
+    assert code_of(driver, ticket) == Code.STALE_MEMBER_EPOCH
+    driver.advance(10_000)
+    assert "has not installed an assignment within 10000 ms" in driver.notes[-1]
 
 
 def test_a_target_of_a_member_that_is_not_chosen_any_more_is_refused() -> None:
