@@ -2,9 +2,14 @@
 
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from apportion.errors import Code
-from apportion.machine import Tick
+from apportion.machine import Instant, Tick
 from apportion.member.assignors.interface import FollowUp
+from apportion.member.consumer.local_assignors import KEPT_MS, LocalAssignors
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.membership import (
     Adopted,
@@ -29,9 +34,11 @@ from tests.member.consumer_messages import P0, P1, accepted, at, beat, full, ref
 def asking(epoch: int = 1) -> ConsumerMember:
     """A member whose reason 9 was accepted at 700 (request 6), beside its metadata "t 3".
 
-    epoch: told in that response.
+    epoch: told in that response. Its assignor asks for nothing any more.
     """
-    member = stable(CountingAssignor(reply=FollowUp(0, "it is time", 9, after_ms=700)), P0)
+    assignor = CountingAssignor(reply=FollowUp(0, "it is time", 9, after_ms=700))
+    member = stable(assignor, P0)
+    assignor.reply = None
     assert member.step(Tick(), at(700)) == [
         SendToCoordinator(6, beat(1, client_assignors=offer(b"t 3", reason=9)), 5_000)
     ]
@@ -81,19 +88,68 @@ def test_an_offer_that_no_newer_epoch_follows_is_sent_again_each_half_minute() -
     assert member.step(Answered(8, heard(1)), at(30_700)) == []
 
 
-def test_a_reason_stands_beside_newer_metadata_until_a_newer_epoch_is_told() -> None:
+def check_it_is_said_in_time(delays_ms: list[int]) -> None:
+    """A reason that no newer epoch follows is said again at the first response after KEPT_MS.
+
+    delays_ms: of the responses. Heartbeats are a second apart, or as far as their responses.
+    """
+    member: Any = asking()
+    now_ms = said_ms = 700
+    actions: list[Any] = []
+    for delay_ms in delays_ms:
+        if not actions:
+            now_ms += 1_000
+            actions = member.step(Tick(), at(now_ms))
+        now_ms += delay_ms
+        actions = member.step(Answered(actions[0].request_id, heard(1)), at(now_ms))
+        if any(each.request.client_assignors for each in actions):
+            said_ms = now_ms
+        assert now_ms < said_ms + KEPT_MS
+
+
+@given(st.lists(st.integers(0, 4_000), max_size=40))
+def test_a_reason_that_no_epoch_follows_is_said_again_after_slow_responses(
+    delays_ms: list[int],
+) -> None:
+    check_it_is_said_in_time(delays_ms)
+
+
+def test_a_reason_that_is_not_repeated_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    record_accepted = LocalAssignors.record_accepted
+
+    def repeats_nothing(self: LocalAssignors, epoch: int, now: Instant) -> None:
+        record_accepted(self, epoch, now)
+        self._must_repeat = False
+
+    monkeypatch.setattr(LocalAssignors, "record_accepted", repeats_nothing)
+    with pytest.raises(AssertionError):
+        check_it_is_said_in_time([0] * 32)
+
+
+def test_a_reason_is_not_said_again_beside_newer_metadata() -> None:
     member = asking()
     member.step(Tick(), at(1_700))
+    # Its partitions change for the assignment that it has asked for.
     member.step(Answered(7, accepted(1, P0, P1)), at(1_700))
     news = beat(1, topic_partitions=to_id_parts((P0, P1)))
     assert member.step(Adopted(1, (P0, P1)), at(1_700)) == [
-        SendToCoordinator(8, replaced(news, client_assignors=offer(b"t 4", reason=9)), 5_000)
+        SendToCoordinator(8, replaced(news, client_assignors=offer(b"t 4")), 5_000)
     ]
-    member.step(Answered(8, accepted(2, P0)), at(1_700))
-    news = beat(2, topic_partitions=to_id_parts((P0,)))
-    assert member.step(Adopted(1, (P0,)), at(1_700)) == [
-        SendToCoordinator(9, replaced(news, client_assignors=offer(b"t 5")), 5_000)
-    ]
+    member.step(Answered(8, heard(1)), at(1_700))
+    # Without a newer epoch it may have been lost.
+    member.step(Tick(), at(30_700))
+    again = beat(1, client_assignors=offer(b"t 4", reason=9))
+    assert member.step(Answered(9, heard(1)), at(30_700)) == [SendToCoordinator(10, again, 5_000)]
+
+
+def test_a_reason_that_may_be_lost_is_repeated_beside_what_was_given_up() -> None:
+    member = asking()
+    member.step(Tick(), at(1_700))
+    member.step(Answered(7, accepted(1)), at(1_700))
+    member.step(Tick(), at(30_600))
+    member.step(Adopted(1, ()), at(30_650))
+    again = beat(1, topic_partitions=(), client_assignors=offer(b"t 4", reason=9))
+    assert member.step(Answered(8, heard(1)), at(30_700)) == [SendToCoordinator(9, again, 5_000)]
 
 
 def test_a_reason_outlives_a_lost_membership_and_not_one_that_its_member_has_left() -> None:

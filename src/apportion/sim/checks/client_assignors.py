@@ -9,7 +9,6 @@ that lives says a reason again that was lost so: with its first full heartbeat, 
 it has kept the reason for KEPT_MS.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +18,12 @@ from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.records import TargetAnswer
 from apportion.errors import Code
 from apportion.member.consumer.local_assignors import KEPT_MS
-from apportion.sim.checks.installed_targets import LoadedShards, arrived_or_none, group_or_none
+from apportion.sim.checks.installed_targets import (
+    LoadedShards,
+    SavedAnswers,
+    arrived_or_none,
+    group_or_none,
+)
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -83,30 +87,12 @@ class ToldMember(NamedTuple):
     told_ms: int
 
 
-class SavedAnswers(NamedTuple):
-    """The answers that came with a target.
-
-    of_members: by instance id or member id, of those that have their target still. installed: all.
-    """
-
-    group: ConsumerGroup
-    of_members: dict[str, TargetAnswer]
-    installed: tuple[TargetAnswer, ...]
-
-    def of_group(self, group: ConsumerGroup | None) -> Iterable[TargetAnswer]:
-        """Return the answers that members of the group as it was loaded last may be told.
-
-        None: it is not known which that is.
-        """
-        # Loaded again, the group may have lost that a member has left or begun anew.
-        return self.of_members.values() if group is self.group else self.installed
-
-
 class BeforeStep(NamedTuple):
     """The state that a step may change.
 
     is_known: the sender, or the static member that it replaces, is a member. assignors: the
-    sender's, as they are saved. prepared: the group as its chosen member was told.
+    sender's, as they are saved. waits: whether a reason of the sender waits to be saved. prepared:
+    the group as its chosen member was told.
     """
 
     group: ConsumerGroup
@@ -114,6 +100,7 @@ class BeforeStep(NamedTuple):
     assignment_epoch: int
     is_known: bool
     assignors: tuple[RecordClientAssignor, ...] | None
+    waits: bool
     prepared: PreparedGroup | None
 
 
@@ -133,6 +120,11 @@ class ClientAssignorChecker:
         # by group and epoch of the target
         self._answers: dict[str, dict[int, SavedAnswers]] = {}
 
+    def has_lost_reason(self, group_id: str, member_id: str) -> bool:
+        """Return whether a crash has lost a reason of the member, which it has yet to repeat."""
+        metadata = self._metadata.get((group_id, member_id))
+        return metadata is not None and metadata.lost is not None
+
     def before_step(self, event: Any, shards: LoadedShards) -> None:
         """Note what a step over `event` may change."""
         self._before = None
@@ -146,12 +138,14 @@ class ClientAssignorChecker:
             group = group_or_none(shards(), request.group_id)
             if group is not None:
                 chosen = group.live.chosen
+                offering = group.live.offering_members.get(request.member_id)
                 self._before = BeforeStep(
                     group,
                     group.saved.epoch,
                     group.saved.assignment_epoch,
                     type(request) is ConsumerGroupHeartbeatRequest and _is_known(group, request),
                     _assignors_or_none(group, request.member_id),
+                    offering is not None and has_reason(offering.early or ()),
                     None if chosen is None else chosen.prepared,
                 )
 
@@ -288,22 +282,24 @@ class ClientAssignorChecker:
             self._metadata.pop(key, None)
             return
         metadata = self._metadata.get(key)
+        if metadata is not None and metadata.group is group and old is None:
+            # The membership of which this is known ended without a heartbeat.
+            metadata = None
         if metadata is None or metadata.group is not group:
             lost = None if metadata is None else metadata.waiting or metadata.lost
             metadata = self._metadata[key] = SavedMetadata(group, lost=lost)
+        has_asked = any(each.reason for each in request.client_assignors or ())
         if old is not None and old != new:
+            # A saved reason that stays beside newer metadata does not ask once more.
+            is_asking = has_reason(new) and (has_asked or before.waits)
             if request.member_epoch != JOINING and not is_other_offer(old, new):
-                self._check_saved(request, metadata, now_ms, has_reason(new))
+                self._check_saved(request, metadata, now_ms, is_asking)
             metadata.saved_ms = now_ms
-            if has_reason(new):
+            if is_asking:
                 metadata.asked_ms = now_ms
         epoch = group.saved.epoch
         # Where the broker assigns, a reason would not change the target.
-        is_early = (
-            any(each.reason for each in request.client_assignors or ())
-            and group.saved.client_assignor is not None
-            and epoch == before.epoch
-        )
+        is_early = has_asked and group.saved.client_assignor is not None and epoch == before.epoch
         assignment_epoch = group.saved.assignment_epoch
         metadata.newest = ProcessedHeartbeat(request, now_ms, epoch, assignment_epoch, is_early)
 

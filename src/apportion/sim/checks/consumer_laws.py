@@ -19,7 +19,9 @@ from apportion.coord.consumer.client_assignors import (
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup
 from apportion.coord.consumer.units import PARTITION, SHIFT
+from apportion.member.streams.client_side import NAME as STREAM
 from apportion.topics import Topic, Topics
+from apportion.wire.group_states import GroupState
 
 # Every law has this signature, as it stands in the table GROUP_LAWS; some need no topics.
 ConsumerGroupLaw = Callable[[ConsumerGroup, Topics], Iterator[str]]
@@ -120,7 +122,10 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
                 )
             else:
                 owner[unit] = name
-    if len(owner) == sum(topic.partitions for topic in subscribed.values()):
+    is_whole = len(owner) == sum(topic.partitions for topic in subscribed.values())
+    agreed = saved.client_assignor
+    # That of Streams assigns tasks, and none of a topic that no task reads yet.
+    if is_whole or (agreed is not None and agreed.name == STREAM):
         return
     for topic in subscribed.values():
         for partition in range(topic.partitions):
@@ -168,7 +173,7 @@ def stable_is_settled(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
     Each must be STABLE, at the group epoch, and assigned exactly its target.
     """
     # The state Stable of ConsumerGroupDescribe is a promise to tools: no partition is on its way.
-    if group.state_name() != "Stable":
+    if group.state is not GroupState.STABLE:
         return
     for name, member in group.saved.members.items():
         if member.state is not MemberState.STABLE:

@@ -64,6 +64,25 @@ class BeforeInstall(NamedTuple):
     assignment_epoch: int
 
 
+class SavedAnswers(NamedTuple):
+    """The answers that came with a target.
+
+    of_members: by instance id or member id, of those that have their target still. installed: all.
+    """
+
+    group: ConsumerGroup
+    of_members: dict[str, TargetAnswer]
+    installed: tuple[TargetAnswer, ...]
+
+    def of_group(self, group: ConsumerGroup | None) -> Iterable[TargetAnswer]:
+        """Return the answers that members of the group as it was loaded last may be told.
+
+        None: it is not known which that is.
+        """
+        # Loaded again, the group may have lost that a member has left or begun anew.
+        return self.of_members.values() if group is self.group else self.installed
+
+
 class InstalledTargetChecker:
     """The groups as their chosen members were told of them, and the request that is being checked.
 
