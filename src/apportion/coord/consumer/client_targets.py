@@ -187,7 +187,7 @@ def save_installed(
         before = dict(
             group.saved.units.as_topics(() if member.target is None else member.target.tolist())
         )
-        if answer.error and not answer.metadata and after == before:
+        if member.target is not None and answer.error and not answer.metadata and after == before:
             answer = member.target_answer._replace(error=answer.error)
         if member.target is None or after != before or answer != member.target_answer:
             turn.emit(
