@@ -310,7 +310,7 @@ def test_an_error_without_metadata_leaves_those_of_a_target_that_stays() -> None
     ]
 
 
-def test_an_error_without_metadata_for_a_member_without_a_target_is_saved_as_installed() -> None:
+def test_an_error_for_a_member_without_a_target_is_saved_as_installed() -> None:
     driver = with_two(ShardDriver())
     prepare(driver, "b", 2)
     install(driver, "b", (2, 3), [installed("b", {}, version=1)], error=3)
