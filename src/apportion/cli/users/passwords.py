@@ -62,6 +62,8 @@ def asked_password(user: str) -> str:
 def _checked(password: str, where: str) -> str:
     if not password:
         raise WrongArguments(f"{where} has no password")
+    if "\n" in password or "\r" in password:
+        raise WrongArguments(f"{where} has more than one line, and a password has one")
     if not is_sendable(password):
         raise WrongArguments(f"{where} has a password with NUL or a lone surrogate in it")
     return password
