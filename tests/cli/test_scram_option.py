@@ -106,8 +106,8 @@ KEYS = (
             "needs one of password, password-file, password-env, saltedpassword for the user "
             "'alice'.",
         ),
-        ("SCRAM-SHA-256=[name=alice,password=]", "gives the user 'alice' no password."),
-        ("SCRAM-SHA-256=[name=alice,password-env=NONE_]", "gives the user 'alice' no password."),
+        ("SCRAM-SHA-256=[name=alice,password=]", "for the user 'alice' has no password."),
+        ("SCRAM-SHA-256=[name=alice,password-env=NONE_]", "for the user 'alice' has no password."),
         (
             "SCRAM-SHA-256=[name=alice,password-file=/nowhere]",
             "cannot read the password-file of the user 'alice': No such file or directory.",
@@ -136,7 +136,11 @@ KEYS = (
         ),
         (
             f"SCRAM-SHA-256=[name=alice,password={SECRET}\udcff]",
-            "has a password with NUL or a lone surrogate in it.",
+            "for the user 'alice' has a password with NUL or a lone surrogate in it.",
+        ),
+        (
+            f"SCRAM-SHA-256=[name=alice,password={SECRET}\nanother]",
+            "for the user 'alice' has more than one line, and a password has one.",
         ),
         (
             f"SCRAM-SHA-256=[name=alice,password={SECRET},salt=???]",
