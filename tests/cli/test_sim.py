@@ -303,6 +303,7 @@ def test_every_size_that_can_be_said_has_its_option_and_its_words(
             ],
             2,
         ),
+        "streams": 0,
         "seconds": 5,
         "heartbeat_ms": 500,
         "assignment_interval_ms": 250,

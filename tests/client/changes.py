@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from apportion.client.cluster import Cluster
-from apportion.client.network_client import RetryTimer
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.offsets import OffsetCommitQuery
+from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.cluster_queries.topic_changes import CreatePartitionsQuery, DeleteTopicsQuery
 from apportion.member.queries import CommitOffsets, FetchCommitted
+from apportion.rules import Rule
 from apportion.topics import Topic, TopicIdPartition
 
 
@@ -36,18 +37,25 @@ def grow_topic(cluster: Cluster, name: str, partitions: int) -> Topic:
     """Increase the topic to so many partitions, and wait until Metadata shows them."""
     query = CreatePartitionsQuery(name, partitions, cluster.timeout_ms)
     query.parse(cluster.call(query.request()))
-    retry_timer = RetryTimer(cluster.timeout_ms)
-    while True:
-        topic = cluster.topics([name], fresh=True).named(name)
-        if topic is not None and topic.partitions == partitions:
-            return topic
-        retry_timer.pause(Refused(Code.REQUEST_TIMED_OUT, f"topic {name!r} does not grow"))
+
+    def grown() -> Rule[Topic]:
+        while True:
+            topics = yield from cluster.metadata.topics([name], fresh=True)
+            topic = topics.named(name)
+            if topic is not None and topic.partitions == partitions:
+                return topic
+            yield PauseBeforeRetry(Refused(Code.REQUEST_TIMED_OUT, f"{name!r} does not grow"))
+
+    return cluster.run(grown())
 
 
 def delete_topic(cluster: Cluster, name: str) -> None:
     """Delete the topic, and wait until Metadata no longer shows it."""
     query = DeleteTopicsQuery(name, cluster.timeout_ms)
     query.parse(cluster.call(query.request()))
-    retry_timer = RetryTimer(cluster.timeout_ms)
-    while cluster.topics([name], fresh=True):
-        retry_timer.pause(Refused(Code.REQUEST_TIMED_OUT, f"topic {name!r} is still shown"))
+
+    def deleted() -> Rule[None]:
+        while (yield from cluster.metadata.topics([name], fresh=True)):
+            yield PauseBeforeRetry(Refused(Code.REQUEST_TIMED_OUT, f"{name!r} is still shown"))
+
+    cluster.run(deleted())

@@ -14,12 +14,13 @@ from apportion.client.cluster import Cluster
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.client.group_membership import GroupMembership
 from apportion.client.members import new_member
-from apportion.client.network_client import RetryTimer
 from apportion.errors import Refused
 from apportion.member.cluster_queries.groups import DescribeGroupsQuery
+from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.membership import MembershipState
+from apportion.rules import Rule
 from apportion.server.embedded import EmbeddedBroker
-from apportion.topics import partitions_of
+from apportion.topics import Topics, partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.list_offsets import LATEST
@@ -70,25 +71,23 @@ def test_a_command_needs_one_bootstrap_server_whose_host_has_an_address() -> Non
         require_known_host("nosuch.invalid:9092,nosuch.invalid:9093,nor.invalid:9092")
 
 
+def trying(times: int) -> Rule[None]:
+    """A rule that meets so many errors."""
+    for _ in range(times):
+        yield PauseBeforeRetry(KeyError("in the way"))
+
+
 def test_patience_raises_what_stood_in_the_way_when_the_time_is_over() -> None:
-    patience = RetryTimer(200)
+    before = time.monotonic()
     with pytest.raises(KeyError):
-        while True:
-            patience.pause(KeyError("in the way"))
-    assert patience.left_ms() <= 200
-
-
-def test_the_time_that_is_left_is_told_in_milliseconds() -> None:
-    limit_ms = 10**8
-    assert limit_ms - 60_000 < RetryTimer(limit_ms).left_ms() <= limit_ms
+        Cluster("127.0.0.1:1").run(trying(times=10**6), timeout_ms=200)
+    assert time.monotonic() - before < 60
 
 
 def test_pauses_between_tries_double_up_to_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("time.sleep", pauses.append)
-    patience = RetryTimer(60_000)
-    for _ in range(7):
-        patience.pause(KeyError("in the way"))
+    Cluster("127.0.0.1:1").run(trying(times=7), timeout_ms=60_000)
     assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 
@@ -225,6 +224,18 @@ def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(
     with pytest.raises(Disconnected, match="did not answer ApiVersions within"):
         Cluster(nonsense_server.bootstrap, timeout_ms=300).topics(["t"])
     assert time.monotonic() - before < 5
+
+
+def test_a_broker_that_does_not_answer_leaves_time_for_the_next_one(
+    nonsense_server: NonsenseServer,
+) -> None:
+    with (
+        EmbeddedBroker() as broker,
+        closing(
+            Cluster([nonsense_server.bootstrap, broker.bootstrap], timeout_ms=2_000)
+        ) as cluster,
+    ):
+        assert cluster.topics(["t"]) == Topics()
 
 
 def test_the_leaders_of_a_deleted_topic_are_not_those_of_its_successor() -> None:

@@ -15,6 +15,7 @@ from tests.coord.client_side import (
     offer,
     prepare,
     with_one,
+    with_two,
 )
 from tests.coord.shard_driver import ShardDriver, settings_with
 
@@ -99,11 +100,15 @@ def test_metadata_with_a_reason_is_saved_at_once() -> None:
     assert (assignor.reason, assignor.metadata) == (1, b"2")
 
 
+def saved_of(driver: ShardDriver) -> tuple[bytes, int]:
+    """The metadata and the reason of "a", as they are saved."""
+    (assignor,) = group_of(driver).saved.members["a"].metadata.client_assignors
+    return assignor.metadata, assignor.reason
+
+
 def metadata_of(driver: ShardDriver) -> bytes:
     """The metadata of "a", as it is saved."""
-    (assignor,) = group_of(driver).saved.members["a"].metadata.client_assignors
-    metadata: bytes = assignor.metadata
-    return metadata
+    return saved_of(driver)[0]
 
 
 def test_metadata_that_came_too_early_is_saved_with_a_later_heartbeat() -> None:
@@ -143,6 +148,40 @@ def test_a_reason_that_came_too_early_stays_beside_newer_metadata() -> None:
     driver.beat("a", 2)
     (saved,) = group_of(driver).saved.members["a"].metadata.client_assignors
     assert (saved.metadata, saved.reason, group_of(driver).saved.epoch) == (b"0", 2, 4)
+
+
+def test_a_saved_reason_stays_beside_newer_metadata_until_a_target_has_taken_it_up() -> None:
+    driver = with_two(ShardDriver())
+    assert prepare(driver, "b", 2).group_epoch == 3
+    # What "b" computes knows nothing of this reason, and takes partitions away from its member.
+    driver.beat("a", 2, client_assignors=(offer(reason=7),))
+    shares = {"a": {"foo": [0]}, "b": {"foo": [1, 2]}}
+    assert install(driver, "b", (2, 3), shares).error_code == 0
+    driver.advance(1_000)
+    assert driver.beat("a", 2).member_epoch == 2
+    given_up = driver.beat("a", 2, owned={"foo": [0]}, client_assignors=(offer(metadata=b"1"),))
+    assert (given_up.member_epoch, saved_of(driver)) == (3, (b"1", 7))
+    assert given_up.should_compute_assignment
+    told = prepare(driver, "a", 3)
+    assert told.group_epoch == 4
+    assert [(each.assignor.metadata, each.assignor.reason) for each in told.members] == [
+        (b"1", 7),
+        (b"", 0),
+    ]
+    assert install(driver, "a", (3, 4), shares).error_code == 0
+    driver.advance(1_000)
+    driver.beat("a", 3, client_assignors=(offer(metadata=b"2"),))
+    assert (saved_of(driver), group_of(driver).saved.epoch) == ((b"2", 0), 4)
+
+
+def test_a_reason_that_stays_does_not_keep_the_next_one_waiting() -> None:
+    driver = with_two(ShardDriver())
+    epoch = group_of(driver).saved.epoch
+    driver.beat("a", 2, client_assignors=(offer(reason=7),))
+    driver.advance(1_000)
+    driver.beat("a", 2, client_assignors=(offer(metadata=b"newer"),))
+    driver.beat("a", 2, client_assignors=(offer(metadata=b"newest", reason=8),))
+    assert (saved_of(driver), group_of(driver).saved.epoch) == ((b"newest", 8), epoch + 2)
 
 
 def test_a_reason_that_came_too_early_is_saved_when_its_member_joins_again() -> None:

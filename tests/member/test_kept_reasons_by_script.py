@@ -34,9 +34,11 @@ from tests.member.consumer_messages import P0, P1, accepted, at, beat, full, ref
 def asking(epoch: int = 1) -> ConsumerMember:
     """A member whose reason 9 was accepted at 700 (request 6), beside its metadata "t 3".
 
-    epoch: told in that response.
+    epoch: told in that response. Its assignor asks for nothing any more.
     """
-    member = stable(CountingAssignor(reply=FollowUp(0, "it is time", 9, after_ms=700)), P0)
+    assignor = CountingAssignor(reply=FollowUp(0, "it is time", 9, after_ms=700))
+    member = stable(assignor, P0)
+    assignor.reply = None
     assert member.step(Tick(), at(700)) == [
         SendToCoordinator(6, beat(1, client_assignors=offer(b"t 3", reason=9)), 5_000)
     ]
@@ -124,19 +126,30 @@ def test_a_reason_that_is_not_repeated_is_missed(monkeypatch: pytest.MonkeyPatch
         check_it_is_said_in_time([0] * 32)
 
 
-def test_a_reason_stands_beside_newer_metadata_until_a_newer_epoch_is_told() -> None:
+def test_a_reason_is_not_said_again_beside_newer_metadata() -> None:
     member = asking()
     member.step(Tick(), at(1_700))
+    # Its partitions change for the assignment that it has asked for.
     member.step(Answered(7, accepted(1, P0, P1)), at(1_700))
     news = beat(1, topic_partitions=to_id_parts((P0, P1)))
     assert member.step(Adopted(1, (P0, P1)), at(1_700)) == [
-        SendToCoordinator(8, replaced(news, client_assignors=offer(b"t 4", reason=9)), 5_000)
+        SendToCoordinator(8, replaced(news, client_assignors=offer(b"t 4")), 5_000)
     ]
-    member.step(Answered(8, accepted(2, P0)), at(1_700))
-    news = beat(2, topic_partitions=to_id_parts((P0,)))
-    assert member.step(Adopted(1, (P0,)), at(1_700)) == [
-        SendToCoordinator(9, replaced(news, client_assignors=offer(b"t 5")), 5_000)
-    ]
+    member.step(Answered(8, heard(1)), at(1_700))
+    # Without a newer epoch it may have been lost.
+    member.step(Tick(), at(30_700))
+    again = beat(1, client_assignors=offer(b"t 4", reason=9))
+    assert member.step(Answered(9, heard(1)), at(30_700)) == [SendToCoordinator(10, again, 5_000)]
+
+
+def test_a_reason_that_may_be_lost_is_repeated_beside_what_was_given_up() -> None:
+    member = asking()
+    member.step(Tick(), at(1_700))
+    member.step(Answered(7, accepted(1)), at(1_700))
+    member.step(Tick(), at(30_600))
+    member.step(Adopted(1, ()), at(30_650))
+    again = beat(1, topic_partitions=(), client_assignors=offer(b"t 4", reason=9))
+    assert member.step(Answered(8, heard(1)), at(30_700)) == [SendToCoordinator(9, again, 5_000)]
 
 
 def test_a_reason_outlives_a_lost_membership_and_not_one_that_its_member_has_left() -> None:

@@ -7,11 +7,23 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.offsets import NO_MEMBER, Membership, OffsetCommitQuery
-from apportion.member.cluster_queries.retries import PauseBeforeRetry
-from apportion.member.membership import MembershipState, View
+from apportion.member.cluster_queries.retries import (
+    PauseBeforeRetry,
+    RecordInterruption,
+    Send,
+)
+from apportion.member.cluster_queries.topics import (
+    ClusterMetadata,
+    MetadataQuery,
+    TopicWithLeaders,
+)
+from apportion.member.membership import MembershipState, TopicDescription, View
+from apportion.member.metadata_cache import MetadataCache
 from apportion.member.offset_requests import (
     AwaitNewEpoch,
+    AwaitOtherEpoch,
     request_offsets,
+    request_offsets_within,
 )
 from apportion.member.queries import (
     AskCoordinator,
@@ -21,6 +33,7 @@ from apportion.member.queries import (
     MembershipSnapshot,
     ReadMembership,
 )
+from apportion.member.time_limits import Pause, ReadClock
 from apportion.rules import run_rule
 from apportion.topics import Topic, TopicIdPartition, Topics
 
@@ -137,4 +150,93 @@ def test_a_commit_with_a_stale_epoch_waits_for_the_next_one() -> None:
         *again,
         ReadMembership,
         AskCoordinator,
+    ]
+
+
+class TimedMember:
+    """A member of epoch 3 and its coordinator, which answers so; each request takes 100 ms.
+
+    epoch_after_ms: how long the next epoch takes. asked: all but looks at the clock and the member.
+    """
+
+    def __init__(self, *codes: Code, epoch_after_ms: int = 10**9) -> None:
+        self.codes = list(codes)
+        self.now_ms, self.new_epoch_ms = 5_000, 5_000 + epoch_after_ms
+        self.cache = MetadataCache()
+        self.asked: list[Any] = []
+
+    def commit(self, limit_ms: int) -> None:
+        rule = request_offsets(CommitOffsets(OFFSETS, 2), "g", None)
+        run_rule(request_offsets_within(rule, self.cache, limit_ms), self._answer)
+
+    def _answer(self, query: Any) -> Any:
+        match query:
+            case ReadClock():
+                return self.now_ms
+            case ReadMembership():
+                return MembershipSnapshot(VIEW, 0, 0)
+        self.asked.append(query)
+        match query:
+            case Pause(pause_ms):
+                self.now_ms += pause_ms
+            case AwaitOtherEpoch(_, timeout_ms):
+                until_ms = self.now_ms + timeout_ms
+                self.now_ms = max(self.now_ms, min(until_ms, self.new_epoch_ms))
+                return self.new_epoch_ms <= until_ms
+            case Send(MetadataQuery()):
+                self.now_ms += 100
+                topic = TopicDescription("t", PARTITION.topic_id, 1)
+                return ClusterMetadata({}, (TopicWithLeaders(topic, {}),))
+            case Send():
+                self.now_ms += 100
+                if self.codes and (code := self.codes.pop(0)) is not Code.NONE:
+                    raise Refused(code)
+        return None
+
+
+COMMIT = OffsetCommitQuery("g", OFFSETS, Membership("m", 3), "")
+
+
+def test_a_commit_within_a_time_waits_that_long_for_a_coordinator() -> None:
+    member = TimedMember(*[Code.COORDINATOR_LOAD_IN_PROGRESS] * 9)
+    with pytest.raises(Refused, match="COORDINATOR_LOAD_IN_PROGRESS"):
+        member.commit(500)
+    interruption = RecordInterruption("g", has_moved=False)
+    assert member.asked == [
+        *(Send(COMMIT, 500), interruption, Pause(50)),
+        *(Send(COMMIT, 350), interruption, Pause(100)),
+        *(Send(COMMIT, 150), interruption),
+    ]
+
+
+def test_a_commit_within_a_time_is_sent_as_soon_as_the_epoch_is_new() -> None:
+    member = TimedMember(Code.STALE_MEMBER_EPOCH, epoch_after_ms=300)
+    member.commit(5_000)
+    assert member.asked == [Send(COMMIT, 5_000), AwaitOtherEpoch(3, 1_000), Send(COMMIT, 4_700)]
+
+
+def test_a_commit_within_a_time_is_tried_with_the_old_epoch_now_and_then() -> None:
+    member = TimedMember(Code.STALE_MEMBER_EPOCH)
+    member.commit(5_000)
+    assert member.asked == [
+        *(Send(COMMIT, 5_000), AwaitOtherEpoch(3, 1_000), Pause(50)),
+        Send(COMMIT, 3_850),
+    ]
+
+
+def test_a_commit_within_a_time_ends_with_the_stale_epoch() -> None:
+    member = TimedMember(*[Code.STALE_MEMBER_EPOCH] * 9)
+    with pytest.raises(Refused, match="STALE_MEMBER_EPOCH"):
+        member.commit(700)
+    assert member.asked == [Send(COMMIT, 700), AwaitOtherEpoch(3, 600)]
+
+
+def test_a_commit_within_a_time_looks_whether_its_topic_exists() -> None:
+    member = TimedMember(Code.UNKNOWN_TOPIC_ID)
+    member.commit(1_000)
+    assert member.asked == [
+        Send(COMMIT, 1_000),
+        Send(MetadataQuery(("t",)), 900),
+        Pause(50),
+        Send(COMMIT, 750),
     ]

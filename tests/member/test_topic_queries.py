@@ -3,7 +3,7 @@
 from typing import Any
 
 from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.query import LeaderQuery
+from apportion.member.cluster_queries.query import OffsetQuery
 from apportion.member.cluster_queries.records import ProduceQuery
 from apportion.member.cluster_queries.topic_changes import (
     CreatePartitionsQuery,
@@ -164,7 +164,7 @@ def test_a_list_of_offsets_has_an_offset_or_an_error_of_each_partition() -> None
     assert refusal(query, response(first)) == absent
 
 
-def results(query: LeaderQuery, response: Any) -> dict[TopicIdPartition, int | tuple[Code, str]]:
+def results(query: OffsetQuery, response: Any) -> dict[TopicIdPartition, int | tuple[Code, str]]:
     """The offset, or the code and sentence of the error, that a query reads of each partition."""
     return {
         partition: (result.code, result.why) if isinstance(result, Refused) else result

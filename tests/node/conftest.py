@@ -26,6 +26,7 @@ from apportion.machine import (
     Tick,
     Ticket,
 )
+from apportion.node.authorization.denials import RequestDenied
 from apportion.node.config_entries import OFFSETS_TOPIC
 from apportion.node.listeners import Address
 from apportion.node.node import Node
@@ -63,6 +64,7 @@ class NodeDriver:
         self.now_ms = 0
         self.answers: dict[int, Any] = {}
         self.notes: list[Note] = []
+        self.denied: list[RequestDenied] = []
         self.pending: Flush | None = None
         self.computations: list[Computation] = []  # begun, and not ended yet
         self.abandoned: list[Computation] = []
@@ -168,6 +170,8 @@ class NodeDriver:
                 self.computations.append(action.computation)
             elif isinstance(action, Abandon):
                 self.abandoned.append(action.computation)
+            elif isinstance(action, RequestDenied):
+                self.denied.append(action)
             else:
                 self.notes.append(action)
 

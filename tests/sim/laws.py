@@ -6,7 +6,10 @@ WATCHED_LAWS: dict[str, str] = {
         "no epoch decreases, neither those that an application has seen nor those of the "
         "coordinator"
     ),
-    "converges": "after the faults every member has its target within a bound",
+    "converges": (
+        "after the faults every member has its target within a bound, and all that its client-side "
+        "assignors have said is saved"
+    ),
     "silent": "a group that has converged writes nothing and changes no epoch without a cause",
     "computed-by-chosen": (
         "a target assignment is installed by the chosen member alone, for the group epoch that it "

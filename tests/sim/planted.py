@@ -2,8 +2,9 @@
 some that Kafka had.
 
 Those of classic groups, and of groups of both protocols, are in `planted_classic.py`; those of the
-rule of plain consumers in `planted_records.py`, of a query's retries in `planted_retries.py`, and
-of client-side assignors in `planted_installs.py`.
+rule of plain consumers in `planted_records.py`, of a query's retries in `planted_retries.py`, of
+client-side assignors in `planted_installs.py`, and of a Streams application's tasks in
+`planted_tasks.py`.
 
 `PLANTED[name].plant(patch)` makes the replacement in this process; `patch` is pytest's monkeypatch,
 or anything with its `setattr`.
@@ -44,6 +45,7 @@ from tests.sim.planted_classic import CLASSIC
 from tests.sim.planted_installs import INSTALLS
 from tests.sim.planted_records import RECORDS
 from tests.sim.planted_retries import RETRIES
+from tests.sim.planted_tasks import TASKS
 
 claim = UnitOwners.claim  # as it is, whatever stands in its place
 
@@ -329,6 +331,7 @@ PLANTED = {
         *CLASSIC,
         *RECORDS,
         *RETRIES,
+        *TASKS,
     )
 }
 """Every bug that the simulator has to find, by name; docs/guards.md says what each does and which

@@ -2,6 +2,7 @@
 
 from apportion.sim.actors import worker
 from apportion.sim.actors.reader import Reader
+from apportion.sim.streams.process import StreamsProcess
 from apportion.sim.streams.thread import StreamThread
 from tests.member.asked import BATCHES, RECORDS, STREAMS_RECORDS, asked_by
 
@@ -16,3 +17,7 @@ def test_a_simulated_worker_answers_exactly_the_queries_of_its_rule() -> None:
 
 def test_a_simulated_stream_thread_answers_exactly_the_queries_of_its_rule() -> None:
     assert {*StreamThread.answers} == asked_by(*STREAMS_RECORDS)
+
+
+def test_a_simulated_streams_process_answers_exactly_the_queries_of_its_rule() -> None:
+    assert {*StreamsProcess.answers} == asked_by(*STREAMS_RECORDS)

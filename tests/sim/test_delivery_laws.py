@@ -34,7 +34,11 @@ class Group:
         return self._consumers.setdefault(
             name,
             SimpleNamespace(
-                name=name, in_use=InUse(0, {}), member=SimpleNamespace(view=lambda: view), view=view
+                name=name,
+                group="readers",
+                in_use=InUse(0, {}),
+                member=SimpleNamespace(view=lambda: view),
+                view=view,
             ),
         )
 
@@ -49,7 +53,7 @@ class Group:
 
     def commits(self, name: str, offsets: Mapping[TopicIdPartition, int]) -> None:
         self.checker.commit_sent(self.consumer(name), offsets)
-        self.checker.commit_acknowledged(offsets)
+        self.checker.commit_acknowledged(self.consumer(name), offsets)
 
     def adopts(self, name: str) -> None:
         self.consumer(name).view.owned = (P.id_partition,)

@@ -54,6 +54,7 @@ from tests.sim.install_examples import INSTALL_EXAMPLES
 from tests.sim.planted import PLANTED
 from tests.sim.record_examples import RECORD_EXAMPLES
 from tests.sim.retry_examples import RETRY_EXAMPLES
+from tests.sim.task_examples import TASK_EXAMPLES
 
 PAGE = Path(__file__).parents[2] / "docs" / "guards.md"
 P0, P1 = (IdPartition(b"T" * 16, number) for number in range(2))
@@ -326,6 +327,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     **CLASSIC_EXAMPLES,
     **RECORD_EXAMPLES,
     **RETRY_EXAMPLES,
+    **TASK_EXAMPLES,
 }
 
 

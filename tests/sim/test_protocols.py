@@ -3,6 +3,7 @@ it.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from apportion.sim.kernel.scenario import (
     ONLY_CONSUMER,
     ONLY_MIXED,
     ONLY_ON_REQUEST,
+    ONLY_STREAMS,
     Fault,
     Scenario,
     ScenarioRefused,
@@ -137,7 +139,7 @@ def test_a_seed_chooses_no_local_assignor_and_has_the_same_sizes_with_one() -> N
 
 
 def test_mixed_groups_draw_all_faults_and_others_all_but_changes_of_protocol() -> None:
-    drawn_unasked = set(FAULTS) - set(ONLY_ON_REQUEST)
+    drawn_unasked = set(FAULTS) - set(ONLY_ON_REQUEST) - set(ONLY_STREAMS)
     for protocol, kinds in (
         (MIXED, drawn_unasked),
         (CLASSIC, drawn_unasked - set(ONLY_MIXED)),
@@ -146,3 +148,45 @@ def test_mixed_groups_draw_all_faults_and_others_all_but_changes_of_protocol() -
         assert {
             fault.kind for seed in SEEDS for fault in draw_scenario(seed, protocol=protocol).faults
         } == kinds
+
+
+def test_worlds_with_a_streams_application_draw_its_fault_and_none_that_would_end_it() -> None:
+    kinds = {
+        fault.kind for seed in SEEDS for fault in draw_scenario(seed, streams=2, readers=0).faults
+    }
+    drawn_unasked = set(FAULTS) - set(ONLY_ON_REQUEST) - set(ONLY_MIXED)
+    assert kinds == drawn_unasked - {"more-partitions", "topic-again"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (
+            {"streams": 1, "protocol": MIXED},
+            "streams are for worlds of the consumer protocol alone: `apportion streams rehearse` "
+            "plays Streams applications in classic groups.",
+        ),
+        (
+            {"kinds": ["topology"]},
+            "the fault 'topology' is for worlds with a Streams application: give it streams.",
+        ),
+        (
+            {"streams": 1, "kinds": ["topic-again"]},
+            "the fault 'topic-again' is not for worlds with a Streams application, which ends "
+            "where its source topics change.",
+        ),
+    ],
+    ids=["mixed", "no streams", "source topics"],
+)
+def test_a_world_that_no_streams_application_fits_is_refused(
+    wrong: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(ScenarioRefused) as refused:
+        draw_scenario(1, **wrong)
+    assert str(refused.value) == why
+
+
+def test_a_seed_chooses_no_streams_and_has_the_same_sizes_with_some() -> None:
+    plain, some = draw_scenario(1, kinds=()), draw_scenario(1, kinds=(), streams=3)
+    assert plain.streams == 0
+    assert some == replace(plain, streams=3)

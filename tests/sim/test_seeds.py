@@ -109,3 +109,19 @@ def test_seeds_whose_members_compute_badly_hold(protocol: str) -> None:
 def test_seeds_whose_members_compute_hold(assignor: str) -> None:
     outcomes = [play(Draw(sizes={"local_assignor": assignor}).scenario(seed)) for seed in range(5)]
     assert [outcome.broken for outcome in outcomes] == [None] * 5
+
+
+def test_seeds_with_a_streams_application_hold() -> None:
+    sizes = {"streams": 3, "workers": 0, "readers": 0}
+    outcomes = [play(Draw(sizes=sizes).scenario(seed)) for seed in range(8)]
+    assert [outcome.broken for outcome in outcomes] == [None] * 8
+    assert all(outcome.rebalances and outcome.commits for outcome in outcomes)
+
+
+BOUNCED = ("topology", "crash", "restart", "broker-crash", "lost-reply")
+
+
+def test_seeds_with_a_streams_application_beside_others_hold() -> None:
+    sizes = {"streams": 2, "workers": 1, "readers": 1, "assignment_interval_ms": 1_000}
+    outcomes = [play(Draw(BOUNCED, sizes).scenario(seed)) for seed in range(5)]
+    assert [outcome.broken for outcome in outcomes] == [None] * 5

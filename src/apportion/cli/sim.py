@@ -174,10 +174,17 @@ def _victim(fault: Fault, scenario: Scenario) -> str:
         return f"t{fault.target % scenario.topics}"
     if fault.kind == "roll":
         return "all"
+    if fault.kind == "topology":
+        return "all of Streams"
     if fault.kind == "regex":
         return f"reader{fault.target % scenario.readers}" if scenario.readers else "none"
     number = fault.target % scenario.members
-    name = f"worker{number}" if number < scenario.workers else f"reader{number - scenario.workers}"
+    names = [
+        *(f"worker{each}" for each in range(scenario.workers)),
+        *(f"reader{each}" for each in range(scenario.readers)),
+        *(f"streams{each}" for each in range(scenario.streams)),
+    ]
+    name = names[number]
     return f"{name} or broker" if fault.kind == "clock-jump" else name
 
 

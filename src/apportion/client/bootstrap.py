@@ -4,8 +4,7 @@ import socket
 from collections.abc import Iterable
 
 from apportion.client.connection import Disconnected, os_error_text
-
-HostAndPort = tuple[str, int]
+from apportion.member.broker_order import HostAndPort
 
 
 def addresses(bootstrap: str | Iterable[str]) -> tuple[HostAndPort, ...]:

@@ -296,6 +296,7 @@ class Consumer(RuleDriver):
             query.positions,
             max_wait_ms=query.max_wait_ms,
             timeout_ms=self._request_timeout_ms,
+            turn=query.turn,
         )
         for assignor in self._measuring:
             sizes = {

@@ -17,16 +17,13 @@ from typing import Any, Generic, Protocol, TypeVar
 from apportion.client.cluster import Cluster
 from apportion.client.member_requests import MemberRequests
 from apportion.client.members import MembershipChange, MembershipEvent
-from apportion.client.network_client import RetryTimer
 from apportion.client.outage import LOG_INTERVAL_S
 from apportion.drive.clocks import now
 from apportion.drive.interrupts import interrupt_program
 from apportion.drive.notes import log_note
 from apportion.drive.threads import BlockingCall, ThreadDriver
 from apportion.machine import Instant, Note
-from apportion.member import offset_requests
 from apportion.member.classic.requests import ClassicSettings
-from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.membership import (
     Action,
@@ -49,11 +46,13 @@ from apportion.member.membership import (
     Subscribe,
     View,
 )
-from apportion.member.offset_requests import AwaitNewEpoch
+from apportion.member.offset_requests import (
+    AwaitOtherEpoch,
+    request_offsets,
+    request_offsets_within,
+)
 from apportion.member.queries import (
-    AskCoordinator,
     CommitOffsets,
-    ExistingTopics,
     FetchCommitted,
     MembershipSnapshot,
     ReadMembership,
@@ -219,28 +218,18 @@ class GroupMembership(Generic[E_contra]):
 
         Raises Refused if the member has lost the request's incarnation.
         """
-        retry_timer = RetryTimer(self.cluster.timeout_ms if timeout_ms is None else timeout_ms)
+        limit_ms = self.cluster.timeout_ms if timeout_ms is None else timeout_ms
 
         def answer(query: Any) -> Any:
             match query:
-                case AskCoordinator(asked):
-                    return self.cluster.ask_coordinator(asked, timeout_ms=retry_timer.left_ms())
-                case AwaitNewEpoch(epoch, error):
-                    wait_ms = min(retry_timer.left_ms(), 1_000)
-                    if self.wait(lambda view: view.epoch != epoch, wait_ms).epoch == epoch:
-                        retry_timer.pause(error)
-                    return None
-                case ExistingTopics(names):
-                    left_ms = retry_timer.left_ms()
-                    return self.cluster.topics(names, fresh=True, timeout_ms=left_ms)
-                case PauseBeforeRetry(error):
-                    return retry_timer.pause(error)
+                case AwaitOtherEpoch(epoch, wait_ms):
+                    return self.wait(lambda view: view.epoch != epoch, wait_ms).epoch != epoch
                 case ReadMembership():
                     return self.snapshot()
-            raise AssertionError(f"no answer is known to {query!r}")
+            return self.cluster.answer(query)
 
-        rule = offset_requests.request_offsets(request, self._group, self.settings.instance_id)
-        return run_rule(rule, answer)
+        rule = request_offsets(request, self._group, self.settings.instance_id)
+        return run_rule(request_offsets_within(rule, self.cluster.metadata, limit_ms), answer)
 
     def history(self) -> tuple[MembershipEvent, ...]:
         """Return the last HISTORY_LIMIT events of the membership, oldest first."""

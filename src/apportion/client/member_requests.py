@@ -10,7 +10,6 @@ from typing import Any
 
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
-from apportion.client.network_client import RetryTimer
 from apportion.client.outage import Outage
 from apportion.drive.interrupts import interrupt_program
 from apportion.errors import Refused
@@ -29,6 +28,7 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.queries import FetchCommitted, ListOffsets
+from apportion.member.time_limits import within
 from apportion.rules import run_rule
 
 log = logging.getLogger("apportion.session")
@@ -114,7 +114,6 @@ class MemberRequests:
 
     def _query_cluster(self, action: QueryCluster) -> Event:
         """Answer a query of an assignor, by the rule of `member.leader_queries`."""
-        retry_timer = RetryTimer(self._cluster.timeout_ms)
 
         def answer(query: Any) -> Any:
             match query:
@@ -122,9 +121,10 @@ class MemberRequests:
                     return self._cluster.list_offsets(partitions, timestamp)
                 case FetchCommitted(partitions):
                     return self._cluster.committed_offsets(self._group_id, partitions)
-            return self._cluster.answer(query, retry_timer)
+            return self._cluster.answer(query)
 
-        return run_rule(answer_query(action, self._cluster.metadata), answer)
+        rule = answer_query(action, self._cluster.metadata)
+        return run_rule(within(rule, self._cluster.timeout_ms), answer)
 
 
 def _run_assignor(request: RunAssignor) -> Event:

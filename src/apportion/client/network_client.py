@@ -2,7 +2,8 @@
 
 All of these are fetched on demand, cached, and forgotten when a response shows that they are wrong.
 `call` sends a request once and never retries; the rules that `run` runs decide that, by
-`member/reactions.py`. Thread-safe: each call has a connection to itself, taken from a pool.
+`member/reactions.py` and `member/time_limits.py`. Thread-safe: each call has a connection to
+itself, taken from a pool.
 """
 
 import threading
@@ -10,45 +11,31 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from apportion.client.bootstrap import HostAndPort, addresses
+from apportion.client.bootstrap import addresses
 from apportion.client.connection import BrokerConnection, Disconnected
 from apportion.client.connection_security import ConnectionSecurity
+from apportion.drive.clocks import now
+from apportion.member.broker_order import BrokerOrder, HostAndPort, SendToAddress
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.query import GroupQuery
-from apportion.member.cluster_queries.retries import PauseBeforeRetry, RecordInterruption, Send
+from apportion.member.cluster_queries.retries import RecordInterruption, Send
 from apportion.member.cluster_queries.topics import Leader
 from apportion.member.membership import MemberAssignment, TopicDescription
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.partition_leaders import SendToLeader
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
+from apportion.member.time_limits import (
+    Pause,
+    ReadClock,
+    metadata_limit_ms,
+    within,
+)
 from apportion.rules import Rule, run_rule
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
 from apportion.topics import TopicId, TopicIdPartition, Topics
 
 CONNECT_TIMEOUT_MS = 5_000
-METADATA_TIMEOUT_MS = 10_000
 V = TypeVar("V")
-
-
-class RetryTimer:
-    """Exponential backoff within a total time: the pauses of one operation's retries."""
-
-    def __init__(self, limit_ms: int) -> None:
-        self._until = time.monotonic() + limit_ms / 1000
-        self._pause_s = 0.05
-
-    def left_ms(self) -> int:
-        """Return the time that is left, at least 1 ms, so that it can be a timeout."""
-        return max(1, int((self._until - time.monotonic()) * 1000))
-
-    def pause(self, error: Exception) -> None:
-        """Sleep before the next try; raise `error` instead if the time is up."""
-        # Raised before the last pause and not after it: sleeping only to fail would tell the caller
-        # nothing more.
-        if time.monotonic() + self._pause_s >= self._until:
-            raise error
-        time.sleep(self._pause_s)
-        self._pause_s = min(self._pause_s * 2, 1.0)
 
 
 class NetworkClient:
@@ -75,6 +62,7 @@ class NetworkClient:
         self._idle: dict[HostAndPort, list[BrokerConnection]] = {}
         self._coordinators: dict[str, int] = {}
         self.metadata = MetadataCache()
+        self._order = BrokerOrder()
         self._closed = False
         self._interruptions = 0
 
@@ -130,30 +118,31 @@ class NetworkClient:
 
         node: where to send them; None: to each group's coordinator, the others to any broker.
         """
-        retry_timer = RetryTimer(self.timeout_ms if timeout_ms is None else timeout_ms)
-        return run_rule(rule, lambda query: self.answer(query, retry_timer, node))
+        limit_ms = self.timeout_ms if timeout_ms is None else timeout_ms
+        return run_rule(within(rule, limit_ms), lambda query: self.answer(query, node))
 
     def answer(
         self,
-        query: Send | SendToLeader | PauseBeforeRetry | RecordInterruption,
-        retry_timer: RetryTimer,
+        query: Send | SendToLeader | ReadClock | Pause | RecordInterruption,
         node: int | None = None,
     ) -> Any:
-        """Answer one query of such a rule."""
+        """Answer one query of a rule that has its time from `member/time_limits.py`."""
         match query:
-            case PauseBeforeRetry(error):
-                return retry_timer.pause(error)
+            case ReadClock():
+                return now().mono_ms
+            case Pause(pause_ms):
+                return time.sleep(pause_ms / 1000)
             case RecordInterruption(group_id, has_moved):
                 return self._record_interruption(group_id, has_moved=has_moved)
-            case SendToLeader(leader, asked):
-                left_ms = retry_timer.left_ms()
-                return asked.results(self.call(asked.request(), node=leader, timeout_ms=left_ms))
+            case SendToLeader(leader, asked, timeout_ms):
+                response = self.call(asked.request(), node=leader, timeout_ms=timeout_ms)
+                return asked.results(response)
         sent = query.query
         response = self.call(
             sent.request(),
             node=node,
             coordinator=sent.group_id if isinstance(sent, GroupQuery) else None,
-            timeout_ms=retry_timer.left_ms(),
+            timeout_ms=query.timeout_ms,
             version=sent.version,
         )
         return sent.parse(response)
@@ -192,6 +181,7 @@ class NetworkClient:
             if connection is not None:
                 connection.close()
             raise
+        self._order.record_success(address)
         with self._lock:
             if not self._closed:
                 self._idle.setdefault(address, []).append(connection)
@@ -203,10 +193,13 @@ class NetworkClient:
     def _forget_broker(self, address: HostAndPort) -> None:
         """Close the idle connections to a broker that has not answered; forget what it coordinates.
 
+        Another broker is asked first from now on.
+
         The other connections are likely broken. Its groups may have moved if it went down, and if
         it is back, it has given their members whole sessions: also where only a request for
         metadata meets the broken connection, and the next one to the coordinator a new one.
         """
+        self._order.record_failure(address)
         with self._lock:
             idle = self._idle.pop(address, [])
             groups = [
@@ -221,16 +214,18 @@ class NetworkClient:
 
     def _send_to_any(self, request: Any, timeout_ms: int, version: int | None) -> Any:
         """Send the request to the first broker that answers; `timeout_ms` is for all of them."""
-        retry_timer = RetryTimer(timeout_ms)
         # The bootstrap servers last: they help when every broker of the metadata has moved.
-        addresses_to_try = dict.fromkeys([*self.metadata.nodes.values(), *self._bootstrap])
-        failure = Disconnected("no broker is known")
-        for address in addresses_to_try:
-            try:
-                return self._send(address, request, retry_timer.left_ms(), version)
-            except Disconnected as error:
-                failure = error
-        raise failure
+        rule = self._order.send_to_any(
+            [*self.metadata.nodes.values(), *self._bootstrap], timeout_ms
+        )
+
+        def answer(query: SendToAddress | ReadClock) -> Any:
+            match query:
+                case SendToAddress(address, left_ms):
+                    return self._send(address, request, left_ms, version)
+            return self.answer(query)
+
+        return run_rule(rule, answer)
 
     # coordinators
 
@@ -313,5 +308,5 @@ class NetworkClient:
 
     def _run_metadata(self, rule: Rule[V], timeout_ms: int | None = None) -> V:
         """Run a rule that sends Metadata alone, which any broker answers soon."""
-        default_ms = min(self.timeout_ms, METADATA_TIMEOUT_MS)
+        default_ms = metadata_limit_ms(self.timeout_ms)
         return self.run(rule, timeout_ms=default_ms if timeout_ms is None else timeout_ms)

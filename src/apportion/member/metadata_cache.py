@@ -106,7 +106,12 @@ class MetadataCache:
                     Code.UNKNOWN_TOPIC_ID,
                     f"topic {partition.topic!r} with id {uuid_text(partition.topic_id)} {fate}",
                 )
-            known = self.leader(partition)
+            return self.known_leader(partition)
+        return known
+
+    def known_leader(self, partition: TopicIdPartition) -> Leader:
+        """Return the partition's leader; raise Refused (LEADER_NOT_AVAILABLE) if it is unknown."""
+        known = self.leader(partition)
         if known is None:
             raise Refused(Code.LEADER_NOT_AVAILABLE, f"partition {partition} has no leader now")
         return known

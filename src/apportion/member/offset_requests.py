@@ -1,7 +1,8 @@
 """The rule of a member's requests about offsets: as which member, and when they are sent again.
 
 A commit or fetch carries the member's id and epoch, so the coordinator refuses an owner that has
-been replaced. `client.group_membership` and the simulator's applications run this rule.
+been replaced. `client.group_membership` and the simulator's applications run this rule, the first
+with the time limit of `request_offsets_within`.
 """
 
 from dataclasses import dataclass
@@ -14,18 +15,23 @@ from apportion.member.cluster_queries.offsets import (
     OffsetCommitQuery,
     OffsetFetchQuery,
 )
-from apportion.member.cluster_queries.retries import PauseBeforeRetry
+from apportion.member.cluster_queries.retries import PauseBeforeRetry, send_until_accepted
 from apportion.member.deleted_topics import deleted_partitions
 from apportion.member.membership import View
+from apportion.member.metadata_cache import MetadataCache
 from apportion.member.queries import (
     AskCoordinator,
     CommitOffsets,
+    ExistingTopics,
     FetchCommitted,
     MembershipSnapshot,
     ReadMembership,
 )
 from apportion.member.reactions import Reaction, reaction
-from apportion.rules import Rule, RuleQuery
+from apportion.member.time_limits import ReadClock, RetryDeadline, within
+from apportion.rules import Rule, RuleQuery, rule_script
+
+EPOCH_WAIT_MS = 1_000  # how long a member's next heartbeat is waited for before another try
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,43 @@ class AwaitNewEpoch(RuleQuery):
 
     epoch: int
     error: Refused
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitOtherEpoch(RuleQuery):
+    """Wait until the member has another epoch. Answer: False at the timeout."""
+
+    epoch: int
+    timeout_ms: int
+
+
+def request_offsets_within(
+    request_rule: Rule[Any], cache: MetadataCache, limit_ms: int
+) -> Rule[Any]:
+    """Run a rule of `request_offsets` for `limit_ms` at most; return its result.
+
+    cache: of the client, for the topics that exist.
+    """
+    started_ms: int = yield ReadClock()
+    deadline = RetryDeadline(started_ms, limit_ms)
+
+    def answer(query: Any) -> Rule[Any]:
+        now_ms: int = yield ReadClock()
+        left_ms = deadline.left_ms(now_ms)
+        match query:
+            case AskCoordinator(asked):
+                return (yield from within(send_until_accepted(asked), left_ms))
+            case ExistingTopics(names):
+                return (yield from within(cache.topics(names, fresh=True), left_ms))
+            case AwaitNewEpoch(epoch, error):
+                if not (yield AwaitOtherEpoch(epoch, min(left_ms, EPOCH_WAIT_MS))):
+                    yield from deadline.pause(error)
+                return None
+            case PauseBeforeRetry(error):
+                return (yield from deadline.pause(error))
+        return (yield query)
+
+    return (yield from rule_script(request_rule, answer))
 
 
 def request_offsets(

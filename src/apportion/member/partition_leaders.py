@@ -7,26 +7,30 @@ the driver decides, which answers `SendToLeader`, and `Send` and `PauseBeforeRet
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.member.cluster_queries.query import LeaderQuery
+from apportion.member.cluster_queries.query import LeaderQuery, OffsetQuery
 from apportion.member.cluster_queries.retries import PauseBeforeRetry
 from apportion.member.cluster_queries.topics import Leader, ListOffsetsQuery
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.reactions import Reaction, is_permanent, retry_or_raise
 from apportion.rules import Rule, RuleQuery
-from apportion.topics import TopicIdPartition
+from apportion.topics import TopicId, TopicIdPartition
 
 Leaders = dict[TopicIdPartition, Leader]
 
 
 @dataclass(frozen=True, slots=True)
 class SendToLeader(RuleQuery):
-    """Send the query once, to the leader with this node id. Answer: its `results`."""
+    """Send the query once, to the leader with this node id. Answer: its `results`.
+
+    timeout_ms: None: what the operation has left (`member/time_limits.py`).
+    """
 
     node_id: int
-    query: LeaderQuery
+    query: LeaderQuery[Any]
+    timeout_ms: int | None = None
 
 
 class LeaderSearch(NamedTuple):
@@ -41,19 +45,27 @@ def find_leaders(
 ) -> Rule[LeaderSearch]:
     """Look up the leaders of these partitions, by Metadata where they are unknown."""
     search = LeaderSearch({}, {})
+    without_leader: set[TopicId] = set()  # topics that were looked up just now
     for partition in partitions:
+        leader = cache.leader(partition)
         try:
-            leader = yield from cache.find_leader(partition)
+            if partition.topic_id in without_leader:
+                leader = cache.known_leader(partition)
+            # Mostly all are known: a rule for each partition would cost more than the look.
+            elif leader is None:
+                leader = yield from cache.find_leader(partition)
             search.by_node.setdefault(leader.node_id, {})[partition] = leader
         except (Refused, Unanswerable) as error:
             search.errors[partition] = error
+            if isinstance(error, Refused) and error.code is Code.LEADER_NOT_AVAILABLE:
+                without_leader.add(partition.topic_id)
     return search
 
 
 def ask_leaders(
     cache: MetadataCache,
     partitions: Iterable[TopicIdPartition],
-    query_of: Callable[[Leaders], LeaderQuery],
+    query_of: Callable[[Leaders], OffsetQuery],
 ) -> Rule[dict[TopicIdPartition, int]]:
     """Send a query to the leaders of these partitions; return the offset of each partition.
 

@@ -14,6 +14,10 @@ from apportion.sim.actors.worker import Worker, start_position
 from apportion.sim.checks.checker import InvariantChecker
 from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.network import DOWN, UP
+from apportion.sim.streams.process import StreamsProcess
+from apportion.sim.streams.task_checker import TaskChecker
+from apportion.sim.streams.word_count import topologies
+from apportion.streams.topology import Topology
 from apportion.wire.messages.list_offsets import EARLIEST
 
 A = TypeVar("A", bound=Application)
@@ -34,18 +38,33 @@ class SimulatedCluster:
         self.checker.attach_broker(self.broker)
         self.topic_admin = TopicAdmin(simulation, self.broker)
         self.producer = RecordProducer(simulation, self.broker)
-        self.offset_monitor = OffsetMonitor(simulation, self.broker, (Worker.group, Reader.group))
+        groups = (
+            Worker.group,
+            Reader.group,
+            *((StreamsProcess.group,) if scenario.streams else ()),
+        )
+        self.offset_monitor = OffsetMonitor(simulation, self.broker, groups)
         self.names = [topic_name(index) for index in range(scenario.topics)]
         self.applications: list[Application] = []
+        self._topologies = topologies(scenario.topics)
+        self.task_checker = TaskChecker(self.broker, self._topologies[0])
         self._strays = 0
         self._protocols = draw_protocols(scenario)
         for index in range(scenario.members):
             self._add_application(index)
 
     def _add_application(self, index: int) -> None:
-        """Add the application of that number: workers first, then readers."""
-        workers, protocols = self.simulation.scenario.workers, self._protocols[index]
-        if index < workers:
+        """Add the application of that number: workers first, then readers, then Streams."""
+        scenario, protocols = self.simulation.scenario, self._protocols[index]
+        workers = scenario.workers
+        if index >= workers + scenario.readers:
+            number = index - workers - scenario.readers
+            process = self._create(StreamsProcess, f"streams{number}", protocols, index)
+            standbys = self.simulation.random_stream("standbys").choice((0, 1))
+            process.attach(self.task_checker.topology, standbys, self.task_checker.check_change)
+            self.task_checker.processes.append(process)
+            self.applications.append(process)
+        elif index < workers:
             worker = self._create(Worker, f"worker{index}", protocols, index)
             worker.attach_sink(self.sink, self.checker.offsets.first)
             self.applications.append(worker)
@@ -141,10 +160,17 @@ class SimulatedCluster:
         """Start the application again, unless that has happened since it was planned."""
         if application.incarnation != incarnation:
             return  # it has been started meanwhile
-        if application.is_up:
+        waits_for_topics = isinstance(application, StreamsProcess) and not self.topic_admin.is_idle
+        if application.is_up or waits_for_topics:
             self.start_later(application, 100)  # it is still stopping, or paused
         else:
             application.start()
+
+    def change_topology(self) -> Topology:
+        """Choose another topology for the Streams application; its processes follow one by one."""
+        before = self.task_checker.topology
+        self.task_checker.topology = next(each for each in self._topologies if each != before)
+        return self.task_checker.topology
 
     def add_partitions(self) -> None:
         """Add a partition to every topic.
@@ -179,6 +205,10 @@ class SimulatedCluster:
                 application.subscribe((), EVERY_TOPIC)
             else:
                 application.subscribe(tuple(self.names))
+            if isinstance(application, StreamsProcess) and not application.stays_with(
+                self.task_checker.topology
+            ):
+                application.change_topology(self.task_checker.topology)
             if isinstance(application, Worker):
                 application.limit = None
             if isinstance(application, Reader):

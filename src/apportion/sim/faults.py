@@ -11,6 +11,7 @@ from apportion.sim.actors.worker import Worker
 from apportion.sim.cluster import EVERY_TOPIC, SimulatedCluster
 from apportion.sim.kernel.network import DOWN, UP
 from apportion.sim.kernel.scenario import Fault
+from apportion.sim.streams.process import StreamsProcess
 
 US_PER_MS = 1_000
 
@@ -181,6 +182,25 @@ def _alter_group(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     cluster.topic_admin.alter_group(group, changes)
 
 
+def _topology(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
+    """Fault "topology": every Streams process runs another topology, running or started again."""
+    topology = cluster.change_topology()
+    is_bounce = rng.random() < 0.5
+
+    def change(application: Application, away_ms: int) -> None:
+        if not isinstance(application, StreamsProcess) or application.stays_with(topology):
+            return
+        # Another fault may have changed the topology once more.
+        if topology == cluster.task_checker.topology:
+            application.next_topology = topology
+            if is_bounce:
+                cluster.restart(application, away_ms)
+            else:
+                application.deliver(application.incarnation, application.change_topology, topology)
+
+    _in_turn(cluster, fault, change)
+
+
 INJECTORS: dict[str, Callable[[SimulatedCluster, Fault, Random], None]] = {
     "broker-crash": _broker_crash,
     "broker-pause": _broker_pause,
@@ -205,5 +225,6 @@ INJECTORS: dict[str, Callable[[SimulatedCluster, Fault, Random], None]] = {
     "stray-consumer": _stray(StrayConsumer),
     "alter-group": _alter_group,
     "regex": _regex,
+    "topology": _topology,
 }
 """The function that injects each kind of `scenario.FAULTS`; all have one signature."""

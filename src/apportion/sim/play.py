@@ -1,7 +1,7 @@
 """Plays one history: faults, then calm, then convergence within a bound, then silent logs."""
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from re import fullmatch
 
 from apportion.coord.classic.state import ClassicGroup
@@ -13,6 +13,7 @@ from apportion.sim.actors.reader import Reader
 from apportion.sim.actors.sink import Sink
 from apportion.sim.actors.worker import Worker, start_position
 from apportion.sim.checks.classic_laws import unconverged
+from apportion.sim.checks.client_assignors import ClientAssignorChecker
 from apportion.sim.checks.offset_laws import ByTopic, committed_offsets
 from apportion.sim.cluster import SimulatedCluster
 from apportion.sim.faults import inject
@@ -21,6 +22,7 @@ from apportion.sim.kernel.outcome import LawBroken, Outcome
 from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.kernel.settings import CONSUMER, UNRELIABLE
 from apportion.sim.kernel.trace import Trace
+from apportion.sim.streams.process import StreamsProcess
 from apportion.store.disk import ROOT
 from apportion.store.memory_disk import MemoryDisk
 from apportion.topics import TopicIdPartition, Topics
@@ -100,6 +102,8 @@ def convergence_bound_ms(scenario: Scenario) -> int:
     if UNRELIABLE in (scenario.assignor, scenario.local_assignor):
         # The last answer may be late, and the longest pause begins then.
         bound += 10_000 + LONGEST_PAUSE_MS
+    # What comes in an interval waits for its end, and so does the next target.
+    bound += 2 * scenario.assignment_interval_ms
     # Classic groups need several rebalances, each as long as the slowest member may take to rejoin.
     rounds = 0 if scenario.protocol == CONSUMER else 4
     return bound + rounds * (scenario.rebalance_ms + scenario.session_ms)
@@ -117,7 +121,8 @@ def _converge(cluster: SimulatedCluster) -> None:
     ends: list[int] = []
     while True:
         unconverged, unread = next(_unconverged(cluster), None), next(_unread(cluster), None)
-        missing = unconverged or unread
+        unowned = next(cluster.task_checker.unowned(), None)
+        missing = unconverged or unowned or unread
         # Twice the same ends: the last commits may have been under way at the first look.
         if missing is None and ends == _log_ends(cluster):
             return
@@ -127,7 +132,8 @@ def _converge(cluster: SimulatedCluster) -> None:
                 until_us = simulation.now_us + convergence_bound_ms(scenario) * 1_000
                 cluster.add_partitions()
         if simulation.now_us >= until_us:
-            law = "all-is-read" if unread and not unconverged else "converges"
+            law = "converges" if unconverged else "all-owned" if unowned else "all-is-read"
+            law = law if missing else "converges"
             raise LawBroken(
                 law,
                 f"{convergence_bound_ms(scenario)} ms after the last fault "
@@ -212,6 +218,8 @@ def _unconverged(cluster: SimulatedCluster) -> Iterator[str]:
         else:
             yield from _unresolved(group, cluster.broker.node.topics)
             yield from _untold(group, cluster.applications)
+            yield from _unheard(group, cluster.checker.client_assignors)
+    yield from cluster.task_checker.unsettled()
     yield from _unwritten(cluster)
     yield from _uncommitted(cluster)
 
@@ -235,6 +243,20 @@ def _untold(group: ConsumerGroup, applications: Iterable[Application]) -> Iterat
         answer, told = member.target_answer, assignor.told
         if told is None or (told.error, told.version, told.user_data or b"") != answer:
             yield f"{application.name} has not told its assignor what the group's has answered"
+
+
+def _unheard(group: ConsumerGroup, checker: ClientAssignorChecker) -> Iterator[str]:
+    """Yield a sentence for each member whose assignors have said what the group has yet to save.
+
+    The member's first heartbeat after the assignment interval saves what came too early. A reason
+    that a crash has lost is repeated.
+    """
+    for member_id in group.saved.members:
+        offering = group.live.offering_members.get(member_id)
+        if offering is not None and offering.early is not None:
+            yield f"group {group.group_id} has yet to save what {member_id} has said"
+        if checker.has_lost_reason(group.group_id, member_id):
+            yield f"{member_id} has yet to repeat the reason that group {group.group_id} has lost"
 
 
 def _unwritten(cluster: SimulatedCluster) -> Iterator[str]:
@@ -279,21 +301,25 @@ def _committed(cluster: SimulatedCluster, group_id: str) -> ByTopic:
 
 
 def _unread(cluster: SimulatedCluster) -> Iterator[str]:
-    """Yield a sentence for each partition that the readers' group has not committed to its end."""
-    if not any(isinstance(each, Reader) for each in cluster.applications):
-        return
+    """Yield a sentence for each partition that a group has not committed to its end."""
     if cluster.broker.node is None:
         return
-    offsets = _committed(cluster, Reader.group)
-    for partition in cluster.broker.node.partitions():
-        topic, end = partition.topic, partition.high_watermark
-        value = offsets.get(topic.name, {}).get(partition.index)
-        status = value.offset if value is not None and value.topic_id == topic.id else 0
-        if topic.name in cluster.names and status != end:
-            yield (
-                f"{topic.name}-{partition.index} ends at {end}, and the group {Reader.group} "
-                f"stands at {status}."
-            )
+    topics: dict[str, Sequence[str]] = {}
+    if any(isinstance(each, Reader) for each in cluster.applications):
+        topics[Reader.group] = cluster.names
+    if cluster.task_checker.processes:
+        topics[StreamsProcess.group] = cluster.task_checker.topology.source_topics
+    for group, names in topics.items():
+        offsets = _committed(cluster, group)
+        for partition in cluster.broker.node.partitions():
+            topic, end = partition.topic, partition.high_watermark
+            value = offsets.get(topic.name, {}).get(partition.index)
+            status = value.offset if value is not None and value.topic_id == topic.id else 0
+            if topic.name in names and status != end:
+                yield (
+                    f"{topic.name}-{partition.index} ends at {end}, and the group {group} "
+                    f"stands at {status}."
+                )
 
 
 def _final_bytes(cluster: SimulatedCluster) -> Iterator[bytes]:

@@ -14,18 +14,15 @@ from pyspark.sql.datasource import InputPartition
 
 from apportion.client.cluster import Cluster
 from apportion.columns.read import to_arrow
-from apportion.errors import UNKNOWN_TOPIC, Code, Refused
 from apportion.member.batch.span import Span
 from apportion.security.client_security import ClientSecurity
 from apportion.spark.options import SourceOptions
 from apportion.topics import TopicIdPartition
-from apportion.wire.messages.list_offsets import EARLIEST
 
 OFFSETS_A_TASK = 100_000
 # How long a task waits for a broker that cannot be reached: long enough for a restart. In local
 # mode Spark does not retry a task, so that its failure would end the query.
 READ_TIMEOUT_MS = 120_000
-RECORDS_GONE = (Code.OFFSET_OUT_OF_RANGE, *UNKNOWN_TOPIC)
 
 
 class PartitionSlice(NamedTuple):
@@ -74,57 +71,32 @@ def split_into_tasks(span: Span, cores: int | None = None) -> list[TaskSlices]:
 
 
 def read_task(task: TaskSlices, options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the records of the task's slices, in order.
+    """Yield the records of the task's slices, in order, by the rule of `RangeReader`.
 
     Raises RuntimeError where records are gone, unless failOnDataLoss is false.
     """
     # Shared by the tasks of a Python worker, which Spark reuses: connections outlive the task.
     cluster = _cluster(options)
     for part in task.slices:
-        try:
-            yield from _read_slice(cluster, part, options)
-        except Refused as refused:
-            # Raised, so that Spark tries the task again on another worker.
-            if refused.code not in RECORDS_GONE:
-                raise
-            if options.fail_on_data_loss:
-                raise RuntimeError(
-                    f"{refused.why}: this batch reads {part.partition} from {part.start} to "
-                    f"{part.end}. "
-                    "Set failOnDataLoss to false to go on without these records."
-                ) from refused
-            yield from _read_remaining_rows(cluster, part, options)
+        yield from _read_slice(cluster, part, options)
 
 
 def _read_slice(
     cluster: Cluster, part: PartitionSlice, options: SourceOptions
 ) -> Iterator[pa.RecordBatch]:
     """Fetch one executor's slice of a micro-batch and yield its rows as Arrow batches."""
-    yield from to_arrow(
-        cluster.fetch_range(
-            part.partition,
-            part.start,
-            part.end,
-            timeout_ms=max(READ_TIMEOUT_MS, options.request_timeout_ms),
-        ),
-        topic=part.partition.topic,
-        partition=part.partition.partition,
-        from_offset=part.start,
-        before_offset=part.end,
-        include_headers=options.include_headers,
+    reader = cluster.range_reader(
+        part.partition, (part.start, part.end), max(READ_TIMEOUT_MS, options.request_timeout_ms)
     )
-
-
-def _read_remaining_rows(
-    cluster: Cluster, part: PartitionSlice, options: SourceOptions
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the slice that still exist; none if the topic was deleted."""
-    try:
-        start = max(part.start, cluster.list_offsets([part.partition], EARLIEST)[part.partition])
-    except Refused:
-        return
-    if start < part.end:
-        yield from _read_slice(cluster, part._replace(start=start), options)
+    while reader.position < part.end:
+        yield from to_arrow(
+            cluster.deliver(reader.read_remaining(fail_on_data_loss=options.fail_on_data_loss)),
+            topic=part.partition.topic,
+            partition=part.partition.partition,
+            from_offset=reader.position,
+            before_offset=part.end,
+            include_headers=options.include_headers,
+        )
 
 
 _clusters: dict[tuple[int, str, str, int, ClientSecurity], Cluster] = {}

@@ -3,8 +3,8 @@
 The steps: admit the sender (`fencing.py`), create or update the member, have expressions resolved
 if that is due (`expressions.py`), bump the group epoch if subscriptions or topics have changed,
 compute a new target assignment if the epoch is ahead of it and the last one is old enough,
-reconcile the member, restart its deadlines. A steady heartbeat passes through all of them, emits
-nothing, and looks at no other member.
+reconcile the member, restart its deadlines. A heartbeat that changes nothing is found out before
+(`steady.py`); one that comes here all the same emits nothing, and looks at no other member.
 """
 
 from collections.abc import Callable
@@ -116,8 +116,11 @@ def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -
     """
     member, predecessor = admission
     known = member or predecessor
-    metadata = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
     asks = _asks(turn, beat, known)
+    if member is not None:
+        group = turn.ledger.consumer_group(beat.group_id)
+        beat = offering_members.with_unread_reasons(group, member, beat)
+    metadata = merge_metadata(NO_METADATA if known is None else known.metadata, beat)
     if member is not None and metadata is member.metadata:
         return NO_CHANGE._replace(needs_target=True) if asks else NO_CHANGE
     # All of this before the records, which overwrite it.

@@ -9,7 +9,9 @@ The method. Metadata and reasons are saved once in an assignment interval, and o
 where that is shorter. What comes earlier waits here, and the member's first heartbeat after the
 interval saves it, whatever it brings itself: the newest metadata, and the newest reason other than
 none, since nobody has assigned for that reason yet. A join, another offer and metadata of another
-version are saved at once, with the reasons that wait.
+version are saved at once, with the reasons that wait. A reason that was saved has begun an epoch,
+and stays beside newer metadata until the group's target is of its newest epoch: whoever computes it
+reads the reason.
 
 The metadata of a group is bounded, and what waits has its room from the heartbeat on that brought
 it. A newcomer for which there is no room is refused, and so is another offer. A member that makes
@@ -110,6 +112,18 @@ def assignor_change_or_none(
     if last_ms is None or turn.now.mono_ms >= last_ms + interval_ms:
         return AssignorChange(newest, None, dropped_bytes)
     return AssignorChange(None, newest, dropped_bytes)
+
+
+def with_unread_reasons(group: ConsumerGroup, member: ConsumerGroupMember, beat: Beat) -> Beat:
+    """Return a heartbeat whose assignors have the saved reasons, too, unless a target knows them.
+
+    A target that is older than the group's epoch may have been begun before they came.
+    """
+    sent, saved = beat.client_assignors, member.metadata.client_assignors
+    is_read = group.saved.assignment_epoch == group.saved.epoch
+    if sent is None or is_read or offer_of(sent) != offer_of(saved):
+        return beat
+    return beat._replace(client_assignors=with_reasons(sent, saved))
 
 
 def note_assignor_change(

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import ClassVar, TypeVar
 
 from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.query import BrokerQuery, raise_error
+from apportion.member.cluster_queries.query import BrokerQuery
 from apportion.security.acls import (
     AclBinding,
     AclFilter,
@@ -62,7 +62,7 @@ class DescribeAclsQuery(BrokerQuery[tuple[AclBinding, ...]]):
 
     def parse(self, response: DescribeAclsResponse) -> tuple[AclBinding, ...]:
         """Return the ACLs, in no particular order; raise Refused, with the broker's words."""
-        raise_error(response.error_code, response.error_message)
+        self.refuse_error(response.error_code, response.error_message)
         return tuple(
             _binding(resource, each) for resource in response.resources for each in resource.acls
         )
@@ -133,9 +133,9 @@ class DeleteAclsQuery(BrokerQuery[tuple[AclBinding, ...]]):
         """Return the deleted ACLs; raise Refused if any that matched was not deleted."""
         gone: dict[AclBinding, None] = {}
         for result in response.filter_results:
-            raise_error(result.error_code, result.error_message)
+            self.refuse_error(result.error_code, result.error_message)
             for each in result.matching_acls:
-                raise_error(each.error_code, each.error_message)
+                self.refuse_error(each.error_code, each.error_message)
                 gone[_binding(each, each)] = None
         return tuple(gone)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.query import BrokerQuery, LeaderQuery, result_key
+from apportion.member.cluster_queries.query import LeaderQuery, OffsetQuery, result_key
 from apportion.member.cluster_queries.visible import visible
+from apportion.member.permissions import denial_or_none
 from apportion.topics import TopicIdPartition, values_by_topic
 from apportion.wire.messages.fetch import (
     FetchPartition,
@@ -53,11 +54,12 @@ class PartitionFetch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FetchQuery(BrokerQuery[dict[TopicIdPartition, PartitionFetch]]):
+class FetchQuery(LeaderQuery[dict[TopicIdPartition, PartitionFetch]]):
     """Fetch records from these positions on, at one leader.
 
     max_wait_ms: how long the leader may hold the response while there is nothing. end: batches that
-    start at or after it are left out of the result.
+    start at or after it are left out of the result. node_id: of the leader, for the texts of errors
+    of the whole response.
     """
 
     api: ClassVar[str] = "Fetch"
@@ -66,6 +68,12 @@ class FetchQuery(BrokerQuery[dict[TopicIdPartition, PartitionFetch]]):
     max_wait_ms: int
     max_bytes: int = FETCH_BYTES
     end: int | None = None
+    node_id: int | None = None
+
+    @property
+    def subject(self) -> str:
+        """The query's name in the texts of its errors."""
+        return self.api if self.node_id is None else f"fetch from broker {self.node_id}"
 
     def request(self) -> FetchRequest:
         """Return the request for the records, to the leader of all these partitions."""
@@ -123,10 +131,15 @@ def refusals(fetched: Mapping[TopicIdPartition, PartitionFetch]) -> dict[TopicId
     The caller decides about that one: a consumer by auto.offset.reset.
     """
     return {
-        partition: Refused(fetch.code, fetch.why or f"Fetch of {partition}: {fetch.code.sentence}")
+        partition: Refused(fetch.code, fetch.why or _explanation(partition, fetch.code))
         for partition, fetch in fetched.items()
         if fetch.code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE)
     }
+
+
+def _explanation(partition: TopicIdPartition, code: Code) -> str:
+    why = denial_or_none(FetchQuery.api, code, (partition.topic,)) or code.sentence
+    return f"{FetchQuery.api} of {partition}: {why}"
 
 
 def _partition_fetch(data: PartitionData, position: int, end: int | None) -> PartitionFetch:
@@ -139,7 +152,7 @@ def _partition_fetch(data: PartitionData, position: int, end: int | None) -> Par
 
 
 @dataclass(frozen=True, slots=True)
-class ProduceQuery(LeaderQuery):
+class ProduceQuery(OffsetQuery):
     """Append one batch to each of these partitions, with acks=all.
 
     Its results are the offsets of the batches' first records.

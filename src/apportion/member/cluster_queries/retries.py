@@ -16,9 +16,13 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Send(RuleQuery):
-    """Send the query once, to its group's coordinator or to any broker. Answer: its result."""
+    """Send the query once, to its group's coordinator or to any broker. Answer: its result.
+
+    timeout_ms: None: what the operation has left (`member/time_limits.py`).
+    """
 
     query: BrokerQuery[Any]
+    timeout_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ the credential is gone.
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from apportion.errors import Code, Refused
-from apportion.member.cluster_queries.query import BrokerQuery, raise_error
+from apportion.member.cluster_queries.query import BrokerQuery
 from apportion.security.scram_credentials import ScramMechanism
 from apportion.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -75,13 +75,13 @@ class DescribeUsersQuery(BrokerQuery[tuple[UserIterations, ...]]):
 
         Raises Refused, with the broker's words, for any other error.
         """
-        raise_error(response.error_code, response.error_message)
+        self.refuse_error(response.error_code, response.error_message)
         mechanisms = {number: mechanism for mechanism, number in NUMBERS.items()}
         found = []
         for result in response.results:
             if result.error_code == Code.RESOURCE_NOT_FOUND:
                 continue
-            raise_error(result.error_code, result.error_message)
+            self.refuse_error(result.error_code, result.error_message)
             found += [
                 UserIterations(result.user, mechanisms[each.mechanism], each.iterations)
                 for each in result.credential_infos
@@ -113,7 +113,7 @@ class SetPasswordQuery(BrokerQuery[None]):
 
     def parse(self, response: AlterUserScramCredentialsResponse) -> None:
         """Raise Refused, with the broker's words, if the password was not set."""
-        _raise_errors(response)
+        _raise_errors(self, response)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class DeletePasswordQuery(BrokerQuery[bool]):
     def parse(self, response: AlterUserScramCredentialsResponse) -> bool:
         """Return False if there was none; raise Refused, with the broker's words, otherwise."""
         try:
-            _raise_errors(response)
+            _raise_errors(self, response)
         except Refused as refused:
             if refused.code is Code.RESOURCE_NOT_FOUND:
                 return False
@@ -141,6 +141,6 @@ class DeletePasswordQuery(BrokerQuery[bool]):
         return True
 
 
-def _raise_errors(response: AlterUserScramCredentialsResponse) -> None:
+def _raise_errors(query: BrokerQuery[Any], response: AlterUserScramCredentialsResponse) -> None:
     for result in response.results:
-        raise_error(result.error_code, result.error_message)
+        query.refuse_error(result.error_code, result.error_message)

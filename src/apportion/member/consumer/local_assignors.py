@@ -9,11 +9,11 @@ in memory, for up to an assignment interval, and a crash loses it. Nobody would 
 group may stand still by that. So the member keeps each reason for KEPT_MS. Full heartbeats, which
 follow a crash that it notices, repeat it. The time is longer than any assignment interval that a
 broker takes by default, since a newer epoch may be of a target whose computation began before the
-reason came. If no newer epoch was told by then, the last offer is sent again, as a client whose
-connection was renewed in time notices no crash. It is the same to the byte: where it is saved and
-the broker assigns, it changes nothing. The price of all this is an assignment too many after a lost
-response, and where a member with newer metadata has to give partitions up for the new assignment:
-it acknowledges that at its older epoch.
+reason came. If no newer epoch was told by then, the last metadata are sent again with the reason:
+a client whose connection was renewed in time notices no crash. Newer metadata alone go without it:
+the coordinator keeps a reason that was saved beside them, and so a member that gives partitions up
+for the new assignment, at its older epoch, asks for no other. The price of all this is an
+assignment too many after a lost response.
 """
 
 from collections.abc import Mapping
@@ -30,6 +30,7 @@ from apportion.member.follow_up import FollowUpDeadline
 from apportion.member.membership import from_id_parts
 from apportion.readable import foreign_text
 from apportion.topics import TopicId
+from apportion.wire.fields import replaced
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
     AssignorVersion,
@@ -60,7 +61,6 @@ class LocalAssignors:
         self._reasons_in_flight: dict[str, int] = {}
         self._accepted: dict[str, AcceptedReason] = {}
         self._must_repeat = False
-        self._epoch = 0  # the member epoch of the last response
         self._standing: dict[str, int] = {}  # reasons that hold until they are withdrawn
         self._sent: tuple[ClientAssignor, ...] = ()
         self._names: dict[TopicId, str] = {}
@@ -102,6 +102,7 @@ class LocalAssignors:
             return None
         if self._must_repeat and not (is_full or has_news or self._reasons):
             self._must_repeat = False
+            self._sent = tuple(self._with_accepted_reason(each) for each in self._sent)
             return self._sent
         offered = tuple(
             self._offer(each, topics, self.reason_of(each.name, is_full=is_full))
@@ -119,11 +120,14 @@ class LocalAssignors:
         accepted = self._accepted.get(name)
         if name in self._reasons:
             return self._reasons[name]
-        # Beside newer metadata it stands until there is a newer epoch: the coordinator has the last
-        # reason that it was sent, and who assigns may not have read it yet.
-        if accepted is not None and (is_full or self._epoch <= accepted.epoch):
+        if accepted is not None and (is_full or self._must_repeat):
             return accepted.reason
         return self._standing.get(name, 0)
+
+    def _with_accepted_reason(self, sent: ClientAssignor) -> ClientAssignor:
+        """Return what was offered, with the reason that was accepted and may be lost."""
+        accepted = self._accepted.get(sent.name)
+        return sent if accepted is None else replaced(sent, reason=accepted.reason)
 
     def _offer(self, assignor: Assignor, topics: tuple[str, ...], reason: int) -> ClientAssignor:
         version, (minimum, maximum) = self._versions[assignor.name], versions_of(assignor)
@@ -149,7 +153,6 @@ class LocalAssignors:
         A reason that was kept long enough is forgotten, or sent again if no epoch has followed it.
         An older epoch is of another group of this name, whose first target was made for the join.
         """
-        self._epoch = epoch
         for name, accepted in tuple(self._accepted.items()):
             if epoch < accepted.epoch:
                 del self._accepted[name]

@@ -32,7 +32,8 @@ class ConsumerRecord(NamedTuple):
 class FetchBuffer:
     """Positions of one consumer's partitions, and the records that were fetched but not delivered.
 
-    positions: each owned partition -> the offset of the next record to deliver.
+    positions: each owned partition -> the offset of the next record to deliver. turn: how often
+    the positions were fetched.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class FetchBuffer:
         # One partition at a time, so that `drop` can discard decoded records without looking at
         # each.
         self._records_of: TopicIdPartition | None = None  # the partition of all of `_records`
-        self._rotation = 0
+        self.turn = 0
 
     def add(self, partition: TopicIdPartition, fetch: PartitionFetch) -> None:
         """Queue the batches that a Fetch response has of one partition.
@@ -98,14 +99,14 @@ class FetchBuffer:
             self.positions.pop(partition, None)
 
     def rotate_positions(self) -> dict[TopicIdPartition, int]:
-        """Put another partition first, and return the positions for the next Fetch request.
+        """Put another partition first, and return the positions for the next fetch.
 
-        Brokers fill a Fetch response in the request's order up to its size, so a fixed order would
-        starve the last partitions.
+        Its leader is asked first then. Which partition comes first in the request to each leader
+        follows from `turn` alone (`member/fetches.py`).
         """
-        self._rotation += 1
+        self.turn += 1
         order = sorted(self.positions)
-        first = self._rotation % len(order)
+        first = self.turn % len(order)
         return {partition: self.positions[partition] for partition in order[first:] + order[:first]}
 
     def _take_batches(self, limit: int, taken: list[ConsumerRecord]) -> dict[TopicIdPartition, int]:

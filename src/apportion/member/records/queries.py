@@ -32,10 +32,13 @@ class FetchRecords(RuleQuery):
 
     Answer: dict[TopicIdPartition, PartitionFetch], where a partition's error is in its part;
     partitions whose leader did not answer, or whose topic was deleted, are left out.
+
+    turn: counts the fetches; in each one another of a leader's partitions comes first.
     """
 
     positions: Mapping[TopicIdPartition, int]
     max_wait_ms: int
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,8 @@ class RecordConsumer(RecordOwnership):
         if not self.positions:
             return False
         try:
-            fetched = yield FetchRecords(self.buffer.rotate_positions(), wait_ms)
+            positions = self.buffer.rotate_positions()
+            fetched = yield FetchRecords(positions, wait_ms, self.buffer.turn)
             for partition, fetch in fetched.items():
                 if fetch.code is Code.NONE:
                     self.buffer.add(partition, fetch)

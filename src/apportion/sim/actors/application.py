@@ -99,7 +99,9 @@ class Application(MemberClient):
         # work that began while the application was slow may last until then
         self.slow_work_until_us = 0
         self.observer = observer
-        self.local_assignor = ApplicationAssignor(simulation, name)
+        self.local_assignor = ApplicationAssignor(
+            simulation, name, simulation.scenario.local_assignor
+        )
         self._awaited: tuple[Callable[[Any], bool], ScriptRunner, int] | None = None
 
     def start(self) -> None:

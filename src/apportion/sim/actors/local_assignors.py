@@ -109,14 +109,14 @@ class ObservedAssignor:
 
 
 class ApplicationAssignor:
-    """The client-side assignor of one application, and how its process computes with it.
+    """The client-side assignor of that kind of one application, and how its process computes.
 
     observed: that of the present process; None if it has none.
     """
 
-    def __init__(self, simulation: Simulation, name: str) -> None:
+    def __init__(self, simulation: Simulation, name: str, kind: str) -> None:
         self._simulation = simulation
-        self._kind = simulation.scenario.local_assignor
+        self._kind = kind
         self._rng = simulation.random_stream(f"local assignor of {name}")
         self._prepared = ConsumerGroupPrepareAssignmentResponse()
         # Of one stream, so that it holds for all members of a scenario.

@@ -1,6 +1,7 @@
 """A process that sends the queries of its group member, and of the member's assignor."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from apportion.errors import Refused
@@ -66,7 +67,7 @@ class MemberClient(Client):
     def end_incarnation(self) -> None:
         """End this incarnation of the process, and its assignor's query."""
         super().end_incarnation()
-        self._cancel_assignor_query()
+        self.cancel_assignor_query()
 
     def step_member(self, event: Any) -> None:
         """Step the member over `event` and perform its actions."""
@@ -94,19 +95,22 @@ class MemberClient(Client):
 
     def query_cluster(self, action: QueryCluster) -> None:
         """Send the query of the member's assignor, in place of an unanswered one."""
-        self._cancel_assignor_query()
+        self.cancel_assignor_query()
         self.assignor_channel.close()
-        runner = ScriptRunner(self._answer_assignor(action), self._perform_for_assignor)
+        runner = ScriptRunner(
+            self.answer_assignor(action), partial(self.perform_for_assignor, self.assignor_channel)
+        )
         self._assignor_runner = runner
         runner.resume(0)
 
-    def _cancel_assignor_query(self) -> None:
+    def cancel_assignor_query(self) -> None:
+        """Wait for no answer to the query of the member's assignor any more."""
         runner, self._assignor_runner = self._assignor_runner, None
         if runner is not None:
             runner.cancel()
 
-    def _answer_assignor(self, action: QueryCluster) -> Script:
-        """Answer a query of the assignor, by the rule of `member.leader_queries`."""
+    def answer_assignor(self, action: QueryCluster) -> Script:
+        """Answer a query of the member's assignor, by the rule of `member.leader_queries`."""
         until_ms = self.mono_ms() + ASSIGNOR_QUERY_TIMEOUT_MS
 
         def answer(query: Any) -> Script:
@@ -121,14 +125,16 @@ class MemberClient(Client):
         event = yield from rule_script(answer_query(action, self._assignor_metadata), answer)
         yield StepMember(event)
 
-    def _perform_for_assignor(self, runner: ScriptRunner, effect: Any, turn: int) -> None:
+    def perform_for_assignor(
+        self, channel: RequestChannel, runner: ScriptRunner, effect: Any, turn: int
+    ) -> None:
         """Start a request or wait of the script that answers the assignor, or step the member."""
         if type(effect) is StepMember:
             # The script has to stand still: this step may end the process, and the script with it.
             self.step_member(effect.event)
             runner.resume(turn)
         else:
-            self.perform_on(self.assignor_channel, runner, effect, turn)
+            self.perform_on(channel, runner, effect, turn)
 
     def _query(
         self,

@@ -150,7 +150,7 @@ class RecordApplication(Application):
     def _commit(self, query: queries.CommitOffsets) -> Script:
         self.observer.deliveries.commit_sent(self, query.offsets)
         yield from request_offsets(self, query)
-        self.observer.deliveries.commit_acknowledged(query.offsets)
+        self.observer.deliveries.commit_acknowledged(self, query.offsets)
 
     def _adopt(self, query: queries.AdoptAssignment) -> Script:
         yield from self._be_late()

@@ -19,6 +19,7 @@ from apportion.coord.consumer.client_assignors import (
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup
 from apportion.coord.consumer.units import PARTITION, SHIFT
+from apportion.member.streams.client_side import NAME as STREAM
 from apportion.topics import Topic, Topics
 from apportion.wire.group_states import GroupState
 
@@ -121,7 +122,10 @@ def legal_target(group: ConsumerGroup, topics: Topics) -> Iterator[str]:
                 )
             else:
                 owner[unit] = name
-    if len(owner) == sum(topic.partitions for topic in subscribed.values()):
+    is_whole = len(owner) == sum(topic.partitions for topic in subscribed.values())
+    agreed = saved.client_assignor
+    # That of Streams assigns tasks, and none of a topic that no task reads yet.
+    if is_whole or (agreed is not None and agreed.name == STREAM):
         return
     for topic in subscribed.values():
         for partition in range(topic.partitions):

@@ -46,7 +46,7 @@ class PartitionUse(NamedTuple):
 
 
 class DeliveryChecker:
-    """The checks of the readers' group, and the end of each partition as it delivered it.
+    """The checks of plain consumers' groups, and the end of each partition as they delivered it.
 
     existing_topics: returns the topics of the broker; while it is down, those that it had.
     """
@@ -57,9 +57,9 @@ class DeliveryChecker:
         self._uses: dict[tuple[str, TopicIdPartition], PartitionUse] = {}
         # by consumer and partition: its last request, until a use begins with it
         self._requests: dict[tuple[str, TopicIdPartition], OffsetRequest] = {}
-        # of each partition, the offset after the last record delivered by anybody
-        self._delivered: dict[TopicIdPartition, int] = {}
-        self._acknowledged: dict[TopicIdPartition, int] = {}  # the highest commit
+        # of each group's partition, the offset after the last record delivered by anybody in it
+        self._delivered: dict[tuple[str, TopicIdPartition], int] = {}
+        self._acknowledged: dict[tuple[str, TopicIdPartition], int] = {}  # the highest commit
 
     def ownership_changed(self, owner: PartitionOwner) -> None:
         """Begin and end uses: `owner` uses exactly `owner.in_use` now."""
@@ -84,7 +84,8 @@ class DeliveryChecker:
                 if request is not None and request.incarnation == in_use.incarnation:
                     start, committed = request.offset, request.acknowledged
                 else:
-                    start, committed = None, self._acknowledged.get(partition, 0)
+                    start = None
+                    committed = self._acknowledged.get((owner.group, partition), 0)
                 self._uses[key] = PartitionUse(in_use.incarnation, start, committed)
 
     def _check_release(
@@ -105,11 +106,11 @@ class DeliveryChecker:
         if is_lost or has_failed or is_deleted or use.position is None:
             return
         # Others may have gone on from there: a paused consumer gives up what it was removed from.
-        if self._acknowledged.get(partition, 0) < use.position:
+        if self._acknowledged.get((owner.group, partition), 0) < use.position:
             raise LawBroken(
                 "released-with-commit",
                 f"{owner.name} gave up {partition} at {use.position}; the group has committed "
-                f"{self._acknowledged.get(partition)}.",
+                f"{self._acknowledged.get((owner.group, partition))}.",
             )
 
     def records_delivered(self, owner: PartitionOwner, records: Iterable[ConsumerRecord]) -> None:
@@ -134,7 +135,7 @@ class DeliveryChecker:
 
     def _deliver(self, owner: PartitionOwner, partition: TopicIdPartition, offset: int) -> None:
         use = self._uses[owner.name, partition]
-        end = self._delivered.get(partition, 0)
+        end = self._delivered.get((owner.group, partition), 0)
         if use.position is not None:
             if offset != use.position:
                 raise LawBroken(
@@ -161,7 +162,7 @@ class DeliveryChecker:
                 "the committed offset.",
             )
         self._uses[owner.name, partition] = use._replace(position=offset + 1)
-        self._delivered[partition] = max(end, offset + 1)
+        self._delivered[owner.group, partition] = max(end, offset + 1)
 
     def committed_requested(
         self, owner: PartitionOwner, incarnation: int, partitions: Iterable[TopicIdPartition]
@@ -177,7 +178,7 @@ class DeliveryChecker:
             is_adopted = incarnation == view.incarnation and partition.id_partition in view.owned
             if is_adopted and key not in self._uses:
                 self._requests[key] = OffsetRequest(
-                    incarnation, self._acknowledged.get(partition, 0)
+                    incarnation, self._acknowledged.get((owner.group, partition), 0)
                 )
 
     def committed_fetched(
@@ -217,8 +218,11 @@ class DeliveryChecker:
                     "record to deliver.",
                 )
 
-    def commit_acknowledged(self, offsets: Mapping[TopicIdPartition, int]) -> None:
+    def commit_acknowledged(
+        self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]
+    ) -> None:
         """Note that a commit was acknowledged: from now on the partitions go on there."""
         for partition, offset in offsets.items():
             # A response may arrive long after another consumer has taken over and committed more.
-            self._acknowledged[partition] = max(self._acknowledged.get(partition, 0), offset)
+            key = owner.group, partition
+            self._acknowledged[key] = max(self._acknowledged.get(key, 0), offset)

@@ -88,7 +88,9 @@ class DeliveryObserver(Protocol):
         """Note that the owner is about to commit these offsets."""
         ...
 
-    def commit_acknowledged(self, offsets: Mapping[TopicIdPartition, int]) -> None:
+    def commit_acknowledged(
+        self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]
+    ) -> None:
         """Note that the coordinator has acknowledged a commit of these offsets."""
         ...
 

@@ -49,6 +49,7 @@ FAULTS = {
     "stray-consumer": "a plain consumer begins in the workers' group",
     "alter-group": "a group gets another session timeout and heartbeat interval",
     "regex": "a plain consumer subscribes by a regular expression",
+    "topology": "the Streams application changes its topology, one process after the other",
 }
 """Every kind of fault, and what it does. docs/simulator.md has these sentences."""
 
@@ -56,6 +57,10 @@ ONLY_MIXED = ("switch", "switch-all")
 """Faults of scenarios in which applications use both protocols."""
 ONLY_CONSUMER = ("regex",)
 """Faults of scenarios in which all applications use the consumer protocol."""
+ONLY_STREAMS = ("topology",)
+"""Faults of scenarios with a Streams application."""
+NEVER_STREAMS = ("more-partitions", "topic-again")
+"""Faults of scenarios without: it has internal topics, and ends where its source topics change."""
 ONLY_ON_REQUEST = ("stray", "stray-consumer", "alter-group", "regex")
 """Faults that are drawn only on request: so the histories of known seeds stay what they are."""
 
@@ -89,14 +94,16 @@ class Scenario:
 
     workers: applications that read in batches, as the Spark source does, into one transactional
     sink; they are one group.
-    readers: plain consumers, another group. partitions: of each topic. duration_ms: how long faults
-    and records come; then the world must settle. delay_us, flush_us: the mean time of a message on
-    its way and of a flush. encodes: whether every message goes through its bytes.
+    readers: plain consumers, another group. streams: processes of a Streams application, which
+    assign its tasks themselves; a third group. partitions: of each topic. duration_ms: how long
+    faults and records come; then the world must settle. delay_us, flush_us: the mean time of a
+    message on its way and of a flush. encodes: whether every message goes through its bytes.
     """
 
     seed: int
     workers: int = 3
     readers: int = 2
+    streams: int = 0  # not drawn: the histories of known seeds stay what they are
     statics: int = 0  # how many of the applications are static members
     topics: int = 2
     partitions: int = 6
@@ -121,9 +128,14 @@ class Scenario:
     def __post_init__(self) -> None:
         """Check sizes, timeouts, names and faults; raise ScenarioRefused."""
         check_numbers({name: getattr(self, name) for name in NUMBERS})
-        if self.workers + self.readers < 1:
+        if self.members < 1:
             raise ScenarioRefused(
                 "a world needs at least one application: give it workers or readers."
+            )
+        if self.streams and self.protocol != CONSUMER:
+            raise ScenarioRefused(
+                "streams are for worlds of the consumer protocol alone: `apportion streams "
+                "rehearse` plays Streams applications in classic groups."
             )
         if self.heartbeat_ms >= self.session_ms:
             raise ScenarioRefused(
@@ -143,7 +155,7 @@ class Scenario:
                 f"there is no protocol {self.protocol!r}; there are {', '.join(PROTOCOLS)}."
             )
         self._check_local_assignor()
-        check_faults([fault.kind for fault in self.faults], self.protocol)
+        check_faults([fault.kind for fault in self.faults], self.protocol, self.streams)
         if any(fault.at_ms < 0 for fault in self.faults):
             raise ScenarioRefused(
                 "a fault must not be before the beginning: its at_ms must be at least 0."
@@ -164,7 +176,7 @@ class Scenario:
     @property
     def members(self) -> int:
         """The number of applications."""
-        return self.workers + self.readers
+        return self.workers + self.readers + self.streams
 
     def with_faults(self, faults: Iterable[Fault]) -> "Scenario":
         """Return the same scenario with other faults."""
@@ -199,19 +211,25 @@ def check_numbers(sizes: Mapping[str, Any]) -> None:
             raise ScenarioRefused(f"{name} must {fault}, not {value!r}.")
 
 
-def faults_drawn_with(protocol: str) -> tuple[str, ...]:
-    """Return the kinds of faults that are drawn for scenarios of that group protocol."""
+def faults_drawn_with(protocol: str, streams: int = 0) -> tuple[str, ...]:
+    """Return the kinds of faults that are drawn for scenarios of that group protocol.
+
+    streams: how many processes its Streams application has.
+    """
     return tuple(
         kind
         for kind in FAULTS
-        if kind not in ONLY_ON_REQUEST and (protocol == MIXED or kind not in ONLY_MIXED)
+        if kind not in ONLY_ON_REQUEST
+        and (protocol == MIXED or kind not in ONLY_MIXED)
+        and kind not in (NEVER_STREAMS if streams else ONLY_STREAMS)
     )
 
 
-def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
+def check_faults(kinds: Iterable[str], protocol: str, streams: int = 0) -> tuple[str, ...]:
     """Return the kinds of faults of a scenario.
 
-    Raises ScenarioRefused for one that does not exist, or not for that protocol.
+    Raises ScenarioRefused for one that does not exist, or not for that protocol or its Streams
+    application, which has that many processes.
     """
     kinds = tuple(kinds)
     for kind in kinds:
@@ -228,6 +246,15 @@ def check_faults(kinds: Iterable[str], protocol: str) -> tuple[str, ...]:
                 f"the fault {kind!r} is for worlds of the consumer protocol alone: the classic "
                 "one has no regular expressions."
             )
+        if kind in ONLY_STREAMS and not streams:
+            raise ScenarioRefused(
+                f"the fault {kind!r} is for worlds with a Streams application: give it streams."
+            )
+        if kind in NEVER_STREAMS and streams:
+            raise ScenarioRefused(
+                f"the fault {kind!r} is not for worlds with a Streams application, which ends "
+                "where its source topics change."
+            )
     return kinds
 
 
@@ -243,7 +270,12 @@ def draw_scenario(seed: int, *, kinds: Iterable[str] | None = None, **fixed: Any
             raise ScenarioRefused(f"a world has no size {name!r}; there are {', '.join(SETTABLE)}.")
     check_numbers(fixed)
     protocol = fixed.get("protocol", CONSUMER)
-    chosen = faults_drawn_with(protocol) if kinds is None else check_faults(kinds, protocol)
+    streams = fixed.get("streams", 0)
+    chosen = (
+        faults_drawn_with(protocol, streams)
+        if kinds is None
+        else check_faults(kinds, protocol, streams)
+    )
     # Every size is drawn, the fixed ones too: leaving one out would shift all draws after it.
     rng = Random(f"{seed} sizes")
     heartbeat_ms = rng.choice((500, 1_000, 3_000))
@@ -293,7 +325,7 @@ def _reconciled_sizes(sizes: dict[str, Any], fixed: dict[str, Any]) -> dict[str,
         sizes["rebalance_ms"] = max(_least("rebalance_ms"), fixed["batch_ms"] * 3)
     if fixed.get("rebalance_ms", sizes["rebalance_ms"]) - BETWEEN_BATCHES_MS < sizes["batch_ms"]:
         sizes["batch_ms"] = max(_least("batch_ms"), fixed["rebalance_ms"] // 3)
-    if fixed.get("workers") == 0:
+    if fixed.get("workers") == 0 and not fixed.get("streams"):
         sizes["readers"] = max(1, sizes["readers"])
     return sizes
 
@@ -333,6 +365,6 @@ def _draw_magnitude(rng: Random, scenario: Scenario, kind: str) -> int:
         return rng.randint(1, 3)
     if kind == "clock-jump":
         return rng.choice((-1, 1)) * rng.randint(1, 7_200_000)
-    if kind in ("broker-crash", "restart", "roll", "replace", "switch", "switch-all"):
+    if kind in ("broker-crash", "restart", "roll", "replace", "switch", "switch-all", "topology"):
         return rng.randint(10, 4_000)
     return int(scenario.session_ms * rng.choice((0.1, 0.5, 1.2, 2.0)) * rng.uniform(0.7, 1.3))

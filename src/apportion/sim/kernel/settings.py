@@ -29,6 +29,15 @@ class WorldSettings(TypedDict, total=False):
         int | None,
         Setting("Plain consumers, in a group of their own.", at_least=0, at_most=1_000),
     ]
+    streams: Annotated[
+        int | None,
+        Setting(
+            "Processes of a Streams application over the consumer protocol, in a group of their "
+            "own; none by default.",
+            at_least=0,
+            at_most=1_000,
+        ),
+    ]
     statics: Annotated[
         int | None, Setting("How many of the applications are static members.", at_least=0)
     ]
@@ -141,6 +150,6 @@ class WorldSettings(TypedDict, total=False):
             "broker-crash, broker-pause, disk-refuses, crash, restart, replace, roll, pause, slow, "
             "cut, half-open-up, half-open-down, lost-reply, clock-jump, more-partitions, "
             "topic-again, subscribe, switch, switch-all, stray, stray-consumer, "
-            "alter-group, regex."
+            "alter-group, regex, topology."
         ),
     ]

@@ -5,12 +5,47 @@ AT_REST once a group has settled, and only if the rolling bounces are the right 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from apportion.sim.streams.thread import StreamThread
 from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import VERSION_BY_UPGRADE_FROM
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
+
+
+class TaskRunner(Protocol):
+    """A stream thread that is a member of a group, of either protocol.
+
+    active: the tasks that it runs; active_incarnation: of its member, in which they were assigned.
+    """
+
+    name: str
+    active_incarnation: int
+    member: Any
+
+    @property
+    def active(self) -> Mapping[TaskId, None]:
+        """The tasks that it runs."""
+        ...
+
+
+class RunningApplication(Protocol):
+    """Living threads of one Streams application, the members of its group, and all its tasks."""
+
+    @property
+    def threads(self) -> Sequence[TaskRunner]:
+        """All living threads of all instances."""
+        ...
+
+    @property
+    def members(self) -> Mapping[str, object]:
+        """The members in the coordinator, by id."""
+        ...
+
+    @property
+    def tasks(self) -> Sequence[TaskId]:
+        """All tasks of the application."""
+        ...
 
 
 class StreamsGroup(NamedTuple):
@@ -29,7 +64,7 @@ class StreamsGroup(NamedTuple):
 StreamsGroupLaw = Callable[[StreamsGroup], Iterator[str]]
 
 
-def one_active(group: StreamsGroup) -> Iterator[str]:
+def one_active(group: RunningApplication) -> Iterator[str]:
     """Yield Streams tasks that are active in two threads at once, both of which are members.
 
     A thread that was removed from the group may still run tasks, so it does not count.
@@ -68,7 +103,7 @@ def one_role(group: StreamsGroup) -> Iterator[str]:
                 roles[key] = f"as {role} in {thread.name}"
 
 
-def all_owned(group: StreamsGroup) -> Iterator[str]:
+def all_owned(group: RunningApplication) -> Iterator[str]:
     """Yield Streams tasks that are not active in exactly one thread."""
     owners: dict[TaskId, list[str]] = {task: [] for task in group.tasks}
     for thread in group.threads:

@@ -6,6 +6,7 @@ topic. Subtopology 1 counts the words in a store, and writes every change to the
 
 from apportion.sim.kernel.clock import EPOCH_MS
 from apportion.streams.metadata.model import TaskId
+from apportion.streams.topology import Topology
 from apportion.streams.topology_parser import topology_of
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import encode_batch
@@ -19,7 +20,22 @@ WORD_COUNT = topology_of(
         {"repartition_sources": [WORDS], "changelogs": [COUNTS]},
     ]
 )
+LINES, OTHER_SOURCE = "wordcount-lines-changelog", "t1"
+WIDER = topology_of(
+    [
+        {"sources": [SOURCE], "repartition_sinks": [WORDS], "changelogs": [LINES]},
+        {"repartition_sources": [WORDS], "changelogs": [COUNTS]},
+    ]
+)
+WIDEST = topology_of(
+    [
+        {"sources": [SOURCE], "repartition_sinks": [WORDS]},
+        {"repartition_sources": [WORDS], "changelogs": [COUNTS]},
+        {"sources": [OTHER_SOURCE]},
+    ]
+)
 RECORDS_PER_WRITE = 20  # of a changelog, in one Produce request
+WORD_BATCH = encode_batch([(b"line", b"word", ())], timestamp_ms=EPOCH_MS)
 CHANGELOG_BATCH = encode_batch([(b"word", b"count", ())] * RECORDS_PER_WRITE, timestamp_ms=EPOCH_MS)
 
 
@@ -28,6 +44,14 @@ def task_of(partition: TopicIdPartition) -> TaskId:
     return TaskId(
         SPLIT_SUBTOPOLOGY if partition.topic == SOURCE else COUNT_SUBTOPOLOGY, partition.partition
     )
+
+
+def topologies(topics: int) -> tuple[Topology, ...]:
+    """Return the topologies between which the application changes, in a world of that many topics.
+
+    The second one reads another topic, or has another store.
+    """
+    return (WORD_COUNT, WIDEST if topics > 1 else WIDER)
 
 
 def changelog_of(task: TaskId) -> TopicIdPartition:
