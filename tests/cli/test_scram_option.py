@@ -144,7 +144,11 @@ KEYS = (
         ),
         (
             f"SCRAM-SHA-256=[name=alice,password={SECRET}\udcff]",
-            "has a password with NUL or a lone surrogate in it.",
+            "for the user 'alice' has a password with NUL or a lone surrogate in it.",
+        ),
+        (
+            f"SCRAM-SHA-256=[name=alice,password={SECRET}\nanother]",
+            "for the user 'alice' has more than one line, and a password has one.",
         ),
         (
             f"SCRAM-SHA-256=[name=alice,password={SECRET},salt=???]",

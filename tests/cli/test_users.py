@@ -39,9 +39,10 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture(autouse=True)
 def variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The password is in an environment variable, and another one in another."""
+    """Passwords in environment variables, and what is none."""
     monkeypatch.setenv("PASSWORD_OF_ALICE", PASSWORD)
     monkeypatch.setenv("ANOTHER_PASSWORD", "another")
+    monkeypatch.setenv("TWO_LINES", "one\ntwo")
 
 
 def run(bootstrap: str, *arguments: str) -> tuple[int, str, str]:
@@ -204,7 +205,22 @@ def test_a_user_is_removed_with_every_password_or_with_one(broker: EmbeddedBroke
     )
     assert not lets_in(broker, PASSWORD)
     absent = run(at, "remove", "alice", "--if-exists")
-    assert absent == (0, "Nothing was changed: there is no such user.\n", "")
+    assert absent == (0, "Nothing was changed: there is no such user, or no such password.\n", "")
+
+
+def test_the_password_of_another_mechanism_stays(broker: EmbeddedBroker) -> None:
+    at = broker.bootstrap
+    run(at, "add", "alice", *FROM_VARIABLE)
+    remove = ("remove", "alice", "--mechanism", "SCRAM-SHA-256")
+    code, stdout, stderr = run(at, *remove)
+    assert (code, stdout) == (1, "")
+    assert stderr.startswith("apportion users: user 'alice' has no password for SCRAM-SHA-256: ")
+    assert run(at, *remove, "--if-exists") == (
+        0,
+        "Nothing was changed: there is no such user, or no such password.\n",
+        "",
+    )
+    assert lets_in(broker, PASSWORD)
 
 
 NO_USER = (
@@ -256,6 +272,11 @@ NO_USER = (
             ("add", "bob", "--password-env", "NO_SUCH_VARIABLE"),
             2,
             "the environment variable 'NO_SUCH_VARIABLE' has no password",
+        ),
+        (
+            ("add", "bob", "--password-env", "TWO_LINES"),
+            2,
+            "the environment variable 'TWO_LINES' has more than one line, and a password has one",
         ),
         (
             ("alter", "bob", "--password-file", "/no/such/file"),

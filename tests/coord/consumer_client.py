@@ -96,8 +96,9 @@ class Client:
             self.epoch = answer.member_epoch
             if answer.assignment is not None:
                 parts = answer.assignment.topic_partitions
-                self.held = [(part.topic_id, index) for part in parts for index in part.partitions]
-                self.is_news = True
+                held = [(part.topic_id, index) for part in parts for index in part.partitions]
+                self.is_news = held != self.held
+                self.held = held
 
     def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:
         """It goes; with -2 for a while."""

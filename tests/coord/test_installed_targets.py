@@ -310,6 +310,13 @@ def test_an_error_without_metadata_leaves_those_of_a_target_that_stays() -> None
     ]
 
 
+def test_an_error_for_a_member_without_a_target_is_saved_as_installed() -> None:
+    driver = with_two(ShardDriver())
+    prepare(driver, "b", 2)
+    install(driver, "b", (2, 3), [installed("b", {}, version=1)], error=3)
+    assert told_to(driver.beat("b", 2)) == (3, {}, (3, 1, b""))
+
+
 def test_an_answer_ends_with_the_target_that_it_came_with() -> None:
     driver = with_one(ShardDriver())
     driver.change_topics([Topic("foo", FOO, 4)])

@@ -94,6 +94,8 @@ def test_each_acl_has_its_own_result_of_a_creation() -> None:
         "INVALID_REQUEST: no",
         Code.UNKNOWN_SERVER_ERROR,
     )
+    # A result of nothing that was asked for is of no ACL.
+    assert query.parse(CreateAclsResponse(results=(AclCreationResult(),) * 4)) == (None,) * 3
 
 
 def test_an_acl_that_two_filters_match_is_deleted_once() -> None:

@@ -255,6 +255,14 @@ def test_a_password_is_in_no_log_line_and_no_repr(caplog: pytest.LogCaptureFixtu
             security_of(needs_client_certificate="yes"),
             "needs_client_certificate must be True or False, not 'yes'.",
         ),
+        (
+            security_of(mechanisms=["OAUTHBEARER"], unsecured_tokens="no"),
+            "unsecured_tokens must be True or False, not 'no'.",
+        ),
+        (
+            security_of(mechanisms={"PLAIN"}),
+            "security has mechanisms in a set, and clients are offered the first one: give a list.",
+        ),
         (security_of(acls=["x"]), f"acls has 'x', which is no AclBinding: write {EXAMPLE}."),
         (
             security_of(acls=[tuple(acl())]),

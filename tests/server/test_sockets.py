@@ -260,6 +260,40 @@ def test_a_refused_produce_without_acks_closes_its_connection(
     )
 
 
+def is_served(address: str) -> bool:
+    """Whether the broker answers a new client."""
+    with Peer(address) as peer:
+        try:
+            peer.ask(ApiVersionsRequest(), 0)
+            peer.answer(ApiVersionsRequest, 0)
+        except (EOFError, ConnectionError):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("others", [0, 126], ids=["read on", "not read for a while"])
+def test_a_refused_peer_that_goes_away_amid_a_long_request_is_noticed(others: int) -> None:
+    partition = FetchPartition(partition=0, partition_max_bytes=1)
+    short, endless = (
+        FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            topics=(FetchTopic(topic="t", partitions=(partition,)),),
+        )
+        for wait_ms in (100, 2**31 - 1)
+    )
+    # With so many others the refused one cannot begin before the first one has ended.
+    requests = [short, endless, *[endless] * others, produce("no topic", batch(10), acks=0)]
+    with EmbeddedBroker(max_connections=1) as broker:
+        with Peer(broker.bootstrap) as peer:
+            topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+            peer.ask(CreateTopicsRequest(topics=(topic,)), 7)
+            peer.answer(CreateTopicsRequest, 7)
+            peer.send(b"".join(encode_request(each, 12, 1, "test") for each in requests))
+            assert peer.answer(FetchRequest, 12)[1].error_code == Code.NONE
+        assert any(is_served(broker.bootstrap) for _ in range(1_000))
+
+
 def test_too_many_connections_are_turned_away() -> None:
     with (
         EmbeddedBroker(max_connections=2) as broker,

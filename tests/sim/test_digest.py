@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apportion.coord.consumer import heartbeat_api
 from apportion.sim.kernel.clock import SimulatedProcess, Simulation
 from apportion.sim.kernel.outcome import Outcome
 from apportion.sim.kernel.scenario import draw_scenario
@@ -53,6 +54,13 @@ def test_a_history_that_is_watched_is_the_same(outcomes: list[Outcome]) -> None:
         for seed, trace in zip(SEEDS, chronicles, strict=True)
     ] == outcomes
     assert all(trace.lines and trace.ownership for trace in chronicles)
+
+
+def test_a_history_in_which_every_heartbeat_takes_all_steps_is_the_same(
+    outcomes: list[Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat_api, "steady_heartbeat_or_none", lambda turn, arrived: None)
+    assert [play(draw_scenario(seed, **SIZES)) for seed in SEEDS] == outcomes
 
 
 def test_the_trace_says_who_creates_topics() -> None:

@@ -1,5 +1,6 @@
 """Each law of a group sees its violation, and none sees one in what a real coordinator does."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -316,6 +317,7 @@ class Run:
         self.shard.loaded(self.now)
         self.targeted = (1, TOPICS)
         self.states: list[str] = []
+        self.tickets = map(Ticket, itertools.count())
 
     @property
     def now(self) -> Instant:
@@ -336,7 +338,7 @@ class Run:
         request = ConsumerGroupHeartbeatRequest(
             group_id="g", member_id=member_id, member_epoch=epoch, **facts
         )
-        (answer,) = self.step(Arrived(Ticket(1), request, 1, Caller("c", "h"), bytes(16)))
+        (answer,) = self.step(Arrived(next(self.tickets), request, 1, Caller("c", "h"), bytes(16)))
         assert answer.error_code == Code.NONE
         return answer.member_epoch
 

@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from apportion.cli.properties import text_of
+from apportion.cli.passwords import password_fault_or_none, password_of
 from apportion.node.bootstrap import UserCredential
 from apportion.node.settings import SettingRefused
 from apportion.security.exchange import is_sendable
@@ -48,7 +48,8 @@ def scram_user(text: str) -> UserCredential:
     name = given.get("name", "")
     if not name:
         raise _refused("has no name=NAME")
-    _require_sendable("name", name)
+    if not is_sendable(name):
+        raise _refused("has a name with NUL or a lone surrogate in it")
     if sum(key in given for key in PASSWORDS) != 1:
         raise _refused(f"needs one of {', '.join(PASSWORDS)} for the user {name!r}")
     iterations = given.get("iterations", str(MIN_ITERATIONS))
@@ -103,22 +104,17 @@ def _password(name: str, given: dict[str, str]) -> str:
         password = os.environ[variable]
     else:
         try:
-            # An editor ends the line.
-            password = text_of(Path(given["password-file"])).removesuffix("\n")
+            password = password_of(Path(given["password-file"]))
         except ValueError as why:
             raise _refused(f"cannot read the password-file of the user {name!r}: {why}") from None
     if not password:
         [key] = (each for each in PASSWORDS if each in given)
         where = "" if key == "password" else f": its {key} is empty"
         raise _refused(f"gives the user {name!r} no password{where}")
-    _require_sendable("password", password)
+    fault = password_fault_or_none(password)
+    if fault is not None:
+        raise _refused(f"for the user {name!r} {fault}")
     return password
-
-
-def _require_sendable(what: str, text: str) -> None:
-    """Check a name or a password. Errors: SettingRefused, without it."""
-    if not is_sendable(text):
-        raise _refused(f"has a {what} with NUL or a lone surrogate in it")
 
 
 def _decoded(key: str, text: str) -> bytes:

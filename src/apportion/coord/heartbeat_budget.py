@@ -92,8 +92,10 @@ class HeartbeatBudget:
         """
         last = latest_ms // SLOT_MS
         current = now_ms // SLOT_MS
-        if current > self._current or last - self._current >= len(self):
+        ring = self._booked[is_awaited]
+        if current > self._current or last - self._current >= len(ring):
             self._move_to(current, last)
+            ring = self._booked[is_awaited]
         # Rounded up: a slot that has begun by then would be too soon.
         self._first = -((now_ms + SHORTEST_MS) // -SLOT_MS)
         earliest = max(self._first, self._open_slot[is_awaited])
@@ -106,7 +108,6 @@ class HeartbeatBudget:
             self._open_slot[is_awaited] = slot
         # The latest time is always allowed, with room or without.
         due_ms = min(slot * SLOT_MS, latest_ms)
-        ring = self._booked[is_awaited]
         ring[due_ms // SLOT_MS % len(ring)] += 1
         self.bookings += 1
         return Booking(due_ms, is_awaited)
@@ -127,8 +128,9 @@ class HeartbeatBudget:
 
     def _has_room(self, slot: int, *, is_awaited: bool) -> bool:
         """Return whether one more heartbeat fits into the slot's part of the budget."""
-        index = slot % len(self)
-        at_rest, awaited = self._booked[False][index], self._booked[True][index]
+        rings = self._booked
+        index = slot % len(rings[True])
+        at_rest, awaited = rings[False][index], rings[True][index]
         whole, kept = self._whole[slot % len(self._whole)], self._kept[slot % len(self._kept)]
         if is_awaited:
             # Members at rest may have taken all: those whose configured interval ends here.

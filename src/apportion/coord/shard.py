@@ -34,6 +34,7 @@ from apportion.coord.consumer import (
     timers,
 )
 from apportion.coord.consumer.expressions import ResolveExpressions
+from apportion.coord.consumer.installed_check import CheckInstalled
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.consumer.target_computation import ComputeTarget
 from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
@@ -145,10 +146,12 @@ ON_DEADLINE: dict[str, Callable[[Turn, Key], None]] = {
 ON_COMPUTED: dict[type[Any], Callable[[Turn, Any, Any], None]] = {
     ResolveExpressions: expressions.save_resolutions,
     ComputeTarget: custom_targets.save_target,
+    CheckInstalled: assignment_api.end_check,
 }
 ON_COMPUTE_FAILED: dict[type[Any], Callable[[Turn, Any, str], None]] = {
     ResolveExpressions: expressions.postpone_refresh,
     ComputeTarget: custom_targets.keep_target,
+    CheckInstalled: assignment_api.fail_check,
 }
 
 ON_LOADED: dict[type[Any], Callable[[Turn, Any], None]] = {

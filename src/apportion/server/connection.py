@@ -176,6 +176,8 @@ class ServerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Split bytes of a client into requests, and start as many as the limits allow."""
+        if self._is_finishing:
+            return
         try:
             self._waiting_frames.extend(self._frames.feed(data))
         except DecodeError as error:
@@ -222,7 +224,7 @@ class ServerConnection(asyncio.Protocol):
         slot.ticket = None
         if type(body) is CloseConnection:
             slot.close_reason, body = body.why, None
-            self.stop_reading()  # what comes behind is not done, however long this one waits
+            self._start_no_more()
         slot.encoded = (
             []
             if body is None
@@ -281,6 +283,17 @@ class ServerConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Close the connection now; what the peer has not read is lost."""
         self._transport.abort()
+
+    def _start_no_more(self) -> None:
+        """Do nothing that comes behind a refused request, however long its response has to wait.
+
+        The socket is read on: the end of a peer that goes away meanwhile would not be noticed.
+        """
+        self._is_finishing = True
+        self._waiting_frames.clear()
+        if not self._is_reading and not self._transport.is_closing():
+            self._is_reading = True
+            self._transport.resume_reading()
 
     def _may_start(self, size_bytes: int) -> bool:
         """Return whether the connection's limits allow to start a request of this size.

@@ -44,11 +44,13 @@ def check_shapes(wanted: Any) -> None:
                 f"security has {name} that are no list of texts: write {name}=[{example!r}], not "
                 f"{given!r}."
             )
-    if not isinstance(wanted.needs_client_certificate, bool):
+    if not isinstance(wanted.mechanisms, Sequence):
         raise SettingRefused(
-            "needs_client_certificate must be True or False, not "
-            f"{wanted.needs_client_certificate!r}."
+            "security has mechanisms in a set, and clients are offered the first one: give a list."
         )
+    for name in ("unsecured_tokens", "needs_client_certificate"):
+        if not isinstance(getattr(wanted, name), bool):
+            raise SettingRefused(f"{name} must be True or False, not {getattr(wanted, name)!r}.")
     # One ACL is a tuple itself.
     if not _is_list(wanted.acls) or isinstance(wanted.acls, AclBinding):
         raise SettingRefused(

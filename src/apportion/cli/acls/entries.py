@@ -4,6 +4,7 @@ What `--producer` and `--consumer` stand for is what they stand for in kafka-acl
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import ip_address
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -18,12 +19,14 @@ from apportion.cli.failures import WrongArguments
 from apportion.security.acls import (
     CLUSTER_NAME,
     EVERY_HOST,
+    EVERY_NAME,
     AclBinding,
     AclFilter,
     AclOperation,
     AclPermission,
     PatternType,
     ResourceType,
+    host_in_acls,
 )
 
 Role = Mapping[ResourceType, tuple[AclOperation, ...]]
@@ -41,6 +44,8 @@ CONSUMER: Role = MappingProxyType(
     }
 )
 IDEMPOTENT = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL)
+USER = "User"
+"""The type of every principal that brokers themselves give."""
 
 
 class Entry(NamedTuple):
@@ -93,9 +98,13 @@ def acl_bindings(
 ) -> tuple[AclBinding, ...]:
     """Return the ACLs that were typed, of resources that have an own pattern.
 
-    Raises WrongArguments, also for operations that there are not for a resource.
+    Raises WrongArguments, also for operations that there are not for a resource, and for what
+    brokers take and nothing matches: an ACL that denies would deny nobody.
     """
     found = acl_filters(typed, resources)
+    _check_topics(resources)
+    _check_callers("allow", typed.allowed or (), typed.allowed_hosts or ())
+    _check_callers("deny", typed.denied or (), typed.denied_hosts or ())
     for each in found:
         operations = OPERATIONS[each.resource_type]
         if each.operation not in operations:
@@ -124,6 +133,42 @@ def check_principal(option: str, principal: str) -> None:
     if not (kind and colon and name):
         hint = f": write User:{principal}" if principal and not colon else ", as User:alice is"
         raise WrongArguments(f"{option} has {principal!r}, which is no principal{hint}")
+
+
+def _check_topics(resources: Iterable[ResourcePattern]) -> None:
+    """Raise WrongArguments for a * as it stands in other programs, amid the names of topics."""
+    for kind, name, pattern in resources:
+        is_every_topic = (name, pattern) == (EVERY_NAME, PatternType.LITERAL)
+        if kind == ResourceType.TOPIC and "*" in (name or "") and not is_every_topic:
+            raise WrongArguments(
+                f"--topic has {name!r}, and no topic has a * in its name: give how the names "
+                "begin, with --resource-pattern-type prefixed"
+            )
+
+
+def _check_callers(what: str, principals: Iterable[str], hosts: Iterable[str]) -> None:
+    """Raise WrongArguments for principals and hosts that no client has as brokers compare them."""
+    for principal in principals:
+        kind, _, name = principal.partition(":")
+        if kind != USER and kind.lower() == USER.lower():
+            raise WrongArguments(
+                f"--{what}-principal has {principal!r}, which nobody is: write {USER}:{name}"
+            )
+    for host in hosts:
+        if host == EVERY_HOST:
+            continue
+        try:
+            ip_address(host)
+        except ValueError:
+            raise WrongArguments(
+                f"--{what}-host has {host!r}, which is no address: brokers know no names of "
+                "machines, and no masks"
+            ) from None
+        if host_in_acls(host) != host:
+            raise WrongArguments(
+                f"--{what}-host has {host!r}, which no client has: brokers write it "
+                f"{host_in_acls(host)}"
+            )
 
 
 def _entries(typed: TypedEntries) -> list[Entry]:

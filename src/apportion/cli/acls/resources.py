@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from apportion.cli.failures import WrongArguments
+from apportion.security import authorizer
 from apportion.security.acls import CLUSTER_NAME, AclOperation, PatternType, ResourceType
 from apportion.settings import nearest_or_none
 
@@ -23,47 +24,19 @@ OPTIONS: Mapping[ResourceType, str] = MappingProxyType(
     }
 )
 """The option that names a resource of each type."""
-SETTINGS = (AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS)
 OPERATIONS: Mapping[ResourceType, tuple[AclOperation, ...]] = MappingProxyType(
     {
-        ResourceType.TOPIC: (
-            AclOperation.READ,
-            AclOperation.WRITE,
-            AclOperation.CREATE,
-            AclOperation.DELETE,
-            AclOperation.ALTER,
-            AclOperation.DESCRIBE,
-            *SETTINGS,
-            AclOperation.ALL,
-        ),
-        ResourceType.GROUP: (
-            AclOperation.READ,
-            AclOperation.DELETE,
-            AclOperation.DESCRIBE,
-            *SETTINGS,
-            AclOperation.ALL,
-        ),
-        ResourceType.CLUSTER: (
-            AclOperation.CREATE,
-            AclOperation.ALTER,
-            AclOperation.DESCRIBE,
-            AclOperation.CLUSTER_ACTION,
-            *SETTINGS,
-            AclOperation.IDEMPOTENT_WRITE,
-            AclOperation.ALL,
-        ),
-        ResourceType.TRANSACTIONAL_ID: (
-            AclOperation.WRITE,
-            AclOperation.DESCRIBE,
-            AclOperation.TWO_PHASE_COMMIT,
-            AclOperation.ALL,
-        ),
-        ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE, AclOperation.ALL),
-        ResourceType.USER: (
-            AclOperation.CREATE_TOKENS,
-            AclOperation.DESCRIBE_TOKENS,
-            AclOperation.ALL,
-        ),
+        kind: (*operations, AclOperation.ALL)
+        for kind, operations in {
+            **authorizer.OPERATIONS,
+            ResourceType.TRANSACTIONAL_ID: (
+                AclOperation.WRITE,
+                AclOperation.DESCRIBE,
+                AclOperation.TWO_PHASE_COMMIT,
+            ),
+            ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
+            ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
+        }.items()
     }
 )
 """The operations that an ACL of each type of resource can be about, as in kafka-acls."""

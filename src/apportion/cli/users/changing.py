@@ -35,6 +35,7 @@ ITERATIONS = Setting(
     at_most=MAX_ITERATIONS,
 )
 CHANGE = "change users"
+NOTHING = "Nothing was changed: there is no such user, or no such password."
 DEFAULT_MECHANISM = ScramMechanism.SCRAM_SHA_512
 
 
@@ -158,7 +159,7 @@ def _shown(sentence: Callable[[Report], str]) -> Callable[[list[Report]], None]:
         for row in rows:
             print_sentence(row_console(), readable(sentence(row)))
         if not rows:
-            print_sentence(row_console(), "Nothing was changed: there is no such user.")
+            print_sentence(row_console(), NOTHING)
 
     return show
 

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import typer
 
 from apportion.cli.failures import WrongArguments
-from apportion.cli.properties import text_of
-from apportion.security.exchange import is_sendable
+from apportion.cli.passwords import password_fault_or_none, password_of
 
 NO_TERMINAL = (
     "there is no terminal to ask for the password: give it as --password-file FILE or "
@@ -35,8 +34,7 @@ class PasswordSource(NamedTuple):
             raise WrongArguments("give --password-file or --password-env, not both")
         if self.file is not None:
             try:
-                # An editor ends the line.
-                password = text_of(self.file).removesuffix("\n")
+                password = password_of(self.file)
             except ValueError as why:
                 raise WrongArguments(
                     f"--password-file {str(self.file)!r} cannot be read: {why}"
@@ -60,8 +58,7 @@ def asked_password(user: str) -> str:
 
 
 def _checked(password: str, where: str) -> str:
-    if not password:
-        raise WrongArguments(f"{where} has no password")
-    if not is_sendable(password):
-        raise WrongArguments(f"{where} has a password with NUL or a lone surrogate in it")
+    fault = password_fault_or_none(password)
+    if fault is not None:
+        raise WrongArguments(f"{where} {fault}")
     return password

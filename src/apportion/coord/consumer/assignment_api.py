@@ -6,18 +6,23 @@ shipped them. Versions: 0 of both.
 
 from collections.abc import Mapping
 
-from apportion.assign import checks
-from apportion.assign.by_name import Given, TopicParts, by_topic
 from apportion.coord.consumer import client_targets
 from apportion.coord.consumer.client_assignors import (
     ChosenMember,
     PreparedGroup,
     metadata_for,
 )
-from apportion.coord.consumer.client_targets import InstalledTarget
+from apportion.coord.consumer.installed_check import (
+    CheckInstalled,
+    InstalledTargets,
+    WrongInstall,
+    checked_targets,
+    is_large,
+    kept,
+)
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
 from apportion.coord.consumer.targets import TopicLayout, in_assignor_order
-from apportion.coord.records import TargetAnswer
+from apportion.coord.error_responses import GROUP_ERROR_RESPONSES
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived
@@ -25,7 +30,6 @@ from apportion.topics import Topic
 from apportion.wire.messages.consumer_group_install_assignment import (
     ConsumerGroupInstallAssignmentRequest,
     ConsumerGroupInstallAssignmentResponse,
-    InstalledMember,
 )
 from apportion.wire.messages.consumer_group_prepare_assignment import (
     AssignableMember,
@@ -38,7 +42,8 @@ from apportion.wire.messages.consumer_group_prepare_assignment import (
 )
 
 AssignmentRequest = ConsumerGroupPrepareAssignmentRequest | ConsumerGroupInstallAssignmentRequest
-NO_TARGET = InstalledTarget(Given(), TargetAnswer())
+# More are not begun at a time, so that groups which come and go cannot pile computations up.
+MOST_AT_ONCE = 100
 
 
 def prepare_assignment(turn: Turn, arrived: Arrived) -> None:
@@ -56,6 +61,7 @@ def prepare_assignment(turn: Turn, arrived: Arrived) -> None:
             f"Member {chosen.member_id} was told of group {group.group_id} less than "
             f"{client_targets.PREPARE_INTERVAL_MS} ms ago.",
         )
+    refuse_during_check(turn, group.group_id)
     topics = TopicLayout.of(group, turn.topics).topics
     members = in_assignor_order(group.saved.members)
     client_targets.prepare(turn, group, topics, members)
@@ -175,26 +181,87 @@ RACKLESS = rackless(1_000)
 def install_assignment(turn: Turn, arrived: Arrived) -> None:
     """Save the target assignment that the chosen member has computed.
 
-    An answer that is no assignment is refused, and the older target stays for everybody; then
-    another member is chosen.
-    Errors: those of `checked_caller`; STALE_MEMBER_EPOCH if the group epoch is not the one that the
-    member was told last, and it is then told again to compute; INVALID_REQUEST.
+    A large one is checked beside the shard before, and its request waits for that. An answer that
+    is no assignment is refused, and the older target stays for everybody; then another member is
+    chosen.
+    Errors: those of `checked_install`; COORDINATOR_LOAD_IN_PROGRESS while another one of the group
+    is checked, after which clients ask again; INVALID_REQUEST.
     """
     request: ConsumerGroupInstallAssignmentRequest = arrived.request
+    _, prepared = checked_install(turn, request)
+    refuse_during_check(turn, request.group_id)
+    if not is_large(request):
+        end_install(turn, arrived, checked_targets(prepared, request))
+        return
+    if len(turn.computing[CheckInstalled]) >= MOST_AT_ONCE:
+        raise Refused(
+            Code.COORDINATOR_LOAD_IN_PROGRESS, f"{MOST_AT_ONCE} target assignments are checked."
+        )
+    turn.compute(CheckInstalled(request.group_id, kept(arrived), prepared))
+
+
+def end_check(
+    turn: Turn, computation: CheckInstalled, result: InstalledTargets | WrongInstall
+) -> None:
+    """Answer the request whose target has been checked beside the shard.
+
+    The group may be another by now, or have chosen another member: then it is refused.
+    """
+    arrived = computation.arrived
+    try:
+        end_install(turn, arrived, result)
+    except Refused as refusal:
+        turn.reply(arrived.ticket, GROUP_ERROR_RESPONSES[type(arrived.request)](arrived, refusal))
+
+
+def fail_check(turn: Turn, computation: CheckInstalled, why: str) -> None:
+    """Refuse a target that could not be checked."""
+    end_check(turn, computation, WrongInstall(f"the assignment could not be checked: {why}"))
+
+
+def end_install(turn: Turn, arrived: Arrived, result: InstalledTargets | WrongInstall) -> None:
+    """Save a target that has been checked, and answer its request.
+
+    Errors: those of `checked_install`, INVALID_REQUEST.
+    """
+    chosen, prepared = checked_install(turn, arrived.request)
+    group = turn.ledger.consumer_group(arrived.request.group_id)
+    if isinstance(result, WrongInstall):
+        # Live state and a line in the log, before the refusal: nothing is saved.
+        client_targets.fail(turn, group, chosen, f": {result.why}")
+        raise Refused(Code.INVALID_REQUEST, result.why)
+    client_targets.save_installed(turn, group, prepared, result)
+    turn.reply(arrived.ticket, ConsumerGroupInstallAssignmentResponse())
+
+
+def checked_install(
+    turn: Turn, request: ConsumerGroupInstallAssignmentRequest
+) -> tuple[ChosenMember, PreparedGroup]:
+    """Return the chosen member, and the group that it was told; or refuse the sender.
+
+    Errors: those of `checked_caller`; STALE_MEMBER_EPOCH if the group epoch is not the one that the
+    member was told last, and it is then told again to compute.
+    """
     forget_prepared_if_behind(turn, request)
     group, chosen = checked_caller(turn, request)
     prepared = chosen.prepared
     if prepared is None or not client_targets.is_prepared_epoch(prepared, request.group_epoch):
         client_targets.forget_prepared(group, chosen.member_id)
         raise stale_epoch_error(group, request.group_epoch, prepared)
-    try:
-        targets = checked_targets(prepared, request)
-    except Refused as refusal:
-        # Live state and a line in the log, before the refusal: nothing is saved.
-        client_targets.fail(turn, group, chosen, f": {refusal.why}")
-        raise
-    client_targets.save_installed(turn, group, prepared, targets)
-    turn.reply(arrived.ticket, ConsumerGroupInstallAssignmentResponse())
+    return chosen, prepared
+
+
+def refuse_during_check(turn: Turn, group_id: str) -> None:
+    """Refuse a request while a target of its group is checked beside the shard.
+
+    So what is checked is the newest that a member was told of the group.
+    Errors: COORDINATOR_LOAD_IN_PROGRESS.
+    """
+    if turn.under_way_or_none(CheckInstalled, group_id) is not None:
+        raise Refused(
+            Code.COORDINATOR_LOAD_IN_PROGRESS,
+            f"A target assignment of group {group_id} is being checked.",
+        )
 
 
 def stale_epoch_error(
@@ -206,53 +273,3 @@ def stale_epoch_error(
         Code.STALE_MEMBER_EPOCH,
         f"The target assignment is for epoch {claimed} of group {group.group_id}, and {told}.",
     )
-
-
-def checked_targets(
-    prepared: PreparedGroup, request: ConsumerGroupInstallAssignmentRequest
-) -> dict[str, InstalledTarget]:
-    """Return the installed target of every member that was told; refuse what is no assignment.
-
-    Errors: INVALID_REQUEST.
-    """
-    answer: dict[str, Given] = {}
-    for member in request.members:
-        if member.member_id in answer:
-            raise checks.invalid_assignment(f"answers for {member.member_id!r} twice")
-        answer[member.member_id] = Given(
-            tuple(
-                TopicParts(topic_name(prepared, part.topic_id, member), part.partitions)
-                for part in member.topic_partitions
-            )
-        )
-    checks.check_metadata_sizes([len(member.metadata) for member in request.members])
-    # Through the module: the simulator replaces the guard by a faulty one (docs/guards.md).
-    checks.check_given(prepared.shapes(), prepared.members, answer)
-    # An error is of the whole assignment, so every member is told.
-    nothing = NO_TARGET._replace(answer=TargetAnswer(error=request.error))
-    targets = dict.fromkeys(prepared.members, nothing)
-    for member in request.members:
-        targets[member.member_id] = InstalledTarget(
-            Given(by_topic(pairs_of(answer[member.member_id]))),
-            TargetAnswer(request.error, member.metadata_version, bytes(member.metadata)),
-        )
-    return targets
-
-
-def topic_name(prepared: PreparedGroup, topic_id: bytes, member: InstalledMember) -> str:
-    """Return the name of a topic in an installed assignment.
-
-    Errors: INVALID_REQUEST for a topic of which the chosen member was not told.
-    """
-    topic = prepared.topics.get(topic_id)
-    if topic is None:
-        raise checks.invalid_assignment(
-            f"gives partitions of topic {topic_id.hex()} to {member.member_id!r}, but the group "
-            "has no such topic"
-        )
-    return topic.name
-
-
-def pairs_of(given: Given) -> list[tuple[str, int]]:
-    """Return the partitions of an assignment one by one."""
-    return [(topic, number) for topic, numbers in given.partitions for number in numbers]

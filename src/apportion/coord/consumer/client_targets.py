@@ -10,10 +10,11 @@ so: a member that sends nothing is never waited for. It asks for the group as it
 `assignment_api.py`. Until then all members follow the older target. It may ask again if a response
 is lost, but once in a second at most, because the response takes time in proportion to the group.
 
-The result is for the group epoch that was prepared. If the group is ahead of it by then, the result
-is saved for that epoch, and another computation follows when the assignment interval allows it. So
-a group whose members come and go without a pause gets targets all the same. Who has gone meanwhile
-is left out; who has come waits for the next one.
+A large result is checked beside the shard (`installed_check.py`); meanwhile nobody may prepare or
+install another one of the group. The result is for the group epoch that was prepared. If the group
+is ahead of it by then, the result is saved for that epoch, and another computation follows when the
+assignment interval allows it. So a group whose members come and go without a pause gets targets all
+the same. Who has gone meanwhile is left out; who has come waits for the next one.
 
 If the chosen member is removed, the next heartbeat chooses another. If it is late, or its answer is
 no assignment, the log says so, and the member is passed over until all others have failed, too;
@@ -23,10 +24,7 @@ A restart forgets who was chosen, and the next heartbeat chooses anew. What is r
 member, the failed ones included, is in `offering_members.py`.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
-
-from apportion.assign.by_name import Given, Subscription
+from apportion.assign.by_name import Subscription
 from apportion.coord import records
 from apportion.coord.consumer import custom_targets, offering_members
 from apportion.coord.consumer.beat import AWAY
@@ -36,8 +34,8 @@ from apportion.coord.consumer.client_assignors import (
     OfferingMember,
     PreparedGroup,
 )
+from apportion.coord.consumer.installed_check import CheckInstalled, InstalledTargets
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
-from apportion.coord.records import TargetAnswer
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.topics import Topic
@@ -46,13 +44,6 @@ PREPARE_INTERVAL_MS = 1_000  # between two responses to the same chosen member
 SHORTEST_TIMEOUT_MS = 100  # an answer takes two heartbeats at least
 CLIENT_TARGET = "client target"
 """The deadline by which the chosen member has to install a target assignment."""
-
-
-class InstalledTarget(NamedTuple):
-    """The target of one member as a client-side assignor has computed it."""
-
-    given: Given
-    answer: TargetAnswer
 
 
 def should_compute(group: ConsumerGroup, member_id: str) -> bool:
@@ -172,7 +163,7 @@ def save_installed(
     turn: Turn,
     group: ConsumerGroup,
     prepared: PreparedGroup,
-    targets: Mapping[str, InstalledTarget],
+    targets: InstalledTargets,
 ) -> None:
     """Save the target that the chosen member has installed; it must have been checked.
 
@@ -196,7 +187,7 @@ def save_installed(
         before = dict(
             group.saved.units.as_topics(() if member.target is None else member.target.tolist())
         )
-        if answer.error and not answer.metadata and after == before:
+        if member.target is not None and answer.error and not answer.metadata and after == before:
             answer = member.target_answer._replace(error=answer.error)
         if member.target is None or after != before or answer != member.target_answer:
             turn.emit(
@@ -266,6 +257,10 @@ def expire_client_target(turn: Turn, key: Key) -> None:
     if not uses_agreed_assignor(group, chosen):
         # No heartbeat has come since. It could not install any more, so it is not late.
         forget(turn, group)
+        return
+    if turn.under_way_or_none(CheckInstalled, group.group_id) is not None:
+        # It has installed one, most likely this one: it is late only if that is refused.
+        turn.deadlines.arm(key, turn.now.mono_ms + chosen.timeout_ms)
         return
     fail(
         turn,

@@ -3,8 +3,8 @@
 The steps: admit the sender (`fencing.py`), create or update the member, have expressions resolved
 if that is due (`expressions.py`), bump the group epoch if subscriptions or topics have changed,
 compute a new target assignment if the epoch is ahead of it and the last one is old enough,
-reconcile the member, restart its deadlines. A steady heartbeat passes through all of them, emits
-nothing, and looks at no other member.
+reconcile the member, restart its deadlines. A heartbeat that changes nothing is found out before
+(`steady.py`); one that comes here all the same emits nothing, and looks at no other member.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,8 @@ from apportion.coord.consumer.client_assignors import (
 )
 from apportion.coord.consumer.heartbeat import HeartbeatResult, heartbeat, leave
 from apportion.coord.consumer.intervals import book_next_heartbeat
-from apportion.coord.consumer.state import ConsumerGroupMember
+from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
+from apportion.coord.consumer.steady import steady_heartbeat_or_none
 from apportion.coord.records import fits_in_key
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
@@ -41,9 +42,33 @@ def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
     Errors: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, then those of `heartbeat.heartbeat` or
     `heartbeat.leave`.
     """
+    result = steady_heartbeat_or_none(turn, arrived)
+    if result is None:
+        request: ConsumerGroupHeartbeatRequest = arrived.request
+        check_request(request, arrived.version, turn.settings)
+        if request.member_epoch in (LEAVING, AWAY):
+            leave(turn, beat_of(arrived))
+            # The response repeats the epoch of the leave and tells no heartbeat interval, as in
+            # Kafka.
+            turn.reply(
+                arrived.ticket,
+                ConsumerGroupHeartbeatResponse(
+                    member_id=request.member_id, member_epoch=request.member_epoch
+                ),
+            )
+            return
+        result = heartbeat(turn, beat_of(arrived))
+    result.group.live.counts.heartbeats += 1
+    interval_ms = book_next_heartbeat(turn, result.group, result.member)
+    if result.includes_assignment:
+        offering_members.note_told(result.group, result.member)
+    turn.reply(arrived.ticket, heartbeat_response(result, interval_ms))
+
+
+def beat_of(arrived: Arrived) -> Beat:
+    """Return a ConsumerGroupHeartbeat as `heartbeat.py` takes it."""
     request: ConsumerGroupHeartbeatRequest = arrived.request
-    check_request(request, arrived.version, turn.settings)
-    beat = Beat(
+    return Beat(
         group_id=request.group_id,
         member_id=request.member_id or new_member_id(arrived.fresh),
         epoch=request.member_epoch,
@@ -58,22 +83,6 @@ def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
         client_assignors=offered_assignors(request),
         access=arrived.access,
     )
-    if request.member_epoch in (LEAVING, AWAY):
-        # The response repeats the epoch of the leave and tells no heartbeat interval, as in Kafka.
-        leave(turn, beat)
-        turn.reply(
-            arrived.ticket,
-            ConsumerGroupHeartbeatResponse(
-                member_id=request.member_id, member_epoch=request.member_epoch
-            ),
-        )
-    else:
-        result = heartbeat(turn, beat)
-        result.group.live.counts.heartbeats += 1
-        interval_ms = book_next_heartbeat(turn, result.group, result.member)
-        if result.includes_assignment:
-            offering_members.note_told(result.group, result.member)
-        turn.reply(arrived.ticket, heartbeat_response(result, interval_ms))
 
 
 def check_request(
@@ -157,23 +166,11 @@ def is_blank(text: str) -> bool:
 def heartbeat_response(result: HeartbeatResult, interval_ms: int) -> ConsumerGroupHeartbeatResponse:
     """Return the ConsumerGroupHeartbeat response, without an assignment that the member has."""
     group, member, includes_assignment = result
-    units = (
-        # Only `assigned`: a client revokes by not finding a partition here, so those pending
-        # revocation are left out.
-        group.saved.units.as_topics(member.assigned.units.tolist()) if includes_assignment else ()
-    )
-    parts = tuple(
-        TopicPartitions(topic_id=topic_id, partitions=partitions) for topic_id, partitions in units
-    )
     response = ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=interval_ms,
-        assignment=Assignment(
-            topic_partitions=parts, **offering_members.told_answer(group, member)._asdict()
-        )
-        if includes_assignment
-        else None,
+        assignment=told_assignment(group, member) if includes_assignment else None,
     )
     agreed = group.saved.client_assignor
     if agreed is None:
@@ -182,6 +179,19 @@ def heartbeat_response(result: HeartbeatResult, interval_ms: int) -> ConsumerGro
         response,
         should_compute_assignment=client_targets.should_compute(group, member.member_id),
         requested_version=requested_version(member, agreed),
+    )
+
+
+def told_assignment(group: ConsumerGroup, member: ConsumerGroupMember) -> Assignment:
+    """Return the partitions of a member, and what its client-side assignor said."""
+    return Assignment(
+        topic_partitions=tuple(
+            TopicPartitions(topic_id=topic_id, partitions=partitions)
+            # Only `assigned`: a client revokes by not finding a partition here, so those pending
+            # revocation are left out.
+            for topic_id, partitions in group.saved.units.as_topics(member.assigned.units.tolist())
+        ),
+        **offering_members.told_answer(group, member)._asdict(),
     )
 
 

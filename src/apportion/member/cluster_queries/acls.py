@@ -98,7 +98,8 @@ class CreateAclsQuery(BrokerQuery[tuple[Refused | None, ...]]):
 
         One that the response leaves out has UNKNOWN_SERVER_ERROR.
         """
-        found = [_error_or_none(each.error_code, each.error_message) for each in response.results]
+        results = response.results[: len(self.acls)]
+        found = [_error_or_none(each.error_code, each.error_message) for each in results]
         left_out = len(self.acls) - len(found)
         return (*found, *(Refused(Code.UNKNOWN_SERVER_ERROR) for _ in range(left_out)))
 

@@ -112,5 +112,5 @@ class DeleteTopicsQuery(BrokerQuery[None]):
 
     def parse(self, response: DeleteTopicsResponse) -> None:
         """Raise Refused if the topic was not deleted."""
-        [result] = response.responses
+        result = response.responses[0]
         self.refuse_error(result.error_code, result.error_message, self.name)

@@ -22,6 +22,7 @@ from apportion.sim.checks.client_assignors import ClientAssignorChecker
 from apportion.sim.checks.consumer_groups import ConsumerGroupChecker
 from apportion.sim.checks.counters import RunCounters
 from apportion.sim.checks.delivery_laws import DeliveryChecker
+from apportion.sim.checks.installed_targets import tickets_under_check
 from apportion.sim.checks.member_snapshot import restarts_classic_session
 from apportion.sim.checks.offset_laws import OffsetChecker
 from apportion.sim.checks.replay import ReplayChecker
@@ -107,7 +108,8 @@ class InvariantChecker:
     def after_actions(self) -> None:
         """Raise LawBroken for a request that nothing will ever answer.
 
-        A request waits for a flush, or it is parked until other members of its group join or sync.
+        A request waits for a flush, or it is parked until other members of its group join or sync,
+        or until what it installs is checked.
         No client of the simulation sends a request that waits for anything else.
         """
         broker = self._broker
@@ -283,10 +285,15 @@ class InvariantChecker:
         return [shard for _, shard in self._broker.shards()]
 
     def _parked_tickets(self) -> set[Ticket]:
-        """Return the tickets of the JoinGroup and SyncGroup requests that wait in groups."""
-        return {
+        """Return the tickets of the requests that wait for something else than a flush.
+
+        They are those of JoinGroup and SyncGroup that wait in groups, and of installed targets that
+        are checked beside a shard.
+        """
+        parked = {
             ticket
             for shard in self._shards()
             for group in shard.ledger.classic_groups()
             for ticket in parked_tickets(group)
         }
+        return parked | tickets_under_check(self._shards())

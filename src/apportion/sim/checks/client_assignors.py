@@ -17,9 +17,13 @@ from apportion.coord.consumer.client_assignors import PreparedGroup, has_reason,
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.records import TargetAnswer
 from apportion.errors import Code
-from apportion.machine import Arrived
 from apportion.member.consumer.local_assignors import KEPT_MS
-from apportion.sim.checks.installed_targets import LoadedShards, group_or_none
+from apportion.sim.checks.installed_targets import (
+    LoadedShards,
+    SavedAnswers,
+    arrived_or_none,
+    group_or_none,
+)
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -83,13 +87,6 @@ class ToldMember(NamedTuple):
     told_ms: int
 
 
-class SavedAnswers(NamedTuple):
-    """The answers that came with a target, by instance id or member id."""
-
-    group: ConsumerGroup
-    of_members: dict[str, TargetAnswer]
-
-
 class BeforeStep(NamedTuple):
     """The state that a step may change.
 
@@ -131,22 +128,23 @@ class ClientAssignorChecker:
     def before_step(self, event: Any, shards: LoadedShards) -> None:
         """Note what a step over `event` may change."""
         self._before = None
-        if type(event) is Arrived and type(event.request) in (
+        arrived = arrived_or_none(event)
+        if arrived is not None and type(arrived.request) in (
             ConsumerGroupHeartbeatRequest,
             ConsumerGroupPrepareAssignmentRequest,
             ConsumerGroupInstallAssignmentRequest,
         ):
-            group = group_or_none(shards(), event.request.group_id)
+            request = arrived.request
+            group = group_or_none(shards(), request.group_id)
             if group is not None:
                 chosen = group.live.chosen
-                offering = group.live.offering_members.get(event.request.member_id)
+                offering = group.live.offering_members.get(request.member_id)
                 self._before = BeforeStep(
                     group,
                     group.saved.epoch,
                     group.saved.assignment_epoch,
-                    type(event.request) is ConsumerGroupHeartbeatRequest
-                    and _is_known(group, event.request),
-                    _assignors_or_none(group, event.request.member_id),
+                    type(request) is ConsumerGroupHeartbeatRequest and _is_known(group, request),
+                    _assignors_or_none(group, request.member_id),
                     offering is not None and has_reason(offering.early or ()),
                     None if chosen is None else chosen.prepared,
                 )
@@ -154,14 +152,15 @@ class ClientAssignorChecker:
     def after_step(self, event: Any, now_ms: int) -> None:
         """Check what a step over `event` has saved, and whom it has told."""
         before = self._before
+        arrived = arrived_or_none(event)
         # After a start there is no event, and what was noted belongs to the lost process.
-        if before is None or type(event) is not Arrived:
+        if before is None or arrived is None:
             return
         if before.group.saved.assignment_epoch != before.assignment_epoch:
             self._note_answers(before.group)
-        if type(event.request) is ConsumerGroupHeartbeatRequest:
-            self._check_heartbeat(event.request, before, now_ms)
-        elif type(event.request) is ConsumerGroupPrepareAssignmentRequest:
+        if type(arrived.request) is ConsumerGroupHeartbeatRequest:
+            self._check_heartbeat(arrived.request, before, now_ms)
+        elif type(arrived.request) is ConsumerGroupPrepareAssignmentRequest:
             self._check_told(before, now_ms)
 
     def reply_sent(
@@ -178,7 +177,9 @@ class ClientAssignorChecker:
         if body.assignment is None:
             return
         answers = self._answers.get(request.group_id, {})
-        self._check_answer(request, body.member_epoch, body.assignment, answers)
+        group = None if metadata is None else metadata.group
+        told = {epoch: tuple(each.of_group(group)) for epoch, each in answers.items()}
+        self._check_answer(request, body.member_epoch, body.assignment, told)
         of_epoch = answers.get(body.member_epoch)
         if (
             metadata is not None
@@ -195,23 +196,22 @@ class ClientAssignorChecker:
         request: ConsumerGroupHeartbeatRequest,
         epoch: int,
         told: Assignment,
-        answers: dict[int, SavedAnswers],
+        answers: dict[int, tuple[TargetAnswer, ...]],
     ) -> None:
         """Check that what comes with an assignment is an answer of the same epoch.
 
         An error of a newer target may come earlier, and after a restart metadata may be missing.
         """
-        of_epoch = answers[epoch].of_members.values() if epoch in answers else ()
-        if told.metadata and not any(_has_metadata_of(told, each) for each in of_epoch):
+        if told.metadata and not any(
+            _has_metadata_of(told, each) for each in answers.get(epoch, ())
+        ):
             raise LawBroken(
                 "answer-of-its-epoch",
                 f"{request.member_id} was told metadata {bytes(told.metadata).hex()} with epoch "
                 f"{epoch}, for which they were not installed.",
             )
-        since = (each.of_members for at, each in answers.items() if at >= epoch)
-        if told.error and all(
-            told.error != answer.error for each in since for answer in each.values()
-        ):
+        since = (each for at, each in answers.items() if at >= epoch)
+        if told.error and all(told.error != answer.error for each in since for answer in each):
             raise LawBroken(
                 "answer-of-its-epoch",
                 f"{request.member_id} was told error {told.error} with epoch {epoch}, and no "
@@ -235,12 +235,12 @@ class ClientAssignorChecker:
 
     def _note_answers(self, group: ConsumerGroup) -> None:
         """Note what came with the target that a group has now."""
+        answers = {
+            member.metadata.instance_id or name: member.target_answer
+            for name, member in group.saved.members.items()
+        }
         self._answers.setdefault(group.group_id, {})[group.saved.assignment_epoch] = SavedAnswers(
-            group,
-            {
-                member.metadata.instance_id or name: member.target_answer
-                for name, member in group.saved.members.items()
-            },
+            group, answers, tuple(answers.values())
         )
 
     def _forget_answers(self, request: ConsumerGroupHeartbeatRequest) -> None:

@@ -1,17 +1,19 @@
 """Checks the target assignments that members of consumer groups compute and install (KIP-848).
 
 Before a step over ConsumerGroupInstallAssignment it is decided here, without the coordinator's own
-rules, whether the request is right; after the step, whether what is saved agrees with that.
+rules, whether the request is right; after the step, whether what is saved agrees with that. For one
+that is checked beside the shard, that is the step over the end of the check.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from apportion.coord.consumer.installed_check import CheckInstalled
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.consumer.target_computation import ComputeTarget
 from apportion.coord.records import TargetAnswer
 from apportion.coord.shard import Shard
-from apportion.machine import Arrived, Computed
+from apportion.machine import Arrived, ComputationEnd, Computed, Ticket
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import IdPartition, Topics
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -62,6 +64,25 @@ class BeforeInstall(NamedTuple):
     assignment_epoch: int
 
 
+class SavedAnswers(NamedTuple):
+    """The answers that came with a target.
+
+    of_members: by instance id or member id, of those that have their target still. installed: all.
+    """
+
+    group: ConsumerGroup
+    of_members: dict[str, TargetAnswer]
+    installed: tuple[TargetAnswer, ...]
+
+    def of_group(self, group: ConsumerGroup | None) -> Iterable[TargetAnswer]:
+        """Return the answers that members of the group as it was loaded last may be told.
+
+        None: it is not known which that is.
+        """
+        # Loaded again, the group may have lost that a member has left or begun anew.
+        return self.of_members.values() if group is self.group else self.installed
+
+
 class InstalledTargetChecker:
     """The groups as their chosen members were told of them, and the request that is being checked.
 
@@ -83,16 +104,18 @@ class InstalledTargetChecker:
     def before_step(self, event: Any, shards: LoadedShards) -> None:
         """Decide whether the request of `event` is right, if it installs a target."""
         self._before = None
-        if type(event) is not Arrived:
+        arrived = arrived_or_none(event)
+        if arrived is None:
             return
-        if type(event.request) is ConsumerGroupHeartbeatRequest:
-            self._note_reasons(event.request, shards)
-        elif type(event.request) is ConsumerGroupInstallAssignmentRequest:
-            group = group_or_none(shards(), event.request.group_id)
+        request = arrived.request
+        if type(request) is ConsumerGroupHeartbeatRequest:
+            self._note_reasons(request, shards)
+        elif type(request) is ConsumerGroupInstallAssignmentRequest:
+            group = group_or_none(shards(), request.group_id)
             if group is not None:
                 told = self._told.get(group.group_id)
                 self._before = BeforeInstall(
-                    _fault_of(event.request, group, told),
+                    _fault_of(request, group, told),
                     told,
                     _targets(group),
                     group.saved.assignment_epoch,
@@ -131,16 +154,21 @@ class InstalledTargetChecker:
 
     def after_step(self, event: Any, shards: LoadedShards) -> None:
         """Note what a member is told; check what a step over an installed target has saved."""
-        if type(event) is not Arrived:
+        arrived = arrived_or_none(event)
+        if arrived is None:
             return
-        if type(event.request) is ConsumerGroupHeartbeatRequest:
-            self._check_reasons(event.request, shards)
-        elif type(event.request) is ConsumerGroupPrepareAssignmentRequest:
-            self._note_told(event.request, group_or_none(shards(), event.request.group_id))
+        request = arrived.request
+        if type(request) is ConsumerGroupHeartbeatRequest:
+            self._check_reasons(request, shards)
+        elif type(request) is ConsumerGroupPrepareAssignmentRequest:
+            self._note_told(request, group_or_none(shards(), request.group_id))
         elif self._before is not None:
-            group = group_or_none(shards(), event.request.group_id)
+            group = group_or_none(shards(), request.group_id)
+            before = self._before
+            if event is arrived and arrived.ticket in tickets_under_check(shards()):
+                before = before._replace(fault="it is being checked")
             if group is not None:
-                self._check_installed(event.request, group, self._before)
+                self._check_installed(request, group, before)
 
     def check_retargeted(self, group: ConsumerGroup, event: Any) -> None:
         """Check that a new target of a group whose members have an assignor comes from one of them.
@@ -246,6 +274,23 @@ class InstalledTargetChecker:
                     f"{request.member_id} installed {_text(expected)} for {name}, which has "
                     f"{_text(after[name])}.",
                 )
+
+
+def arrived_or_none(event: Any) -> Arrived | None:
+    """Return the request that a step answers: one that arrives, or whose target was checked."""
+    if isinstance(event, ComputationEnd) and isinstance(event.computation, CheckInstalled):
+        return event.computation.arrived
+    return event if isinstance(event, Arrived) else None
+
+
+def tickets_under_check(shards: Iterable[Shard]) -> set[Ticket]:
+    """Return the tickets of the requests whose targets are checked beside their shards."""
+    return {
+        each.arrived.ticket
+        for shard in shards
+        for each in shard.computations()
+        if isinstance(each, CheckInstalled)
+    }
 
 
 def group_or_none(shards: Iterable[Shard], group_id: str) -> ConsumerGroup | None:
