@@ -101,8 +101,10 @@ def test_a_broker_that_cannot_be_trusted_is_refused_with_the_reason(
     [
         (
             None,
-            "the broker wants a client certificate (mTLS): set ssl_certificate_location and "
-            "ssl_key_location (Kafka: ssl.keystore.location)",
+            "the broker wants a client certificate (mTLS): the options of a client certificate "
+            "are ssl_certificate_location and ssl_key_location in Python; "
+            "ssl.keystore.certificate.chain and ssl.keystore.key, or ssl.keystore.location, in a "
+            "--command-config; and these in Spark, with kafka. before them",
         ),
         (
             identity(FOREIGNER),
