@@ -189,7 +189,7 @@ def _exists(asked: Asked, there: UserIterations) -> Advised:
     return Advised(
         Code.DUPLICATE_RESOURCE,
         f"user {there.user!r} has a password for {there.mechanism.value} already: `apportion users "
-        f"alter {there.user} --bootstrap {asked.bootstrap}` gives another one, and with "
+        f"alter {there.user} {asked.at}` gives another one, and with "
         "--if-not-exists this is no error",
     )
 
@@ -202,12 +202,13 @@ def _require(
 ) -> None:
     """Raise Advised if the user does not exist, or has no password for one of the mechanisms."""
     if not has:
-        raise NoSuchUser(user, asked.bootstrap)
+        raise NoSuchUser(user, asked.at)
     for mechanism in mechanisms:
         if mechanism not in has:
             raise Advised(
                 Code.RESOURCE_NOT_FOUND,
                 f"user {user!r} has no password for {mechanism.value}: `apportion users list "
-                f"{user} --bootstrap {asked.bootstrap}` shows those that there are, and "
-                f"`apportion users add {user} --mechanism {mechanism.value}` adds it",
+                f"{user} {asked.at}` shows those that there are, and "
+                f"`apportion users add {user} --mechanism {mechanism.value} {asked.at}` "
+                "adds it",
             )
