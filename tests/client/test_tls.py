@@ -242,6 +242,7 @@ def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path
     p12 = written(tmp_path, "me.p12", CLIENT.pkcs12("another"))
     jks = written(tmp_path, "me.jks", b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
     text = written(tmp_path, "text.pem", "not PEM")
+    mixed = written(tmp_path, "mixed.pem", CLIENT.chain_pem() + FOREIGNER.key_pem())
     chain = KeyStore(text=CLIENT.chain_pem())
     cases = [
         (
@@ -262,6 +263,11 @@ def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path
         (
             TlsSettings(identity=ClientIdentity(chain, KeyStore(text=FOREIGNER.key_pem()))),
             "the client certificate: the PEM text has a key that does not belong to the PEM text",
+        ),
+        (
+            TlsSettings(identity=ClientIdentity(KeyStore(location=mixed))),
+            f"the client certificate: the file '{mixed}' has a key and a certificate that do not "
+            "belong together",
         ),
         (
             TlsSettings(identity=ClientIdentity(chain, KeyStore(text=CLIENT.key_pem(SECRET)))),
