@@ -262,7 +262,7 @@ def test_a_user_without_the_permission_is_told_how_to_get_it(tmp_path: Path) -> 
     texts = [
         f"apportion acls: you may not {what} ACLs: that needs {operation.upper()} on the cluster. "
         "A super user gives it to you by `apportion acls add --allow-principal User:NAME "
-        f"--operation {operation} --cluster`; or give your own login as --command-config FILE\n"
+        f"--operation {operation} --cluster`\n"
         for what, operation in (("show", "Describe"), ("change", "Alter"), ("change", "Alter"))
     ]
     assert told == [(1, "", text) for text in texts]

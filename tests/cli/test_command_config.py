@@ -14,6 +14,8 @@ from apportion.cli.main import app
 from apportion.cli.properties import parse_properties
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin, TlsSettings
 from apportion.security.key_stores import KeyStore, StoreKind
+from apportion.server.embedded import EmbeddedBroker
+from tests.node.acl_requests import AUTHORIZED
 
 SECRET = "s3cret"
 JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -145,4 +147,45 @@ def test_a_certificate_that_is_not_there_ends_a_command(tmp_path: Path) -> None:
         2,
         "apportion topics: CA certificates: the file 'no.pem' cannot be read: No such file or "
         "directory\n",
+    )
+
+
+@pytest.mark.parametrize("by_variable", [False, True])
+def test_a_suggested_command_has_the_file_that_was_given(tmp_path: Path, by_variable: bool) -> None:
+    path = config(tmp_path, "security.protocol=PLAINTEXT")
+    renamed = path.rename(tmp_path / "my client.properties")
+    with EmbeddedBroker() as broker:
+
+        def told(*command: str) -> str:
+            options = ["--bootstrap", broker.bootstrap]
+            given = {} if not by_variable else {"APPORTION_COMMAND_CONFIG": str(renamed)}
+            options += [] if by_variable else ["--command-config", str(renamed)]
+            result = CliRunner().invoke(app, [*command, *options], env=given)
+            assert (result.exit_code, result.stdout) == (1, "")
+            return result.stderr
+
+        at = f"--bootstrap {broker.bootstrap} --command-config '{renamed}'"
+        assert told("groups", "describe", "g") == (
+            f"apportion groups: there is no group 'g': `apportion groups list {at}` shows what "
+            "there is\n"
+        )
+        assert told("topics", "describe", "t") == (
+            f"apportion topics: there is no topic 't': `apportion topics list {at}` shows what "
+            "there is\n"
+        )
+        assert told("users", "list", "alice") == (
+            f"apportion users: there is no SCRAM user 'alice': `apportion users list {at}` shows "
+            "what there is\n"
+        )
+
+
+def test_a_user_without_a_login_is_told_how_to_give_one() -> None:
+    with EmbeddedBroker(**AUTHORIZED | {"super.users": ""}) as broker:
+        result = CliRunner().invoke(app, ["acls", "list", "--bootstrap", broker.bootstrap])
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "apportion acls: you may not show ACLs: that needs DESCRIBE on the cluster. A super user "
+        "gives it to you by `apportion acls add --allow-principal User:NAME --operation Describe "
+        "--cluster`; or give your own login as --command-config FILE, or in "
+        "APPORTION_COMMAND_CONFIG\n",
     )

@@ -18,6 +18,7 @@ from apportion.client.cluster import Cluster
 from apportion.errors import Refused
 from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.server.embedded import EmbeddedBroker
+from apportion.server.embedded_security import BrokerSecurity
 from tests.cli.completions import completed
 
 PASSWORD = "a-pässword, secret"
@@ -206,6 +207,37 @@ def test_a_user_is_removed_with_every_password_or_with_one(broker: EmbeddedBroke
     assert not lets_in(broker, PASSWORD)
     absent = run(at, "remove", "alice", "--if-exists")
     assert absent == (0, "Nothing was changed: there is no such user, or no such password.\n", "")
+
+
+def test_the_user_of_ones_own_login_is_removed_by_force_alone(tmp_path: Path) -> None:
+    security = BrokerSecurity(
+        protocol="SASL_PLAINTEXT", users={"admin": "a", "bob": "b"}, super_users=["User:admin"]
+    )
+    with EmbeddedBroker(security=security) as broker:
+        properties = broker.client_properties("admin")
+        mechanism = properties["sasl.mechanism"]
+        other = next(each for each in BOTH[1::2] if each.upper() != mechanism)
+        path = tmp_path / "client.properties"
+        path.write_text("\n".join(f"{key}={value}" for key, value in properties.items()))
+
+        def removed(*arguments: str) -> tuple[int, str, str]:
+            options = ("--command-config", str(path), *arguments)
+            return run(broker.bootstrap, "remove", *options)
+
+        refused = (
+            2,
+            "",
+            f"apportion users: admin is the user by whom this command logs in ({mechanism}), and "
+            "could not log in any more: --force removes the password all the same\n",
+        )
+        assert removed("bob", "admin") == refused
+        assert removed("admin", "--mechanism", mechanism) == refused
+        assert removed("admin", "--mechanism", other, "--if-exists")[0] == 0
+        assert removed("admin", "--force") == (
+            0,
+            f"admin has no password for {mechanism} any more.\n",
+            "",
+        )
 
 
 def test_the_password_of_another_mechanism_stays(broker: EmbeddedBroker) -> None:

@@ -159,7 +159,7 @@ def test_an_option_that_the_protocol_does_not_use_is_refused(
         kafka_security({**others, option: value})
     protocol = others.get("security.protocol", "PLAINTEXT")
     assert str(refused.value).startswith(
-        f"{option} says nothing while security.protocol is {protocol}; set that to "
+        f"{option} says nothing while security.protocol is {protocol}: set security.protocol to "
     )
 
 

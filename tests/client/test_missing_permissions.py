@@ -130,6 +130,22 @@ def test_a_consumer_names_the_group_that_it_may_not_be_in(
     )
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_consumer_whose_group_was_refused_stays_so_until_there_is_a_new_one(
+    broker: EmbeddedBroker, protocol: str
+) -> None:
+    group = f"later-{protocol}"
+    allow(broker, of_bob("shown"))
+    options: dict[str, Any] = {"topics": "shown", "group_protocol": protocol}
+    with consumer_of_bob(broker, group, **options) as consumer:
+        refused = refused_poll(consumer)
+        allow(broker, of_bob(group, ResourceType.GROUP))
+        with consumer_of_bob(broker, group, **options) as another:
+            assert values(another, 1) == [b"shown"]
+        again = refused_poll(consumer)
+    assert (again.code, again.why) == (Code.GROUP_AUTHORIZATION_FAILED, refused.why)
+
+
 def test_a_topic_that_may_be_described_alone_is_refused_when_it_is_read(
     broker: EmbeddedBroker,
 ) -> None:

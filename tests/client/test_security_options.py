@@ -134,23 +134,24 @@ def test_a_security_is_pickled_whole_and_shows_no_secret(
         ),
         (
             ALICE,
-            "sasl_mechanism says nothing while security_protocol is PLAINTEXT; set that to "
-            "SASL_PLAINTEXT or leave it out",
+            "sasl_mechanism says nothing while security_protocol is PLAINTEXT: set "
+            "security_protocol to SASL_SSL (with TLS) or SASL_PLAINTEXT, or leave sasl_mechanism "
+            "out",
         ),
         (
             {"security_protocol": "SSL", "sasl_password": SECRET},
-            "sasl_password says nothing while security_protocol is SSL; set that to SASL_SSL or "
-            "leave it out",
+            "sasl_password says nothing while security_protocol is SSL: set security_protocol to "
+            "SASL_SSL, or leave sasl_password out",
         ),
         (
             {"ssl_ca_location": "ca.pem"},
-            "ssl_ca_location says nothing while security_protocol is PLAINTEXT; set that to SSL or "
-            "SASL_SSL, or leave it out",
+            "ssl_ca_location says nothing while security_protocol is PLAINTEXT: set "
+            "security_protocol to SSL or SASL_SSL, or leave ssl_ca_location out",
         ),
         (
             {"security_protocol": "SASL_PLAINTEXT", **ALICE, "ssl_certificate_pem": SECRET},
-            "ssl_certificate_pem says nothing while security_protocol is SASL_PLAINTEXT; set that "
-            "to SASL_SSL, or leave it out",
+            "ssl_certificate_pem says nothing while security_protocol is SASL_PLAINTEXT: set "
+            "security_protocol to SASL_SSL, or leave ssl_certificate_pem out",
         ),
         (
             {"security_protocol": "SASL_SSL", "sasl_username": "alice"},
@@ -282,5 +283,5 @@ def test_an_option_that_the_protocol_does_not_use_is_refused(
         client_security({**others, option: SOME_VALUES.get(option, "x")})
     protocol = others.get("security_protocol", "PLAINTEXT")
     assert str(refused.value).startswith(
-        f"{option} says nothing while security_protocol is {protocol}; set that to "
+        f"{option} says nothing while security_protocol is {protocol}: set security_protocol to "
     )

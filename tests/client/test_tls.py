@@ -101,8 +101,10 @@ def test_a_broker_that_cannot_be_trusted_is_refused_with_the_reason(
     [
         (
             None,
-            "the broker wants a client certificate (mTLS): set ssl_certificate_location and "
-            "ssl_key_location (Kafka: ssl.keystore.location)",
+            "the broker wants a client certificate (mTLS): the options of a client certificate "
+            "are ssl_certificate_location and ssl_key_location in Python; "
+            "ssl.keystore.certificate.chain and ssl.keystore.key, or ssl.keystore.location, in a "
+            "--command-config; and these in Spark, with kafka. before them",
         ),
         (
             identity(FOREIGNER),
@@ -240,6 +242,7 @@ def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path
     p12 = written(tmp_path, "me.p12", CLIENT.pkcs12("another"))
     jks = written(tmp_path, "me.jks", b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
     text = written(tmp_path, "text.pem", "not PEM")
+    mixed = written(tmp_path, "mixed.pem", CLIENT.chain_pem() + FOREIGNER.key_pem())
     chain = KeyStore(text=CLIENT.chain_pem())
     cases = [
         (
@@ -260,6 +263,11 @@ def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path
         (
             TlsSettings(identity=ClientIdentity(chain, KeyStore(text=FOREIGNER.key_pem()))),
             "the client certificate: the PEM text has a key that does not belong to the PEM text",
+        ),
+        (
+            TlsSettings(identity=ClientIdentity(KeyStore(location=mixed))),
+            f"the client certificate: the file '{mixed}' has a key and a certificate that do not "
+            "belong together",
         ),
         (
             TlsSettings(identity=ClientIdentity(chain, KeyStore(text=CLIENT.key_pem(SECRET)))),

@@ -31,7 +31,7 @@ def started(disk: MemoryDisk, given: BootstrapMetadata) -> tuple["Mapping[str, o
             node.step(Flushed(action.flush_seq), now)
         elif isinstance(action, Note):
             lines.append(action.text)
-    return node.scram_credentials[SHA_256], lines
+    return node.durable.scram_credentials[SHA_256], lines
 
 
 def given_to_alice(credential: ScramCredential, replaces: bool = False) -> BootstrapMetadata:

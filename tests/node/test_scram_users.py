@@ -30,7 +30,7 @@ def logins(driver: Any) -> dict[str, list[str]]:
     """The users who can log in, by mechanism."""
     return {
         mechanism.value: list(by_user)
-        for mechanism, by_user in driver.node.scram_credentials.items()
+        for mechanism, by_user in driver.node.durable.scram_credentials.items()
         if by_user
     }
 
@@ -42,8 +42,8 @@ def test_a_credential_is_what_is_kept_of_the_salted_password(driver: "NodeDriver
         SHA_256: {"alice": credential_of(SHA_256, SALTED[SCRAM_SHA_256], b"a salt", 8_192)},
         SHA_512: {"bob": credential_of(SHA_512, SALTED[SCRAM_SHA_512], b"a salt", 4_096)},
     }
-    assert driver.node.scram_credentials == expected
-    assert driver.crash().node.scram_credentials == expected
+    assert driver.node.durable.scram_credentials == expected
+    assert driver.crash().node.durable.scram_credentials == expected
 
 
 def test_neither_the_salted_password_nor_its_key_is_on_the_disk(driver: "NodeDriver") -> None:
@@ -68,7 +68,7 @@ def test_a_credential_is_for_logins_once_it_is_on_the_disk(driver: "NodeDriver")
 
 def test_a_flush_that_fails_leaves_the_credentials_as_they_were(driver: "NodeDriver") -> None:
     driver.call(altering(upsertion("alice")))
-    before = driver.node.scram_credentials
+    before = driver.node.durable.scram_credentials
     tickets = [
         driver.ask(altering(upsertion("alice", iterations=9_999), upsertion("bob"))),
         driver.ask(describing()),
@@ -77,10 +77,10 @@ def test_a_flush_that_fails_leaves_the_credentials_as_they_were(driver: "NodeDri
     altered, shown = (driver.answers[ticket] for ticket in tickets)
     assert codes(altered) == dict.fromkeys(("alice", "bob"), Code.KAFKA_STORAGE_ERROR)
     assert (shown.error_code, shown.results) == (Code.KAFKA_STORAGE_ERROR, ())
-    assert driver.node.scram_credentials == before
+    assert driver.node.durable.scram_credentials == before
     assert described(driver.call(describing())) == {"alice": {SCRAM_SHA_256: 4_096}}
     driver.flush()
-    assert driver.crash().node.scram_credentials == before
+    assert driver.crash().node.durable.scram_credentials == before
 
 
 def test_a_step_that_breaks_off_leaves_the_credentials_as_they_were(kit: "type[Kit]") -> None:

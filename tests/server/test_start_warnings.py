@@ -7,10 +7,22 @@ from typing import Any
 import pytest
 
 from apportion.broker import EmbeddedBroker, SettingRefused
+from apportion.security.acls import (
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
+from apportion.security.authorizer import Acls
 from apportion.security.scram_credentials import ScramCredential, ScramMechanism
 from apportion.server.assignors import broker_settings
-from apportion.server.start_warnings import certificate_warnings, user_warnings
-from apportion.store.metadata_log import ScramCredentials
+from apportion.server.start_warnings import (
+    certificate_warnings,
+    unchangeable_acl_warnings,
+    user_warnings,
+)
+from apportion.store.metadata_log import LogEnd, ScramCredentials
 from tests.certificates import DAY, Authority
 from tests.node.acl_requests import AUTHORIZED
 from tests.server.secured import plain_users
@@ -167,3 +179,80 @@ def test_super_users_without_a_type_are_refused_as_in_kafka() -> None:
     assert str(refused.value) == (
         "super.users has 'admin', which is no principal: write User:admin."
     )
+
+
+PLAIN = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": plain_users(alice="s"),
+}
+MAY_ALTER = AclBinding(
+    ResourceType.CLUSTER,
+    "kafka-cluster",
+    PatternType.LITERAL,
+    "User:alice",
+    "*",
+    AclOperation.ALL,
+    AclPermission.ALLOW,
+)
+NOBODY = "nobody can change ACLs or users:"
+NO_ACL = "and no ACL allows one who can log in to ALTER the cluster"
+
+
+def changers(settings: dict[str, Any], *acls: AclBinding) -> list[str]:
+    """What a start says of who may change ACLs, where bob has a password of SCRAM-SHA-256."""
+    broker = broker_settings(AUTHORIZED | settings)
+    durable = LogEnd(0, credentials(["bob"], []), Acls(acls))
+    return [*unchangeable_acl_warnings(broker.listening(), durable, broker)]
+
+
+def test_a_broker_on_which_nobody_can_change_acls_says_so() -> None:
+    assert changers(PLAIN | {"super.users": "User:admin;User:bob"}) == [
+        f"{NOBODY} no client can log in as User:admin, User:bob (super.users), {NO_ACL}"
+    ]
+    assert changers(PLAIN | {"super.users": ""}) == [f"{NOBODY} super.users names nobody, {NO_ACL}"]
+    assert changers({"super.users": "User:admin"}) == [
+        f"{NOBODY} no client can log in as User:admin (super.users), {NO_ACL}"
+    ]
+    others = (
+        MAY_ALTER._replace(principal="User:carol"),
+        MAY_ALTER._replace(operation=AclOperation.CREATE),
+    )
+    denies = MAY_ALTER._replace(permission=AclPermission.DENY)
+    assert changers(PLAIN | {"super.users": ""}, *others, denies) == [
+        f"{NOBODY} super.users names nobody, {NO_ACL}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        PLAIN | {"super.users": "User:admin;User:alice"},
+        SASL | {"super.users": "User:bob"},
+        {"super.users": "User:ANONYMOUS"},
+        {"authorizer.class.name": "", "super.users": ""},
+        PLAIN | {"super.users": "", "allow.everyone.if.no.acl.found": "true"},
+        PLAIN
+        | {
+            "super.users": "User:a-token",
+            "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
+            "apportion.oauthbearer.unsecured": "true",
+        },
+    ],
+)
+def test_a_broker_on_which_somebody_may_be_able_to_change_acls_says_nothing(
+    settings: dict[str, Any],
+) -> None:
+    assert changers(settings) == []
+
+
+def test_an_acl_on_the_cluster_is_enough_to_change_acls() -> None:
+    nobody = PLAIN | {"super.users": ""}
+    assert changers(nobody, MAY_ALTER) == []
+    assert changers(nobody, MAY_ALTER._replace(principal="User:*", host="10.0.0.1")) == []
+
+
+def test_a_start_says_that_nobody_can_change_acls(caplog: pytest.LogCaptureFixture) -> None:
+    assert warned(caplog, AUTHORIZED | {"super.users": "User:admin"}) == [
+        f"{NOBODY} no client can log in as User:admin (super.users), {NO_ACL}"
+    ]

@@ -289,49 +289,6 @@ def test_a_certificate_that_cannot_be_used_stops_the_start_in_one_sentence(
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize(
-    ("settings", "lines"),
-    [
-        (
-            {"listeners": "0.0.0.0:0"},
-            [
-                "the listener PLAINTEXT://0.0.0.0:0 is reachable from other machines and "
-                "authenticates nobody: whoever connects may read and write everything "
-                "(docs/security.md)"
-            ],
-        ),
-        (
-            TLS | {"listeners": "SSL://[::]:0"},
-            [
-                "the listener SSL://[::]:0 is reachable from other machines and authenticates "
-                "nobody: whoever connects may read and write everything (docs/security.md)"
-            ],
-        ),
-        (
-            {
-                "listeners": "SASL_PLAINTEXT://0.0.0.0:0",
-                "sasl.enabled.mechanisms": "OAUTHBEARER",
-                "apportion.oauthbearer.unsecured": "true",
-            },
-            [
-                "the listener SASL_PLAINTEXT://0.0.0.0:0 is reachable from other machines and "
-                "authenticates nobody: whoever connects may read and write everything "
-                "(docs/security.md)"
-            ],
-        ),
-        (MUTUAL | {"listeners": "SSL://0.0.0.0:0"}, []),
-        ({"listeners": "localhost:0"}, []),
-    ],
-)
-def test_the_first_line_of_the_log_warns_of_a_listener_that_is_open_to_all(
-    caplog: pytest.LogCaptureFixture, settings: dict[str, Any], lines: list[str]
-) -> None:
-    caplog.set_level(logging.INFO, logger="apportion.server")
-    with EmbeddedBroker(**settings):
-        pass
-    assert [record.getMessage() for record in caplog.records][:1] == lines
-
-
 def test_bytes_after_the_end_of_tls_close_the_connection(tmp_path: Path) -> None:
     def script(server: WatchedServer) -> bool:
         with TlsPeer(address(server)) as peer:

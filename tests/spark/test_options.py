@@ -211,8 +211,9 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
         ),
         (
             "kafka.sasl.mechanism",
-            "option kafka.sasl.mechanism says nothing while kafka.security.protocol is PLAINTEXT; "
-            "set that to SASL_PLAINTEXT or leave it out.",
+            "option kafka.sasl.mechanism says nothing while kafka.security.protocol is PLAINTEXT: "
+            "set kafka.security.protocol to SASL_SSL (with TLS) or SASL_PLAINTEXT, or leave "
+            "kafka.sasl.mechanism out.",
         ),
     ],
 )

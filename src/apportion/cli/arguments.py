@@ -64,6 +64,7 @@ DEFAULT_BOOTSTRAP = str(declared(BrokerSettings)["listeners"].default).removepre
 TIMEOUT_MS = Setting("How long to wait for the cluster, in milliseconds.", 10_000, at_least=1)
 DEFAULT_TIMEOUT_MS: int = TIMEOUT_MS.default
 BOOTSTRAP_VARIABLE = "APPORTION_BOOTSTRAP"
+COMMAND_CONFIG_VARIABLE = "APPORTION_COMMAND_CONFIG"
 BOOTSTRAP_HELP = "HOST:PORT of any broker of the cluster."
 JSON_HELP = "Print JSON instead of tables."
 PRINTED = "What is printed"
@@ -82,6 +83,7 @@ CommandConfig = Annotated[
     Path | None,
     typer.Option(
         "--command-config",
+        envvar=COMMAND_CONFIG_VARIABLE,
         metavar="FILE",
         help="A file of NAME=VALUE with the TLS and SASL of the cluster, as Kafka's tools take it.",
     ),

@@ -1,15 +1,17 @@
 """A report of a cluster, or of a change to it, printed as JSON or as text."""
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from apportion.cli.arguments import BOOTSTRAP_VARIABLE
+from apportion.cli.arguments import BOOTSTRAP_VARIABLE, COMMAND_CONFIG_VARIABLE
 from apportion.cli.command_config import command_security
 from apportion.cli.failures import (
     FAILED,
     UNUSABLE,
+    Denied,
     Impossible,
     NoStreamsGroup,
     WrongArguments,
@@ -37,6 +39,13 @@ class Asked(NamedTuple):
     timeout_ms: int
     as_json: bool
     command_config: Path | None = None
+
+    @property
+    def at(self) -> str:
+        """The options that name this cluster, for a command that a message suggests."""
+        config = self.command_config
+        with_config = "" if config is None else f" --command-config {shlex.quote(str(config))}"
+        return f"--bootstrap {self.bootstrap}{with_config}"
 
 
 class ReportedChange(NamedTuple, Generic[R]):
@@ -68,7 +77,7 @@ def print_change(
             else:
                 show(reported.report)
         for failure in reported.failures:
-            print_failure(asked.command, with_next_step(failure), asked.as_json)
+            print_failure(asked.command, with_next_step(failure, asked), asked.as_json)
         return FAILED if reported.failures else 0
 
     return on_cluster(asked, run)
@@ -92,7 +101,7 @@ def on_cluster(asked: Asked, run: Callable[[Cluster], int]) -> int:
         print_failure(asked.command, error, asked.as_json)
         return UNUSABLE
     except (Refused, Disconnected, NoStreamsGroup, Impossible) as error:
-        print_failure(asked.command, with_next_step(error), asked.as_json)
+        print_failure(asked.command, with_next_step(error, asked), asked.as_json)
         return FAILED
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         drop_stdout()
@@ -110,11 +119,17 @@ def checked(asked: Asked, run: Callable[[], int]) -> int:
         return UNUSABLE
 
 
-def with_next_step(error: Exception) -> Exception:
+def with_next_step(error: Exception, asked: Asked) -> Exception:
     """Return the error with what its reader may do, where the error itself cannot know that."""
     if isinstance(error, Disconnected):
         return Disconnected(
             f"{error}; see that a broker runs there, or name another one with --bootstrap-server "
             f"or in {BOOTSTRAP_VARIABLE}"
+        )
+    if isinstance(error, Denied) and asked.command_config is None:
+        return Denied(
+            error.code,
+            f"{error.why}; or give your own login as --command-config FILE, or in "
+            f"{COMMAND_CONFIG_VARIABLE}",
         )
     return error

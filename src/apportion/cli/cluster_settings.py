@@ -85,8 +85,8 @@ def require_known(
     for setting in changes:
         if setting not in known:
             near = nearest_or_none(setting, known)
-            command = f"`apportion {KINDS[kind]}s describe {name} --configs --bootstrap "
-            hint = f"did you mean {near}?" if near else f"{command}{asked.bootstrap}` shows all"
+            command = f"`apportion {KINDS[kind]}s describe {name} --configs "
+            hint = f"did you mean {near}?" if near else f"{command}{asked.at}` shows all"
             raise Advised(
                 Code.INVALID_CONFIG, f"a {KINDS[kind]} has no setting {setting!r}: {hint}"
             )

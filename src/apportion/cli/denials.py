@@ -1,6 +1,6 @@
 """The errors of commands about ACLs and users where a cluster has none, or denies them."""
 
-from apportion.cli.failures import Advised
+from apportion.cli.failures import Advised, Denied
 from apportion.errors import Code, Refused
 
 NO_AUTHORIZER = (
@@ -18,10 +18,10 @@ def advised(refused: Refused, what: str, operation: str) -> Refused:
     if refused.code is Code.SECURITY_DISABLED:
         return Advised(refused.code, NO_AUTHORIZER)
     if refused.code is Code.CLUSTER_AUTHORIZATION_FAILED:
-        return Advised(
+        return Denied(
             refused.code,
             f"you may not {what}: that needs {operation} on the cluster. A super user gives it to "
             "you by `apportion acls add --allow-principal User:NAME --operation "
-            f"{operation.title()} --cluster`; or give your own login as --command-config FILE",
+            f"{operation.title()} --cluster`",
         )
     return refused

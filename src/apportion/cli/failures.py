@@ -34,31 +34,38 @@ class Advised(Refused):
         return self.why
 
 
+class Denied(Advised):
+    """The caller may not do that; a command without a login ends it with how to give one."""
+
+
 class NoSuchGroup(Advised):
     """There is no group of that name; the text says how to list the groups of that cluster."""
 
-    def __init__(self, group_id: str, bootstrap: str, meaning: str = "", also: str = "") -> None:
+    def __init__(self, group_id: str, at: str, meaning: str = "", also: str = "") -> None:
         """Create the error for a group that does not exist; it names `apportion groups list`.
 
         meaning: a sentence on the kind of name that the option takes; it stands before the command.
-        also: another step than to list the groups.
+        at: the options that name the cluster (`Asked.at`). also: another step than to list the
+        groups.
         """
         super().__init__(
             Code.GROUP_ID_NOT_FOUND,
             f"there is no group {group_id!r}: {meaning}`apportion groups list "
-            f"--bootstrap {bootstrap}` shows what there is{also}",
+            f"{at}` shows what there is{also}",
         )
 
 
 class NoSuchTopic(Advised):
     """There is no topic of that name; the text says how to list the topics of that cluster."""
 
-    def __init__(self, topic: str, bootstrap: str) -> None:
-        """Create the error for a topic that does not exist; it names `apportion topics list`."""
+    def __init__(self, topic: str, at: str) -> None:
+        """Create the error for a topic that does not exist; it names `apportion topics list`.
+
+        at: the options that name the cluster (`Asked.at`).
+        """
         super().__init__(
             Code.UNKNOWN_TOPIC_OR_PARTITION,
-            f"there is no topic {topic!r}: `apportion topics list --bootstrap {bootstrap}` shows "
-            "what there is",
+            f"there is no topic {topic!r}: `apportion topics list {at}` shows what there is",
         )
 
 
@@ -69,15 +76,15 @@ class GroupHasMembers(Advised):
         self,
         group_id: str,
         members: Sequence[Mapping[str, Any]],
-        bootstrap: str,
+        at: str,
         session_ms: int | None = None,
     ) -> None:
         """Create the error for a group that must be empty first.
 
-        members: as in the report on a group; () where they are not known. session_ms: the time
-        after which a silent member is removed; None where that is not known.
+        members: as in the report on a group; () where they are not known. at: the options that
+        name the cluster (`Asked.at`). session_ms: the time after which a silent member is removed;
+        None where that is not known.
         """
-        at = f"--bootstrap {bootstrap}"
         count = len(members)
         who = f"{count} member{'' if count == 1 else 's'}: " if count else "members"
         who += listed([*map(_member_words, members)], MOST_MEMBERS)

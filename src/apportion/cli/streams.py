@@ -55,9 +55,7 @@ OTHER_TYPES = {  # type of a group that is no classic one -> what it is, and whi
 
 def describe(asked: Asked, group_id: str) -> int:
     """Print the group's processes with their versions, tasks and lag; return the exit code."""
-    return print_report(
-        asked, lambda cluster: _read_group(cluster, group_id, asked.bootstrap), show
-    )
+    return print_report(asked, lambda cluster: _read_group(cluster, group_id, asked.at), show)
 
 
 def group_names(typed: TypedCluster, prefix: str) -> list[str]:
@@ -69,18 +67,18 @@ def group_names(typed: TypedCluster, prefix: str) -> list[str]:
     )
 
 
-def _read_group(cluster: Cluster, group_id: str, bootstrap: str) -> dict[str, Any]:
+def _read_group(cluster: Cluster, group_id: str, at: str) -> dict[str, Any]:
     """Return the report on a Streams group as it is now.
 
-    bootstrap: for the error's text. Raises NoSuchGroup if there is no such group, NoStreamsGroup if
-    it is not one of Kafka Streams on the classic protocol.
+    at: as Asked.at, for the error's text. Raises NoSuchGroup if there is no such group,
+    NoStreamsGroup if it is not one of Kafka Streams on the classic protocol.
     """
     group = run_rule(
         describe_by_protocol(group_id, classic_first=True),
         lambda asked: cluster.ask_coordinator(asked.query),
     )
     if group is None:
-        raise NoSuchGroup(group_id, bootstrap, "that is the application.id, and ")
+        raise NoSuchGroup(group_id, at, "that is the application.id, and ")
     if not isinstance(group, DescribedGroup):
         raise _no_classic_group(group)
     # Brokers send subscriptions and assignments, and the protocol, only of a stable group.

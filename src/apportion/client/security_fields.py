@@ -22,7 +22,7 @@ from apportion.security.client_security import (
 )
 from apportion.security.exchange import is_sendable
 from apportion.security.key_stores import TLS_VERSIONS, KeyStore, StoreKind
-from apportion.security.names import MECHANISMS, PROTOCOLS, SecurityProtocol, protocol_of
+from apportion.security.names import MECHANISMS, PROTOCOLS, SecurityProtocol
 
 HOST_NAME_CHECKS = ("https", "none")
 NO_KERBEROS = "GSSAPI (Kerberos) is not here"
@@ -194,17 +194,18 @@ def _refuse_unused(fields: SecurityFields, security: ClientSecurity) -> None:
     for field in fields:
         if field not in unused:
             continue
-        # The protocols that use it, of those that keep the other half as it is.
-        if field in LOGIN_FIELDS:
-            fits = protocol_of(has_tls=tls is not None, has_sasl=True).value
-        elif login is None:
-            fits = f"{SecurityProtocol.SSL.value} or {SecurityProtocol.SASL_SSL.value},"
+        sasl_ssl, protocol = SecurityProtocol.SASL_SSL.value, fields.name("protocol")
+        # The protocols that use it, of those that keep the other half as it is. A password is not
+        # to be sent in the clear by the first advice.
+        if field in TLS_FIELDS:
+            fits = f"{SecurityProtocol.SSL.value} or {sasl_ssl}" if login is None else sasl_ssl
         else:
-            fits = f"{SecurityProtocol.SASL_SSL.value},"
+            fits = f"{sasl_ssl} (with TLS) or {SecurityProtocol.SASL_PLAINTEXT.value}"
+            fits = sasl_ssl if tls is not None else fits
         raise fields.fault(
             field,
-            f"says nothing while {fields.name('protocol')} is {security.protocol.value}; set that "
-            f"to {fits} or leave it out",
+            f"says nothing while {protocol} is {security.protocol.value}: set {protocol} to "
+            f"{fits}, or leave {fields.name(field)} out",
         )
 
 

@@ -10,6 +10,11 @@ NO_TLS = (
     "it speaks no TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or name a listener of "
     "SSL or SASL_SSL"
 )
+OWN_CERTIFICATE = (
+    "the options of a client certificate are ssl_certificate_location and ssl_key_location in "
+    "Python; ssl.keystore.certificate.chain and ssl.keystore.key, or ssl.keystore.location, in a "
+    "--command-config; and these in Spark, with kafka. before them"
+)
 # By the reason that OpenSSL gives. An alert is what the broker says of us.
 REASONS = {
     "WRONG_VERSION_NUMBER": NO_TLS,
@@ -17,15 +22,14 @@ REASONS = {
     "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks none of the TLS versions that this client offers",
     "SSLV3_ALERT_HANDSHAKE_FAILURE": "the broker ended the handshake: it may want a client "
     "certificate, or TLS ciphers that this client does not have",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the broker wants a client certificate (mTLS): set "
-    "ssl_certificate_location and ssl_key_location (Kafka: ssl.keystore.location)",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the broker wants a client certificate (mTLS): "
+    + OWN_CERTIFICATE,
     "TLSV1_ALERT_UNKNOWN_CA": "the broker does not trust the CA of this client's certificate",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the broker does not accept this client's certificate",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "this client's certificate has expired",
     "SSLV3_ALERT_CERTIFICATE_REVOKED": "this client's certificate was revoked",
     "SSLV3_ALERT_BAD_CERTIFICATE": "the broker does not accept this client's certificate, or "
-    "wants one and has got none (mTLS): see ssl_certificate_location and ssl_key_location "
-    "(Kafka: ssl.keystore.location)",
+    "wants one and has got none (mTLS): " + OWN_CERTIFICATE,
 }
 REASONS["UNKNOWN_PROTOCOL"] = REASONS["HTTP_REQUEST"] = REASONS["WRONG_VERSION_NUMBER"]
 REASONS["TLSV1_ALERT_ACCESS_DENIED"] = REASONS["SSLV3_ALERT_CERTIFICATE_UNKNOWN"]

@@ -82,6 +82,8 @@ def certificates_of(store: KeyStore) -> list[bytes]:
 def _identity_fault(error: OSError, certificate: KeyStore, key: KeyStore) -> str:
     """Return why a certificate and its key cannot be used."""
     if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+        if (key.location, key.text) == (certificate.location, certificate.text):
+            return f"{_named(key)} has a key and a certificate that do not belong together"
         return f"{_named(key)} has a key that does not belong to {_named(certificate)}"
     if key.password is None:
         return f"certificate or key of {_named(key)} cannot be read: one of them is damaged"

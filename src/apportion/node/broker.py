@@ -15,7 +15,7 @@ from apportion.node.listeners import Advertised
 from apportion.node.partitions import LEADER_EPOCH, Partition, Partitions
 from apportion.node.settings import BrokerSettings
 from apportion.node.topics import TopicService
-from apportion.security.authorizer import Authorizer
+from apportion.security.authorizer import Acls, Authorizer
 
 
 class Answer(NamedTuple):
@@ -23,6 +23,15 @@ class Answer(NamedTuple):
 
     body: Any
     flush_seq: int = 0
+
+
+def authorizer_or_none(settings: BrokerSettings, acls: Acls) -> Authorizer | None:
+    """Return the judge of what clients may do by these ACLs; None: all may do all."""
+    if not settings.authorizer_class_name:
+        return None
+    return Authorizer(
+        acls, super_users_of(settings.super_users), settings.allow_everyone_if_no_acl_found
+    )
 
 
 @dataclass(slots=True)
@@ -48,14 +57,7 @@ class BrokerContext:
     @property
     def authorizer(self) -> Authorizer | None:
         """The judge of what clients may do, by the ACLs on the disk; None: all may do all."""
-        settings = self.settings
-        if not settings.authorizer_class_name:
-            return None
-        return Authorizer(
-            self.topic_service.durable.acls,
-            super_users_of(settings.super_users),
-            settings.allow_everyone_if_no_acl_found,
-        )
+        return authorizer_or_none(self.settings, self.topic_service.durable.acls)
 
     def partition(
         self, name: str, index: int, *, topic_id: bytes | None = None, leader_epoch: int = -1

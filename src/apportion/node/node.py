@@ -46,7 +46,7 @@ from apportion.node.splits import SplitRequests
 from apportion.node.topics import TopicService
 from apportion.node.unit_of_work import UnitOfWork
 from apportion.store.disk import Disk, DiskError
-from apportion.store.metadata_log import MetadataLog, ScramCredentials
+from apportion.store.metadata_log import LogEnd, MetadataLog
 from apportion.topics import IdPartition, Topics
 
 # Deadlines; those with the same time are served in the order of these keys.
@@ -157,9 +157,9 @@ class Node:
         return self._broker.settings
 
     @property
-    def scram_credentials(self) -> ScramCredentials:
-        """The credentials for logins: those that are on the disk."""
-        return self._broker.topic_service.durable.scram_credentials
+    def durable(self) -> LogEnd:
+        """The metadata that is on the disk: the credentials for logins, and the ACLs."""
+        return self._broker.topic_service.durable
 
     def partitions(self) -> Iterator[Partition]:
         """Return the open partitions, for inspection only."""

@@ -39,7 +39,9 @@ from apportion.server.sockets import (
 )
 from apportion.server.start_warnings import (
     certificate_warnings,
+    open_listener_warnings,
     super_user_warnings,
+    unchangeable_acl_warnings,
     user_warnings,
 )
 from apportion.store.files import RealDisk
@@ -55,10 +57,6 @@ ACCEPT_BACKLOG = 1024  # connections that may wait to be accepted, as for listen
 DRAIN_SECONDS = 2
 # Passes of the event loop from an accepted socket to `connection_made`.
 ACCEPTING_PASSES = 2
-UNGUARDED = (
-    "the listener {0} is reachable from other machines and authenticates nobody: whoever connects "
-    "may read and write everything (docs/security.md)"
-)
 GROUPS_AT_ONCE = 50  # whose metrics are read before the event loop may do other things
 
 
@@ -109,8 +107,9 @@ class Server:
             # The sockets are bound first, so that a wrong address fails at once, and before a new
             # directory is made. Connections are accepted only after recovery.
             bound = bind_listeners(self.settings.listening(), undo)
-            self._warn(*(UNGUARDED.format(each.listener) for each in bound if each.is_unguarded))
             listeners = [each.listener for each in bound]
+            unguarded = [each.listener for each in bound if each.is_unguarded]
+            self._warn(*open_listener_warnings(unguarded, self.settings))
             self._warn(*super_user_warnings(self.settings.super_users))
             # All of them may be accepted at one time, before the first is turned away.
             backlog = min(ACCEPT_BACKLOG, kept_descriptors(granted_descriptors()) // 2)
@@ -123,6 +122,7 @@ class Server:
             self.advertised = {each.listener.name: each.advertised for each in bound}
             self._recover(loop)
             self._warn(*user_warnings(listeners, self.scram_credentials))
+            self._warn(*unchangeable_acl_warnings(listeners, self._node.durable, self.settings))
             for each, opening in zip(bound, openings, strict=True):
                 listening = await loop.create_server(opening, sock=each.socket, backlog=backlog)
                 undo.callback(listening.close)
@@ -202,7 +202,7 @@ class Server:
     @property
     def scram_credentials(self) -> ScramCredentials:
         """The credentials of SCRAM that clients log in by."""
-        return self._node.scram_credentials
+        return self._node.durable.scram_credentials
 
     def connection_opened(self, connection: OpenConnection, accepted: socket.socket | None) -> bool:
         """Register a client's connection; return False if there are more than max.connections.

@@ -3,13 +3,25 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from apportion.machine import ANONYMOUS
 from apportion.node.authorizer_settings import super_users_of
+from apportion.node.broker import authorizer_or_none
 from apportion.node.listeners import Listener
+from apportion.node.settings import BrokerSettings
 from apportion.readable import listed, readable, shortened
+from apportion.security.acls import (
+    CLUSTER_NAME,
+    EVERY_HOST,
+    EVERY_PRINCIPAL,
+    AclOperation,
+    AclPermission,
+    ResourceType,
+)
+from apportion.security.key_stores import ClientAuth
 from apportion.security.principals import distinguished_name
 from apportion.security.scram_credentials import ScramMechanism
 from apportion.security.validity import validity
-from apportion.store.metadata_log import ScramCredentials
+from apportion.store.metadata_log import LogEnd, ScramCredentials
 
 USER = "User:"
 QUOTES = "\"'"
@@ -102,3 +114,84 @@ def user_warnings(listeners: Sequence[Listener], credentials: ScramCredentials) 
             f"{who} cannot log in: no listener offers {names}, and there is no password for "
             "another mechanism (sasl.enabled.mechanisms)"
         )
+
+
+def open_listener_warnings(
+    listeners: Sequence[Listener], settings: BrokerSettings
+) -> Iterator[str]:
+    """Yield a line for each of these listeners, which other machines reach without a proof.
+
+    It says what whoever connects may do.
+    """
+    for listener in listeners:
+        if not settings.authorizer_class_name:
+            what = "whoever connects may read and write everything"
+        elif listener.security.sasl is not None:
+            what = "by a token without a signature whoever connects can be any user"
+        elif ANONYMOUS in super_users_of(settings.super_users):
+            what = (
+                f"whoever connects can be {ANONYMOUS}, a super user, who may read and write "
+                "everything"
+            )
+        else:
+            what = f"whoever connects can be {ANONYMOUS}, and do what that user may"
+        yield (
+            f"the listener {listener} is reachable from other machines and authenticates nobody: "
+            f"{what} (docs/security.md)"
+        )
+
+
+def unchangeable_acl_warnings(
+    listeners: Sequence[Listener], durable: LogEnd, settings: BrokerSettings
+) -> Iterator[str]:
+    """Yield a line if nobody who can log in may change ACLs, or users.
+
+    Nothing is said where names are not known before: of certificates and tokens.
+    """
+    authorizer = authorizer_or_none(settings, durable.acls)
+    if authorizer is None:
+        return
+    supers = [each for each in authorizer.super_users if each.startswith(USER)]
+    may: dict[str, None] = dict.fromkeys(supers)
+    for entries in authorizer.acls.about(ResourceType.CLUSTER, CLUSTER_NAME):
+        for principal, acls in entries.items():
+            if any(
+                acl.permission == AclPermission.ALLOW and acl.concerns(AclOperation.ALTER)
+                for acl in acls
+            ):
+                may[principal] = None
+    known = _principals_or_none(listeners, durable.scram_credentials)
+    if known is None:
+        is_any = bool(may)
+    else:
+        is_any = not known or EVERY_PRINCIPAL in may or any(each in may for each in known)
+    alter = (AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
+    if is_any or authorizer.allows(EVERY_PRINCIPAL, EVERY_HOST, *alter):
+        return
+    who = listed([shortened(each, MAX_QUOTED) for each in supers])
+    why = f"no client can log in as {who} (super.users)" if supers else "super.users names nobody"
+    yield (
+        f"nobody can change ACLs or users: {why}, and no ACL allows one who can log in to ALTER "
+        "the cluster"
+    )
+
+
+def _principals_or_none(
+    listeners: Sequence[Listener], credentials: ScramCredentials
+) -> dict[str, None] | None:
+    """Return who can be a client; None if that cannot be known before it connects."""
+    found: dict[str, None] = {}
+    for listener in listeners:
+        tls, sasl = listener.security.tls, listener.security.sasl
+        if sasl is None:
+            if tls is not None and tls.client_auth is not ClientAuth.NONE:
+                return None
+            found[ANONYMOUS] = None
+            continue
+        if sasl.tokens is not None:
+            return None
+        users = [*sasl.passwords]
+        for mechanism in sasl.mechanisms:
+            users += credentials[SCRAM[mechanism]] if mechanism in SCRAM else ()
+        found |= dict.fromkeys(f"{USER}{each}" for each in users)
+    return found

@@ -45,12 +45,12 @@ def alter_group(asked: Asked, group_id: str, alteration: GroupAlteration) -> int
         settings = read_settings(cluster, GROUP, group_id)
         require_known(asked, GROUP, group_id, settings, changes)
         try:
-            group = _members(cluster, group_id, asked.bootstrap, settings)
+            group = _members(cluster, group_id, asked.at, settings)
         except NoSuchGroup:
             if not new_group:
                 raise NoSuchGroup(
                     group_id,
-                    asked.bootstrap,
+                    asked.at,
                     also="; --new-group gives settings to a group before it has members",
                 ) from None
             group = NOT_YET
@@ -75,22 +75,22 @@ def _show(report: Report) -> None:
         print_sentence(console, CLASSIC)
 
 
-def read_group_settings(cluster: Cluster, group_id: str, bootstrap: str) -> Report:
+def read_group_settings(cluster: Cluster, group_id: str, at: str) -> Report:
     """Return the report on a group with its settings in place of its offsets."""
     settings = read_settings(cluster, GROUP, group_id)
-    group = _members(cluster, group_id, bootstrap, settings)
+    group = _members(cluster, group_id, at, settings)
     return group | {"configs": setting_rows(settings)}
 
 
 def _members(
-    cluster: Cluster, group_id: str, bootstrap: str, settings: Mapping[str, DescribedSetting]
+    cluster: Cluster, group_id: str, at: str, settings: Mapping[str, DescribedSetting]
 ) -> Report:
     """Return the report on a group without offsets.
 
     One that does not exist may have settings of its own; without them it is NoSuchGroup.
     """
     try:
-        return read_members(cluster, group_id, bootstrap)
+        return read_members(cluster, group_id, at)
     except NoSuchGroup:
         if not any(each.is_own for each in settings.values()):
             raise

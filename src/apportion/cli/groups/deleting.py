@@ -24,7 +24,7 @@ def delete_groups(asked: Asked, names: Iterable[str]) -> int:
         deleted, failures = [], []
         for group_id in dict.fromkeys(names):
             try:
-                _delete(cluster, group_id, asked.bootstrap)
+                _delete(cluster, group_id, asked.at)
             except Refused as refused:
                 failures.append(refused)
             else:
@@ -39,23 +39,23 @@ def _show_groups(deleted: list[Report]) -> None:
         print_sentence(row_console(), f"{readable(row['group'])} is deleted.")
 
 
-def _delete(cluster: Cluster, group_id: str, bootstrap: str) -> None:
+def _delete(cluster: Cluster, group_id: str, at: str) -> None:
     """Delete one group; raise Refused with the next step if that is not possible."""
     try:
         cluster.ask_coordinator(DeleteGroupQuery(group_id))
     except Refused as refused:
         if refused.code is Code.GROUP_ID_NOT_FOUND:
-            raise NoSuchGroup(group_id, bootstrap) from None
+            raise NoSuchGroup(group_id, at) from None
         if refused.code is Code.NON_EMPTY_GROUP:
-            raise _has_members(cluster, group_id, bootstrap) from None
+            raise _has_members(cluster, group_id, at) from None
         raise
 
 
-def _has_members(cluster: Cluster, group_id: str, bootstrap: str) -> GroupHasMembers:
+def _has_members(cluster: Cluster, group_id: str, at: str) -> GroupHasMembers:
     """Return the error for a group with members, with those if they can be read."""
     with suppress(Refused):
-        return group_has_members(cluster, read_members(cluster, group_id, bootstrap), bootstrap)
-    return GroupHasMembers(group_id, (), bootstrap)
+        return group_has_members(cluster, read_members(cluster, group_id, at), at)
+    return GroupHasMembers(group_id, (), at)
 
 
 def delete_offsets(asked: Asked, group_id: str, choice: PartitionChoice) -> int:
@@ -64,16 +64,16 @@ def delete_offsets(asked: Asked, group_id: str, choice: PartitionChoice) -> int:
         raise WrongArguments("name the topics whose offsets to delete, as --topic TOPIC[:0,1]")
     return print_change(
         asked,
-        lambda cluster: _delete_offsets(cluster, group_id, choice, asked.bootstrap),
+        lambda cluster: _delete_offsets(cluster, group_id, choice, asked.at),
         lambda report: _show_offsets(report, group_id),
     )
 
 
 def _delete_offsets(
-    cluster: Cluster, group_id: str, choice: PartitionChoice, bootstrap: str
+    cluster: Cluster, group_id: str, choice: PartitionChoice, at: str
 ) -> ReportedChange[list[Report]]:
     """Delete the offsets; return the partitions that have none any more, and the failures."""
-    read_members(cluster, group_id, bootstrap)  # raises NoSuchGroup
+    read_members(cluster, group_id, at)  # raises NoSuchGroup
     committed = cluster.ask_coordinator(AllOffsetsQuery(group_id))
     require_in_group(group_id, committed, choice)
     partitions = tuple(sorted(chosen(committed, choice)))
@@ -88,23 +88,18 @@ def _delete_offsets(
     )
     return ReportedChange(
         deleted,
-        [
-            _refusal(group_id, code, partitions, bootstrap)
-            for (_, code), partitions in failed.items()
-        ],
+        [_refusal(group_id, code, partitions, at) for (_, code), partitions in failed.items()],
     )
 
 
-def _refusal(
-    group_id: str, code: Code, partitions: tuple[TopicPartition, ...], bootstrap: str
-) -> Refused:
+def _refusal(group_id: str, code: Code, partitions: tuple[TopicPartition, ...], at: str) -> Refused:
     """Return the error for partitions of one topic whose offsets were not deleted."""
     topic = partitions[0].topic
     if code is Code.GROUP_SUBSCRIBED_TO_TOPIC:
         return Advised(
             code,
             f"members of group {group_id!r} are subscribed to topic {topic!r}: stop them first; "
-            f"`apportion groups members {group_id} --bootstrap {bootstrap}` shows them",
+            f"`apportion groups members {group_id} {at}` shows them",
         )
     numbers = ranges(each.partition for each in partitions)
     why = denial_or_none("OffsetDelete", code, (topic,)) or code.sentence

@@ -83,8 +83,8 @@ def describe(asked: Asked, groups: GroupChoice, form: GroupForm) -> int:
     def read(cluster: Cluster) -> list[Report]:
         if form.view is GroupView.CONFIGS:
             ids = groups.ids(cluster)
-            return [read_group_settings(cluster, each, asked.bootstrap) for each in ids]
-        found = [read_group(cluster, each, asked.bootstrap) for each in groups.ids(cluster)]
+            return [read_group_settings(cluster, each, asked.at) for each in ids]
+        found = [read_group(cluster, each, asked.at) for each in groups.ids(cluster)]
         for group in found:
             group["offsets"].sort(key=SORTS[form.sort])
         return found
@@ -98,7 +98,7 @@ def show_members(asked: Asked, group_id: str, is_verbose: bool) -> int:
     """Print the members of a group; return the exit code."""
     return print_report(
         asked,
-        lambda cluster: read_members(cluster, group_id, asked.bootstrap),
+        lambda cluster: read_members(cluster, group_id, asked.at),
         lambda group: _advise(_print_members(group, is_verbose)),
     )
 
@@ -107,7 +107,7 @@ def show_offsets(asked: Asked, group_id: str, choice: PartitionChoice, sort: Sor
     """Print the offsets, the lag and the owners of a group; return the exit code."""
 
     def read(cluster: Cluster) -> Report:
-        group = read_group(cluster, group_id, asked.bootstrap)
+        group = read_group(cluster, group_id, asked.at)
         rows = sorted(chosen_rows(group, choice), key=SORTS[sort])
         return group | {"lag": total_lag(map(unread, rows)), "offsets": rows}
 

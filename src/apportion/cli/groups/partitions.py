@@ -50,7 +50,7 @@ def _numbers(text: str, whole: str) -> Iterable[int]:
 
 
 def existing_partitions(
-    cluster: Cluster, choice: PartitionChoice, bootstrap: str
+    cluster: Cluster, choice: PartitionChoice, at: str
 ) -> tuple[TopicIdPartition, ...]:
     """Return the chosen partitions with their topics' ids; raise an error if one does not exist."""
     topics = cluster.topics(choice.partitions_by_topic, fresh=True)
@@ -58,7 +58,7 @@ def existing_partitions(
     for name, numbers in choice.partitions_by_topic.items():
         topic = topics.named(name)
         if topic is None:
-            raise NoSuchTopic(name, bootstrap)
+            raise NoSuchTopic(name, at)
         missing = [number for number in numbers if number >= topic.partitions]
         if missing:
             raise Impossible(

@@ -42,7 +42,7 @@ def remove_members(asked: Asked, group_id: str, choice: MemberChoice) -> int:
     """Remove the members and print which are gone; return the exit code."""
     return print_change(
         asked,
-        lambda cluster: _remove(cluster, read_members(cluster, group_id, asked.bootstrap), choice),
+        lambda cluster: _remove(cluster, read_members(cluster, group_id, asked.at), choice),
         _show,
     )
 

@@ -39,16 +39,17 @@ SESSION_TIMEOUT = "consumer.session.timeout.ms"
 PROTOCOLS = {0: "classic", 1: "consumer"}
 
 
-def read_group(cluster: Cluster, group_id: str, bootstrap: str) -> Report:
+def read_group(cluster: Cluster, group_id: str, at: str) -> Report:
     """Return the report on a group of any type.
 
-    That on a share or Streams group has the offsets alone. bootstrap: for the text of NoSuchGroup.
+    That on a share or Streams group has the offsets alone. at: as Asked.at, for the text of
+    NoSuchGroup.
     """
-    group = read_members(cluster, group_id, bootstrap)
+    group = read_members(cluster, group_id, at)
     return group | _offsets(cluster, group_id, group["members"])
 
 
-def read_members(cluster: Cluster, group_id: str, bootstrap: str) -> Report:
+def read_members(cluster: Cluster, group_id: str, at: str) -> Report:
     """Return the report on a group without its offsets, which need more requests."""
     # The consumer protocol first: it is what most new groups speak.
     group = run_rule(
@@ -56,7 +57,7 @@ def read_members(cluster: Cluster, group_id: str, bootstrap: str) -> Report:
         lambda asked: cluster.ask_coordinator(asked.query),
     )
     if group is None:
-        raise NoSuchGroup(group_id, bootstrap)
+        raise NoSuchGroup(group_id, at)
     if isinstance(group, ConsumerGroup):
         return _consumer_group(group)
     if isinstance(group, ClassicGroup):
@@ -64,7 +65,7 @@ def read_members(cluster: Cluster, group_id: str, bootstrap: str) -> Report:
     return listed_group(group) | {"members": []}
 
 
-def group_has_members(cluster: Cluster, group: Report, bootstrap: str) -> GroupHasMembers:
+def group_has_members(cluster: Cluster, group: Report, at: str) -> GroupHasMembers:
     """Return the error that a group must be empty first, with its members and their session."""
     members = group["members"]
     session_ms = None
@@ -73,7 +74,7 @@ def group_has_members(cluster: Cluster, group: Report, bootstrap: str) -> GroupH
         with suppress(Refused):
             told = cluster.group_setting(group["group"], SESSION_TIMEOUT)
             session_ms = None if told is None else int(told)
-    return GroupHasMembers(group["group"], members, bootstrap, session_ms)
+    return GroupHasMembers(group["group"], members, at, session_ms)
 
 
 def listed_group(group: ListedGroup) -> Report:

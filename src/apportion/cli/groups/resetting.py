@@ -105,7 +105,7 @@ def _read_offsets(file: Path, group_id: str) -> dict[TopicPartition, int]:
 
 def reset_offsets(asked: Asked, plan: ResetPlan) -> int:
     """Print the group's new offsets, and commit them with `--execute`; return the exit code."""
-    return print_report(asked, lambda cluster: _reset(cluster, plan, asked.bootstrap), _show)
+    return print_report(asked, lambda cluster: _reset(cluster, plan, asked.at), _show)
 
 
 def _show(report: Report) -> None:
@@ -120,11 +120,11 @@ def _show(report: Report) -> None:
         print_sentence(row_console(), DRY_RUN)
 
 
-def _reset(cluster: Cluster, plan: ResetPlan, bootstrap: str) -> Report:
+def _reset(cluster: Cluster, plan: ResetPlan, at: str) -> Report:
     """Return the report on the reset, after it was made if that was asked for."""
-    _require_empty(cluster, plan, bootstrap)
+    _require_empty(cluster, plan, at)
     committed = cluster.ask_coordinator(AllOffsetsQuery(plan.group_id))
-    partitions = existing_partitions(cluster, _choice(plan, committed), bootstrap)
+    partitions = existing_partitions(cluster, _choice(plan, committed), at)
     logs = _logs(cluster, partitions, committed, plan.target)
     wanted = {partition: _new_offset(partition, log, plan) for partition, log in logs.items()}
     offsets = {
@@ -132,7 +132,7 @@ def _reset(cluster: Cluster, plan: ResetPlan, bootstrap: str) -> Report:
         for partition, offset in wanted.items()
     }
     if plan.execute:
-        _commit(cluster, plan.group_id, offsets, committed, bootstrap)
+        _commit(cluster, plan.group_id, offsets, committed, at)
     return {
         "group": plan.group_id,
         "executed": plan.execute,
@@ -149,19 +149,19 @@ def _reset(cluster: Cluster, plan: ResetPlan, bootstrap: str) -> Report:
     }
 
 
-def _require_empty(cluster: Cluster, plan: ResetPlan, bootstrap: str) -> None:
+def _require_empty(cluster: Cluster, plan: ResetPlan, at: str) -> None:
     """Raise an error if the group has members, who would commit over the new offsets."""
     try:
-        group = read_members(cluster, plan.group_id, bootstrap)
+        group = read_members(cluster, plan.group_id, at)
     except NoSuchGroup:
         if plan.new_group:
             return
         # Kafka's tool makes a group of any name, a misspelt one too.
         raise NoSuchGroup(
-            plan.group_id, bootstrap, also="; --new-group makes a new one with these offsets"
+            plan.group_id, at, also="; --new-group makes a new one with these offsets"
         ) from None
     if group["members"] or group["state"] not in EMPTY_STATES:
-        raise group_has_members(cluster, group, bootstrap)
+        raise group_has_members(cluster, group, at)
 
 
 def _choice(plan: ResetPlan, committed: Iterable[TopicPartition]) -> PartitionChoice:
@@ -216,7 +216,7 @@ def _commit(
     group_id: str,
     offsets: Mapping[TopicIdPartition, int],
     committed: Mapping[TopicPartition, OffsetAndMetadata],
-    bootstrap: str,
+    at: str,
 ) -> None:
     """Commit the offsets as no member.
 
@@ -234,5 +234,5 @@ def _commit(
         except Refused as refused:
             # A member has joined since the group was described.
             if refused.code is Code.UNKNOWN_MEMBER_ID:
-                raise GroupHasMembers(group_id, (), bootstrap) from None
+                raise GroupHasMembers(group_id, (), at) from None
             raise

@@ -56,7 +56,7 @@ def create_topic(asked: Asked, topic: NewTopic, if_not_exists: bool) -> int:
                 raise Advised(
                     refused.code,
                     f"topic {topic.name!r} exists already: `apportion topics describe {topic.name} "
-                    f"--bootstrap {asked.bootstrap}` shows it, and with --if-not-exists this is no "
+                    f"{asked.at}` shows it, and with --if-not-exists this is no "
                     "error",
                 ) from None
             return {"topic": topic.name, "created": False}
@@ -94,7 +94,7 @@ def alter_topic(asked: Asked, name: str, alteration: TopicAlteration) -> int:
             if refused.code not in UNKNOWN_TOPIC:
                 raise
             if not alteration.if_exists:
-                raise NoSuchTopic(name, asked.bootstrap) from None
+                raise NoSuchTopic(name, asked.at) from None
             return {"topic": name, "altered": False}
 
     def show(report: Report) -> None:
@@ -154,7 +154,7 @@ def delete_topics(asked: Asked, names: Iterable[str], if_exists: bool) -> int:
                 elif if_exists:
                     deleted.append({"topic": name, "deleted": False})
                 else:
-                    failures.append(NoSuchTopic(name, asked.bootstrap))
+                    failures.append(NoSuchTopic(name, asked.at))
             else:
                 deleted.append({"topic": name, "deleted": True})
         return ReportedChange(deleted, failures)

@@ -65,7 +65,7 @@ def describe_topics(asked: Asked, names: Iterable[str], with_configs: bool) -> i
         existing = [topic.name for topic in found]
         for name in named:
             if name not in existing:
-                raise NoSuchTopic(name, asked.bootstrap)
+                raise NoSuchTopic(name, asked.at)
         return [_report(cluster, topic, with_configs) for topic in found]
 
     if asked.as_json and len(named) == 1:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
+from apportion.cli.command_config import command_security
 from apportion.cli.denials import advised
 from apportion.cli.failures import Advised, WrongArguments
 from apportion.cli.lines import print_sentence, row_console
@@ -20,6 +21,7 @@ from apportion.member.cluster_queries.scram_users import (
     UserIterations,
 )
 from apportion.readable import readable
+from apportion.security.client_security import PasswordLogin
 from apportion.security.scram_credentials import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,
@@ -123,10 +125,20 @@ def alter_user(asked: Asked, typed: TypedPassword) -> int:
 
 
 def remove_users(
-    asked: Asked, users: Iterable[str], mechanisms: tuple[ScramMechanism, ...], if_exists: bool
+    asked: Asked,
+    users: Iterable[str],
+    mechanisms: tuple[ScramMechanism, ...],
+    *,
+    if_exists: bool,
+    force: bool,
 ) -> int:
-    """Remove the passwords of users, each by itself; return the exit code."""
+    """Remove the passwords of users, each by itself; return the exit code.
+
+    force: also that by which this command logs in.
+    """
     named = tuple(dict.fromkeys(users))
+    if not force:
+        _refuse_own_login(asked, named, mechanisms)
 
     def change(cluster: Cluster) -> ReportedChange[list[Report]]:
         found = read_users(cluster, named)
@@ -150,6 +162,21 @@ def remove_users(
         return f"{row['user']} has no password for {row['mechanism']} any more."
 
     return print_change(asked, change, _shown(sentence))
+
+
+def _refuse_own_login(
+    asked: Asked, users: tuple[str, ...], mechanisms: tuple[ScramMechanism, ...]
+) -> None:
+    """Raise WrongArguments if the command's own login is among what it would remove."""
+    login = command_security(asked.command_config).login
+    if not isinstance(login, PasswordLogin) or login.name not in users:
+        return
+    removed = [each.value for each in mechanisms or ScramMechanism]
+    if login.mechanism in removed:
+        raise WrongArguments(
+            f"{login.name} is the user by whom this command logs in ({login.mechanism}), and could "
+            "not log in any more: --force removes the password all the same"
+        )
 
 
 def _shown(sentence: Callable[[Report], str]) -> Callable[[list[Report]], None]:
@@ -189,7 +216,7 @@ def _exists(asked: Asked, there: UserIterations) -> Advised:
     return Advised(
         Code.DUPLICATE_RESOURCE,
         f"user {there.user!r} has a password for {there.mechanism.value} already: `apportion users "
-        f"alter {there.user} --bootstrap {asked.bootstrap}` gives another one, and with "
+        f"alter {there.user} {asked.at}` gives another one, and with "
         "--if-not-exists this is no error",
     )
 
@@ -202,12 +229,13 @@ def _require(
 ) -> None:
     """Raise Advised if the user does not exist, or has no password for one of the mechanisms."""
     if not has:
-        raise NoSuchUser(user, asked.bootstrap)
+        raise NoSuchUser(user, asked.at)
     for mechanism in mechanisms:
         if mechanism not in has:
             raise Advised(
                 Code.RESOURCE_NOT_FOUND,
                 f"user {user!r} has no password for {mechanism.value}: `apportion users list "
-                f"{user} --bootstrap {asked.bootstrap}` shows those that there are, and "
-                f"`apportion users add {user} --mechanism {mechanism.value}` adds it",
+                f"{user} {asked.at}` shows those that there are, and "
+                f"`apportion users add {user} --mechanism {mechanism.value} {asked.at}` "
+                "adds it",
             )

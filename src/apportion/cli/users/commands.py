@@ -185,6 +185,9 @@ def remove_command(
     if_exists: Annotated[
         bool, typer.Option("--if-exists", help="A user who does not exist is no error.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also the password by which this command logs in.")
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS,
@@ -205,6 +208,7 @@ def remove_command(
     def run() -> int:
         if not names:
             raise WrongArguments("name the users to remove")
-        return remove_users(asked, names, parse_mechanisms(mechanism or ()), if_exists)
+        given = parse_mechanisms(mechanism or ())
+        return remove_users(asked, names, given, if_exists=if_exists, force=force)
 
     raise typer.Exit(checked(asked, run))

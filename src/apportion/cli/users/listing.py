@@ -21,6 +21,9 @@ def list_users(asked: Asked, names: Iterable[str]) -> int:
     named = tuple(dict.fromkeys(names))
 
     def read(cluster: Cluster) -> list[Report]:
+        # Apache Kafka does not answer who may not DESCRIBE the cluster, unless users are
+        # named. Only after an answer of that cluster is it likely to be this.
+        cluster.nodes()
         try:
             found = read_users(cluster, named)
         except Disconnected as error:
@@ -33,7 +36,7 @@ def list_users(asked: Asked, names: Iterable[str]) -> int:
         users = {each.user for each in found}
         for name in named:
             if name not in users:
-                raise NoSuchUser(name, asked.bootstrap)
+                raise NoSuchUser(name, asked.at)
         return [user_report(each) for each in found]
 
     return print_report(asked, read, _show)

@@ -17,14 +17,14 @@ MECHANISMS = {mechanism.value: mechanism for mechanism in ScramMechanism}
 class NoSuchUser(Advised):
     """There is no user of that name; the text says how to list the users of that cluster."""
 
-    def __init__(self, user: str, bootstrap: str) -> None:
+    def __init__(self, user: str, at: str) -> None:
         """Create the error for a user that does not exist; it names `apportion users list`."""
         kind, colon, name = user.partition(":")
         meaning = f"a user is named without {kind}:, as {name}; " if colon and name else ""
         super().__init__(
             Code.RESOURCE_NOT_FOUND,
-            f"there is no SCRAM user {user!r}: {meaning}`apportion users list --bootstrap "
-            f"{bootstrap}` shows what there is",
+            f"there is no SCRAM user {user!r}: {meaning}`apportion users list {at}` "
+            f"shows what there is",
         )
 
 

@@ -85,7 +85,7 @@ def watch(asked: Asked, group_id: str, rhythm: Rhythm) -> int:
 def _watch(cluster: Cluster, asked: Asked, group_id: str, rhythm: Rhythm) -> None:
     """Show the group in that rhythm."""
     began_s = time.monotonic()
-    report = read_group(cluster, group_id, asked.bootstrap)
+    report = read_group(cluster, group_id, asked.at)
     slowest_s = time.monotonic() - began_s
     outage = ClusterOutage()
     changes = GroupChanges(report)
@@ -101,13 +101,13 @@ def _watch(cluster: Cluster, asked: Asked, group_id: str, rhythm: Rhythm) -> Non
             cluster.timeout_ms = min(asked.timeout_ms, patience_ms(slowest_s))
             try:
                 cluster.nodes()  # fails at once where no broker listens
-                report = read_group(cluster, group_id, asked.bootstrap)
+                report = read_group(cluster, group_id, asked.at)
             except NoSuchGroup:
                 outage.end(time.monotonic())
                 watcher.fail("the group is gone")
             except (Refused, Disconnected) as error:
                 outage.go_on(began_s)
-                watcher.fail(str(with_next_step(error)))
+                watcher.fail(str(with_next_step(error, asked)))
             else:
                 ended_s = time.monotonic()
                 slowest_s = max(slowest_s, ended_s - began_s)
