@@ -6,6 +6,7 @@ poll is the retry. `fetch_from_leader` is one request, of which a round has one 
 """
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.cluster_queries.records import (
@@ -21,6 +22,7 @@ from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 
 Fetched = dict[TopicIdPartition, PartitionFetch]
+Value = TypeVar("Value")
 
 
 def fetch_records(
@@ -51,7 +53,10 @@ def fetch_records(
         # waits any more once there is something to return.
         is_waiting = not any(fetch.batches for fetch in fetched.values())
         wait_ms = max_wait_ms // len(by_node) if is_waiting else 0
-        requested = fetch_positions(positions, _rotated(leaders, turn))
+        # Brokers fill a Fetch response in the request's order up to its size. A rotation of all
+        # partitions would not do: behind those of other leaders, it is mostly the same one of this
+        # leader that comes first.
+        requested = fetch_positions(positions, rotated(leaders, turn))
         query = FetchQuery(requested, wait_ms, node_id=node_id)
         try:
             fetched |= yield from fetch_from_leader(cache, query, timeout_ms)
@@ -97,14 +102,13 @@ def fetch_positions(
     }
 
 
-def _rotated(leaders: Leaders, turn: int) -> Leaders:
-    """Put another of a leader's partitions first in each turn."""
-    # Brokers fill a Fetch response in the request's order up to its size. A rotation of all
-    # partitions would not do: behind those of other leaders, it is mostly the same one of this
-    # leader that comes first.
-    order = sorted(leaders)
+def rotated(
+    by_partition: Mapping[TopicIdPartition, Value], turn: int
+) -> dict[TopicIdPartition, Value]:
+    """Return the same, with another partition first in each turn."""
+    order = sorted(by_partition)
     first = turn % len(order)
-    return {partition: leaders[partition] for partition in order[first:] + order[:first]}
+    return {partition: by_partition[partition] for partition in order[first:] + order[:first]}
 
 
 def _failed(position: int, refused: Refused) -> PartitionFetch:

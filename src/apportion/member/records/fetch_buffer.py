@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.member.cluster_queries.records import PartitionFetch
+from apportion.member.fetches import rotated
 from apportion.topics import TopicIdPartition
 from apportion.wire.batch import Headers, decode_batch, read_header
 
@@ -105,9 +106,7 @@ class FetchBuffer:
         follows from `turn` alone (`member/fetches.py`).
         """
         self.turn += 1
-        order = sorted(self.positions)
-        first = self.turn % len(order)
-        return {partition: self.positions[partition] for partition in order[first:] + order[:first]}
+        return rotated(self.positions, self.turn)
 
     def _take_batches(self, limit: int, taken: list[ConsumerRecord]) -> dict[TopicIdPartition, int]:
         """Add records of further batches to those taken; return the positions behind them all."""
