@@ -19,7 +19,7 @@ from apportion.testing.kafka import (
     jars_of,
     java_program,
 )
-from tests.kafka.acl_cluster import AUTHORIZER
+from tests.kafka.acl_cluster import both_with_acls
 from tests.kafka.conftest import until
 from tests.kafka.secured import PASSWORD, Secured
 
@@ -32,16 +32,9 @@ ALICE = ("--allow-principal", "User:alice")
 def brokers(
     jars: Path, tmp_path_factory: pytest.TempPathFactory, lane_missing: Callable[[str], NoReturn]
 ) -> Iterator[tuple[str, str]]:
-    """Where our broker and a real Kafka listen; both have an authorizer, and let us do all."""
-    settings = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}
     try:
-        with (
-            RealKafka(jars, tmp_path_factory.mktemp("acls"), settings) as kafka,
-            EmbeddedBroker(
-                authorizer_class_name=AUTHORIZER, super_users="User:ANONYMOUS"
-            ) as broker,
-        ):
-            yield broker.bootstrap, kafka.bootstrap
+        with both_with_acls(jars, tmp_path_factory.mktemp("acls")) as both:
+            yield both
     except KafkaMissing as problem:
         lane_missing(str(problem))
 

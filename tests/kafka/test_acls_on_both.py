@@ -23,7 +23,7 @@ from apportion.security.acls import AclFilter
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import JVM_OPTIONS, KafkaMissing, RealKafka, jars_of
 from apportion.wire.messages.create_acls import AclCreation
-from tests.kafka.acl_cluster import AUTHORIZER, AclCluster
+from tests.kafka.acl_cluster import AclCluster, both_with_acls
 from tests.kafka.acl_decisions import random_acl, random_acls
 from tests.kafka.conftest import until
 from tests.node.acl_requests import EVERY_ACL, creating, creation, deleted, deleting, describing
@@ -45,16 +45,9 @@ WRONG: tuple[dict[str, Any], ...] = (
 def brokers(
     jars: Path, tmp_path_factory: pytest.TempPathFactory, lane_missing: Callable[[str], NoReturn]
 ) -> Iterator[tuple[str, str]]:
-    """Where our broker and a real Kafka listen; both have an authorizer, and let us do all."""
-    settings = {"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}
     try:
-        with (
-            RealKafka(jars, tmp_path_factory.mktemp("acls"), settings) as kafka,
-            EmbeddedBroker(
-                authorizer_class_name=AUTHORIZER, super_users="User:ANONYMOUS"
-            ) as broker,
-        ):
-            yield broker.bootstrap, kafka.bootstrap
+        with both_with_acls(jars, tmp_path_factory.mktemp("acls")) as both:
+            yield both
     except KafkaMissing as problem:
         lane_missing(str(problem))
 
