@@ -168,6 +168,15 @@ def test_a_heartbeat_of_another_client_or_host_takes_all_steps(
     assert steady.found == 0
 
 
+def test_a_member_with_a_blank_id_can_join_in_version_0_and_not_heartbeat(
+    steady: AllSteps,
+) -> None:
+    driver = ShardDriver()
+    assert driver.join(" ", version=0).error_code == Code.NONE
+    assert driver.beat(" ", 2, version=0).error_code == Code.INVALID_REQUEST
+    assert steady.found == 0
+
+
 @pytest.mark.parametrize("epoch", [-2, -1, 0, 1, 3])
 def test_a_heartbeat_with_another_epoch_takes_all_steps(steady: AllSteps, epoch: int) -> None:
     driver = ShardDriver()

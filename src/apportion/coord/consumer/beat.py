@@ -18,6 +18,10 @@ restart.
 """
 
 
+BLANK = "".join(map(chr, range(0x21)))
+"""What Java trims: every character up to the space."""
+
+
 class Beat(NamedTuple):
     """One heartbeat. None (-1 for the timeout) means: unchanged.
 
@@ -89,3 +93,8 @@ def merge_metadata(
         else beat.client_assignors,
     )
     return metadata if whole == metadata else whole
+
+
+def is_blank(text: str) -> bool:
+    """Return whether the text is empty after Java's trim, which strips all up to U+0020."""
+    return not text.strip(BLANK)

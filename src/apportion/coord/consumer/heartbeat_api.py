@@ -6,7 +6,7 @@ Versions: 0; 1 brings SubscribedTopicRegex and ids that the members make themsel
 
 from apportion.coord.config import GroupSettings
 from apportion.coord.consumer import client_targets, offering_members
-from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat
+from apportion.coord.consumer.beat import AWAY, JOINING, LEAVING, Beat, is_blank
 from apportion.coord.consumer.client_assignors import (
     AgreedAssignor,
     check_assignors,
@@ -31,9 +31,6 @@ from apportion.wire.messages.consumer_group_heartbeat import (
 )
 from apportion.wire.records.groups import RecordClientAssignor
 from apportion.wire.uuids import new_member_id
-
-BLANK = "".join(map(chr, range(0x21)))
-"""What Java trims: every character up to the space."""
 
 
 def consumer_group_heartbeat(turn: Turn, arrived: Arrived) -> None:
@@ -156,11 +153,6 @@ def offered_assignors(
         # The successor of a static member may be of a client that knows no client-side assignors.
         return () if body.member_epoch == JOINING else None
     return to_saved_assignors(body.client_assignors)
-
-
-def is_blank(text: str) -> bool:
-    """Return whether the text is empty after Java's trim, which strips all up to U+0020."""
-    return not text.strip(BLANK)
 
 
 def heartbeat_response(result: HeartbeatResult, interval_ms: int) -> ConsumerGroupHeartbeatResponse:

@@ -14,6 +14,7 @@ else. `tests/coord/test_steady.py` plays histories with and without this module:
 """
 
 from apportion.coord.consumer import expressions, timers
+from apportion.coord.consumer.beat import is_blank
 from apportion.coord.consumer.heartbeat import HeartbeatResult
 from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import ConsumerGroup, ConsumerGroupMember
@@ -44,6 +45,8 @@ def is_steady(
     return (
         # It is admitted: neither fenced nor one that joins, leaves or comes back.
         request.member_epoch == epoch > 0
+        # In version 0 a member may join with a blank id; no later heartbeat of it is accepted.
+        and not is_blank(request.member_id)
         # It has its target, which is that of the group's epoch, and nothing to give up.
         and saved.epoch <= epoch == saved.assignment_epoch
         and member.state is MemberState.STABLE
