@@ -5,7 +5,8 @@ import pytest
 from apportion.member.assignors.builtin import RoundRobin, Sticky
 from apportion.member.batch.plan import StartingOffsets
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin
-from apportion.spark.options import OptionError, SourceOptions
+from apportion.spark.option_values import OptionError
+from apportion.spark.options import SourceOptions
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 GOOD = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "flights"}

@@ -11,14 +11,14 @@ from apportion.exports import lazily
 if TYPE_CHECKING:
     from apportion.member.batch.span import LostOffsets
     from apportion.spark import delta, seeds
-    from apportion.spark.options import OptionError
+    from apportion.spark.option_values import OptionError
     from apportion.spark.stateless import StatefulQuery, guard
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
             "LostOffsets": "apportion.member.batch.span",
-            "OptionError": "apportion.spark.options",
+            "OptionError": "apportion.spark.option_values",
             "StatefulQuery": "apportion.spark.stateless",
             "delta": "apportion.spark.delta",
             "guard": "apportion.spark.stateless",

@@ -43,4 +43,3 @@ REFUSED = {  # option -> why it cannot be used with a real group member
         "kafka.group.remote.assignor says, or a query, as kafka.group.local.assignors says"
     ),
 }
-REFUSED_SPELLING = {name.lower(): name for name in REFUSED}

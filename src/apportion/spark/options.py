@@ -6,9 +6,9 @@ own Kafka source where they mean the same.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, NoReturn, TypedDict
+from functools import partial
+from typing import Annotated, Any, Literal, TypedDict
 
-from apportion.client.bootstrap import scheme_remedy_or_none
 from apportion.member.assignors.interface import MeasuringAssignor
 from apportion.member.assignors.strategy import local_assignors, strategy
 from apportion.member.batch.plan import StartingOffsets
@@ -24,13 +24,17 @@ from apportion.member.settings import (
     heartbeat_fault_or_none,
 )
 from apportion.security.client_security import ClientSecurity
-from apportion.settings import Setting, declared, fault_or_none, nearest_or_none, whole_number
-from apportion.spark.foreign_options import REFUSED, REFUSED_SPELLING
-from apportion.spark.security_options import (
-    SECURITY_PREFIXES,
-    KafkaSecurityOptions,
-    query_security,
+from apportion.settings import Setting, declared, fault_or_none
+from apportion.spark.foreign_options import REFUSED
+from apportion.spark.option_values import (
+    OptionError,
+    bootstrap_servers,
+    by_lower_name,
+    parsed,
+    required_text,
+    topic_names,
 )
+from apportion.spark.security_options import KafkaSecurityOptions, query_security
 from apportion.spark.starting_offsets import starting_offsets
 
 CLIENT_ID_PREFIX = "apportion-spark-"
@@ -147,13 +151,6 @@ class SparkOptions(QueryOptions, KafkaSecurityOptions):
 
 
 OPTIONS = declared(SparkOptions)
-KNOWN_SPELLING = {name.lower(): name for name in OPTIONS}
-"""The name of an option in lower case -> as the documentation writes it."""
-BOOLEANS = {"true": True, "false": False}
-
-
-class OptionError(ValueError):
-    """An option is missing, unknown, wrong, or contradicts another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,27 +183,14 @@ class SourceOptions:
         Raises OptionError for the first fault. Unknown options come first: a name that is misspelt
         would also be reported as missing.
         """
-        # Spark hands option names over in lower case.
-        values = {name.lower(): value for name, value in options.items()}
-        for name in values:
-            if name in REFUSED_SPELLING:
-                raise OptionError(
-                    f"option {REFUSED_SPELLING[name]} cannot be used: "
-                    f"{REFUSED[REFUSED_SPELLING[name]]}."
-                )
-            if name not in KNOWN_SPELLING and not name.startswith(SECURITY_PREFIXES):
-                # As the user has written it, if Spark has kept that.
-                _refuse_unknown(next(each for each in options if each.lower() == name))
+        values = by_lower_name(options, OPTIONS, REFUSED)
+        value_of = partial(parsed, OPTIONS, values)
         classic = _parse_protocol(values) == "classic"
-        group = _parse_required(
+        group = required_text(
             values, "kafka.group.id", "the name of the consumer group that this query joins"
         )
-        topics = _parse_topics(
-            _parse_required(values, "subscribe", "the topics to read, with commas between them")
-        )
-        bootstrap = _parse_required(
-            values, "kafka.bootstrap.servers", "the brokers as host:port with commas between"
-        )
+        topics = topic_names(values)
+        bootstrap = bootstrap_servers(values)
         start = values.get("startingoffsets", OPTIONS["startingOffsets"].default)
         try:
             starting, security = starting_offsets(start, topics), query_security(values)
@@ -219,11 +203,11 @@ class SourceOptions:
                 "kafka.session.timeout.ms",
                 "kafka.max.poll.interval.ms",
             )
-            fault = heartbeat_fault_or_none(*((name, _parsed(values, name)) for name in names))
+            fault = heartbeat_fault_or_none(*((name, value_of(name)) for name in names))
             if fault is not None:
                 raise OptionError(f"option {fault}.")
         return cls(
-            bootstrap=_parse_bootstrap(bootstrap),
+            bootstrap=bootstrap,
             security=security,
             group=group,
             topics=topics,
@@ -231,16 +215,16 @@ class SourceOptions:
             classic=classic,
             assignor=values.get("kafka.group.remote.assignor") or None,
             local_assignors=_parse_local_assignors(values),
-            session_timeout_ms=_parsed(values, "kafka.session.timeout.ms"),
-            heartbeat_interval_ms=_parsed(values, "kafka.heartbeat.interval.ms"),
-            metadata_max_age_ms=_parsed(values, "kafka.metadata.max.age.ms"),
+            session_timeout_ms=value_of("kafka.session.timeout.ms"),
+            heartbeat_interval_ms=value_of("kafka.heartbeat.interval.ms"),
+            metadata_max_age_ms=value_of("kafka.metadata.max.age.ms"),
             client_id=values.get("kafka.client.id") or CLIENT_ID_PREFIX + group,
-            rebalance_timeout_ms=_parsed(values, "kafka.max.poll.interval.ms"),
-            request_timeout_ms=_parsed(values, "kafka.request.timeout.ms"),
+            rebalance_timeout_ms=value_of("kafka.max.poll.interval.ms"),
+            request_timeout_ms=value_of("kafka.request.timeout.ms"),
             starting=starting,
-            max_offsets=_parsed(values, "maxOffsetsPerTrigger"),
-            fail_on_data_loss=_parsed(values, "failOnDataLoss"),
-            include_headers=_parsed(values, "includeHeaders"),
+            max_offsets=value_of("maxOffsetsPerTrigger"),
+            fail_on_data_loss=value_of("failOnDataLoss"),
+            include_headers=value_of("includeHeaders"),
         )
 
     def membership(self) -> dict[str, Any]:
@@ -263,34 +247,6 @@ class SourceOptions:
             "heartbeat_interval_ms": self.heartbeat_interval_ms,
             "metadata_interval_ms": self.metadata_max_age_ms,
         }
-
-
-def _refuse_unknown(name: str) -> NoReturn:
-    """Raise OptionError for an unknown option, with the nearest name that is known."""
-    nearest = nearest_or_none(name.lower(), KNOWN_SPELLING)
-    hint = (
-        f"did you mean {KNOWN_SPELLING[nearest]}?"
-        if nearest
-        else f"known are {', '.join(sorted(KNOWN_SPELLING.values()))}."
-    )
-    # The message shows the name as Spark gives it: a person who wrote startingOffset should not
-    # take the missing capital letter for the mistake.
-    case_hint = (
-        " (Spark hands names over in lower case)"
-        if nearest and name != KNOWN_SPELLING[nearest] and name.islower()
-        else ""
-    )
-    raise OptionError(f"option {name} is unknown{case_hint}: {hint}")
-
-
-def _parse_required(options: Mapping[str, str], name: str, meaning: str) -> str:
-    """Return an option that the source needs; raise OptionError if it is missing or empty."""
-    value = (options.get(name) or "").strip()
-    if not value:
-        raise OptionError(
-            f'option {name} is missing: give {meaning}, as in .option("{name}", "...").'
-        )
-    return value
 
 
 def _parse_protocol(options: Mapping[str, str]) -> str:
@@ -328,46 +284,3 @@ def _parse_local_assignors(options: Mapping[str, str]) -> tuple[str, ...]:
                 "reads, and a query's executors read; use lag-weighted."
             )
     return names
-
-
-def _parse_bootstrap(value: str) -> str:
-    """Return `kafka.bootstrap.servers` if each address is host:port, else raise OptionError."""
-    for address in value.split(","):
-        if (remedy := scheme_remedy_or_none(address.strip())) is not None:
-            raise OptionError(
-                f"option kafka.bootstrap.servers holds {address.strip()!r}, which has a scheme: "
-                f"{remedy}."
-            )
-        host, colon, port = address.strip().rpartition(":")
-        if not host or not colon or not port.isdigit() or not 0 < int(port) < 65536:
-            raise OptionError(
-                f"option kafka.bootstrap.servers holds {address.strip()!r}: write each "
-                "broker as host:port."
-            )
-    return value
-
-
-def _parse_topics(value: str) -> tuple[str, ...]:
-    """Return the topics of `subscribe`, each once; raise OptionError for an empty name."""
-    names = [name.strip() for name in value.split(",")]
-    if not all(names):
-        raise OptionError(
-            f"option subscribe holds an empty name in {value!r}: write topics with one "
-            "comma between them."
-        )
-    return tuple(dict.fromkeys(names))
-
-
-def _parsed(options: Mapping[str, str], name: str) -> Any:
-    """Return the value of an option that is a number or a boolean, or its default."""
-    setting, text = OPTIONS[name], options.get(name.lower())
-    if text is None:
-        return setting.default
-    word = text.strip()
-    if setting.type is bool:
-        if word.lower() not in BOOLEANS:
-            raise OptionError(f"option {name} is {text!r}: give true or false.")
-        return BOOLEANS[word.lower()]
-    if not word.isdecimal() or fault_or_none(setting, int(word)) is not None:
-        raise OptionError(f"option {name} is {text!r}: give {whole_number(setting)}.")
-    return int(word)
