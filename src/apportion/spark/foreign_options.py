@@ -2,6 +2,7 @@
 
 NO_SERIALIZER = "this is a source; drop the option"
 BATCH_READS = "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
+STREAMS = "it limits the micro-batches of a stream; drop the option"
 USE_STARTING_OFFSETS = "not supported yet; use startingOffsets"
 USE_TRIGGER = "not supported yet; use the query's trigger interval"
 REFUSED = {  # option -> why it cannot be used with a real group member
@@ -42,4 +43,14 @@ REFUSED = {  # option -> why it cannot be used with a real group member
         "keep what stays with them; with KIP-848 the broker assigns, as "
         "kafka.group.remote.assignor says, or a query, as kafka.group.local.assignors says"
     ),
+}
+REFUSED_IN_BATCH_READS = {  # what has another reason in a batch read
+    **{name: why for name, why in REFUSED.items() if why not in (BATCH_READS, USE_TRIGGER)},
+    "kafka.enable.auto.commit": "a batch read commits nothing; drop the option",
+    "kafka.auto.offset.reset": "use startingOffsets",
+    "groupIdPrefix": "a batch read joins no group; drop the option",
+    "kafka.partition.assignment.strategy": "a batch read joins no group; drop the option",
+    "maxOffsetsPerTrigger": STREAMS,
+    "minOffsetsPerTrigger": STREAMS,
+    "maxTriggerDelay": STREAMS,
 }

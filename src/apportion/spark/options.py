@@ -53,6 +53,7 @@ PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other o
         "kafka.metadata.max.age.ms": "the broker looks after the topics; drop the option",
     },
 }
+INCLUDE_HEADERS = Setting("Whether rows have the column headers.", False)
 QueryOptions = TypedDict(
     "QueryOptions",
     {
@@ -93,7 +94,7 @@ QueryOptions = TypedDict(
                 True,
             ),
         ],
-        "includeHeaders": Annotated[bool, Setting("Whether rows have the column headers.", False)],
+        "includeHeaders": Annotated[bool, INCLUDE_HEADERS],
         "kafka.group.instance.id": Annotated[str | None, INSTANCE_ID],
         "kafka.group.protocol": Annotated[
             Literal["consumer", "classic"],

@@ -9,11 +9,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from apportion.member.batch.bounded_read import ReadRefused
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.group_claims import AnotherSink
+from apportion.spark.option_values import OptionError
 
-SENTENCES = (MembershipFailed, AnotherSink, DataLoss)
+SENTENCES = (MembershipFailed, AnotherSink, DataLoss, ReadRefused, OptionError)
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""
 OF_WORKERS = "PYTHON_WORKER_FACTORY_"

@@ -1,4 +1,4 @@
-"""A micro-batch's span split into Spark tasks, and how a task reads its part as Arrow batches.
+"""A span split into Spark tasks, and how a task reads its part as Arrow batches.
 
 Tasks are no members: they fetch offset ranges and send no request to the group's coordinator. Which
 rows a batch has follows from its span alone, so a replay has the same rows; how the span is divided
@@ -7,7 +7,7 @@ among tasks may differ from machine to machine.
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -16,13 +16,40 @@ from apportion.client.cluster import Cluster
 from apportion.columns.read import to_arrow
 from apportion.member.batch.span import Span
 from apportion.security.client_security import ClientSecurity
-from apportion.spark.options import SourceOptions
 from apportion.topics import TopicIdPartition
 
 OFFSETS_A_TASK = 100_000
 # How long a task waits for a broker that cannot be reached: long enough for a restart. In local
 # mode Spark does not retry a task, so that its failure would end the query.
 READ_TIMEOUT_MS = 120_000
+
+
+class TaskOptions(Protocol):
+    """The options of a stream or of a batch read that a task needs."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The brokers as host:port, with commas between."""
+
+    @property
+    def security(self) -> ClientSecurity:
+        """TLS and SASL."""
+
+    @property
+    def client_id(self) -> str:
+        """The name that brokers log."""
+
+    @property
+    def request_timeout_ms(self) -> int:
+        """The time limit of a request with its retries."""
+
+    @property
+    def fail_on_data_loss(self) -> bool:
+        """Return whether records that are gone are an error."""
+
+    @property
+    def include_headers(self) -> bool:
+        """Return whether rows have the column headers."""
 
 
 class PartitionSlice(NamedTuple):
@@ -70,7 +97,7 @@ def split_into_tasks(span: Span, cores: int | None = None) -> list[TaskSlices]:
     return [TaskSlices(tuple(sorted(parts))) for parts in slices_by_task]
 
 
-def read_task(task: TaskSlices, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def read_task(task: TaskSlices, options: TaskOptions) -> Iterator[pa.RecordBatch]:
     """Yield the records of the task's slices, in order, by the rule of `RangeReader`.
 
     Raises RuntimeError where records are gone, unless failOnDataLoss is false.
@@ -82,7 +109,7 @@ def read_task(task: TaskSlices, options: SourceOptions) -> Iterator[pa.RecordBat
 
 
 def _read_slice(
-    cluster: Cluster, part: PartitionSlice, options: SourceOptions
+    cluster: Cluster, part: PartitionSlice, options: TaskOptions
 ) -> Iterator[pa.RecordBatch]:
     """Fetch one executor's slice of a micro-batch and yield its rows as Arrow batches."""
     reader = cluster.range_reader(
@@ -102,7 +129,7 @@ def _read_slice(
 _clusters: dict[tuple[int, str, str, int, ClientSecurity], Cluster] = {}
 
 
-def _cluster(options: SourceOptions) -> Cluster:
+def _cluster(options: TaskOptions) -> Cluster:
     """Return the connections of this Python worker, created once in each process.
 
     Spark forks its Python workers, and a connection must not be shared with the parent: hence the

@@ -1,4 +1,4 @@
-"""`spark.readStream.format("apportion")`: a Spark query that is a member of a Kafka consumer group.
+"""`format("apportion")`: a Spark query that is a member of a Kafka consumer group, and batch reads.
 
 Spark creates the reader in several processes. Only the process that plans micro-batches joins the
 group, on the first call that needs it. Everything that must survive a restart is in Spark's own
@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
-    DataSourceReader,
     DataSourceStreamReader,
     InputPartition,
 )
@@ -28,9 +27,13 @@ from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import EMPTY_SPAN, parse_span, sorted_span
 from apportion.spark.batch_member import BatchMember
+from apportion.spark.batch_options import BatchOptions, loaded_options
+from apportion.spark.batch_reader import BatchReader
 from apportion.spark.log_lines import log_like_spark
+from apportion.spark.option_values import OptionError
 from apportion.spark.options import SourceOptions
 from apportion.spark.plain_errors import without_traceback
+from apportion.spark.refused_stream import RefusedStreamReader
 from apportion.spark.slices import TaskSlices, read_task, split_into_tasks
 
 COLUMNS = (
@@ -47,9 +50,9 @@ NO_WRITER = (
 
 
 class GroupSource(DataSource):
-    """Kafka records as a stream, with the columns of Spark's own Kafka source.
+    """Kafka records as a stream or a batch, with the columns of Spark's own Kafka source.
 
-    For the options see `SourceOptions`.
+    For the options see `SourceOptions` and `BatchOptions`.
     """
 
     @classmethod
@@ -62,18 +65,19 @@ class GroupSource(DataSource):
 
         Spark calls this first: parsing all options here makes a wrong one fail in `load()`.
         """
-        return COLUMNS + (HEADERS if SourceOptions.parse(self.options).include_headers else "")
+        return COLUMNS + (HEADERS if loaded_options(self.options).include_headers else "")
 
-    def streamReader(self, schema: StructType) -> "GroupStreamReader":
+    def streamReader(self, schema: StructType) -> "GroupStreamReader | RefusedStreamReader":
         """Return the reader that Spark serializes to its processes."""
-        return GroupStreamReader(SourceOptions.parse(self.options))
+        try:
+            return GroupStreamReader(SourceOptions.parse(self.options))
+        except OptionError as error:
+            return RefusedStreamReader(error)
 
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """Raise: a batch read has no membership."""
-        raise ValueError(
-            'format("apportion") is a stream: use spark.readStream; '
-            "trigger(availableNow=True) reads what is there now and stops"
-        )
+    def reader(self, schema: StructType) -> BatchReader:
+        """Return the reader of a batch read, which joins no group."""
+        with without_traceback():
+            return BatchReader(BatchOptions.parse(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
         """Raise: rows go to a sink of another format."""

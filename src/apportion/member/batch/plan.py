@@ -120,8 +120,8 @@ def plan_batch(previous: Span, inputs: PlanInput) -> BatchPlan:
             position = inputs.starting_offsets.start_offset(
                 partition, log, is_new=partition in inputs.new_partitions
             )
-            commit_first[partition] = position = _clamp(partition, position, log, gaps)
-        positions[partition] = _clamp(partition, position, log, gaps)
+            commit_first[partition] = position = nearest_offset(partition, position, log, gaps)
+        positions[partition] = nearest_offset(partition, position, log, gaps)
     ends = _read_ends(positions, inputs)
     # Ends and not ranges: a change of ownership alone must change the span, and costs one empty
     # batch.
@@ -144,7 +144,9 @@ def known_position(previous: Span, inputs: PlanInput, partition: TopicIdPartitio
     return max(known, default=None)
 
 
-def _clamp(partition: TopicIdPartition, position: int, log: LogBounds, gaps: list[Gap]) -> int:
+def nearest_offset(
+    partition: TopicIdPartition, position: int, log: LogBounds, gaps: list[Gap]
+) -> int:
     """Return the nearest offset that the partition's log has; add a gap if it is not `position`."""
     offset = min(max(position, log.start), log.end)
     if offset != position:

@@ -1,0 +1,186 @@
+"""The options of a batch read: declared, parsed and checked before a job starts.
+
+A batch read joins no group. Spark does not tell a source whether it is loaded as a stream or for a
+batch read, so what only one of them has is refused when it begins.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, TypedDict
+
+from apportion.member.batch.bounded_read import BoundedRead
+from apportion.member.settings import REQUEST_TIMEOUT_MS
+from apportion.security.client_security import ClientSecurity
+from apportion.settings import Setting, declared
+from apportion.spark.foreign_options import REFUSED_IN_BATCH_READS
+from apportion.spark.option_values import (
+    OptionError,
+    bootstrap_servers,
+    by_lower_name,
+    parsed,
+    required_text,
+    topic_names,
+)
+from apportion.spark.options import INCLUDE_HEADERS, OPTIONS, SourceOptions
+from apportion.spark.security_options import KafkaSecurityOptions, query_security
+from apportion.spark.starting_offsets import (
+    COMMITTED,
+    batch_ending_offsets,
+    batch_starting_offsets,
+)
+
+CLIENT_ID = "apportion-spark-batch"
+BatchQueryOptions = TypedDict(
+    "BatchQueryOptions",
+    {
+        "kafka.bootstrap.servers": Annotated[
+            str, Setting("Brokers as host:port, with commas between.", default_words="required")
+        ],
+        "subscribe": Annotated[
+            str,
+            Setting("Topics, with commas between; each must exist.", default_words="required"),
+        ],
+        "startingOffsets": Annotated[
+            str,
+            Setting(
+                "Where each partition begins: earliest; committed, which is the committed offset "
+                "of the group kafka.group.id, or earliest where it has none; or JSON with every "
+                "partition of the topics.",
+                "earliest",
+            ),
+        ],
+        "endingOffsets": Annotated[
+            str,
+            Setting(
+                "Where each partition ends: latest, when the job is planned; or JSON with every "
+                "partition of the topics.",
+                "latest",
+            ),
+        ],
+        "kafka.group.id": Annotated[
+            str | None,
+            Setting(
+                "The group whose committed offsets are the beginning; the read neither joins it "
+                "nor commits to it."
+            ).only_with("startingOffsets=committed"),
+        ],
+        "failOnDataLoss": Annotated[
+            bool,
+            Setting(
+                "Whether records that are gone fail the read; the error says which offsets.", True
+            ),
+        ],
+        "includeHeaders": Annotated[bool, INCLUDE_HEADERS],
+        "kafka.client.id": Annotated[
+            str, Setting("The name that brokers log and tools show.", CLIENT_ID)
+        ],
+        "kafka.request.timeout.ms": Annotated[int, REQUEST_TIMEOUT_MS],
+    },
+    total=False,
+)
+
+
+class BatchReadOptions(BatchQueryOptions, KafkaSecurityOptions):
+    """The options as a batch read gives them."""
+
+
+BATCH_OPTIONS = declared(BatchReadOptions)
+ONLY_IN_BATCH_READS = {name.lower() for name in BATCH_OPTIONS if name not in OPTIONS}
+ONLY_IN_STREAMS = {name.lower() for name in OPTIONS if name not in BATCH_OPTIONS}
+NO_MEMBER = "a batch read is no member of a group; drop the option"
+REFUSED = {
+    **dict.fromkeys((name for name in OPTIONS if name not in BATCH_OPTIONS), NO_MEMBER),
+    **REFUSED_IN_BATCH_READS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """Options of `spark.read.format("apportion")`, checked.
+
+    group: None unless the read begins at committed offsets.
+    """
+
+    bootstrap: str
+    security: ClientSecurity
+    client_id: str
+    request_timeout_ms: int
+    group: str | None
+    read: BoundedRead
+    include_headers: bool
+
+    @property
+    def fail_on_data_loss(self) -> bool:
+        """Return whether records that are gone fail the read."""
+        return self.read.fail_on_data_loss
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "BatchOptions":
+        """Parse the options of a batch read, whose names may be in any case.
+
+        Raises OptionError for the first fault.
+        """
+        values = by_lower_name(options, BATCH_OPTIONS, REFUSED)
+        value_of = partial(parsed, BATCH_OPTIONS, values)
+        bootstrap = bootstrap_servers(values)
+        topics = topic_names(values)
+        start, end = (
+            values.get(name.lower(), BATCH_OPTIONS[name].default)
+            for name in ("startingOffsets", "endingOffsets")
+        )
+        group = _group_of_offsets(values, start)
+        try:
+            security = query_security(values)
+            read = BoundedRead(
+                topics,
+                batch_starting_offsets(start, topics),
+                batch_ending_offsets(end, topics),
+                from_committed=group is not None,
+                fail_on_data_loss=value_of("failOnDataLoss"),
+            )
+        except OptionError:
+            raise
+        except ValueError as error:
+            # Without its cause, which may show a secret.
+            raise OptionError(f"option {error}.") from None
+        return cls(
+            bootstrap=bootstrap,
+            security=security,
+            client_id=values.get("kafka.client.id") or CLIENT_ID,
+            request_timeout_ms=value_of("kafka.request.timeout.ms"),
+            group=group,
+            read=read,
+            include_headers=value_of("includeHeaders"),
+        )
+
+
+def _group_of_offsets(values: Mapping[str, str], start: str) -> str | None:
+    """Return the group at whose committed offsets the read begins; None if it does not."""
+    if start.strip().lower() == COMMITTED:
+        return required_text(
+            values, "kafka.group.id", "the group at whose committed offsets the read begins"
+        )
+    # Spark's own source takes the name as a label, ours otherwise as a real group: neither is meant
+    # for certain.
+    if values.get("kafka.group.id"):
+        raise OptionError(
+            "option kafka.group.id says nothing in a batch read with startingOffsets="
+            f"{start}: give startingOffsets=committed to begin at the group's committed offsets, "
+            "or leave kafka.group.id out; a batch read joins no group and commits nothing."
+        )
+    return None
+
+
+def loaded_options(options: Mapping[str, str]) -> SourceOptions | BatchOptions:
+    """Return the options of `load()`, checked as those of the kind of read that they can be.
+
+    Raises OptionError. Options that fit both are checked as a stream's if they name a group, which
+    every stream must.
+    """
+    names = {name.lower() for name in options}
+    start = next((text for name, text in options.items() if name.lower() == "startingoffsets"), "")
+    is_batch_read = names & ONLY_IN_BATCH_READS or start.strip().lower() == COMMITTED
+    if not is_batch_read and ("kafka.group.id" in names or names & ONLY_IN_STREAMS):
+        return SourceOptions.parse(options)
+    return BatchOptions.parse(options)
