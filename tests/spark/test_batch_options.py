@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 from apportion.member.batch.bounded_read import BoundedRead
+from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
 from apportion.security.client_security import PLAINTEXT
 from apportion.spark.batch_options import BatchOptions, loaded_options
@@ -46,6 +47,26 @@ def test_the_beginning_and_the_end_are_read() -> None:
         fail_on_data_loss=False,
     )
     assert not options.fail_on_data_loss
+
+
+def test_times_are_read_for_both_ends() -> None:
+    options = BatchOptions.parse(
+        {
+            **GOOD,
+            "startingOffsetsByTimestamp": '{"flights":{"0":1000}}',
+            "endingTimestamp": "2000",
+            "endingOffsetsByTimestamp": '{"flights":{"0":9}}',
+        }
+    )
+    assert options.read == BoundedRead(
+        ("flights",),
+        StartingOffsets(
+            EARLIEST,
+            times=OffsetTimes("startingOffsetsByTimestamp", by_partition={("flights", 0): 1000}),
+        ),
+        {},
+        OffsetTimes("endingTimestamp", 2000, latest_if_none=True),
+    )
 
 
 def test_a_group_is_where_the_read_begins_and_only_if_that_is_said() -> None:
@@ -138,7 +159,9 @@ def test_the_options_tell_a_stream_from_a_batch_read(options: dict[str, str], ki
         ({**GROUP, "maxOffsetsPerTrigger": "0"}, "option maxOffsetsPerTrigger is '0'"),
     ],
 )
-def test_options_of_neither_kind_are_refused_at_once(options: dict[str, str], sentence: str) -> None:
+def test_options_of_neither_kind_are_refused_at_once(
+    options: dict[str, str], sentence: str
+) -> None:
     with pytest.raises(OptionError) as error:
         loaded_options(options)
     assert str(error.value).startswith(sentence)

@@ -3,6 +3,7 @@ import pickle
 import pytest
 
 from apportion.member.assignors.builtin import RoundRobin, Sticky
+from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin
 from apportion.spark.option_values import OptionError
@@ -107,8 +108,54 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() 
 
 
 @pytest.mark.parametrize(
+    ("change", "times"),
+    [
+        ({"startingTimestamp": "1000"}, OffsetTimes("startingTimestamp", 1000)),
+        (
+            {"startingOffsetsByTimestamp": '{"flights":{"0":1000,"1":2000}}'},
+            OffsetTimes(
+                "startingOffsetsByTimestamp",
+                by_partition={("flights", 0): 1000, ("flights", 1): 2000},
+            ),
+        ),
+        (
+            {
+                "startingTimestamp": "1000",
+                "startingOffsetsByTimestamp": '{"flights":{"0":5}}',
+                "startingOffsets": "latest",
+                "startingOffsetsByTimestampStrategy": "Latest",
+            },
+            OffsetTimes("startingTimestamp", 1000, latest_if_none=True),
+        ),
+    ],
+)
+def test_a_time_comes_before_times_in_json_and_these_before_starting_offsets(
+    change: dict[str, str], times: OffsetTimes
+) -> None:
+    options = SourceOptions.parse({**GOOD, **change})
+    assert options.starting == StartingOffsets(EARLIEST, times=times)
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
+        (
+            {"startingTimestamp": "yesterday"},
+            "option startingTimestamp is 'yesterday': give a whole number of at least 0.",
+        ),
+        (
+            {"startingOffsetsByTimestamp": '{"flights":{"0":-1}}'},
+            "option startingOffsetsByTimestamp gives flights-0 the time -1: give JSON such as",
+        ),
+        (
+            {"startingOffsetsByTimestampStrategy": "maybe"},
+            "option startingOffsetsByTimestampStrategy is 'maybe': give error or latest.",
+        ),
+        (
+            {"startingOffsets": "committed"},
+            "option startingOffsets is committed: that is for batch reads; a stream always "
+            "begins at the group's committed offsets",
+        ),
         ({"kafka.group.id": ""}, "option kafka.group.id is missing"),
         ({"subscribe": " "}, "option subscribe is missing"),
         ({"kafka.bootstrap.servers": ""}, "option kafka.bootstrap.servers is missing"),

@@ -26,8 +26,12 @@ from apportion.spark.options import INCLUDE_HEADERS, OPTIONS, SourceOptions
 from apportion.spark.security_options import KafkaSecurityOptions, query_security
 from apportion.spark.starting_offsets import (
     COMMITTED,
-    batch_ending_offsets,
-    batch_starting_offsets,
+    STARTING_OFFSETS_BY_TIMESTAMP,
+    STARTING_TIMESTAMP,
+    TIMESTAMP_STRATEGY,
+    batch_end,
+    batch_start,
+    ending_times,
 )
 
 CLIENT_ID = "apportion-spark-batch"
@@ -57,6 +61,21 @@ BatchQueryOptions = TypedDict(
                 "partition of the topics.",
                 "latest",
             ),
+        ],
+        "startingTimestamp": Annotated[int | None, STARTING_TIMESTAMP],
+        "startingOffsetsByTimestamp": Annotated[str | None, STARTING_OFFSETS_BY_TIMESTAMP],
+        "startingOffsetsByTimestampStrategy": Annotated[str, TIMESTAMP_STRATEGY],
+        "endingTimestamp": Annotated[
+            int | None,
+            Setting(
+                "End before the first record of this time or later, in ms since 1970, or at the "
+                "end of a partition that has none; comes before endingOffsetsByTimestamp.",
+                at_least=0,
+            ),
+        ],
+        "endingOffsetsByTimestamp": Annotated[
+            str | None,
+            Setting("The same as JSON by topic and partition; comes before endingOffsets."),
         ],
         "kafka.group.id": Annotated[
             str | None,
@@ -125,17 +144,14 @@ class BatchOptions:
         value_of = partial(parsed, BATCH_OPTIONS, values)
         bootstrap = bootstrap_servers(values)
         topics = topic_names(values)
-        start, end = (
-            values.get(name.lower(), BATCH_OPTIONS[name].default)
-            for name in ("startingOffsets", "endingOffsets")
-        )
-        group = _group_of_offsets(values, start)
+        group = _group_of_offsets(values, values.get("startingoffsets", "earliest"))
         try:
             security = query_security(values)
             read = BoundedRead(
                 topics,
-                batch_starting_offsets(start, topics),
-                batch_ending_offsets(end, topics),
+                batch_start(values, value_of, topics),
+                batch_end(values, topics),
+                ending_times(values, value_of, topics),
                 from_committed=group is not None,
                 fail_on_data_loss=value_of("failOnDataLoss"),
             )

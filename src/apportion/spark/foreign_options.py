@@ -3,7 +3,6 @@
 NO_SERIALIZER = "this is a source; drop the option"
 BATCH_READS = "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
 STREAMS = "it limits the micro-batches of a stream; drop the option"
-USE_STARTING_OFFSETS = "not supported yet; use startingOffsets"
 USE_TRIGGER = "not supported yet; use the query's trigger interval"
 REFUSED = {  # option -> why it cannot be used with a real group member
     "assign": "the group decides which partitions this query reads; use subscribe",
@@ -26,9 +25,6 @@ REFUSED = {  # option -> why it cannot be used with a real group member
     "kafka.value.serializer": NO_SERIALIZER,
     "kafka.interceptor.classes": "interceptors do not exist here; drop the option",
     "groupIdPrefix": "the group is real and has one name; use kafka.group.id",
-    "startingTimestamp": USE_STARTING_OFFSETS,
-    "startingOffsetsByTimestamp": USE_STARTING_OFFSETS,
-    "startingOffsetsByTimestampStrategy": USE_STARTING_OFFSETS,
     "endingOffsets": BATCH_READS,
     "endingTimestamp": BATCH_READS,
     "endingOffsetsByTimestamp": BATCH_READS,

@@ -35,7 +35,12 @@ from apportion.spark.option_values import (
     topic_names,
 )
 from apportion.spark.security_options import KafkaSecurityOptions, query_security
-from apportion.spark.starting_offsets import starting_offsets
+from apportion.spark.starting_offsets import (
+    STARTING_OFFSETS_BY_TIMESTAMP,
+    STARTING_TIMESTAMP,
+    TIMESTAMP_STRATEGY,
+    stream_start,
+)
 
 CLIENT_ID_PREFIX = "apportion-spark-"
 PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other one has instead
@@ -80,6 +85,9 @@ QueryOptions = TypedDict(
                 "latest",
             ),
         ],
+        "startingTimestamp": Annotated[int | None, STARTING_TIMESTAMP],
+        "startingOffsetsByTimestamp": Annotated[str | None, STARTING_OFFSETS_BY_TIMESTAMP],
+        "startingOffsetsByTimestampStrategy": Annotated[str, TIMESTAMP_STRATEGY],
         "maxOffsetsPerTrigger": Annotated[
             int | None,
             Setting(
@@ -192,9 +200,11 @@ class SourceOptions:
         )
         topics = topic_names(values)
         bootstrap = bootstrap_servers(values)
-        start = values.get("startingoffsets", OPTIONS["startingOffsets"].default)
         try:
-            starting, security = starting_offsets(start, topics), query_security(values)
+            starting = stream_start(values, value_of, topics)
+            security = query_security(values)
+        except OptionError:
+            raise
         except ValueError as error:
             # Without its cause, which may show a secret.
             raise OptionError(f"option {error}.") from None

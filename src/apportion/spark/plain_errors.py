@@ -12,10 +12,18 @@ from contextlib import contextmanager
 from apportion.member.batch.bounded_read import ReadRefused
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
+from apportion.member.batch.offset_times import NoRecordAtTime
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.option_values import OptionError
 
-SENTENCES = (MembershipFailed, AnotherSink, DataLoss, ReadRefused, OptionError)
+SENTENCES = (
+    MembershipFailed,
+    AnotherSink,
+    DataLoss,
+    ReadRefused,
+    NoRecordAtTime,
+    OptionError,
+)
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""
 OF_WORKERS = "PYTHON_WORKER_FACTORY_"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from apportion.machine import Note
 from apportion.member.batch.data_loss import DataLoss
+from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import Gap, LogBounds, StartingOffsets, nearest_offset
 from apportion.member.batch.span import Span, sorted_span
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
@@ -33,13 +34,14 @@ class BoundedRead(NamedTuple):
     """The topics to read, and where each of their partitions begins and ends.
 
     starting: of a partition that does not begin at a committed offset. ending: LATEST, which is
-    the last stable offset, where it has none. from_committed: begin at the committed offset of the
-    group where there is one.
+    the last stable offset, where it has none. ending_times: come before `ending`. from_committed:
+    begin at the committed offset of the group where there is one.
     """
 
     topics: tuple[str, ...]
     starting: StartingOffsets
     ending: OffsetsByName
+    ending_times: OffsetTimes | None = None
     from_committed: bool = False
     fail_on_data_loss: bool = True
 
@@ -47,16 +49,19 @@ class BoundedRead(NamedTuple):
 def read_ranges(read: BoundedRead) -> Rule[Span]:
     """Return the offset ranges to read; partitions with nothing to read are left out.
 
-    Raises ReadRefused where the options do not fit the topics, and DataLoss for records that are
-    gone, unless `fail_on_data_loss` is False.
+    Raises ReadRefused where the options do not fit the topics, NoRecordAtTime, and DataLoss for
+    records that are gone, unless `fail_on_data_loss` is False.
     """
     partitions = yield from _find_partitions(read.topics)
-    for option, offsets in (
-        ("startingOffsets", read.starting.by_partition),
-        ("endingOffsets", read.ending),
-    ):
+    for option, offsets in _given_by_partition(read).items():
         _require_the_same_partitions(option, offsets, partitions)
     committed = yield from _fetch_committed(read, partitions)
+    starting = yield from read.starting.with_times_found(
+        tuple(each for each in partitions if _offset(committed, each) is None)
+    )
+    ending = read.ending
+    if read.ending_times is not None:
+        ending = yield from read.ending_times.find_offsets(partitions)
     log_starts: dict[TopicIdPartition, int] = yield ListOffsets(partitions, EARLIEST)
     # Last: every offset that was found before is within the log then.
     log_ends: dict[TopicIdPartition, int] = yield ListOffsets(partitions, LATEST)
@@ -64,10 +69,10 @@ def read_ranges(read: BoundedRead) -> Rule[Span]:
     gone: list[str] = []
     for partition in partitions:
         log = LogBounds(log_starts[partition], log_ends[partition])
-        start = committed[partition].offset if partition in committed else None
+        start = _offset(committed, partition)
         if start is None:
-            start = read.starting.start_offset(partition, log, is_new=False)
-        end = read.ending.get((partition.topic, partition.partition), LATEST)
+            start = starting.start_offset(partition, log, is_new=False)
+        end = ending.get((partition.topic, partition.partition), LATEST)
         end = log.end if end == LATEST else end
         start, end = _within_log(partition, (start, end), log, gone)
         if start < end:
@@ -85,6 +90,23 @@ def _find_partitions(names: tuple[str, ...]) -> Rule[tuple[TopicIdPartition, ...
             f"there is no topic {', '.join(missing)}: a batch read needs topics that exist"
         )
     return tuple(sorted(each for topic in topics for each in partitions_of(topic)))
+
+
+def _given_by_partition(read: BoundedRead) -> dict[str, OffsetsByName]:
+    """Return, by option, the offsets or times that the options give in JSON."""
+    times = [each for each in (read.starting.times, read.ending_times) if each is not None]
+    return {
+        "startingOffsets": read.starting.by_partition,
+        "endingOffsets": read.ending,
+        **{each.option: each.by_partition for each in times},
+    }
+
+
+def _offset(
+    committed: Mapping[TopicIdPartition, OffsetAndMetadata], partition: TopicIdPartition
+) -> int | None:
+    """Return the committed offset of the partition; None if there is none, or none was fetched."""
+    return committed[partition].offset if partition in committed else None
 
 
 def _require_the_same_partitions(

@@ -6,15 +6,18 @@ limits allow. The position of a partition is, in this order:
 1. Owned without interruption: the end of the last span.
 2. Gained, or owned in an earlier incarnation or process: the committed offset or the end of the
    last span, whichever is further, since everything below either is in the sink.
-3. Neither is known: startingOffsets. This start is committed before the span is used; otherwise an
-   owner that dies before its first commit would lose the records between `latest` now and then.
+3. Neither is known: startingOffsets, or the time that is given instead. This start is committed
+   before the span is used; otherwise an owner that dies before its first commit would lose the
+   records between `latest` now and then.
 """
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.span import Span, sorted_span
+from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -34,11 +37,22 @@ class StartingOffsets:
     """Start of a partition without a committed offset (the option startingOffsets).
 
     by_partition: by topic name and partition; EARLIEST and LATEST are allowed. default: for all
-    others.
+    others. times: their offsets come before both, once they are found.
     """
 
     default: int = LATEST
     by_partition: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    times: OffsetTimes | None = None
+
+    def with_times_found(self, partitions: tuple[TopicIdPartition, ...]) -> Rule["StartingOffsets"]:
+        """Return the same with the offsets of its times for these partitions.
+
+        Raises NoRecordAtTime.
+        """
+        if self.times is None:
+            return self
+        found = yield from self.times.find_offsets(partitions)
+        return StartingOffsets(self.default, {**self.by_partition, **found})
 
     def start_offset(self, partition: TopicIdPartition, log: LogBounds, *, is_new: bool) -> int:
         """Return the first offset to read of a partition without a position (startingOffsets).

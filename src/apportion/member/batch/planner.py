@@ -239,6 +239,15 @@ class BatchPlanner:
         committed.update(
             (partition, offset) for partition, offset in rewinds.items() if partition in committed
         )
+        starting = yield from self._starting_offsets.with_times_found(
+            tuple(
+                partition
+                for partition in gained
+                if committed[partition] is None
+                and batch.written.end_or_none(partition) is None
+                and not self._membership.is_new(partition)
+            )
+        )
         starts: dict[TopicIdPartition, int] = yield ListOffsets(owned, EARLIEST)
         self.ends = yield ListOffsets(owned, LATEST)
         inputs = PlanInput(
@@ -248,7 +257,7 @@ class BatchPlanner:
             },
             kept=kept,
             committed=committed,
-            starting_offsets=self._starting_offsets,
+            starting_offsets=starting,
             new_partitions=dict.fromkeys(filter(self._membership.is_new, owned)),
             limit=limits.offsets,
             caps=limits.ends,
