@@ -11,6 +11,7 @@ from apportion.security.client_security import PLAINTEXT
 from apportion.spark.batch_options import BatchOptions, loaded_options
 from apportion.spark.option_values import OptionError
 from apportion.spark.options import SourceOptions
+from apportion.spark.slices import TaskLimits
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 GOOD = {"kafka.bootstrap.servers": "h:9092", "subscribe": "flights"}
@@ -26,6 +27,7 @@ def test_brokers_and_topics_are_enough() -> None:
         request_timeout_ms=30_000,
         group=None,
         read=BoundedRead(("flights",), StartingOffsets(EARLIEST), {}),
+        task_limits=TaskLimits(),
         include_headers=False,
     )
     assert pickle.loads(pickle.dumps(options)) == options

@@ -8,6 +8,7 @@ from apportion.member.batch.plan import StartingOffsets
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin
 from apportion.spark.option_values import OptionError
 from apportion.spark.options import SourceOptions
+from apportion.spark.slices import TaskLimits
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 GOOD = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "flights"}
@@ -31,6 +32,9 @@ def test_the_three_required_options_are_enough() -> None:
         request_timeout_ms=30_000,
         starting=StartingOffsets(LATEST),
         max_offsets=None,
+        min_offsets=None,
+        max_delay_ms=900_000,
+        task_limits=TaskLimits(),
         fail_on_data_loss=True,
         include_headers=False,
     )
@@ -82,6 +86,21 @@ def test_option_names_are_read_in_any_case() -> None:
         {**GOOD, "MAXOFFSETSPERTRIGGER": "10", "startingoffsets": "EARLIEST"}
     )
     assert (options.max_offsets, options.starting) == (10, StartingOffsets(EARLIEST))
+
+
+@pytest.mark.parametrize(
+    ("text", "delay_ms"), [("90s", 90_000), ("15m", 900_000), ("2 h", 7_200_000), ("250", 250)]
+)
+def test_the_size_of_batches_and_tasks_is_read(text: str, delay_ms: int) -> None:
+    given = {
+        "minOffsetsPerTrigger": "5",
+        "maxTriggerDelay": text,
+        "minPartitions": "6",
+        "maxRecordsPerPartition": "700",
+    }
+    options = SourceOptions.parse({**GOOD, **given})
+    assert (options.min_offsets, options.max_delay_ms) == (5, delay_ms)
+    assert options.task_limits == TaskLimits(least_tasks=6, most_offsets=700)
 
 
 def test_local_assignors_are_new_objects_for_each_membership() -> None:
@@ -167,6 +186,15 @@ def test_a_time_comes_before_times_in_json_and_these_before_starting_offsets(
         ({"assign": "{}"}, "option assign cannot be used"),
         ({"kafka.enable.auto.commit": "true"}, "option kafka.enable.auto.commit cannot be used"),
         ({"maxOffsetsPerTrigger": "0"}, "give a whole number of at least 1"),
+        (
+            {"minOffsetsPerTrigger": "20", "maxOffsetsPerTrigger": "10"},
+            "option minOffsetsPerTrigger (20) must not be above maxOffsetsPerTrigger (10).",
+        ),
+        (
+            {"maxTriggerDelay": "soon"},
+            "option maxTriggerDelay is 'soon': give a time such as 90s, 15m or 1h.",
+        ),
+        ({"minPartitions": "0"}, "option minPartitions is '0': give a whole number of at least 1"),
         ({"maxOffsetsPerTrigger": "-5"}, "give a whole number of at least 1"),
         ({"maxOffsetsPerTrigger": "\u00b2"}, "give a whole number of at least 1"),
         (

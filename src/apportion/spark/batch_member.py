@@ -82,6 +82,8 @@ class BatchMember(RuleDriver):
                 options.topics,
                 classic=options.classic,
                 max_poll_interval_ms=options.rebalance_timeout_ms,
+                least_offsets=options.min_offsets or 0,
+                longest_delay_ms=options.max_delay_ms,
             ),
         )
         self._has_joined = False
@@ -108,12 +110,13 @@ class BatchMember(RuleDriver):
         """Read no partition beyond its present end from now on, for trigger(availableNow=True)."""
         self._run(self._retries.stop_at_present_ends())
 
-    def next_span(self, previous: Span, limit: int | None) -> Span:
+    def next_span(self, previous: Span, limit: int | None, *, reads_all: bool = False) -> Span:
         """Return the span to read after `previous`, for Spark's latestOffset: `previous` if none.
 
-        limit: maxOffsetsPerTrigger. Raises as `BatchRetries.next_span` does.
+        limit: maxOffsetsPerTrigger. reads_all: without minOffsetsPerTrigger. Raises as
+        `BatchRetries.next_span` does.
         """
-        return self._run(self._retries.next_span(previous, limit))
+        return self._run(self._retries.next_span(previous, limit, reads_all=reads_all))
 
     def ends(self) -> dict[TopicIdPartition, int]:
         """Return the last known end offset of each owned partition."""

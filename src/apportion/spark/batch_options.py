@@ -22,8 +22,16 @@ from apportion.spark.option_values import (
     required_text,
     topic_names,
 )
-from apportion.spark.options import INCLUDE_HEADERS, OPTIONS, SourceOptions
+from apportion.spark.options import (
+    INCLUDE_HEADERS,
+    MAX_RECORDS_PER_PARTITION,
+    MIN_PARTITIONS,
+    OPTIONS,
+    SourceOptions,
+    task_limits,
+)
 from apportion.spark.security_options import KafkaSecurityOptions, query_security
+from apportion.spark.slices import TaskLimits
 from apportion.spark.starting_offsets import (
     COMMITTED,
     STARTING_OFFSETS_BY_TIMESTAMP,
@@ -84,6 +92,8 @@ BatchQueryOptions = TypedDict(
                 "nor commits to it."
             ).only_with("startingOffsets=committed"),
         ],
+        "minPartitions": Annotated[int | None, MIN_PARTITIONS],
+        "maxRecordsPerPartition": Annotated[int | None, MAX_RECORDS_PER_PARTITION],
         "failOnDataLoss": Annotated[
             bool,
             Setting(
@@ -127,6 +137,7 @@ class BatchOptions:
     request_timeout_ms: int
     group: str | None
     read: BoundedRead
+    task_limits: TaskLimits
     include_headers: bool
 
     @property
@@ -167,6 +178,7 @@ class BatchOptions:
             request_timeout_ms=value_of("kafka.request.timeout.ms"),
             group=group,
             read=read,
+            task_limits=task_limits(value_of),
             include_headers=value_of("includeHeaders"),
         )
 

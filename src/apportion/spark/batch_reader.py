@@ -58,7 +58,7 @@ class BatchReader(DataSourceReader):
             ) from None
         finally:
             cluster.close()
-        return split_into_tasks(span)
+        return split_into_tasks(span, options.task_limits)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task, in an executor."""

@@ -3,7 +3,6 @@
 NO_SERIALIZER = "this is a source; drop the option"
 BATCH_READS = "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
 STREAMS = "it limits the micro-batches of a stream; drop the option"
-USE_TRIGGER = "not supported yet; use the query's trigger interval"
 REFUSED = {  # option -> why it cannot be used with a real group member
     "assign": "the group decides which partitions this query reads; use subscribe",
     "subscribePattern": (
@@ -28,12 +27,6 @@ REFUSED = {  # option -> why it cannot be used with a real group member
     "endingOffsets": BATCH_READS,
     "endingTimestamp": BATCH_READS,
     "endingOffsetsByTimestamp": BATCH_READS,
-    "minOffsetsPerTrigger": USE_TRIGGER,
-    "maxTriggerDelay": USE_TRIGGER,
-    "minPartitions": (
-        "not supported yet; a batch is cut into as many tasks as there are cores, more where "
-        "there is much to read"
-    ),
     "kafka.partition.assignment.strategy": (
         "the classic protocol is spoken here with cooperative-sticky alone, so that queries "
         "keep what stays with them; with KIP-848 the broker assigns, as "
@@ -41,7 +34,7 @@ REFUSED = {  # option -> why it cannot be used with a real group member
     ),
 }
 REFUSED_IN_BATCH_READS = {  # what has another reason in a batch read
-    **{name: why for name, why in REFUSED.items() if why not in (BATCH_READS, USE_TRIGGER)},
+    **{name: why for name, why in REFUSED.items() if why != BATCH_READS},
     "kafka.enable.auto.commit": "a batch read commits nothing; drop the option",
     "kafka.auto.offset.reset": "use startingOffsets",
     "groupIdPrefix": "a batch read joins no group; drop the option",

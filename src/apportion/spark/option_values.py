@@ -3,6 +3,7 @@
 Every error is one sentence that names the option and the remedy.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -10,6 +11,7 @@ from apportion.client.bootstrap import scheme_remedy_or_none
 from apportion.settings import Setting, fault_or_none, nearest_or_none, whole_number
 from apportion.spark.security_options import SECURITY_PREFIXES
 
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 BOOLEANS = {"true": True, "false": False}
 Settings = Mapping[str, Setting]
 
@@ -97,6 +99,15 @@ def topic_names(options: Mapping[str, str]) -> tuple[str, ...]:
             "comma between them."
         )
     return tuple(dict.fromkeys(names))
+
+
+def duration_ms(settings: Settings, options: Mapping[str, str], name: str) -> int:
+    """Return a duration in ms, written as Spark has it: a number with a unit, or of ms."""
+    text = options.get(name.lower(), settings[name].default).strip().lower()
+    match = re.fullmatch(r"([0-9]+)\s*(ms|s|min|m|h|d)?", text)
+    if match is None:
+        raise OptionError(f"option {name} is {text!r}: give a time such as 90s, 15m or 1h.")
+    return int(match[1]) * UNITS_MS[match[2] or "ms"]
 
 
 def parsed(settings: Settings, options: Mapping[str, str], name: str) -> Any:

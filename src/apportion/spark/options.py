@@ -4,7 +4,7 @@ Every error is one sentence that names the option and the remedy. Options have t
 own Kafka source where they mean the same.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal, TypedDict
@@ -30,11 +30,13 @@ from apportion.spark.option_values import (
     OptionError,
     bootstrap_servers,
     by_lower_name,
+    duration_ms,
     parsed,
     required_text,
     topic_names,
 )
 from apportion.spark.security_options import KafkaSecurityOptions, query_security
+from apportion.spark.slices import TaskLimits
 from apportion.spark.starting_offsets import (
     STARTING_OFFSETS_BY_TIMESTAMP,
     STARTING_TIMESTAMP,
@@ -58,6 +60,17 @@ PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other o
         "kafka.metadata.max.age.ms": "the broker looks after the topics; drop the option",
     },
 }
+MIN_PARTITIONS = Setting(
+    "The fewest tasks of a batch: the ranges of large partitions are divided where there are fewer "
+    "partitions than that.",
+    default_words="as many as cores",
+    at_least=1,
+)
+MAX_RECORDS_PER_PARTITION = Setting(
+    "The most offsets that one task reads: larger ranges are divided, and a task reads one part.",
+    default_words="none",
+    at_least=1,
+)
 INCLUDE_HEADERS = Setting("Whether rows have the column headers.", False)
 QueryOptions = TypedDict(
     "QueryOptions",
@@ -94,6 +107,25 @@ QueryOptions = TypedDict(
                 "The most offsets in one batch, shared by lag.", default_words="none", at_least=1
             ),
         ],
+        "minOffsetsPerTrigger": Annotated[
+            int | None,
+            Setting(
+                "The fewest new offsets for which a batch is read, unless maxTriggerDelay has "
+                "passed; not with trigger(availableNow=True).",
+                default_words="none",
+                at_least=1,
+            ),
+        ],
+        "maxTriggerDelay": Annotated[
+            str,
+            Setting(
+                "How long after the last batch fewer offsets than minOffsetsPerTrigger are left "
+                "unread, such as 90s, 15m or 1h.",
+                "15m",
+            ).only_with("minOffsetsPerTrigger"),
+        ],
+        "minPartitions": Annotated[int | None, MIN_PARTITIONS],
+        "maxRecordsPerPartition": Annotated[int | None, MAX_RECORDS_PER_PARTITION],
         "failOnDataLoss": Annotated[
             bool,
             Setting(
@@ -182,6 +214,9 @@ class SourceOptions:
     request_timeout_ms: int
     starting: StartingOffsets
     max_offsets: int | None
+    min_offsets: int | None
+    max_delay_ms: int
+    task_limits: TaskLimits
     fail_on_data_loss: bool
     include_headers: bool
 
@@ -208,6 +243,12 @@ class SourceOptions:
         except ValueError as error:
             # Without its cause, which may show a secret.
             raise OptionError(f"option {error}.") from None
+        least, most = value_of("minOffsetsPerTrigger"), value_of("maxOffsetsPerTrigger")
+        if least is not None and most is not None and least > most:
+            raise OptionError(
+                f"option minOffsetsPerTrigger ({least}) must not be above maxOffsetsPerTrigger "
+                f"({most})."
+            )
         if classic:
             names = (
                 "kafka.heartbeat.interval.ms",
@@ -233,7 +274,10 @@ class SourceOptions:
             rebalance_timeout_ms=value_of("kafka.max.poll.interval.ms"),
             request_timeout_ms=value_of("kafka.request.timeout.ms"),
             starting=starting,
-            max_offsets=value_of("maxOffsetsPerTrigger"),
+            max_offsets=most,
+            min_offsets=least,
+            max_delay_ms=duration_ms(OPTIONS, values, "maxTriggerDelay"),
+            task_limits=task_limits(value_of),
             fail_on_data_loss=value_of("failOnDataLoss"),
             include_headers=value_of("includeHeaders"),
         )
@@ -258,6 +302,11 @@ class SourceOptions:
             "heartbeat_interval_ms": self.heartbeat_interval_ms,
             "metadata_interval_ms": self.metadata_max_age_ms,
         }
+
+
+def task_limits(value_of: Callable[[str], Any]) -> TaskLimits:
+    """Return the limits of the tasks of a stream or of a batch read."""
+    return TaskLimits(value_of("minPartitions"), value_of("maxRecordsPerPartition"))
 
 
 def _parse_protocol(options: Mapping[str, str]) -> str:

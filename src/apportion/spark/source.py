@@ -26,6 +26,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import EMPTY_SPAN, parse_span, sorted_span
+from apportion.settings import MAX_INT64
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.batch_options import BatchOptions, loaded_options
 from apportion.spark.batch_reader import BatchReader
@@ -111,11 +112,11 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the option maxOffsetsPerTrigger as a limit, or no limit."""
-        return (
-            ReadMaxRows(self._options.max_offsets)
-            if self._options.max_offsets
-            else ReadAllAvailable()
-        )
+        if self._options.max_offsets:
+            return ReadMaxRows(self._options.max_offsets)
+        # ReadAllAvailable would not tell a trigger that reads everything, such as once, from one
+        # that may wait for minOffsetsPerTrigger. Spark has no limit of both kinds.
+        return ReadMaxRows(MAX_INT64) if self._options.min_offsets else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Read no further than the topics' present ends."""
@@ -131,7 +132,9 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         previous = parse_span(start)
         with without_traceback():
             following = self._member().next_span(
-                previous, limit.max_rows if isinstance(limit, ReadMaxRows) else None
+                previous,
+                limit.max_rows if isinstance(limit, ReadMaxRows) else None,
+                reads_all=isinstance(limit, ReadAllAvailable),
             )
         # The very dict that Spark gave: it compares offsets as JSON text, and any difference starts
         # an empty batch.
@@ -154,7 +157,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark may call this several times for one batch (a union of the stream with itself), so it
         # only keeps the member alive and changes nothing.
         self._member().touch()
-        return [] if start == end else split_into_tasks(parse_span(end))
+        return [] if start == end else split_into_tasks(parse_span(end), self._options.task_limits)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task, in an executor."""

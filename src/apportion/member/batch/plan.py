@@ -75,7 +75,8 @@ class PlanInput:
     committed: the group's offset of each gained partition, None where it has none; fetched after it
     was assigned.
     new_partitions: those that appeared after this member first saw their topic.
-    limit: the most offsets that one span reads; None: all (maxOffsetsPerTrigger).
+    limit: the most offsets that one span reads; None: all (maxOffsetsPerTrigger). least: the fewest
+    new offsets for which a span reads anything (minOffsetsPerTrigger).
     caps: where each partition ends for good (availableNow); without a cap it reads nothing. None:
     no caps.
     """
@@ -87,7 +88,20 @@ class PlanInput:
     starting_offsets: StartingOffsets = StartingOffsets()
     new_partitions: Container[TopicIdPartition] = ()
     limit: int | None = None
+    least: int = 0
     caps: Mapping[TopicIdPartition, int] | None = None
+
+
+class ReadLimits(NamedTuple):
+    """Limits on the offsets that the next span reads.
+
+    offsets: in all partitions together (maxOffsetsPerTrigger); None: no limit.
+    ends: of each partition (availableNow); None: no limit. least: below it nothing is read.
+    """
+
+    offsets: int | None
+    ends: Mapping[TopicIdPartition, int] | None
+    least: int
 
 
 class Gap(NamedTuple):
@@ -179,6 +193,9 @@ def _read_ends(
             # availableNow: a partition without a cap appeared after the caps were read
             end = min(end, inputs.caps.get(partition, position))
         lags[partition] = max(end - position, 0)
+    if sum(lags.values()) < inputs.least:
+        # Left for a later span; a change of ownership is planned all the same.
+        return dict(positions)
     shares = (
         lags
         if inputs.limit is None
