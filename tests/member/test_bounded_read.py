@@ -8,6 +8,8 @@ from apportion.machine import Note
 from apportion.member.batch.bounded_read import BoundedRead, ReadRefused, read_ranges
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.plan import StartingOffsets
+from apportion.member.batch.queries import MatchingTopics
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.queries import ExistingTopics, FetchCommitted, ListOffsets
 from apportion.rules import run_rule
@@ -16,6 +18,7 @@ from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 ID = bytes(range(16))
 P0, P1 = (TopicIdPartition("t", ID, number) for number in range(2))
+T = TopicChoice(("t",))
 EARLIEST_ON = StartingOffsets(EARLIEST)
 
 
@@ -36,6 +39,8 @@ class Logs:
         match query:
             case ExistingTopics(names):
                 return Topics([Topic("t", ID, 2)] if "t" in names else [])
+            case MatchingTopics(expression):
+                return ("t",) if expression == "t|u" else ()
             case FetchCommitted(partitions, 0):
                 return {each: OffsetAndMetadata(self.committed.get(each)) for each in partitions}
             case ListOffsets(partitions, int(timestamp)):
@@ -52,7 +57,7 @@ def logs() -> Logs:
 
 
 def test_all_that_the_logs_hold_is_read_and_no_group_is_asked(logs: Logs) -> None:
-    assert logs.ranges(BoundedRead(("t",), EARLIEST_ON, {})) == {P0: (3, 9), P1: (0, 4)}
+    assert logs.ranges(BoundedRead(T, EARLIEST_ON, {})) == {P0: (3, 9), P1: (0, 4)}
     assert logs.asked == [
         ExistingTopics(("t",)),
         ListOffsets((P0, P1), EARLIEST),
@@ -62,25 +67,25 @@ def test_all_that_the_logs_hold_is_read_and_no_group_is_asked(logs: Logs) -> Non
 
 def test_offsets_of_single_partitions_bound_the_read(logs: Logs) -> None:
     starting = StartingOffsets(EARLIEST, {("t", 0): 5, ("t", 1): EARLIEST})
-    read = BoundedRead(("t",), starting, {("t", 0): LATEST, ("t", 1): 2})
+    read = BoundedRead(T, starting, {("t", 0): LATEST, ("t", 1): 2})
     assert logs.ranges(read) == {P0: (5, 9), P1: (0, 2)}
 
 
 def test_a_partition_that_ends_before_it_begins_is_not_read(logs: Logs) -> None:
     starting = StartingOffsets(EARLIEST, {("t", 0): 5, ("t", 1): 2})
-    read = BoundedRead(("t",), starting, {("t", 0): 4, ("t", 1): 2})
+    read = BoundedRead(T, starting, {("t", 0): 4, ("t", 1): 2})
     assert logs.ranges(read) == {}
 
 
 def test_the_groups_range_is_from_its_offsets_and_elsewhere_from_the_start(logs: Logs) -> None:
     logs.committed = {P0: 7}
-    read = BoundedRead(("t",), EARLIEST_ON, {}, from_committed=True)
+    read = BoundedRead(T, EARLIEST_ON, {}, from_committed=True)
     assert logs.ranges(read) == {P0: (7, 9), P1: (0, 4)}
     assert logs.logged == []
 
 
 def test_a_group_without_any_offset_is_noted(logs: Logs) -> None:
-    read = BoundedRead(("t",), EARLIEST_ON, {}, from_committed=True)
+    read = BoundedRead(T, EARLIEST_ON, {}, from_committed=True)
     assert logs.ranges(read) == {P0: (3, 9), P1: (0, 4)}
     assert logs.logged == [
         "the group has no committed offset of these topics; they are read from the beginning: is "
@@ -100,7 +105,7 @@ def test_records_that_are_gone_fail_the_read_or_are_left_out(
     logs: Logs, start: int, end: int, gone: str, left: tuple[int, int] | None
 ) -> None:
     starting = StartingOffsets(EARLIEST, {("t", 0): start, ("t", 1): EARLIEST})
-    read = BoundedRead(("t",), starting, {("t", 0): end, ("t", 1): 0})
+    read = BoundedRead(T, starting, {("t", 0): end, ("t", 1): 0})
     with pytest.raises(DataLoss) as loss:
         logs.ranges(read)
     assert str(loss.value) == (
@@ -112,28 +117,48 @@ def test_records_that_are_gone_fail_the_read_or_are_left_out(
 
 def test_deleted_records_below_an_empty_range_are_no_loss(logs: Logs) -> None:
     starting = StartingOffsets(EARLIEST, {("t", 0): 1, ("t", 1): EARLIEST})
-    read = BoundedRead(("t",), starting, {("t", 0): 1, ("t", 1): LATEST})
+    read = BoundedRead(T, starting, {("t", 0): 1, ("t", 1): LATEST})
     assert logs.ranges(read) == {P1: (0, 4)}
 
 
 def test_a_missing_topic_is_named(logs: Logs) -> None:
     with pytest.raises(ReadRefused) as refused:
-        logs.ranges(BoundedRead(("t", "u"), EARLIEST_ON, {}))
+        logs.ranges(BoundedRead(TopicChoice(("t", "u")), EARLIEST_ON, {}))
     assert str(refused.value) == "there is no topic u: a batch read needs topics that exist"
+
+
+def test_a_pattern_chooses_topics_and_has_to_match_one(logs: Logs) -> None:
+    read = BoundedRead(TopicChoice(expression="t|u"), EARLIEST_ON, {})
+    assert logs.ranges(read) == {P0: (3, 9), P1: (0, 4)}
+    with pytest.raises(ReadRefused) as refused:
+        logs.ranges(read._replace(topics=TopicChoice(expression="x+")))
+    assert str(refused.value) == (
+        "there is no topic that matches x+: a batch read needs topics that exist"
+    )
+
+
+def test_assigned_partitions_alone_are_read_and_their_offsets_alone_are_wanted(
+    logs: Logs,
+) -> None:
+    starting = StartingOffsets(EARLIEST, {("t", 1): 2})
+    read = BoundedRead(T, starting, {}, assigned=(("t", 1),))
+    assert logs.ranges(read) == {P1: (2, 4)}
+    with pytest.raises(ReadRefused, match="option assign names t-7, which does not exist"):
+        logs.ranges(read._replace(assigned=(("t", 1), ("t", 7))))
 
 
 @pytest.mark.parametrize(
     ("read", "message"),
     [
         (
-            BoundedRead(("t",), StartingOffsets(EARLIEST, {("t", 0): 5}), {}),
-            "option startingOffsets leaves out t-1: a batch read wants each partition of its "
-            "topics, and no other",
+            BoundedRead(T, StartingOffsets(EARLIEST, {("t", 0): 5}), {}),
+            "option startingOffsets leaves out t-1: a batch read wants each partition that "
+            "it reads, and no other",
         ),
         (
-            BoundedRead(("t",), EARLIEST_ON, {("t", 0): 5, ("t", 1): 5, ("t", 7): 5}),
+            BoundedRead(T, EARLIEST_ON, {("t", 0): 5, ("t", 1): 5, ("t", 7): 5}),
             "option endingOffsets names partitions that do not exist: t-7: a batch read wants "
-            "each partition of its topics, and no other",
+            "each partition that it reads, and no other",
         ),
     ],
 )

@@ -14,7 +14,7 @@ from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 from tests.member.planner_host import BEGUN, P0, P1, PlannerHost, held, read
 from tests.member.test_bounded_read import P0 as LOG_P0
 from tests.member.test_bounded_read import P1 as LOG_P1
-from tests.member.test_bounded_read import Logs
+from tests.member.test_bounded_read import Logs, T
 
 SINCE_400 = OffsetTimes("startingTimestamp", 400)
 
@@ -114,7 +114,7 @@ class TimedLogs(Logs):
 def test_a_batch_read_is_bounded_by_times_and_ends_at_the_end_where_none_is_found() -> None:
     starting = StartingOffsets(EARLIEST, times=OffsetTimes("startingTimestamp", 300))
     ending = OffsetTimes("endingTimestamp", 600, latest_if_none=True)
-    assert TimedLogs().ranges(BoundedRead(("t",), starting, {}, ending)) == {
+    assert TimedLogs().ranges(BoundedRead(T, starting, {}, ending)) == {
         LOG_P0: (3, 6),
         LOG_P1: (3, 4),
     }
@@ -124,5 +124,5 @@ def test_the_groups_offset_comes_before_a_time_in_a_batch_read() -> None:
     logs = TimedLogs()
     logs.committed = {LOG_P0: 8}
     starting = StartingOffsets(EARLIEST, times=OffsetTimes("startingTimestamp", 300))
-    read = BoundedRead(("t",), starting, {}, from_committed=True)
+    read = BoundedRead(T, starting, {}, from_committed=True)
     assert logs.ranges(read) == {LOG_P0: (8, 9), LOG_P1: (3, 4)}

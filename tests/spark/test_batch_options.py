@@ -7,6 +7,7 @@ import pytest
 from apportion.member.batch.bounded_read import BoundedRead
 from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.security.client_security import PLAINTEXT
 from apportion.spark.batch_options import BatchOptions, loaded_options
 from apportion.spark.option_values import OptionError
@@ -15,6 +16,7 @@ from apportion.spark.slices import TaskLimits
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 GOOD = {"kafka.bootstrap.servers": "h:9092", "subscribe": "flights"}
+FLIGHTS = TopicChoice(("flights",))
 GROUP = {**GOOD, "kafka.group.id": "g"}
 
 
@@ -26,7 +28,7 @@ def test_brokers_and_topics_are_enough() -> None:
         client_id="apportion-spark-batch",
         request_timeout_ms=30_000,
         group=None,
-        read=BoundedRead(("flights",), StartingOffsets(EARLIEST), {}),
+        read=BoundedRead(FLIGHTS, StartingOffsets(EARLIEST), {}),
         task_limits=TaskLimits(),
         include_headers=False,
     )
@@ -43,7 +45,7 @@ def test_the_beginning_and_the_end_are_read() -> None:
         }
     )
     assert options.read == BoundedRead(
-        ("flights",),
+        FLIGHTS,
         StartingOffsets(EARLIEST, {("flights", 0): 23, ("flights", 1): EARLIEST}),
         {("flights", 0): 42, ("flights", 1): LATEST},
         fail_on_data_loss=False,
@@ -61,7 +63,7 @@ def test_times_are_read_for_both_ends() -> None:
         }
     )
     assert options.read == BoundedRead(
-        ("flights",),
+        FLIGHTS,
         StartingOffsets(
             EARLIEST,
             times=OffsetTimes("startingOffsetsByTimestamp", by_partition={("flights", 0): 1000}),
@@ -69,6 +71,15 @@ def test_times_are_read_for_both_ends() -> None:
         {},
         OffsetTimes("endingTimestamp", 2000, latest_if_none=True),
     )
+
+
+def test_a_pattern_or_partitions_take_the_place_of_names() -> None:
+    brokers = {"kafka.bootstrap.servers": "h:9092"}
+    by_pattern = BatchOptions.parse({**brokers, "subscribePattern": "f.*"}).read
+    assert by_pattern.topics == TopicChoice(expression="f.*")
+    assigned = BatchOptions.parse({**brokers, "assign": '{"flights":[3,1],"trains":[0]}'}).read
+    assert assigned.topics == TopicChoice(("flights", "trains"))
+    assert assigned.assigned == (("flights", 1), ("flights", 3), ("trains", 0))
 
 
 def test_a_group_is_where_the_read_begins_and_only_if_that_is_said() -> None:
@@ -80,6 +91,14 @@ def test_a_group_is_where_the_read_begins_and_only_if_that_is_said() -> None:
     ("change", "sentence"),
     [
         ({"subscribe": ""}, "option subscribe is missing: give the topics to read, with"),
+        (
+            {"subscribe": "", "assign": '{"flights":["a"]}'},
+            'option assign is \'{"flights":["a"]}\': give the partitions as JSON, such as',
+        ),
+        (
+            {"assign": '{"flights":[0]}'},
+            "options subscribe and assign: subscribe, subscribePattern and assign exclude each",
+        ),
         (
             {"startingOffsets": "latest"},
             "option startingOffsets is latest: a batch read ends there and would be empty; give "
@@ -145,6 +164,7 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
     [
         (GROUP, SourceOptions),
         (GOOD, BatchOptions),
+        ({"kafka.bootstrap.servers": "h:1", "assign": '{"t":[0]}'}, BatchOptions),
         ({**GOOD, "endingOffsets": "latest"}, BatchOptions),
         ({**GROUP, "STARTINGOFFSETS": "Committed"}, BatchOptions),
     ],
@@ -158,6 +178,11 @@ def test_the_options_tell_a_stream_from_a_batch_read(options: dict[str, str], ki
     [
         ({**GOOD, "maxOffsetsPerTrigger": "5"}, "option kafka.group.id is missing"),
         ({**GROUP, "endingOffsets": "latest"}, "option kafka.group.id says nothing in a batch"),
+        (
+            {**GROUP, "assign": '{"t":[0]}'},
+            "option assign cannot be used: the group decides which partitions this stream reads; "
+            "use subscribe, or a batch read.",
+        ),
         ({**GROUP, "maxOffsetsPerTrigger": "0"}, "option maxOffsetsPerTrigger is '0'"),
     ],
 )

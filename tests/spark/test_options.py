@@ -20,6 +20,7 @@ def test_the_three_required_options_are_enough() -> None:
         security=PLAINTEXT,
         group="g",
         topics=("flights",),
+        expression="",
         instance_id=None,
         classic=False,
         assignor=None,
@@ -86,6 +87,40 @@ def test_option_names_are_read_in_any_case() -> None:
         {**GOOD, "MAXOFFSETSPERTRIGGER": "10", "startingoffsets": "EARLIEST"}
     )
     assert (options.max_offsets, options.starting) == (10, StartingOffsets(EARLIEST))
+
+
+PATTERN = {**GOOD, "subscribe": "", "subscribePattern": "flights|trains-.*"}
+
+
+def test_a_pattern_takes_the_place_of_names() -> None:
+    options = SourceOptions.parse({**PATTERN, "startingOffsets": '{"trains-1":{"0":5}}'})
+    assert (options.topics, options.expression) == ((), "flights|trains-.*")
+    assert options.starting == StartingOffsets(EARLIEST, {("trains-1", 0): 5})
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"subscribePattern": "(?=a)b"},
+            "option subscribePattern is '(?=a)b': it is no regular expression of RE2: ",
+        ),
+        (
+            {"kafka.group.protocol": "classic"},
+            "option subscribePattern is for kafka.group.protocol=consumer: with classic name the "
+            "topics in subscribe, since the broker resolves no pattern.",
+        ),
+        (
+            {"startingOffsets": '{"trains":{"0":5}}'},
+            "option startingOffsets names topic trains, which subscribePattern does not: add it "
+            "there or drop it here.",
+        ),
+    ],
+)
+def test_a_pattern_that_cannot_be_used_is_refused(change: dict[str, str], sentence: str) -> None:
+    with pytest.raises(OptionError) as error:
+        SourceOptions.parse({**PATTERN, **change})
+    assert str(error.value).startswith(sentence)
 
 
 @pytest.mark.parametrize(
@@ -272,8 +307,8 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
         ("startingOffset", "option startingOffset is unknown: did you mean startingOffsets?"),
         (
             "subscribepattern",
-            "option subscribePattern cannot be used: subscriptions by pattern are not "
-            "supported yet; name the topics in subscribe.",
+            "options subscribe and subscribePattern: subscribe, subscribePattern and assign "
+            "exclude each other: give one of them.",
         ),
         (
             "kafka.security.protocol",

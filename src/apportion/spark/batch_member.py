@@ -25,6 +25,7 @@ from apportion.member.batch.queries import (
     DeleteOldReports,
     EndMembership,
     GroupSetting,
+    MatchingTopics,
     ReadWriterReport,
     StartMembership,
 )
@@ -35,6 +36,7 @@ from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
 from apportion.spark import handover
 from apportion.spark.options import SourceOptions
+from apportion.spark.topic_options import matching_topics
 from apportion.topics import TopicIdPartition
 
 LEAVE_TIMEOUT_MS = 3_000
@@ -68,6 +70,7 @@ class BatchMember(RuleDriver):
                 options.group,
                 options.topics,
                 classic_session_ms=options.session_timeout_ms if options.classic else None,
+                expression=options.expression,
             ),
             # Used by a new checkpoint alone: every later span copies the id of the one before.
             checkpoint=uuid4().hex,
@@ -84,6 +87,7 @@ class BatchMember(RuleDriver):
                 max_poll_interval_ms=options.rebalance_timeout_ms,
                 least_offsets=options.min_offsets or 0,
                 longest_delay_ms=options.max_delay_ms,
+                expression=options.expression,
             ),
         )
         self._has_joined = False
@@ -149,6 +153,8 @@ class BatchMember(RuleDriver):
             # Before `start`: if that fails, `close` must still stop what has begun.
             self._has_joined = True
             self._membership.start()
+            if self.options.expression:
+                self._membership.subscribe((), self.options.expression)
 
     def _leave(self) -> None:
         """Leave the group, for the rule's query EndMembership."""
@@ -174,6 +180,7 @@ class BatchMember(RuleDriver):
         GroupSetting: lambda member, query: member.cluster.group_setting(
             member.options.group, query.name
         ),
+        MatchingTopics: lambda member, query: matching_topics(member.cluster, query.expression),
         BrokerSetting: lambda member, query: member.cluster.broker_setting(query.name),
         AskCoordinator: lambda member, query: member.cluster.ask_coordinator(
             query.query, timeout_ms=CALL_TIMEOUT_MS

@@ -20,7 +20,6 @@ from apportion.spark.option_values import (
     by_lower_name,
     parsed,
     required_text,
-    topic_names,
 )
 from apportion.spark.options import (
     INCLUDE_HEADERS,
@@ -41,6 +40,7 @@ from apportion.spark.starting_offsets import (
     batch_start,
     ending_times,
 )
+from apportion.spark.topic_options import topic_option
 
 CLIENT_ID = "apportion-spark-batch"
 BatchQueryOptions = TypedDict(
@@ -51,8 +51,19 @@ BatchQueryOptions = TypedDict(
         ],
         "subscribe": Annotated[
             str,
-            Setting("Topics, with commas between; each must exist.", default_words="required"),
+            Setting(
+                "Topics, with commas between; each must exist.",
+                default_words="required, or one of the next two",
+            ),
         ],
+        "subscribePattern": Annotated[
+            str | None,
+            Setting(
+                "Topics by a regular expression of RE2, which matches whole names; one at least "
+                "must exist."
+            ),
+        ],
+        "assign": Annotated[str | None, Setting('Partitions, as JSON such as {"flights":[0,1]}.')],
         "startingOffsets": Annotated[
             str,
             Setting(
@@ -115,7 +126,10 @@ class BatchReadOptions(BatchQueryOptions, KafkaSecurityOptions):
 
 
 BATCH_OPTIONS = declared(BatchReadOptions)
-ONLY_IN_BATCH_READS = {name.lower() for name in BATCH_OPTIONS if name not in OPTIONS}
+# Without assign, which is mostly meant for a stream where there is a group.
+ONLY_IN_BATCH_READS = {
+    name.lower() for name in BATCH_OPTIONS if name not in OPTIONS and name != "assign"
+}
 ONLY_IN_STREAMS = {name.lower() for name in OPTIONS if name not in BATCH_OPTIONS}
 NO_MEMBER = "a batch read is no member of a group; drop the option"
 REFUSED = {
@@ -154,17 +168,18 @@ class BatchOptions:
         values = by_lower_name(options, BATCH_OPTIONS, REFUSED)
         value_of = partial(parsed, BATCH_OPTIONS, values)
         bootstrap = bootstrap_servers(values)
-        topics = topic_names(values)
+        topics = topic_option(values, ("subscribe", "subscribePattern", "assign"))
         group = _group_of_offsets(values, values.get("startingoffsets", "earliest"))
         try:
             security = query_security(values)
             read = BoundedRead(
-                topics,
+                topics.topics,
                 batch_start(values, value_of, topics),
                 batch_end(values, topics),
                 ending_times(values, value_of, topics),
                 from_committed=group is not None,
                 fail_on_data_loss=value_of("failOnDataLoss"),
+                assigned=topics.partitions,
             )
         except OptionError:
             raise

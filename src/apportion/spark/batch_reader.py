@@ -16,6 +16,7 @@ from apportion.drive.notes import log_note
 from apportion.errors import Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch.bounded_read import ReadRefused, read_ranges
+from apportion.member.batch.queries import MatchingTopics
 from apportion.member.batch.retry_limits import remedy
 from apportion.member.queries import ExistingTopics, FetchCommitted, ListOffsets
 from apportion.rules import run_rule
@@ -23,6 +24,7 @@ from apportion.spark.batch_options import BatchOptions
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.plain_errors import without_traceback
 from apportion.spark.slices import TaskSlices, read_task, split_into_tasks
+from apportion.spark.topic_options import matching_topics
 
 log = logging.getLogger("apportion.spark")
 
@@ -71,6 +73,7 @@ class BatchReader(DataSourceReader):
 ANSWERS: dict[type, Callable[[Cluster, str, Any], Any]] = {
     Note: lambda _cluster, group, note: log_note(log, note, group),
     ExistingTopics: lambda cluster, _group, query: cluster.topics(query.names, fresh=True),
+    MatchingTopics: lambda cluster, _group, query: matching_topics(cluster, query.expression),
     ListOffsets: lambda cluster, _group, query: cluster.list_offsets(
         query.partitions, query.timestamp
     ),

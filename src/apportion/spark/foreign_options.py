@@ -4,9 +4,8 @@ NO_SERIALIZER = "this is a source; drop the option"
 BATCH_READS = "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
 STREAMS = "it limits the micro-batches of a stream; drop the option"
 REFUSED = {  # option -> why it cannot be used with a real group member
-    "assign": "the group decides which partitions this query reads; use subscribe",
-    "subscribePattern": (
-        "subscriptions by pattern are not supported yet; name the topics in subscribe"
+    "assign": (
+        "the group decides which partitions this stream reads; use subscribe, or a batch read"
     ),
     "kafka.enable.auto.commit": (
         "the source commits a batch when Spark has committed it; drop the option"
@@ -34,7 +33,7 @@ REFUSED = {  # option -> why it cannot be used with a real group member
     ),
 }
 REFUSED_IN_BATCH_READS = {  # what has another reason in a batch read
-    **{name: why for name, why in REFUSED.items() if why != BATCH_READS},
+    **{name: why for name, why in REFUSED.items() if name != "assign" and why != BATCH_READS},
     "kafka.enable.auto.commit": "a batch read commits nothing; drop the option",
     "kafka.auto.offset.reset": "use startingOffsets",
     "groupIdPrefix": "a batch read joins no group; drop the option",

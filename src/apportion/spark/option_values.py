@@ -89,18 +89,6 @@ def bootstrap_servers(options: Mapping[str, str]) -> str:
     return value
 
 
-def topic_names(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the topics of `subscribe`, each once; raise OptionError for an empty name."""
-    value = required_text(options, "subscribe", "the topics to read, with commas between them")
-    names = [name.strip() for name in value.split(",")]
-    if not all(names):
-        raise OptionError(
-            f"option subscribe holds an empty name in {value!r}: write topics with one "
-            "comma between them."
-        )
-    return tuple(dict.fromkeys(names))
-
-
 def duration_ms(settings: Settings, options: Mapping[str, str], name: str) -> int:
     """Return a duration in ms, written as Spark has it: a number with a unit, or of ms."""
     text = options.get(name.lower(), settings[name].default).strip().lower()

@@ -33,7 +33,6 @@ from apportion.spark.option_values import (
     duration_ms,
     parsed,
     required_text,
-    topic_names,
 )
 from apportion.spark.security_options import KafkaSecurityOptions, query_security
 from apportion.spark.slices import TaskLimits
@@ -43,12 +42,14 @@ from apportion.spark.starting_offsets import (
     TIMESTAMP_STRATEGY,
     stream_start,
 )
+from apportion.spark.topic_options import topic_option
 
 CLIENT_ID_PREFIX = "apportion-spark-"
 PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other one has instead
     "consumer": {
         "kafka.group.remote.assignor": "the members assign, by cooperative-sticky; drop the option",
         "kafka.group.local.assignors": "the members assign, by cooperative-sticky; drop the option",
+        "subscribePattern": "name the topics in subscribe, since the broker resolves no pattern",
     },
     "classic": {
         "kafka.session.timeout.ms": (
@@ -87,7 +88,15 @@ QueryOptions = TypedDict(
             ),
         ],
         "subscribe": Annotated[
-            str, Setting("Topics, with commas between.", default_words="required")
+            str,
+            Setting("Topics, with commas between.", default_words="required, or subscribePattern"),
+        ],
+        "subscribePattern": Annotated[
+            str | None,
+            Setting(
+                "Topics by a regular expression of RE2, which matches whole names and which the "
+                "broker resolves, also for topics that come later."
+            ).only_with("kafka.group.protocol=consumer"),
         ],
         "startingOffsets": Annotated[
             str,
@@ -202,6 +211,7 @@ class SourceOptions:
     security: ClientSecurity
     group: str
     topics: tuple[str, ...]
+    expression: str
     instance_id: str | None
     classic: bool
     assignor: str | None
@@ -233,7 +243,7 @@ class SourceOptions:
         group = required_text(
             values, "kafka.group.id", "the name of the consumer group that this query joins"
         )
-        topics = topic_names(values)
+        topics = topic_option(values, ("subscribe", "subscribePattern"))
         bootstrap = bootstrap_servers(values)
         try:
             starting = stream_start(values, value_of, topics)
@@ -243,12 +253,7 @@ class SourceOptions:
         except ValueError as error:
             # Without its cause, which may show a secret.
             raise OptionError(f"option {error}.") from None
-        least, most = value_of("minOffsetsPerTrigger"), value_of("maxOffsetsPerTrigger")
-        if least is not None and most is not None and least > most:
-            raise OptionError(
-                f"option minOffsetsPerTrigger ({least}) must not be above maxOffsetsPerTrigger "
-                f"({most})."
-            )
+        least, most = _parse_batch_sizes(value_of)
         if classic:
             names = (
                 "kafka.heartbeat.interval.ms",
@@ -262,7 +267,8 @@ class SourceOptions:
             bootstrap=bootstrap,
             security=security,
             group=group,
-            topics=topics,
+            topics=topics.topics.names,
+            expression=topics.topics.expression,
             instance_id=values.get("kafka.group.instance.id") or None,
             classic=classic,
             assignor=values.get("kafka.group.remote.assignor") or None,
@@ -309,6 +315,17 @@ def task_limits(value_of: Callable[[str], Any]) -> TaskLimits:
     return TaskLimits(value_of("minPartitions"), value_of("maxRecordsPerPartition"))
 
 
+def _parse_batch_sizes(value_of: Callable[[str], Any]) -> tuple[int | None, int | None]:
+    """Return the fewest and the most offsets of a batch; raise OptionError if they contradict."""
+    least, most = value_of("minOffsetsPerTrigger"), value_of("maxOffsetsPerTrigger")
+    if least is not None and most is not None and least > most:
+        raise OptionError(
+            f"option minOffsetsPerTrigger ({least}) must not be above maxOffsetsPerTrigger "
+            f"({most})."
+        )
+    return least, most
+
+
 def _parse_protocol(options: Mapping[str, str]) -> str:
     """Return kafka.group.protocol; raise OptionError for options of the other protocol."""
     setting = OPTIONS["kafka.group.protocol"]
@@ -317,7 +334,7 @@ def _parse_protocol(options: Mapping[str, str]) -> str:
         raise OptionError(f"option {setting.name} is {protocol!r}: give {setting.sentence}")
     for other, own_options in PROTOCOL_OPTIONS.items():
         for name, remedy in own_options.items():
-            if other != protocol and name in options:
+            if other != protocol and name.lower() in options:
                 raise OptionError(
                     f"option {name} is for kafka.group.protocol={other}: with {protocol} {remedy}."
                 )

@@ -12,6 +12,7 @@ from typing import Any
 from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
 from apportion.settings import Setting
+from apportion.spark.topic_options import ChosenTopics
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 STARTING_TIMESTAMP = Setting(
@@ -46,7 +47,7 @@ Parsed = Callable[[str], Any]
 ByPartition = dict[tuple[str, int], int]
 
 
-def stream_start(values: Values, parsed: Parsed, topics: tuple[str, ...]) -> StartingOffsets:
+def stream_start(values: Values, parsed: Parsed, topics: ChosenTopics) -> StartingOffsets:
     """Return where a stream's partitions begin for which the group has no offset.
 
     Partitions that JSON leaves out start at the earliest.
@@ -57,14 +58,14 @@ def stream_start(values: Values, parsed: Parsed, topics: tuple[str, ...]) -> Sta
     return starting if times is None else StartingOffsets(EARLIEST, times=times)
 
 
-def batch_start(values: Values, parsed: Parsed, topics: tuple[str, ...]) -> StartingOffsets:
+def batch_start(values: Values, parsed: Parsed, topics: ChosenTopics) -> StartingOffsets:
     """Return where a batch read's partitions begin that do not at a committed offset."""
     starting = _batch_starting_offsets(values.get("startingoffsets", "earliest"), topics)
     times = _starting_times(values, parsed, topics)
     return starting if times is None else StartingOffsets(EARLIEST, times=times)
 
 
-def batch_end(values: Values, topics: tuple[str, ...]) -> ByPartition:
+def batch_end(values: Values, topics: ChosenTopics) -> ByPartition:
     """Return endingOffsets of a batch read by topic and partition; empty for latest."""
     value = values.get("endingoffsets", "latest")
     if value.strip().lower() == "latest":
@@ -74,14 +75,14 @@ def batch_end(values: Values, topics: tuple[str, ...]) -> ByPartition:
     return offsets
 
 
-def ending_times(values: Values, parsed: Parsed, topics: tuple[str, ...]) -> OffsetTimes | None:
+def ending_times(values: Values, parsed: Parsed, topics: ChosenTopics) -> OffsetTimes | None:
     """Return the times at which a batch read ends, at the end of the log where it has none."""
     return _times(
         values, parsed, topics, OffsetTimes("endingOffsetsByTimestamp", latest_if_none=True)
     )
 
 
-def _starting_times(values: Values, parsed: Parsed, topics: tuple[str, ...]) -> OffsetTimes | None:
+def _starting_times(values: Values, parsed: Parsed, topics: ChosenTopics) -> OffsetTimes | None:
     strategy = values.get("startingoffsetsbytimestampstrategy", "error").strip().lower()
     if strategy not in TIMESTAMP_STRATEGY.choices:
         raise ValueError(
@@ -92,7 +93,7 @@ def _starting_times(values: Values, parsed: Parsed, topics: tuple[str, ...]) -> 
 
 
 def _times(
-    values: Values, parsed: Parsed, topics: tuple[str, ...], empty: OffsetTimes
+    values: Values, parsed: Parsed, topics: ChosenTopics, empty: OffsetTimes
 ) -> OffsetTimes | None:
     """Return the times of one end of a read; None if no option gives any.
 
@@ -114,7 +115,7 @@ def _times(
     )
 
 
-def _stream_starting_offsets(value: str, topics: tuple[str, ...]) -> StartingOffsets:
+def _stream_starting_offsets(value: str, topics: ChosenTopics) -> StartingOffsets:
     word = value.strip().lower()
     if word in ("earliest", "latest"):
         return StartingOffsets(EARLIEST if word == "earliest" else LATEST)
@@ -128,7 +129,7 @@ def _stream_starting_offsets(value: str, topics: tuple[str, ...]) -> StartingOff
     )
 
 
-def _batch_starting_offsets(value: str, topics: tuple[str, ...]) -> StartingOffsets:
+def _batch_starting_offsets(value: str, topics: ChosenTopics) -> StartingOffsets:
     word = value.strip().lower()
     if word in ("earliest", COMMITTED):
         return StartingOffsets(EARLIEST)
@@ -153,7 +154,7 @@ def _refuse_special(option: str, offsets: ByPartition, refused: int, advice: str
 
 
 def _offsets_by_partition(
-    option: str, value: str, topics: tuple[str, ...], advice: str, *, least: int = EARLIEST
+    option: str, value: str, topics: ChosenTopics, advice: str, *, least: int = EARLIEST
 ) -> ByPartition:
     """Return the offsets, or times, of Spark's JSON by topic and partition.
 
@@ -168,9 +169,9 @@ def _offsets_by_partition(
     except (ValueError, AttributeError, TypeError):
         raise ValueError(f"{option} is {value!r}: {advice}") from None
     for (topic, partition), number in numbers.items():
-        if topic not in topics:
+        if not topics.includes(topic):
             raise ValueError(
-                f"{option} names topic {topic}, which subscribe does not: "
+                f"{option} names topic {topic}, which {topics.name} does not: "
                 "add it there or drop it here"
             )
         if number < least or partition < 0:

@@ -15,10 +15,11 @@ from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import Gap, LogBounds, StartingOffsets, nearest_offset
 from apportion.member.batch.span import Span, sorted_span
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.queries import ExistingTopics, FetchCommitted, ListOffsets
+from apportion.member.queries import FetchCommitted, ListOffsets
 from apportion.rules import Rule
-from apportion.topics import TopicIdPartition, Topics, partitions_of
+from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 NO_MEMBER_INCARNATION = 0
@@ -33,17 +34,19 @@ class ReadRefused(ValueError):
 class BoundedRead(NamedTuple):
     """The topics to read, and where each of their partitions begins and ends.
 
+    assigned: the partitions to read, by topic name, in place of all; None: all.
     starting: of a partition that does not begin at a committed offset. ending: LATEST, which is
     the last stable offset, where it has none. ending_times: come before `ending`. from_committed:
     begin at the committed offset of the group where there is one.
     """
 
-    topics: tuple[str, ...]
+    topics: TopicChoice
     starting: StartingOffsets
     ending: OffsetsByName
     ending_times: OffsetTimes | None = None
     from_committed: bool = False
     fail_on_data_loss: bool = True
+    assigned: tuple[tuple[str, int], ...] | None = None
 
 
 def read_ranges(read: BoundedRead) -> Rule[Span]:
@@ -52,7 +55,7 @@ def read_ranges(read: BoundedRead) -> Rule[Span]:
     Raises ReadRefused where the options do not fit the topics, NoRecordAtTime, and DataLoss for
     records that are gone, unless `fail_on_data_loss` is False.
     """
-    partitions = yield from _find_partitions(read.topics)
+    partitions = yield from _find_partitions(read)
     for option, offsets in _given_by_partition(read).items():
         _require_the_same_partitions(option, offsets, partitions)
     committed = yield from _fetch_committed(read, partitions)
@@ -81,15 +84,26 @@ def read_ranges(read: BoundedRead) -> Rule[Span]:
     return sorted_span("", ranges)
 
 
-def _find_partitions(names: tuple[str, ...]) -> Rule[tuple[TopicIdPartition, ...]]:
-    """Return the partitions of these topics, in order; raise ReadRefused if a topic is missing."""
-    topics: Topics = yield ExistingTopics(names)
-    missing = [name for name in names if topics.named(name) is None]
+def _find_partitions(read: BoundedRead) -> Rule[tuple[TopicIdPartition, ...]]:
+    """Return the partitions to read, in order; raise ReadRefused if one is missing."""
+    topics = yield from read.topics.find_topics()
+    missing = [name for name in read.topics.names if topics.named(name) is None]
+    if read.topics.expression and not topics:
+        missing = [f"that matches {read.topics.expression}"]
     if missing:
         raise ReadRefused(
             f"there is no topic {', '.join(missing)}: a batch read needs topics that exist"
         )
-    return tuple(sorted(each for topic in topics for each in partitions_of(topic)))
+    partitions = tuple(sorted(each for topic in topics for each in partitions_of(topic)))
+    if read.assigned is None:
+        return partitions
+    by_name = {(each.topic, each.partition): each for each in partitions}
+    absent = [
+        f"{topic}-{number}" for topic, number in read.assigned if (topic, number) not in by_name
+    ]
+    if absent:
+        raise ReadRefused(f"option assign names {', '.join(absent)}, which does not exist")
+    return tuple(by_name[each] for each in read.assigned)
 
 
 def _given_by_partition(read: BoundedRead) -> dict[str, OffsetsByName]:
@@ -124,8 +138,8 @@ def _require_the_same_partitions(
         if names:
             texts = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(names))
             raise ReadRefused(
-                f"option {option} {what} {texts}: a batch read wants each partition of its topics, "
-                "and no other"
+                f"option {option} {what} {texts}: a batch read wants each partition that it "
+                "reads, and no other"
             )
 
 

@@ -32,9 +32,9 @@ from apportion.member.batch.queries import (
     NotReadyForATime,
 )
 from apportion.member.batch.span import Span
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.group_claims import AnotherSink
 from apportion.member.queries import (
-    ExistingTopics,
     ListOffsets,
     MembershipSnapshot,
     PollMembership,
@@ -66,6 +66,8 @@ class Pauses(NamedTuple):
 class QuerySettings(NamedTuple):
     """The settings of one query: its group, its brokers as the user gave them, its topics.
 
+    expression: in place of the topics' names; "" for none.
+
     classic: the member speaks the classic protocol. max_poll_interval_ms: the time within which
     the query must ask for its next batch; also the member's rebalance timeout. least_offsets: fewer
     new offsets are not read until `longest_delay_ms` after the last batch (minOffsetsPerTrigger).
@@ -79,6 +81,7 @@ class QuerySettings(NamedTuple):
     pauses: Pauses = Pauses()
     least_offsets: int = 0
     longest_delay_ms: int = 0
+    expression: str = ""
 
 
 class BatchRetries:
@@ -106,12 +109,13 @@ class BatchRetries:
 
         Raises MembershipFailed if no broker tells the ends in time.
         """
-        limit_s, topics = retry_limits.NO_PROGRESS_TIMEOUT_S, self._settings.topics
+        limit_s = retry_limits.NO_PROGRESS_TIMEOUT_S
+        choice = TopicChoice(self._settings.topics, self._settings.expression)
         deadline_ms = (yield from self._read_time_ms()) + int(limit_s * 1000)
         pause_ms = FIRST_PAUSE_MS
         while True:
             try:
-                existing = yield ExistingTopics(topics)
+                existing = yield from choice.find_topics()
                 partitions = tuple(each for topic in existing for each in partitions_of(topic))
                 self._end_limits = yield ListOffsets(partitions, LATEST)
                 return
@@ -121,8 +125,7 @@ class BatchRetries:
             yield from self._log(retry_limits.waiting_text(failure, limit_s))
             if (yield from self._read_time_ms()) + pause_ms >= deadline_ms:
                 raise MembershipFailed(
-                    f"the ends of {', '.join(topics)} cannot be read: {failure}"
-                    f"{retry_limits.remedy(failure)}"
+                    f"the ends of {choice} cannot be read: {failure}{retry_limits.remedy(failure)}"
                 )
             yield AwaitNextAttempt(pause_ms)
             pause_ms = min(pause_ms * 2, LONGEST_PAUSE_MS)
