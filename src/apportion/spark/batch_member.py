@@ -35,8 +35,8 @@ from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
 from apportion.spark import handover
+from apportion.spark.chosen_topics import matching_topics
 from apportion.spark.options import SourceOptions
-from apportion.spark.topic_options import matching_topics
 from apportion.topics import TopicIdPartition
 
 LEAVE_TIMEOUT_MS = 3_000

@@ -13,6 +13,7 @@ from apportion.member.batch.bounded_read import BoundedRead
 from apportion.member.settings import REQUEST_TIMEOUT_MS
 from apportion.security.client_security import ClientSecurity
 from apportion.settings import Setting, declared
+from apportion.spark.chosen_topics import topic_option
 from apportion.spark.foreign_options import REFUSED_IN_BATCH_READS
 from apportion.spark.option_values import (
     OptionError,
@@ -40,7 +41,6 @@ from apportion.spark.starting_offsets import (
     batch_start,
     ending_times,
 )
-from apportion.spark.topic_options import topic_option
 
 CLIENT_ID = "apportion-spark-batch"
 BatchQueryOptions = TypedDict(

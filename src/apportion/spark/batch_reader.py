@@ -21,10 +21,10 @@ from apportion.member.batch.retry_limits import remedy
 from apportion.member.queries import ExistingTopics, FetchCommitted, ListOffsets
 from apportion.rules import run_rule
 from apportion.spark.batch_options import BatchOptions
+from apportion.spark.chosen_topics import matching_topics
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.plain_errors import without_traceback
 from apportion.spark.slices import TaskSlices, read_task, split_into_tasks
-from apportion.spark.topic_options import matching_topics
 
 log = logging.getLogger("apportion.spark")
 

@@ -25,6 +25,7 @@ from apportion.member.settings import (
 )
 from apportion.security.client_security import ClientSecurity
 from apportion.settings import Setting, declared, fault_or_none
+from apportion.spark.chosen_topics import topic_option
 from apportion.spark.foreign_options import REFUSED
 from apportion.spark.option_values import (
     OptionError,
@@ -42,7 +43,6 @@ from apportion.spark.starting_offsets import (
     TIMESTAMP_STRATEGY,
     stream_start,
 )
-from apportion.spark.topic_options import topic_option
 
 CLIENT_ID_PREFIX = "apportion-spark-"
 PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other one has instead

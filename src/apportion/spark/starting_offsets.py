@@ -12,7 +12,7 @@ from typing import Any
 from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
 from apportion.settings import Setting
-from apportion.spark.topic_options import ChosenTopics
+from apportion.spark.chosen_topics import ChosenTopics
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 STARTING_TIMESTAMP = Setting(
