@@ -35,7 +35,10 @@ print(json.dumps(said))
 
 
 class WorkersPython(NamedTuple):
-    """An interpreter as it describes itself. missing: the module that its import of apportion lacks."""
+    """An interpreter as it describes itself.
+
+    missing: the module that its import of apportion lacks; None if it lacks none.
+    """
 
     python: tuple[int, ...]
     path: str
