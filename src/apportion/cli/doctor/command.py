@@ -1,5 +1,6 @@
 """The command `apportion doctor`: options and help."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -64,8 +65,10 @@ def doctor(
     apportion doctor --group etl --topic flights --checkpoint checkpoints/v1 --table lake/flights
     apportion doctor --bootstrap kafka:9093 --command-config client.properties --json
     """
+    environment = dict(os.environ)  # before apportion.spark is imported, which may set a variable
     from apportion.cli.doctor.examination import examine
     from apportion.cli.doctor.subjects import Subjects
 
     asked = Asked("doctor", bootstrap, timeout_ms, as_json, command_config)
-    raise typer.Exit(examine(asked, Subjects(group, tuple(topic or ()), checkpoint, table)))
+    subjects = Subjects(group, tuple(topic or ()), checkpoint, table)
+    raise typer.Exit(examine(asked, subjects, environment))

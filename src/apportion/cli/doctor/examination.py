@@ -1,7 +1,7 @@
 """`apportion doctor`: all checks, one after the other, as lines or as JSON."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import Console
 from rich.text import Text
@@ -25,11 +25,14 @@ STYLES = {
 WIDTH = max(len(result) for result in Result)
 
 
-def examine(asked: Asked, subjects: Subjects) -> int:
-    """Print what each check has found; return the exit code: FAILED if one of them failed."""
+def examine(asked: Asked, subjects: Subjects, environment: Mapping[str, str]) -> int:
+    """Print what each check has found; return the exit code: FAILED if one of them failed.
+
+    environment: the variables with which this process was started.
+    """
     findings: list[Finding] = []
     console = row_console()
-    for finding in _findings(asked, subjects):
+    for finding in _findings(asked, subjects, environment):
         findings.append(finding)
         if not asked.as_json:  # at once: a cluster that does not answer takes its time
             _show(console, finding)
@@ -41,8 +44,10 @@ def examine(asked: Asked, subjects: Subjects) -> int:
     return FAILED if count else 0
 
 
-def _findings(asked: Asked, subjects: Subjects) -> Iterator[Finding]:
-    yield from check_programs()
+def _findings(
+    asked: Asked, subjects: Subjects, environment: Mapping[str, str]
+) -> Iterator[Finding]:
+    yield from check_programs(environment)
     yield from check_cluster(asked, subjects)
     yield from check_paths(subjects)
 

@@ -1,7 +1,6 @@
 """The checks of what runs here: packages, Java, and the Python of Spark's workers."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -12,15 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from apportion import __version__
-from apportion.cli.doctor.finding import Finding, failed, ok
+from apportion.cli.doctor.finding import Finding, failed, ok, warning
+from apportion.spark.workers_python import DEFAULT, VARIABLE
 
 SPARK_PACKAGES = ("pyspark", "pyarrow", "numba", "pandas", "deltalake")
 """What the extra `spark` installs; pyproject.toml says which versions."""
 INSTALL = "install it: pip install 'apportion[spark]'"
 LEAST_JAVA = 17
 STARTS_WITHIN_S = 60
-WORKERS_PYTHON = "PYSPARK_PYTHON"
-WORKERS_DEFAULT = "python3"  # what Spark starts where PYSPARK_PYTHON is not set
 QUESTION = """
 import json, sys
 said = {"python": list(sys.version_info[:3]), "path": sys.executable}
@@ -46,16 +44,15 @@ class WorkersPython(NamedTuple):
     missing: str | None = None
 
 
-def check_programs(environment: Mapping[str, str] | None = None) -> Iterator[Finding]:
+def check_programs(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Yield the findings on this Python, Spark's packages, Java and the workers' Python.
 
-    environment: the variables of the process; those of this one if left out.
+    environment: the variables of the process.
     """
-    variables = os.environ if environment is None else environment
     yield ok("Python", f"{dotted(sys.version_info[:3])}, apportion {__version__}, {sys.executable}")
     yield check_packages()
-    yield check_java(variables)
-    yield check_workers_python(variables)
+    yield check_java(environment)
+    yield check_workers_python(environment)
 
 
 def check_packages() -> Finding:
@@ -93,29 +90,29 @@ def check_workers_python(environment: Mapping[str, str]) -> Finding:
 
     Spark starts it for the source, too, on the driver. On a cluster each node has its own.
     """
-    check, typed = "workers' Python", environment.get(WORKERS_PYTHON)
-    name = WORKERS_DEFAULT if typed is None else typed
-    source = f"{WORKERS_PYTHON} is not set, so Spark starts {name}" if typed is None else name
-    use_this = f"export {WORKERS_PYTHON}={sys.executable}"
+    check, typed = "workers' Python", environment.get(VARIABLE)
+    name = DEFAULT if typed is None else typed
+    source = f"{VARIABLE} is not set, so Spark starts {name}" if typed is None else name
+    use_this = f"export {VARIABLE}={sys.executable}"
+    # A script that imports apportion.spark sets the variable; spark-submit starts Java before that.
+    unfit = warning if typed is None else failed
     path = _path_or_none(name, environment)
     if path is None:
-        return failed(check, f"{source}: there is no such program", use_this)
+        return unfit(check, f"{source}: there is no such program", use_this)
     answer = asked_or_none(path)
     if answer is None:
-        return failed(check, f"{source}: {path} does not start as a Python", use_this)
+        return unfit(check, f"{source}: {path} does not start as a Python", use_this)
     its_version = f"{source}: {answer.path} is Python {dotted(answer.python)}"
     if answer.python[:2] != sys.version_info[:2]:
-        return failed(
-            check, f"{its_version}, and this one {dotted(sys.version_info[:3])}", use_this
-        )
+        return unfit(check, f"{its_version}, and this one {dotted(sys.version_info[:3])}", use_this)
     if answer.apportion is None:
-        return failed(check, f"{its_version} without apportion", use_this)
+        return unfit(check, f"{its_version} without apportion", use_this)
     if answer.apportion != __version__:
-        return failed(
+        return unfit(
             check, f"{its_version} with apportion {answer.apportion}, not {__version__}", use_this
         )
     if answer.missing is not None:
-        return failed(check, f"{its_version} without {answer.missing}", f"{use_this}, or {INSTALL}")
+        return unfit(check, f"{its_version} without {answer.missing}", f"{use_this}, or {INSTALL}")
     return ok(check, f"{its_version} with apportion {answer.apportion}")
 
 
