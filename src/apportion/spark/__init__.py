@@ -16,6 +16,7 @@ from apportion.spark.workers_python import use_this_python
 if TYPE_CHECKING:
     from apportion.member.batch.span import LostOffsets
     from apportion.spark import delta, seeds
+    from apportion.spark.decoding.columns import decode
     from apportion.spark.options import OptionError
     from apportion.spark.stateless import StatefulQuery, guard
 else:
@@ -25,6 +26,7 @@ else:
             "LostOffsets": "apportion.member.batch.span",
             "OptionError": "apportion.spark.options",
             "StatefulQuery": "apportion.spark.stateless",
+            "decode": "apportion.spark.decoding.columns",
             "delta": "apportion.spark.delta",
             "guard": "apportion.spark.stateless",
             "seeds": "apportion.spark.seeds",
@@ -39,4 +41,4 @@ use_this_python(
     is_spark_running=getattr(_context, "_active_spark_context", None) is not None,
 )
 
-__all__ = ["LostOffsets", "OptionError", "StatefulQuery", "delta", "guard", "seeds"]
+__all__ = ["LostOffsets", "OptionError", "StatefulQuery", "decode", "delta", "guard", "seeds"]
