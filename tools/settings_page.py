@@ -17,7 +17,8 @@ from apportion.node.config_entries import FROM_BROKER
 from apportion.node.security_settings import MechanismSettings, SecuritySettings
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED
-from apportion.server.prometheus import FAMILIES, series_name
+from apportion.server.metric_families import series_name
+from apportion.server.prometheus import FAMILIES
 from apportion.settings import MAX_INT64, Setting, declared
 from apportion.spark.options import QueryOptions, SparkOptions
 from apportion.spark.security_options import KafkaSecurityOptions
