@@ -29,14 +29,14 @@ from apportion.member.batch.queries import (
     StartMembership,
 )
 from apportion.member.batch.retries import BatchRetries, QuerySettings
-from apportion.member.batch.span import Span
+from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
 from apportion.spark import handover
 from apportion.spark.options import SourceOptions
 from apportion.spark.rebalance_lines import GroupName, RebalanceLines
-from apportion.topics import TopicIdPartition
+from apportion.spark.source_report import LogPosition, SourceReport
 
 LEAVE_TIMEOUT_MS = 3_000
 CALL_TIMEOUT_MS = 5_000
@@ -90,6 +90,7 @@ class BatchMember(RuleDriver):
         # True at first: a process that was lost may have left reports of its writers.
         self._has_stale_reports = True
         self._last_report = NO_REPORT
+        self._planned = EMPTY_SPAN  # what `next_span` returned last
         self._rebalances = RebalanceLines(
             GroupName(options.group, options.instance_id, classic=options.classic)
         )
@@ -120,9 +121,9 @@ class BatchMember(RuleDriver):
         limit: maxOffsetsPerTrigger. Raises as `BatchRetries.next_span` does.
         """
         epoch = self._membership.status().epoch
-        following = self._run(self._retries.next_span(previous, limit))
+        self._planned = self._run(self._retries.next_span(previous, limit))
         self._log_rebalance(epoch)
-        return following
+        return self._planned
 
     def _log_rebalance(self, last_epoch: int) -> None:
         """Log what the plan has changed of the query's partitions, if anything.
@@ -139,9 +140,23 @@ class BatchMember(RuleDriver):
             self._membership.wait(lambda view: view.epoch != last_epoch, EPOCH_WAIT_MS)
         self._rebalances.log_change(ownership, self._membership.status().epoch)
 
-    def ends(self) -> dict[TopicIdPartition, int]:
-        """Return the last known end offset of each owned partition."""
-        return dict(self.planner.ends)
+    def source_report(self) -> SourceReport | None:
+        """Return what the last plan says of this membership; None if nothing was planned."""
+        if self.planner.planned_incarnation is None:
+            return None
+        status, ends = self._membership.status(), self.planner.ends
+        return SourceReport(
+            self.options.group,
+            status.member_id,
+            status.epoch,
+            self.options.rebalance_timeout_ms,
+            {
+                partition.topic_partition: LogPosition(to, ends[partition])
+                for partition, to in self._planned.end_offsets().items()
+                # Not in it: a partition that the member has given up, where no plan came after.
+                if partition in ends and partition in self.planner.ownership.partitions
+            },
+        )
 
     def _read_writer_report(self, previous: Span) -> WriterReport:
         """Return the writers' report about the batch of this span."""
