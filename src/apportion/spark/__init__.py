@@ -1,7 +1,8 @@
 """Spark queries that are members of a Kafka consumer group: source, exactly-once writer, guard.
 
 `spark.readStream.format("apportion")` finds the source by itself; `delta.Writer` is the
-exactly-once writer for Delta tables. `seeds` plays the simulator's seeds on a Spark cluster.
+exactly-once writer for Delta tables. `PrometheusListener` shows lag and member epoch of the queries
+to Prometheus. `seeds` plays the simulator's seeds on a Spark cluster.
 """
 
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from apportion.member.batch.span import LostOffsets
     from apportion.spark import delta, seeds
     from apportion.spark.options import OptionError
+    from apportion.spark.prometheus_listener import PrometheusListener
     from apportion.spark.stateless import StatefulQuery, guard
 else:
     __getattr__, __dir__ = lazily(
@@ -19,6 +21,7 @@ else:
         {
             "LostOffsets": "apportion.member.batch.span",
             "OptionError": "apportion.spark.options",
+            "PrometheusListener": "apportion.spark.prometheus_listener",
             "StatefulQuery": "apportion.spark.stateless",
             "delta": "apportion.spark.delta",
             "guard": "apportion.spark.stateless",
@@ -27,4 +30,12 @@ else:
         extra="spark",
     )
 
-__all__ = ["LostOffsets", "OptionError", "StatefulQuery", "delta", "guard", "seeds"]
+__all__ = [
+    "LostOffsets",
+    "OptionError",
+    "PrometheusListener",
+    "StatefulQuery",
+    "delta",
+    "guard",
+    "seeds",
+]
