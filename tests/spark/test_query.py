@@ -347,18 +347,3 @@ def test_without_fail_on_data_loss_the_query_goes_on_with_the_new_topic(
     )
     until(lambda: b"new" in seen, what="the new topic's row")
     assert len(seen) == 41
-
-
-def test_the_progress_tells_where_the_source_ends(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
-) -> None:
-    pipeline.produce(40)
-    query = started(source(maxOffsetsPerTrigger="10"), lambda frame, number: frame.count())
-    until(lambda: query.lastProgress and query.lastProgress["numInputRows"] == 10, what="progress")
-    import json
-
-    progress: Any = query.lastProgress
-    latest = json.loads(progress["sources"][0]["latestOffset"])
-    assert {
-        number: end for number, (_, end) in latest["topics"][pipeline.topic]["span"].items()
-    } == {str(n): 10 for n in range(4)}

@@ -1,7 +1,9 @@
 """Spark queries that are members of a Kafka consumer group: source, exactly-once writer, guard.
 
 `spark.readStream.format("apportion")` finds the source by itself; `delta.Writer` is the
-exactly-once writer for Delta tables. `seeds` plays the simulator's seeds on a Spark cluster.
+exactly-once writer for Delta tables. `PrometheusListener` shows lag and member epoch of the queries
+to Prometheus. `decode` reads values of a schema registry. `seeds` plays the simulator's seeds on a
+Spark cluster.
 
 To import it has Spark start its workers with this interpreter (`workers_python.py`).
 """
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from apportion.spark import delta, seeds
     from apportion.spark.decoding.columns import decode
     from apportion.spark.options import OptionError
+    from apportion.spark.prometheus_listener import PrometheusListener
     from apportion.spark.stateless import StatefulQuery, guard
 else:
     __getattr__, __dir__ = lazily(
@@ -25,6 +28,7 @@ else:
         {
             "LostOffsets": "apportion.member.batch.span",
             "OptionError": "apportion.spark.options",
+            "PrometheusListener": "apportion.spark.prometheus_listener",
             "StatefulQuery": "apportion.spark.stateless",
             "decode": "apportion.spark.decoding.columns",
             "delta": "apportion.spark.delta",
@@ -41,4 +45,13 @@ use_this_python(
     is_spark_running=getattr(_context, "_active_spark_context", None) is not None,
 )
 
-__all__ = ["LostOffsets", "OptionError", "StatefulQuery", "decode", "delta", "guard", "seeds"]
+__all__ = [
+    "LostOffsets",
+    "OptionError",
+    "PrometheusListener",
+    "StatefulQuery",
+    "decode",
+    "delta",
+    "guard",
+    "seeds",
+]

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from apportion.member.batch.span import EMPTY_SPAN, parse_span, sorted_span
+from apportion.member.batch.span import EMPTY_SPAN, parse_span
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.options import SourceOptions
@@ -134,16 +134,12 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if following == previous else following.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the end offsets of the owned partitions; None until a batch was planned.
+        """Return the report on this membership; None until a batch was planned.
 
-        Spark shows them in StreamingQueryProgress.
+        Spark shows it in StreamingQueryProgress, as the latest offset of the source.
         """
-        ends = self._member().ends()
-        return (
-            sorted_span("", {partition: (end, end) for partition, end in ends.items()}).to_json()
-            if ends
-            else None
-        )
+        report = self._member().source_report()
+        return None if report is None else report.to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks of a batch: the span to read is `end`, whatever `start` is."""
