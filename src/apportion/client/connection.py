@@ -16,12 +16,21 @@ from apportion import __version__
 from apportion.client import plain_probe
 from apportion.client.connection_security import ConnectionSecurity, reauthentication_at_s
 from apportion.client.tls import SPEAKS_TLS, handshake_failure_or_none, no_tls, openssl_words
-from apportion.errors import Code, DecodeError, EncodeError, Refused, Unanswerable
+from apportion.errors import (
+    Code,
+    DecodeError,
+    EncodeError,
+    Refused,
+    Unanswerable,
+    UnencodableText,
+)
 from apportion.member.fresh_connection import SendOnConnection, authenticate, open_connection
+from apportion.readable import shortened
 from apportion.rules import Rule, run_rule
 from apportion.wire.table import APIS, decode_response, encode_request
 
 FRAME_LIMIT_BYTES = 1 << 30
+MAX_QUOTED = 80  # characters of a text that cannot be sent
 TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 """How an alert of TLS and a message of its handshake begin."""
 # Why a listener may have closed a connection that it has hardly begun to use.
@@ -152,7 +161,8 @@ class BrokerConnection:
         """Send one request to the broker and return its response.
 
         Raises Disconnected, and closes the connection, after `timeout_ms`; Refused
-        (UNSUPPORTED_VERSION) for a request with a field that the broker's version does not have.
+        (UNSUPPORTED_VERSION) for a request with a field that the broker's version does not have,
+        and (INVALID_REQUEST) for a text that UTF-8 cannot encode.
         """
         if time.monotonic() >= self._renewal_at_s:
             self._renew_session(timeout_ms)
@@ -182,6 +192,12 @@ class BrokerConnection:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF  # an int32
         try:
             encoded = encode_request(request, version, self._correlation_id, self._client_id)
+        except UnencodableText as error:
+            raise Refused(
+                Code.INVALID_REQUEST,
+                f"'{shortened(error.text, MAX_QUOTED)}' cannot be sent to a broker: "
+                "it is not UTF-8",
+            ) from None
         except EncodeError as error:
             raise Refused(
                 Code.UNSUPPORTED_VERSION,
