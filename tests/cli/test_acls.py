@@ -14,6 +14,7 @@ from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.server.embedded import EmbeddedBroker
 from apportion.server.embedded_security import BrokerSecurity
 from tests.cli.completions import completed
+from tests.cli.denying_broker import DenyingBroker
 from tests.node.acl_requests import AUTHORIZED, acl
 
 Run = tuple[int, str, str]
@@ -189,6 +190,38 @@ def test_acls_are_shown_before_they_are_removed(bootstrap: str) -> None:
     assert run(bootstrap, *command, "--force") == (0, f"{READER}3 ACLs are removed.\n", "")
     assert listed(bootstrap) == []
     assert run(bootstrap, *command, "--force") == (0, "No ACL matches.\n", "")
+
+
+@pytest.fixture
+def denying() -> Iterator[str]:
+    """A broker that deletes the ACL of the topic a, and not that of b."""
+    broker = DenyingBroker(acl("a"), acl("b"), "the ACLs of b are kept by a policy")
+    broker.start()
+    yield broker.bootstrap
+    broker.close()
+
+
+def test_a_removal_that_fails_in_part_says_what_is_gone_and_what_is_not(denying: str) -> None:
+    code, stdout, stderr = run(denying, "remove", "--topic", "a", "--topic", "b", "--force")
+    assert (code, [" ".join(line.split()) for line in stdout.splitlines()], stderr) == (
+        1,
+        [
+            "RESOURCE NAME PATTERN PRINCIPAL HOST PERMISSION OPERATION NOTE",
+            "TOPIC a LITERAL User:alice * ALLOW READ removed",
+            "TOPIC b LITERAL User:alice * ALLOW READ still there",
+            "1 ACL is removed.",
+        ],
+        "apportion acls: POLICY_VIOLATION: the ACLs of b are kept by a policy\n",
+    )
+
+
+def test_as_json_each_acl_says_whether_it_was_removed(denying: str) -> None:
+    code, stdout, stderr = run(denying, "remove", "--topic", "a", "--force", "--json")
+    assert (code, [(row["name"], row["removed"]) for row in json.loads(stdout)]) == (
+        1,
+        [("a", True), ("b", False)],
+    )
+    assert json.loads(stderr)["error"] == "POLICY_VIOLATION"
 
 
 def test_a_resource_or_a_principal_stands_for_all_of_its_acls(bootstrap: str) -> None:
