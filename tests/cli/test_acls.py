@@ -221,7 +221,10 @@ def test_as_json_each_acl_says_whether_it_was_removed(denying: str) -> None:
         1,
         [("a", True), ("b", False)],
     )
-    assert json.loads(stderr)["error"] == "POLICY_VIOLATION"
+    assert json.loads(stderr) == {
+        "error": "POLICY_VIOLATION",
+        "message": "the ACLs of b are kept by a policy",
+    }
 
 
 def test_a_resource_or_a_principal_stands_for_all_of_its_acls(bootstrap: str) -> None:
@@ -316,6 +319,8 @@ def test_names_are_completed(bootstrap: str) -> None:
         "DescribeConfigs",
         "DescribeTokens",
     ]
+    for typed, word in (("re", "read"), ("Re", "Read"), ("RE", "READ")):
+        assert completed("apportion", "acls", "add", "--operation", typed) == [word]
     assert completed("apportion", "acls", "add", "--resource-pattern-type", "") == [
         "literal",
         "prefixed",

@@ -114,15 +114,17 @@ class NoStreamsGroup(Exception):
 def print_failure(command: str, error: Exception, as_json: bool) -> None:
     """Print the error that ended `command`.
 
-    JSON keys: `error`, Kafka's name of the error code where there is one, and `message`.
+    JSON keys: `error`, Kafka's name of the error code where there is one, and `message`, which does
+    not say the code again.
     """
     # Errors quote names from brokers, which may hold control characters of a terminal.
-    message = readable(str(error))
     if as_json:
-        code = error.code.name if isinstance(error, Refused) else None
-        print(json.dumps({"error": code, "message": message}), file=sys.stderr)
+        code, text = (
+            (error.code.name, error.why) if isinstance(error, Refused) else (None, str(error))
+        )
+        print(json.dumps({"error": code, "message": readable(text)}), file=sys.stderr)
     else:
-        print(f"apportion {command}: {message}", file=sys.stderr)
+        print(f"apportion {command}: {readable(str(error))}", file=sys.stderr)
 
 
 def drop_stdout() -> None:
