@@ -180,23 +180,24 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         "TLS",
         {"ssl_ca_pem": Authority().pem, "ssl_ca_location": None},
         Code.SSL_HANDSHAKE_FAILED,
-        TLS + "its certificate is of no CA that this client trusts: set ssl_ca_location (Kafka: "
-        "ssl.truststore.location) to the CA of the cluster",
+        TLS + "its certificate, CN=broker, issued by CN=CA of a test, is of no CA that this client "
+        "trusts: set ssl_ca_location (Kafka: ssl.truststore.location) to the CA of the cluster",
     ),
     (
         "host",
         "ELSEWHERE",
         {},
         Code.SSL_HANDSHAKE_FAILED,
-        TLS + "its certificate is not of the host '127.0.0.1': name the broker as its certificate "
-        "does, or set ssl.endpoint.identification.algorithm to none",
+        TLS + "its certificate, CN=broker, is for kafka.example.com, and not for the host "
+        "'127.0.0.1': name the broker as its certificate does, or set "
+        "ssl.endpoint.identification.algorithm to none",
     ),
     (
         "expired",
         "EXPIRED",
         {},
         Code.SSL_HANDSHAKE_FAILED,
-        TLS + "its certificate has expired",
+        TLS + "its certificate, CN=broker, has expired: it was valid until T",
     ),
     (
         "certificate",
@@ -294,7 +295,8 @@ def test_a_consumer_that_is_not_let_in_ends_with_one_sentence(
         read_one(address, f"wrong-{name}-{protocol}", given)
     assert time.monotonic() - begun_s < ENDS_WITHIN_S
     said = re.sub(r"\bB\b", address, why).replace("PROTOCOL", protocol)
-    assert (refused.value.code, refused.value.why) == (code, said)
+    told = re.sub(r"\d{4}(-\d\d){2} (\d\d:){2}\d\d UTC", "T", refused.value.why)
+    assert (refused.value.code, told) == (code, said)
     shown = caplog.text + repr(refused.value) + repr(refused.value.__cause__)
     assert [secret for secret in (WRONG, PASSWORD, "PRIVATE KEY") if secret in shown] == []
 

@@ -13,7 +13,7 @@ import time
 from typing import Any, TypeVar
 
 from apportion import __version__
-from apportion.client import plain_probe
+from apportion.client import plain_probe, presented_certificate
 from apportion.client.connection_security import ConnectionSecurity, reauthentication_at_s
 from apportion.client.tls import SPEAKS_TLS, handshake_failure_or_none, no_tls, openssl_words
 from apportion.errors import (
@@ -101,7 +101,11 @@ class BrokerConnection:
         try:
             return self._security.encrypted(plain, host)
         except OSError as error:
-            if (failure := handshake_failure_or_none(error, self.address)) is not None:
+            presented = b""
+            if isinstance(error, ssl.SSLCertVerificationError):
+                presented = self._presented(host, port, timeout_ms)
+            failure = handshake_failure_or_none(error, self.address, presented)
+            if failure is not None:
                 raise failure from None
             if not is_of_socket(error):
                 raise
@@ -115,6 +119,15 @@ class BrokerConnection:
             raise Disconnected(
                 f"no TLS handshake with the broker at {self.address}: {why}{NO_TLS_LISTENER}"
             ) from error
+
+    def _presented(self, host: str, port: int, timeout_ms: int) -> bytes:
+        """Return the certificate of the listener, which was not accepted; nothing if none came."""
+        try:
+            return presented_certificate.presented_certificate(host, port, timeout_ms / 1000)
+        except OSError as error:
+            if not is_of_socket(error):
+                raise
+            return b""
 
     def _has_no_tls(self, host: str, port: int, timeout_ms: int) -> bool:
         """Return whether it is certain that the listener, which has closed, speaks no TLS."""
@@ -283,7 +296,7 @@ def is_of_socket(error: OSError) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    own = (__name__, plain_probe.__name__, "socket", "ssl")
+    own = (__name__, plain_probe.__name__, presented_certificate.__name__, "socket", "ssl")
     return trace is None or trace.tb_frame.f_globals.get("__name__") in own
 
 

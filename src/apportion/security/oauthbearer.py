@@ -167,13 +167,14 @@ def _reason(answer: bytes, token: str) -> str:
         reason = rejection_or_none(as_text(answer), token)
     except UnacceptableBytes:
         reason = None
-    return reason or "it gives no reason that can be read"
+    return reason or "it gives no reason that can be shown"
 
 
 def rejection_or_none(error: str, token: str) -> str | None:
-    """Return the status and the scope of a server's error as words; None if it has none.
+    """Return the status and the scope of a server's error as words; None for what is none.
 
-    error: as JSON (RFC 7628, section 3.2.2), which may come in SaslAuthenticate, too.
+    error: as JSON (RFC 7628, section 3.2.2), which may come in SaslAuthenticate, too. One that has
+    the token in it is not shown.
     """
     try:
         said = json.loads(error)
@@ -185,7 +186,6 @@ def rejection_or_none(error: str, token: str) -> str | None:
     )
     if not isinstance(status, str):
         return None
-    # A server may repeat the token in its reason.
     if token in f"{status} {scope}":
-        return "it gives a reason that has the token in it"
+        return None
     return shown(status) + (f", for the scope {shown(scope)}" if isinstance(scope, str) else "")
