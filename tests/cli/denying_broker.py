@@ -24,7 +24,8 @@ class DenyingBroker(LoadingBroker):
 
     def __init__(self, first: AclBinding, second: AclBinding, why: str) -> None:
         super().__init__(loading=0)
-        self._acls, self._why = (first, second), why
+        self._acls: tuple[AclBinding, ...] = (first, second)
+        self._why = why
 
     def _response(self, request: Any) -> Any:
         if isinstance(request, DescribeAclsRequest):
@@ -32,7 +33,7 @@ class DenyingBroker(LoadingBroker):
         if not isinstance(request, DeleteAclsRequest):
             return super()._response(request)
         gone, *kept = self._acls
-        self._acls = (*kept,)
+        self._acls = tuple(kept)
         return DeleteAclsResponse(
             filter_results=(
                 DeleteAclsFilterResult(matching_acls=(_matching(gone),)),

@@ -25,6 +25,7 @@ from apportion.wire.messages.create_acls import (
 )
 from apportion.wire.messages.delete_acls import (
     DeleteAclsFilter,
+    DeleteAclsFilterResult,
     DeleteAclsMatchingAcl,
     DeleteAclsRequest,
     DeleteAclsResponse,
@@ -105,7 +106,10 @@ class CreateAclsQuery(BrokerQuery[tuple[Refused | None, ...]]):
 
 
 class AclDeletion(NamedTuple):
-    """What became of a deletion. failures: why ACLs that match are still there, once a reason."""
+    """The result of a deletion of ACLs.
+
+    failures: why ACLs that match are still there, each reason once.
+    """
 
     gone: tuple[AclBinding, ...]
     failures: tuple[Refused, ...] = ()
@@ -141,7 +145,9 @@ class DeleteAclsQuery(BrokerQuery[AclDeletion]):
         gone: dict[AclBinding, None] = {}
         failures: dict[tuple[Code, str], Refused] = {}
         for result in response.filter_results:
-            for each in (result, *result.matching_acls):
+            answers: tuple[DeleteAclsFilterResult | DeleteAclsMatchingAcl, ...]
+            answers = (result, *result.matching_acls)
+            for each in answers:
                 failure = _error_or_none(each.error_code, each.error_message)
                 if failure is not None:
                     failures.setdefault((failure.code, failure.why), failure)
