@@ -6,6 +6,7 @@ same with and without `--json`. A message ends with the next step where there is
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -88,11 +89,12 @@ class GroupHasMembers(Advised):
         count = len(members)
         who = f"{count} member{'' if count == 1 else 's'}: " if count else "members"
         who += listed([*map(_member_words, members)], MOST_MEMBERS)
-        shown = f"; `apportion groups members {group_id} {at}` shows them"
+        named = shlex.quote(group_id)
+        shown = f"; `apportion groups members {named} {at}` shows them"
         time = "" if session_ms is None else f", {session_ms / 1000:g} s after its last heartbeat"
         removes = (
             f". One that was killed stays a member until its session ends{time}; `apportion groups "
-            f"remove-members {group_id} --all {at}` removes it at once"
+            f"remove-members {named} --all {at}` removes it at once"
         )
         super().__init__(
             Code.NON_EMPTY_GROUP,
