@@ -296,9 +296,9 @@ def test_a_user_without_the_permission_is_told_how_to_get_it(tmp_path: Path) -> 
         assert given[0] == 0
         assert run_as("alice", "list")[0] == 0
     texts = [
-        f"apportion acls: you may not {what} ACLs: that needs {operation.upper()} on the cluster. "
-        "A super user gives it to you by `apportion acls add --allow-principal User:NAME "
-        f"--operation {operation} --cluster`\n"
+        f"apportion acls: you may not {what} ACLs: that needs {operation.upper()} on the cluster; "
+        "a super user gives it by `apportion acls add --allow-principal User:NAME --operation "
+        f"{operation} --cluster`, with `--bootstrap {broker.bootstrap}` for this cluster\n"
         for what, operation in (("show", "Describe"), ("change", "Alter"), ("change", "Alter"))
     ]
     assert told == [(1, "", text) for text in texts]

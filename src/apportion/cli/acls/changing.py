@@ -14,7 +14,7 @@ from apportion.client.cluster import Cluster
 from apportion.errors import Refused
 from apportion.member.cluster_queries.acls import CreateAclsQuery, DeleteAclsQuery
 from apportion.member.cluster_queries.retries import send_until_accepted
-from apportion.security.acls import AclFilter
+from apportion.security.acls import AclFilter, AclOperation
 
 THERE_ALREADY = "there already"
 STILL_THERE = "still there"
@@ -34,7 +34,7 @@ def add_acls(asked: Asked, resources: TypedResources, entries: TypedEntries, dry
         results: tuple[Refused | None, ...] = (None,) * len(new)
         if new and not dry_run:
             results = cluster.run(send_until_accepted(CreateAclsQuery(new)))
-        failures = [advised(each, "change ACLs", "ALTER") for each in results if each is not None]
+        failures = [_denied(each) for each in results if each is not None]
         added = [acl for acl, error in zip(new, results, strict=True) if error is None]
         rows = [
             acl_report(acl)
@@ -75,11 +75,11 @@ def remove_acls(
         try:
             gone, failures = cluster.run(send_until_accepted(DeleteAclsQuery(filters)))
         except Refused as refused:
-            raise advised(refused, "change ACLs", "ALTER") from None
+            raise _denied(refused) from None
         # The response does not say what matches a filter that has failed.
         left = read_acls(cluster, filters) if failures else ()
         rows = [acl_report(acl) | {"removed": acl in gone} for acl in sorted({*gone, *left})]
-        return ReportedChange(rows, [advised(each, "change ACLs", "ALTER") for each in failures])
+        return ReportedChange(rows, [_denied(each) for each in failures])
 
     def show(rows: list[Report]) -> None:
         if not rows:
@@ -97,6 +97,10 @@ def remove_acls(
         print_sentence(row_console(), f"{counted(count)} removed." if is_forced else DRY_REMOVE)
 
     return print_change(asked, change, show)
+
+
+def _denied(refused: Refused) -> Refused:
+    return advised(refused, "change ACLs", AclOperation.ALTER)
 
 
 def _filters_to_remove(

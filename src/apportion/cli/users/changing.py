@@ -1,6 +1,7 @@
 """`apportion users add`, `alter` and `remove`: passwords of SCRAM users."""
 
 import os
+import shlex
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from apportion.member.cluster_queries.scram_users import (
     UserIterations,
 )
 from apportion.readable import readable
+from apportion.security.acls import AclOperation
 from apportion.security.client_security import PasswordLogin
 from apportion.security.scram_credentials import (
     MAX_ITERATIONS,
@@ -155,7 +157,7 @@ def remove_users(
                         cluster.run(send_until_accepted(query))
                         rows.append(user_report(has[mechanism]) | {"removed": True})
             except Refused as refused:
-                failures.append(advised(refused, CHANGE, "ALTER"))
+                failures.append(advised(refused, CHANGE, AclOperation.ALTER))
         return ReportedChange(rows, failures)
 
     def sentence(row: Report) -> str:
@@ -205,7 +207,7 @@ def _set(
         try:
             cluster.run(send_until_accepted(SetPasswordQuery(each.user, each.mechanism, secret)))
         except Refused as refused:
-            failures.append(advised(refused, CHANGE, "ALTER"))
+            failures.append(advised(refused, CHANGE, AclOperation.ALTER))
         else:
             rows.append(user_report(each))
     return ReportedChange(rows, failures)
@@ -216,7 +218,7 @@ def _exists(asked: Asked, there: UserIterations) -> Advised:
     return Advised(
         Code.DUPLICATE_RESOURCE,
         f"user {there.user!r} has a password for {there.mechanism.value} already: `apportion users "
-        f"alter {there.user} {asked.at}` gives another one, and with "
+        f"alter {shlex.quote(there.user)} {asked.at}` gives another one, and with "
         "--if-not-exists this is no error",
     )
 
@@ -230,12 +232,13 @@ def _require(
     """Raise Advised if the user does not exist, or has no password for one of the mechanisms."""
     if not has:
         raise NoSuchUser(user, asked.at)
+    named = shlex.quote(user)
     for mechanism in mechanisms:
         if mechanism not in has:
             raise Advised(
                 Code.RESOURCE_NOT_FOUND,
                 f"user {user!r} has no password for {mechanism.value}: `apportion users list "
-                f"{user} {asked.at}` shows those that there are, and "
-                f"`apportion users add {user} --mechanism {mechanism.value} {asked.at}` "
+                f"{named} {asked.at}` shows those that there are, and "
+                f"`apportion users add {named} --mechanism {mechanism.value} {asked.at}` "
                 "adds it",
             )
