@@ -129,6 +129,14 @@ def print_failure(command: str, error: Exception, as_json: bool) -> None:
         print(f"apportion {command}: {readable(str(error))}", file=sys.stderr)
 
 
+def print_warning(command: str, text: str, as_json: bool) -> None:
+    """Print a consequence of a command that has done what it was told. JSON key: `warning`."""
+    if as_json:
+        print(json.dumps({"warning": readable(text)}), file=sys.stderr)
+    else:
+        print(f"apportion {command}: {readable(text)}", file=sys.stderr)
+
+
 def drop_stdout() -> None:
     """Discard what is still in stdout's buffer, whose reader has gone.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
 from apportion.cli.command_config import command_security
 from apportion.cli.denials import advised
-from apportion.cli.failures import Advised, WrongArguments
+from apportion.cli.failures import Advised, WrongArguments, print_warning
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.users.passwords import PasswordSource, asked_password
 from apportion.cli.users.report import NoSuchUser, read_users, user_report
@@ -21,7 +21,8 @@ from apportion.member.cluster_queries.scram_users import (
     SetPasswordQuery,
     UserIterations,
 )
-from apportion.readable import readable
+from apportion.node.authorizer_settings import super_users_of
+from apportion.readable import listed, readable
 from apportion.security.acls import AclOperation
 from apportion.security.client_security import PasswordLogin
 from apportion.security.scram_credentials import (
@@ -40,6 +41,11 @@ ITERATIONS = Setting(
 )
 CHANGE = "change users"
 NOTHING = "Nothing was changed: there is no such user, or no such password."
+LAST_SUPER_USER = (
+    "had the last SCRAM password of super.users: unless a super user logs in otherwise, or an ACL "
+    "allows somebody to ALTER the cluster, nobody can change users and ACLs any more. To mend that, "
+    "start the broker with --add-scram, or Apache Kafka with another super.users"
+)
 DEFAULT_MECHANISM = ScramMechanism.SCRAM_SHA_512
 
 
@@ -144,6 +150,8 @@ def remove_users(
 
     def change(cluster: Cluster) -> ReportedChange[list[Report]]:
         found = read_users(cluster, named)
+        # Before: a command without its own login any more may be unable to ask.
+        last = _last_super_users(cluster, found, mechanisms)
         rows: list[Report] = []
         failures: list[Exception] = []
         for user in named:
@@ -158,12 +166,32 @@ def remove_users(
                         rows.append(user_report(has[mechanism]) | {"removed": True})
             except Refused as refused:
                 failures.append(advised(refused, CHANGE, AclOperation.ALTER))
+        gone = {row["user"] for row in rows}
+        if last and all(user in gone for user in last):
+            print_warning(asked.command, f"{listed(last)} {LAST_SUPER_USER}", asked.as_json)
         return ReportedChange(rows, failures)
 
     def sentence(row: Report) -> str:
         return f"{row['user']} has no password for {row['mechanism']} any more."
 
     return print_change(asked, change, _shown(sentence))
+
+
+def _last_super_users(
+    cluster: Cluster, found: Iterable[UserIterations], mechanisms: tuple[ScramMechanism, ...]
+) -> list[str]:
+    """Return the super users without whom none has a password of SCRAM any more.
+
+    found: the passwords of the named users, of which those of the mechanisms are removed, or all.
+    () where others have one, and where the broker does not tell who is a super user.
+    """
+    supers = super_users_of(cluster.broker_setting("super.users") or "")
+    removed = {each for each in found if not mechanisms or each.mechanism in mechanisms}
+    last = sorted({each.user for each in removed if f"User:{each.user}" in supers})
+    if not last:
+        return []
+    left = (each for each in read_users(cluster) if each not in removed)
+    return [] if any(f"User:{each.user}" in supers for each in left) else last
 
 
 def _refuse_own_login(
