@@ -43,8 +43,8 @@ CHANGE = "change users"
 NOTHING = "Nothing was changed: there is no such user, or no such password."
 LAST_SUPER_USER = (
     "had the last SCRAM password of super.users: unless a super user logs in otherwise, or an ACL "
-    "allows somebody to ALTER the cluster, nobody can change users and ACLs any more. To mend that, "
-    "start the broker with --add-scram, or Apache Kafka with another super.users"
+    "allows somebody to ALTER the cluster, nobody can change users and ACLs any more. To mend "
+    "that, start the broker with --add-scram, or Apache Kafka with another super.users"
 )
 DEFAULT_MECHANISM = ScramMechanism.SCRAM_SHA_512
 
