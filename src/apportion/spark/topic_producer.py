@@ -7,20 +7,21 @@ that is full.
 
 import logging
 import os
+import socket
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from apportion.client.cluster import Cluster
-from apportion.errors import Refused, Unanswerable
-from apportion.member.cluster_queries.retries import PauseBeforeRetry
-from apportion.member.metadata_cache import MetadataCache
-from apportion.rules import Rule
 from apportion.spark.producer_security import producer_security
 from apportion.spark.topic_options import TopicWriterOptions
 from apportion.spark.topic_records import NotWritten, OutgoingRecord
-from apportion.spark.unwritten_records import NO_LIBRARY, record_sentence, topic_sentence
-from apportion.topics import Topics
+from apportion.spark.unwritten_records import (
+    NO_LIBRARY,
+    producer_sentence,
+    record_sentence,
+)
+from apportion.spark.writable_topics import WritableTopics
 
 LOG = logging.getLogger(__name__)
 PRODUCERS_OF_A_WORKER = 4
@@ -43,81 +44,21 @@ FIXED = {
 }
 
 
-class WritableTopics:
-    """The topics that exist, with their numbers of partitions. No look-up creates one."""
-
-    def __init__(self, options: TopicWriterOptions) -> None:
-        """Connect with the first look-up. Raises ValueError for certificates of no use."""
-        self._timeout_ms = options.delivery_timeout_ms
-        self._cluster = Cluster(
-            options.bootstrap,
-            client_id=options.client_id,
-            timeout_ms=options.request_timeout_ms,
-            security=options.security,
-        )
-        self._counts: dict[str, int] = {}
-
-    def require(self, topic: str, partition: int = -1, *, is_patient: bool = True) -> None:
-        """Raise NotWritten where there is no such topic, or it has no such partition.
-
-        partition: negative if any will do. is_patient: whether to wait for brokers that do not
-        answer, for as long as a record may.
-        """
-        known = self._counts.get(topic)
-        if known is not None and partition < known:
-            return
-        # Anew for a partition that is not known: partitions may have been added.
-        count = self._counts[topic] = self._partition_count(topic, is_patient=is_patient)
-        if partition >= count:
-            raise NotWritten(
-                f"topic {topic}: column partition is {partition} in a row, and the topic has "
-                f"partitions 0 to {count - 1}: choose one of these, or add partitions"
-            )
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._cluster.close()
-
-    def _partition_count(self, topic: str, *, is_patient: bool) -> int:
-        rule = _topics(self._cluster.metadata, topic, is_patient=is_patient)
-        at = self._cluster.bootstrap_servers
-        try:
-            found = self._cluster.run(rule, timeout_ms=self._timeout_ms).named(topic)
-        except Refused as refusal:
-            raise NotWritten(topic_sentence(topic, refusal)) from None
-        except Unanswerable as outage:
-            raise NotWritten(f"topic {topic}: no broker of {at} has answered: {outage}") from None
-        if found is None:
-            raise NotWritten(
-                f"topic {topic} does not exist at {at}: see that its name is right, or create it; "
-                "a write creates no topic"
-            )
-        return found.partitions
-
-
-def _topics(metadata: MetadataCache, topic: str, *, is_patient: bool) -> Rule[Topics]:
-    """Return the topic if it exists, as the brokers say now."""
-    while True:
-        try:
-            return (yield from metadata.topics((topic,), fresh=True))
-        except Unanswerable as outage:
-            if not is_patient:
-                raise
-            yield PauseBeforeRetry(outage)
-
-
 class TopicProducer:
     """An idempotent producer, which one task after another uses."""
 
     def __init__(self, options: TopicWriterOptions) -> None:
         """Start the producer. Raises NotWritten where it cannot be."""
-        self.topics = WritableTopics(options)
         self._sent = self._delivered = 0
         self._failures: list[str] = []
         self._bootstrap, self._is_away = options.bootstrap, False
-        self._producer: Any = _new_producer(
-            options, {"on_delivery": self._record_report, "error_cb": self._log_outage}
-        )
+        callbacks = {"on_delivery": self._record_report, "error_cb": self._log_outage}
+        try:
+            self.topics = WritableTopics(options)
+            self._producer: Any = _new_producer(options, callbacks)
+        except ValueError as error:
+            # The driver has the file, and this host has not. The text has no secret.
+            raise NotWritten(f"on {socket.gethostname()}: {error}") from None
 
     def write(self, records: Iterable[OutgoingRecord]) -> int:
         """Send the records and wait until all are acknowledged; return how many there were.
@@ -136,8 +77,7 @@ class TopicProducer:
                 self._serve_reports(WAIT_S)
         except BaseException:
             # What waits must not be written after the task has failed.
-            self._producer.purge()
-            self._producer.flush(PURGE_S)
+            self._purge()
             raise
         assert self._delivered == self._sent, "a record has no delivery report"
         return self._sent - before
@@ -159,14 +99,30 @@ class TopicProducer:
                 # kafka.delivery.timeout.ms.
                 self._serve_reports(WAIT_S)
             except KafkaException as error:
+                # An earlier record, or the producer as a whole, may be the reason.
+                self._serve_reports(0)
                 raise NotWritten(record_sentence(error.args[0], topic, partition)) from None
             else:
                 self._sent += 1
                 return
 
+    def _purge(self) -> None:
+        """Forget what was not sent yet."""
+        from confluent_kafka import KafkaException
+
+        self._producer.purge()
+        # After a fatal error this raises it again.
+        with suppress(KafkaException):
+            self._producer.flush(PURGE_S)
+
     def _serve_reports(self, wait_s: float) -> None:
         """Take the delivery reports that are there. Raises NotWritten if one says of a failure."""
-        self._producer.poll(wait_s)
+        from confluent_kafka import KafkaException
+
+        try:
+            self._producer.poll(wait_s)
+        except KafkaException as error:
+            raise NotWritten(producer_sentence(error.args[0])) from None
         if self._failures:
             raise NotWritten(self._failures[0])
 
@@ -223,9 +179,3 @@ def _worker_producer(_process: int, options: TopicWriterOptions) -> TopicProduce
 def forget_producers() -> None:
     """Have the next task of this worker begin with a producer of its own, after a failure."""
     _worker_producer.cache_clear()
-
-
-@lru_cache(maxsize=PRODUCERS_OF_A_WORKER)
-def planner_topics(_process: int, options: TopicWriterOptions) -> WritableTopics:
-    """Return the look-ups of this process, which plans writes, for these options."""
-    return WritableTopics(options)

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.plain_errors import without_traceback
 from apportion.spark.topic_options import TopicWriterOptions
-from apportion.spark.topic_producer import forget_producers, planner_topics, worker_producer
+from apportion.spark.topic_producer import forget_producers, worker_producer
 from apportion.spark.topic_records import (
     ColumnPlaces,
     NotWritten,
@@ -33,6 +33,7 @@ from apportion.spark.topic_records import (
     records_of_rows,
 )
 from apportion.spark.unwritten_records import NO_LIBRARY
+from apportion.spark.writable_topics import planner_topics
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamWriter

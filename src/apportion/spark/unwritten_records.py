@@ -3,10 +3,16 @@
 from typing import Any
 
 from apportion.errors import Code, Refused
+from apportion.member.permissions import denial_or_none
 
 NO_LIBRARY = (
     "writing to a topic needs the package confluent-kafka in the Python of the driver and of every "
     "executor: install apportion[spark] there"
+)
+NO_PRODUCER_ID = (
+    "CLUSTER_AUTHORIZATION_FAILED: this client's principal may write to no topic at all; "
+    "kafka-acls.sh gives WRITE by --add --allow-principal User:NAME --operation Write --topic "
+    "TOPIC, and old brokers want --operation IdempotentWrite --cluster besides"
 )
 REPLICAS = "see min.insync.replicas of the topic, and that its brokers run"
 REMEDIES = {  # by the codes of brokers
@@ -15,11 +21,6 @@ REMEDIES = {  # by the codes of brokers
         "lower kafka.batch.size for batches of small ones"
     ),
     Code.RECORD_LIST_TOO_LARGE: "lower kafka.batch.size, or raise segment.bytes of the topic",
-    Code.TOPIC_AUTHORIZATION_FAILED: "give this user WRITE on the topic",
-    Code.CLUSTER_AUTHORIZATION_FAILED: (
-        "give this user WRITE on the topic, and on brokers before Kafka 3.0 IDEMPOTENT_WRITE on "
-        "the cluster"
-    ),
     Code.INVALID_RECORD: (
         "a compacted topic takes no record without a key: fill the column key; the log of the "
         "broker may say more"
@@ -43,7 +44,7 @@ OF_LIBRDKAFKA = {  # by the names of its own codes
 
 def topic_sentence(topic: str, refusal: Refused) -> str:
     """Return why a topic cannot be looked up."""
-    return f"topic {topic}: {_with_remedy(refusal)}"
+    return f"topic {topic}: {_with_remedy(topic, refusal)}"
 
 
 def record_sentence(error: Any, topic: str, partition: int | None) -> str:
@@ -54,14 +55,31 @@ def record_sentence(error: Any, topic: str, partition: int | None) -> str:
     place = f"topic {topic}"
     if partition is not None and partition >= 0:
         place += f", partition {partition}"
-    if error.code() < 0:  # librdkafka's own
-        name = error.name()
-        why = OF_LIBRDKAFKA.get(name, error.str().removeprefix("Local: "))
-        return f"{place}: {name}: {why}"
-    return f"{place}: {_with_remedy(Refused(Code.of(error.code())))}"
+    if error.code() < 0:
+        return f"{place}: {_own_sentence(error)}"
+    return f"{place}: {_with_remedy(topic, Refused(Code.of(error.code())))}"
 
 
-def _with_remedy(refusal: Refused) -> str:
+def producer_sentence(error: Any) -> str:
+    """Return why a producer cannot go on, whatever the record."""
+    if error.code() == Code.CLUSTER_AUTHORIZATION_FAILED:
+        return NO_PRODUCER_ID
+    if error.code() < 0:
+        return _own_sentence(error)
+    code = Code.of(error.code())
+    return f"{code.name}: {code.sentence.removesuffix('.')} ({error.str()})"
+
+
+def _own_sentence(error: Any) -> str:
+    """Return an error that librdkafka itself has found."""
+    name = error.name()
+    return f"{name}: {OF_LIBRDKAFKA.get(name, error.str().removeprefix('Local: '))}"
+
+
+def _with_remedy(topic: str, refusal: Refused) -> str:
     """Return the error of a broker, and what to do about it."""
+    denial = denial_or_none("Produce", refusal.code, [topic])
+    if denial is not None:
+        return f"{refusal.code.name}: {denial}"
     remedy, text = REMEDIES.get(refusal.code), str(refusal)
     return text if remedy is None else f"{text.removesuffix('.')}: {remedy}"
