@@ -16,6 +16,8 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -32,18 +34,13 @@ from apportion.spark.log_lines import log_like_spark
 from apportion.spark.options import SourceOptions
 from apportion.spark.plain_errors import without_traceback
 from apportion.spark.slices import TaskSlices, read_task, split_into_tasks
+from apportion.spark.topic_writer import batch_writer, stream_writer
 
 COLUMNS = (
     "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
     "timestampType int"
 )
 HEADERS = ", headers array<struct<key: string, value: binary>>"
-
-NO_WRITER = (
-    'format("apportion") is a source only: write a stream with '
-    "foreachBatch(apportion.spark.delta.Writer(path)), each record once, "
-    "or with any sink of Spark's; to produce to Kafka, use Spark's own format(\"kafka\")"
-)
 
 
 class GroupSource(DataSource):
@@ -75,13 +72,13 @@ class GroupSource(DataSource):
             "trigger(availableNow=True) reads what is there now and stops"
         )
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """Raise: rows go to a sink of another format."""
-        raise ValueError(NO_WRITER)
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Return the writer of a stream to topics."""
+        return stream_writer(self.options, schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """Raise, as for streams."""
-        raise ValueError(NO_WRITER)
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a batch to topics."""
+        return batch_writer(self.options, schema, overwrite=overwrite)
 
 
 class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
