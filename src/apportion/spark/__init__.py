@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from apportion.member.batch.span import LostOffsets
     from apportion.spark import delta, seeds
     from apportion.spark.decoding.columns import decode
-    from apportion.spark.options import OptionError
+    from apportion.spark.option_values import OptionError
     from apportion.spark.prometheus_listener import PrometheusListener
     from apportion.spark.stateless import StatefulQuery, guard
 else:
@@ -27,7 +27,7 @@ else:
         __name__,
         {
             "LostOffsets": "apportion.member.batch.span",
-            "OptionError": "apportion.spark.options",
+            "OptionError": "apportion.spark.option_values",
             "PrometheusListener": "apportion.spark.prometheus_listener",
             "StatefulQuery": "apportion.spark.stateless",
             "decode": "apportion.spark.decoding.columns",

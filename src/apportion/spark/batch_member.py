@@ -25,6 +25,7 @@ from apportion.member.batch.queries import (
     DeleteOldReports,
     EndMembership,
     GroupSetting,
+    MatchingTopics,
     ReadWriterReport,
     StartMembership,
 )
@@ -34,6 +35,7 @@ from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
 from apportion.spark import handover
+from apportion.spark.chosen_topics import matching_topics
 from apportion.spark.options import SourceOptions
 from apportion.spark.rebalance_lines import GroupName, RebalanceLines
 from apportion.spark.source_report import LogPosition, SourceReport
@@ -70,6 +72,7 @@ class BatchMember(RuleDriver):
                 options.group,
                 options.topics,
                 classic_session_ms=options.session_timeout_ms if options.classic else None,
+                expression=options.expression,
             ),
             # Used by a new checkpoint alone: every later span copies the id of the one before.
             checkpoint=uuid4().hex,
@@ -84,6 +87,9 @@ class BatchMember(RuleDriver):
                 options.topics,
                 classic=options.classic,
                 max_poll_interval_ms=options.rebalance_timeout_ms,
+                least_offsets=options.min_offsets or 0,
+                longest_delay_ms=options.max_delay_ms,
+                expression=options.expression,
             ),
         )
         self._has_joined = False
@@ -115,13 +121,14 @@ class BatchMember(RuleDriver):
         """Read no partition beyond its present end from now on, for trigger(availableNow=True)."""
         self._run(self._retries.stop_at_present_ends())
 
-    def next_span(self, previous: Span, limit: int | None) -> Span:
+    def next_span(self, previous: Span, limit: int | None, *, reads_all: bool = False) -> Span:
         """Return the span to read after `previous`, for Spark's latestOffset: `previous` if none.
 
-        limit: maxOffsetsPerTrigger. Raises as `BatchRetries.next_span` does.
+        limit: maxOffsetsPerTrigger. reads_all: without minOffsetsPerTrigger. Raises as
+        `BatchRetries.next_span` does.
         """
         epoch = self._membership.status().epoch
-        self._planned = self._run(self._retries.next_span(previous, limit))
+        self._planned = self._run(self._retries.next_span(previous, limit, reads_all=reads_all))
         self._log_rebalance(epoch)
         return self._planned
 
@@ -185,6 +192,8 @@ class BatchMember(RuleDriver):
             # Before `start`: if that fails, `close` must still stop what has begun.
             self._has_joined = True
             self._membership.start()
+            if self.options.expression:
+                self._membership.subscribe((), self.options.expression)
 
     def _leave(self) -> None:
         """Leave the group, for the rule's query EndMembership."""
@@ -210,6 +219,7 @@ class BatchMember(RuleDriver):
         GroupSetting: lambda member, query: member.cluster.group_setting(
             member.options.group, query.name
         ),
+        MatchingTopics: lambda member, query: matching_topics(member.cluster, query.expression),
         BrokerSetting: lambda member, query: member.cluster.broker_setting(query.name),
         AskCoordinator: lambda member, query: member.cluster.ask_coordinator(
             query.query, timeout_ms=CALL_TIMEOUT_MS

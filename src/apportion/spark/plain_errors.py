@@ -9,13 +9,23 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from apportion.member.batch.bounded_read import ReadRefused
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
+from apportion.member.batch.offset_times import NoRecordAtTime
 from apportion.member.group_claims import AnotherSink
-from apportion.spark.options import OptionError
+from apportion.spark.option_values import OptionError
 from apportion.spark.topic_records import NotWritten
 
-SENTENCES = (MembershipFailed, AnotherSink, DataLoss, NotWritten, OptionError)
+SENTENCES = (
+    MembershipFailed,
+    AnotherSink,
+    DataLoss,
+    ReadRefused,
+    NoRecordAtTime,
+    NotWritten,
+    OptionError,
+)
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""
 OF_WORKERS = "PYTHON_WORKER_FACTORY_"

@@ -1,4 +1,4 @@
-"""`spark.readStream.format("apportion")`: a Spark query that is a member of a Kafka consumer group.
+"""`format("apportion")`: a Spark query that is a member of a Kafka consumer group, and batch reads.
 
 Spark creates the reader in several processes. Only the process that plans micro-batches joins the
 group, on the first call that needs it. Everything that must survive a restart is in Spark's own
@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
-    DataSourceReader,
     DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
@@ -29,10 +28,15 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import EMPTY_SPAN, parse_span
+from apportion.settings import MAX_INT64
 from apportion.spark.batch_member import BatchMember
+from apportion.spark.batch_options import BatchOptions, loaded_options
+from apportion.spark.batch_reader import BatchReader
 from apportion.spark.log_lines import log_like_spark
+from apportion.spark.option_values import OptionError
 from apportion.spark.options import SourceOptions
 from apportion.spark.plain_errors import without_traceback
+from apportion.spark.refused_stream import RefusedStreamReader
 from apportion.spark.slices import TaskSlices, read_task, split_into_tasks
 from apportion.spark.topic_writer import batch_writer, stream_writer
 
@@ -44,9 +48,9 @@ HEADERS = ", headers array<struct<key: string, value: binary>>"
 
 
 class GroupSource(DataSource):
-    """Kafka records as a stream, with the columns of Spark's own Kafka source.
+    """Kafka records as a stream or a batch, with the columns of Spark's own Kafka source.
 
-    For the options see `SourceOptions`.
+    For the options see `SourceOptions` and `BatchOptions`.
     """
 
     @classmethod
@@ -59,18 +63,19 @@ class GroupSource(DataSource):
 
         Spark calls this first: parsing all options here makes a wrong one fail in `load()`.
         """
-        return COLUMNS + (HEADERS if SourceOptions.parse(self.options).include_headers else "")
+        return COLUMNS + (HEADERS if loaded_options(self.options).include_headers else "")
 
-    def streamReader(self, schema: StructType) -> "GroupStreamReader":
+    def streamReader(self, schema: StructType) -> "GroupStreamReader | RefusedStreamReader":
         """Return the reader that Spark serializes to its processes."""
-        return GroupStreamReader(SourceOptions.parse(self.options))
+        try:
+            return GroupStreamReader(SourceOptions.parse(self.options))
+        except OptionError as error:
+            return RefusedStreamReader(error)
 
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """Raise: a batch read has no membership."""
-        raise ValueError(
-            'format("apportion") is a stream: use spark.readStream; '
-            "trigger(availableNow=True) reads what is there now and stops"
-        )
+    def reader(self, schema: StructType) -> BatchReader:
+        """Return the reader of a batch read, which joins no group."""
+        with without_traceback():
+            return BatchReader(BatchOptions.parse(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the writer of a stream to topics."""
@@ -104,11 +109,11 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the option maxOffsetsPerTrigger as a limit, or no limit."""
-        return (
-            ReadMaxRows(self._options.max_offsets)
-            if self._options.max_offsets
-            else ReadAllAvailable()
-        )
+        if self._options.max_offsets:
+            return ReadMaxRows(self._options.max_offsets)
+        # ReadAllAvailable would not tell a trigger that reads everything, such as once, from one
+        # that may wait for minOffsetsPerTrigger. Spark has no limit of both kinds.
+        return ReadMaxRows(MAX_INT64) if self._options.min_offsets else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Read no further than the topics' present ends."""
@@ -124,7 +129,9 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         previous = parse_span(start)
         with without_traceback():
             following = self._member().next_span(
-                previous, limit.max_rows if isinstance(limit, ReadMaxRows) else None
+                previous,
+                limit.max_rows if isinstance(limit, ReadMaxRows) else None,
+                reads_all=isinstance(limit, ReadAllAvailable),
             )
         # The very dict that Spark gave: it compares offsets as JSON text, and any difference starts
         # an empty batch.
@@ -143,7 +150,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark may call this several times for one batch (a union of the stream with itself), so it
         # only keeps the member alive and changes nothing.
         self._member().touch()
-        return [] if start == end else split_into_tasks(parse_span(end))
+        return [] if start == end else split_into_tasks(parse_span(end), self._options.task_limits)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task, in an executor."""

@@ -21,8 +21,8 @@ from apportion.settings import (
     whole_number,
 )
 from apportion.spark.foreign_producer_options import LEFT_ALONE, REFUSED_FOR_WRITING
+from apportion.spark.option_values import OptionError
 from apportion.spark.options import KNOWN_SPELLING as SOURCE_OPTIONS
-from apportion.spark.options import OptionError
 from apportion.spark.security_options import (
     SECURITY_PREFIXES,
     KafkaSecurityOptions,
