@@ -11,9 +11,21 @@ from contextlib import contextmanager
 
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
+from apportion.member.batch.span import LostOffsets
 from apportion.member.group_claims import AnotherSink
+from apportion.spark.connect_query import ConnectRefused
+from apportion.spark.private_files import NoPrivateDirectory
+from apportion.spark.stateless import StatefulQuery
 
-SENTENCES = (MembershipFailed, AnotherSink, DataLoss)
+SENTENCES = (
+    MembershipFailed,
+    AnotherSink,
+    DataLoss,
+    LostOffsets,
+    StatefulQuery,
+    ConnectRefused,
+    NoPrivateDirectory,
+)
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""
 OF_WORKERS = "PYTHON_WORKER_FACTORY_"
