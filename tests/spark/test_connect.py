@@ -1,6 +1,9 @@
 """The Delta writer and the guard through Spark Connect, with a server in a process of its own."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from apportion.spark import StatefulQuery, delta, guard
 from apportion.topics import partitions_of
 from tests.spark.connect_server import connect_server, connect_session, start_patiently
-from tests.spark.harness import Pipeline, until
+from tests.spark.harness import ROOT, Pipeline, until
 from tests.spark.queries import ended, source
 
 __all__ = ["source"]
@@ -58,6 +61,19 @@ def rows(source: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
     return lambda **options: source(**options).selectExpr(*COLUMNS)
 
 
+def reported_ends(progress: Any) -> list[dict[str, int]]:
+    """The offsets, by partition, up to which the batch has read and which the source knows of."""
+    offsets = [progress.sources[0].endOffset, progress.sources[0].latestOffset] if progress else []
+    topics = [json.loads(offset) for offset in offsets if offset]
+    if len(topics) < 2 or None in topics:
+        return []  # the batch was one of the run before, and the source has not looked yet
+    return [
+        {number: to for number, (_, to) in topic["span"].items()}
+        for offset in topics
+        for topic in offset["topics"].values()
+    ]
+
+
 def test_a_restarted_query_writes_each_record_once(
     rows: Callable[..., DataFrame], started: Started, pipeline: Pipeline
 ) -> None:
@@ -70,14 +86,61 @@ def test_a_restarted_query_writes_each_record_once(
     again = started(rows(), checkpoint="v1")
     until(lambda: len(pipeline.rows()) >= len(pipeline.produced))
     assert pipeline.rows() == pipeline.expected()
-    progress: Any = until(lambda: again.lastProgress)
-    (read,) = progress.sources
-    end, latest = json.loads(read.endOffset), json.loads(read.latestOffset)
-    spans = end["topics"][pipeline.topic]["span"]
-    assert sum(to for _, to in spans.values()) == len(pipeline.produced)
-    assert {number: to for number, (_, to) in spans.items()} == {
-        number: to for number, (_, to) in latest["topics"][pipeline.topic]["span"].items()
+    ends, latest = until(lambda: reported_ends(again.lastProgress))
+    assert ends == latest
+    assert sum(ends.values()) == len(pipeline.produced)
+
+
+def test_a_second_query_takes_over_and_each_record_is_written_once(
+    rows: Callable[..., DataFrame], started: Started, pipeline: Pipeline
+) -> None:
+    first = started(rows(**{"kafka.client.id": "first"}))
+    pipeline.produce(20)
+    pipeline.until_owned_by("first")
+    started(rows(**{"kafka.client.id": "second"}))
+    for _ in range(3):
+        pipeline.produce(20)
+    pipeline.until_owned_by("first", "second")
+    pipeline.produce(20)
+    first.stop()
+    pipeline.until_owned_by("second")
+    pipeline.produce(20)
+    pipeline.until_written()
+    assert pipeline.rows() == pipeline.expected()
+
+
+def test_a_named_source_writes_each_record_once(
+    spark: SparkSession, started: Started, pipeline: Pipeline
+) -> None:
+    spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true")
+    options = {
+        "kafka.bootstrap.servers": pipeline.bootstrap,
+        "kafka.group.id": pipeline.group,
+        "subscribe": pipeline.topic,
+        "startingOffsets": "earliest",
     }
+    reader: Any = spark.readStream.format("apportion").name("events")
+    started(reader.options(**options).load().selectExpr(*COLUMNS))
+    pipeline.produce(20)
+    pipeline.until_written()
+    spark.conf.unset("spark.sql.streaming.queryEvolution.enableSourceEvolution")
+    assert pipeline.rows() == pipeline.expected()
+
+
+def test_a_program_with_a_server_of_its_own_writes_each_record_once(pipeline: Pipeline) -> None:
+    pipeline.produce(20)
+    where = (str(pipeline.table), str(pipeline.path / "checkpoint"))
+    program = subprocess.run(
+        [
+            *(sys.executable, "-m", "tests.spark.connect_application"),
+            *(pipeline.bootstrap, pipeline.group, pipeline.topic, *where),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+    )
+    assert (program.returncode, pipeline.rows()) == (0, pipeline.expected()), program.stderr
 
 
 def test_an_aggregation_is_refused_by_the_writer(

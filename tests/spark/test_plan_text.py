@@ -2,7 +2,7 @@
 
 import pytest
 
-from apportion.spark.plan_text import PrintedPlan, printed_plan
+from apportion.spark.plan_text import PlanNotShown, PrintedPlan, printed_plan
 from tests.spark.printed_plans import (
     RUN,
     SCAN,
@@ -54,3 +54,15 @@ def test_a_plan_says_which_batch_foreach_batch_has_and_how_often_the_source_is_r
 def test_a_plan_is_taken_and_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed_plan(Planned("the plan")) == PrintedPlan("the plan\n")
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        f"{plan_of_batch(0)[:300]}... 194 more characters",
+        "Truncated plan of 2164 characters",
+    ],
+)
+def test_a_plan_that_spark_has_cut_off_is_refused(cut: str) -> None:
+    with pytest.raises(PlanNotShown, match="set it higher"):
+        printed_plan(Planned(cut))

@@ -21,7 +21,12 @@ STATE = re.compile(
     re.MULTILINE,
 )
 BATCH = re.compile(r"^\W*WriteToMicroBatchDataSourceV1 ForeachBatchSink, .*, (\d+)$", re.MULTILINE)
+CUT = re.compile(r"(?:\.\.\. \d+ more characters|^Truncated plan of \d+ characters)\s*$")
 RELATION = re.compile(rf"StreamingDataSourceV2ScanRelation\[.*\] {SOURCE}\b", re.IGNORECASE)
+
+
+class PlanNotShown(RuntimeError):
+    """Spark has printed a part of the plan only."""
 
 
 class PrintedPlan(NamedTuple):
@@ -50,8 +55,14 @@ class PrintedPlan(NamedTuple):
 
 
 def printed_plan(plan_owner: Any) -> PrintedPlan:
-    """Return the plan of a query or a frame."""
+    """Return the plan of a query or a frame; raise PlanNotShown where Spark has cut it off."""
     # There is no public way but this to have it as a text.
     with redirect_stdout(StringIO()) as printed:
         plan_owner.explain(True)
-    return PrintedPlan(printed.getvalue())
+    text = printed.getvalue()
+    if CUT.search(text):
+        raise PlanNotShown(
+            "whether this query keeps state cannot be seen, since Spark cuts its printed plan off: "
+            "unset spark.sql.maxPlanStringLength, or set it higher"
+        )
+    return PrintedPlan(text)
