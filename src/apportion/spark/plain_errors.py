@@ -13,8 +13,13 @@ from apportion.member.batch.bounded_read import ReadRefused
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.offset_times import NoRecordAtTime
+from apportion.member.batch.span import LostOffsets
 from apportion.member.group_claims import AnotherSink
+from apportion.spark.connect_query import ConnectRefused
 from apportion.spark.option_values import OptionError
+from apportion.spark.plan_text import PlanNotShown
+from apportion.spark.private_files import NoPrivateDirectory
+from apportion.spark.stateless import StatefulQuery
 from apportion.spark.topic_records import NotWritten
 
 SENTENCES = (
@@ -25,6 +30,11 @@ SENTENCES = (
     NoRecordAtTime,
     NotWritten,
     OptionError,
+    LostOffsets,
+    StatefulQuery,
+    ConnectRefused,
+    PlanNotShown,
+    NoPrivateDirectory,
 )
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""

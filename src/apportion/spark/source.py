@@ -36,15 +36,11 @@ from apportion.spark.log_lines import log_like_spark
 from apportion.spark.option_values import OptionError
 from apportion.spark.options import SourceOptions
 from apportion.spark.plain_errors import without_traceback
+from apportion.spark.planned_batches import PlannedBatchFile
 from apportion.spark.refused_stream import RefusedStreamReader
 from apportion.spark.slices import TaskSlices, read_task, split_into_tasks
+from apportion.spark.source_columns import load_id, source_columns
 from apportion.spark.topic_writer import batch_writer, stream_writer
-
-COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
-    "timestampType int"
-)
-HEADERS = ", headers array<struct<key: string, value: binary>>"
 
 
 class GroupSource(DataSource):
@@ -58,17 +54,17 @@ class GroupSource(DataSource):
         """Return the name for `format(...)`."""
         return "apportion"
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """Return the columns.
 
         Spark calls this first: parsing all options here makes a wrong one fail in `load()`.
         """
-        return COLUMNS + (HEADERS if loaded_options(self.options).include_headers else "")
+        return source_columns(include_headers=loaded_options(self.options).include_headers)
 
     def streamReader(self, schema: StructType) -> "GroupStreamReader | RefusedStreamReader":
         """Return the reader that Spark serializes to its processes."""
         try:
-            return GroupStreamReader(SourceOptions.parse(self.options))
+            return GroupStreamReader(SourceOptions.parse(self.options), load_id(schema))
         except OptionError as error:
             return RefusedStreamReader(error)
 
@@ -93,13 +89,19 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     plans a batch.
     """
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, load: str = "") -> None:
         self._options = options
         self._batch_member: BatchMember | None = None
+        self._planned_batch = PlannedBatchFile(load, options)
 
     def __getstate__(self) -> dict[str, Any]:
         # Sockets and threads cannot be pickled, and an executor's copy must never join the group.
-        return {"_options": self._options, "_batch_member": None}
+        nothing_planned = PlannedBatchFile("", self._options)
+        return {
+            "_options": self._options,
+            "_batch_member": None,
+            "_planned_batch": nothing_planned,
+        }
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the empty span: the group's committed offsets say where the first one starts."""
@@ -150,7 +152,9 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark may call this several times for one batch (a union of the stream with itself), so it
         # only keeps the member alive and changes nothing.
         self._member().touch()
-        return [] if start == end else split_into_tasks(parse_span(end), self._options.task_limits)
+        planned = parse_span(end)
+        self._planned_batch.write(planned)
+        return [] if start == end else split_into_tasks(planned, self._options.task_limits)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task, in an executor."""
@@ -165,6 +169,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if threading.current_thread() is threading.main_thread():
             # Spark sends SIGTERM soon after: it must not interrupt the request to leave.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        self._planned_batch.close()
         # Taken first, so that a second call of `stop` finds nothing to do.
         member, self._batch_member = self._batch_member, None
         if member is not None:
