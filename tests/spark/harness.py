@@ -66,6 +66,7 @@ class Application:
             **options,
         }
         extra, settings = given.pop("source", {}), given.pop("spark", {})
+        environment = given.pop("environment", {})
         words = [word for key, value in given.items() for word in (f"--{key}", value)]
         words += [
             word
@@ -81,7 +82,7 @@ class Application:
                 cwd=ROOT,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable, **environment},
                 start_new_session=True,
             )
 

@@ -44,6 +44,7 @@ from apportion.spark.stateless import refuse_state
 from apportion.spark.table import CommitConflict, TableAttempt
 from apportion.spark.table_cleaning import DailyCleaning, clean
 from apportion.spark.uncommitted_files import UncommittedFiles
+from apportion.spark.versions import refuse_available_now
 from apportion.spark.writer_options import refuse_wrong_arguments
 from apportion.spark.writer_work import WRITER_WORK
 from apportion.topics import TopicIdPartition, TopicPartition
@@ -135,6 +136,7 @@ class Writer:
         run = str(execution.runId())
         if run not in self._checked_runs:
             # Not in __init__: the plan exists from the query's first batch on.
+            refuse_available_now(execution)
             refuse_state(execution, frame.sparkSession._jvm)
             self._checked_runs.add(run)
         # Within one run only: after a restart Spark replays the batch with the same number, and

@@ -18,15 +18,16 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.streaming.datasource import (
+from pyspark.sql.types import StructType
+
+from apportion.member.batch.span import EMPTY_SPAN, parse_span, sorted_span
+from apportion.spark.admission_control import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
+    suited_to_spark,
 )
-from pyspark.sql.types import StructType
-
-from apportion.member.batch.span import EMPTY_SPAN, parse_span, sorted_span
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.options import SourceOptions
@@ -64,9 +65,9 @@ class GroupSource(DataSource):
         """
         return COLUMNS + (HEADERS if SourceOptions.parse(self.options).include_headers else "")
 
-    def streamReader(self, schema: StructType) -> "GroupStreamReader":
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader that Spark serializes to its processes."""
-        return GroupStreamReader(SourceOptions.parse(self.options))
+        return suited_to_spark(GroupStreamReader(SourceOptions.parse(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Raise: a batch read has no membership."""
@@ -87,6 +88,7 @@ class GroupSource(DataSource):
 class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark's stream reader: plans micro-batches as a member of the group, and reads their tasks.
 
+    Its methods are those of Spark 4.2; `admission_control.py` suits them to 4.0 and 4.1.
     Spark pickles it for its executors. A copy has the options, and no member of its own until it
     plans a batch.
     """

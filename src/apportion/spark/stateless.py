@@ -9,9 +9,12 @@ a process that cannot see the query's plan, so the driver checks: the writer in 
 from collections.abc import Iterator
 from typing import Any
 
-STATEFUL_OPERATOR_CLASS = (
-    "org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator"
+from apportion.spark.versions import (
+    UnsupportedTrigger,
+    refuse_available_now,
+    stateful_operator_class,
 )
+
 PLAN_TIMEOUT_MS = 60_000
 STATEFUL_OPERATORS = {  # logical operator of a stream -> how it is written in a program
     "Aggregate": "an aggregation",
@@ -49,7 +52,8 @@ def refuse_state(execution: Any, jvm: Any) -> None:
     execution: the JVM's StreamExecution. The physical plan is checked: whatever keeps state there
     has one supertype in Spark.
     """
-    stateful = jvm.org.apache.spark.util.Utils.classForName(STATEFUL_OPERATOR_CLASS, True, False)
+    supertype = stateful_operator_class(execution.sparkSession().version())
+    stateful = jvm.org.apache.spark.util.Utils.classForName(supertype, True, False)
     for node in _walk(execution.lastExecution().executedPlan()):
         if stateful.isInstance(node):
             raise StatefulQuery(node.nodeName())
@@ -58,12 +62,18 @@ def refuse_state(execution: Any, jvm: Any) -> None:
 def guard(query: Any) -> Any:
     """Return `query` if it keeps no state; otherwise stop it and raise StatefulQuery.
 
+    Before Spark 4.2 it stops a query with trigger(availableNow=True), too: UnsupportedTrigger.
     For sinks other than `apportion.spark.delta`. query: as `start()` returned it; batches may have
     run before it is stopped.
     """
     execution = query._jsq.streamingQuery()
     # The plan exists only after the query's own thread has initialized; reading it before raises.
     execution.awaitInitialization(PLAN_TIMEOUT_MS)
+    try:
+        refuse_available_now(execution)
+    except UnsupportedTrigger:
+        query.stop()
+        raise
     for node in _walk(execution.logicalPlan()):
         operator = _stateful_or_none(node)
         if operator:
