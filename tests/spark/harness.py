@@ -132,6 +132,12 @@ class Application:
         self._expected_end = True
         assert self.process.wait(seconds) == 0, self.tail()
 
+    def failure(self, seconds: int = PATIENCE_S) -> str:
+        """What the application says at its end, which is a failure."""
+        self._expected_end = True
+        assert self.process.wait(seconds) == 1, self.tail()
+        return self._log.read_text(errors="replace")
+
 
 class Pipeline:
     """One topic, one group, one table, and the applications of one test."""
