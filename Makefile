@@ -63,6 +63,7 @@ lock: $(READY) ## pin every package anew (ARGS=--upgrade for the newest)
 		-e '/^apportion @ /,/^ *# via /d' requirements.lock && rm requirements.lock.old
 	@$(PIP_COMPILE) --output-file=requirements-java.lock tools/java.in
 	@$(PIP_COMPILE) --output-file=requirements-node.lock tools/node.in
+	@for release in tests/compat/spark/*.in; do $(PIP_COMPILE) --output-file=$${release%.in}.lock $$release || exit 1; done
 
 clean: ## remove what builds and tests leave behind
 	rm -rf build dist docs-out bench-out demo-out mutants-out spark-warehouse metastore_db derby.log artifacts tests/compat/target \

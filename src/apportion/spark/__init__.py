@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from apportion.exports import lazily
+from apportion.spark.versions import refuse_old_spark
 from apportion.spark.workers_python import use_this_python
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from apportion.spark.option_values import OptionError
     from apportion.spark.prometheus_listener import PrometheusListener
     from apportion.spark.stateless import StatefulQuery, guard
+    from apportion.spark.versions import UnsupportedTrigger
 else:
+    # Here, before a module asks an older pyspark for what it does not have.
+    refuse_old_spark()
     __getattr__, __dir__ = lazily(
         __name__,
         {
@@ -30,6 +34,7 @@ else:
             "OptionError": "apportion.spark.option_values",
             "PrometheusListener": "apportion.spark.prometheus_listener",
             "StatefulQuery": "apportion.spark.stateless",
+            "UnsupportedTrigger": "apportion.spark.versions",
             "decode": "apportion.spark.decoding.columns",
             "delta": "apportion.spark.delta",
             "guard": "apportion.spark.stateless",
@@ -50,6 +55,7 @@ __all__ = [
     "OptionError",
     "PrometheusListener",
     "StatefulQuery",
+    "UnsupportedTrigger",
     "decode",
     "delta",
     "guard",

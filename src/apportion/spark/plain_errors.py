@@ -21,6 +21,7 @@ from apportion.spark.plan_text import PlanNotShown
 from apportion.spark.private_files import NoPrivateDirectory
 from apportion.spark.stateless import StatefulQuery
 from apportion.spark.topic_records import NotWritten
+from apportion.spark.versions import UnsupportedTrigger
 
 SENTENCES = (
     MembershipFailed,
@@ -35,6 +36,7 @@ SENTENCES = (
     ConnectRefused,
     PlanNotShown,
     NoPrivateDirectory,
+    UnsupportedTrigger,
 )
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""

@@ -19,16 +19,17 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
     InputPartition,
 )
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from apportion.member.batch.span import EMPTY_SPAN, parse_span
 from apportion.settings import MAX_INT64
+from apportion.spark.admission_control import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+    suited_to_spark,
+)
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.batch_options import BatchOptions, loaded_options
 from apportion.spark.batch_reader import BatchReader
@@ -61,12 +62,13 @@ class GroupSource(DataSource):
         """
         return source_columns(include_headers=loaded_options(self.options).include_headers)
 
-    def streamReader(self, schema: StructType) -> "GroupStreamReader | RefusedStreamReader":
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader that Spark serializes to its processes."""
         try:
-            return GroupStreamReader(SourceOptions.parse(self.options), load_id(schema))
+            options = SourceOptions.parse(self.options)
         except OptionError as error:
             return RefusedStreamReader(error)
+        return suited_to_spark(GroupStreamReader(options, load_id(schema)))
 
     def reader(self, schema: StructType) -> BatchReader:
         """Return the reader of a batch read, which joins no group."""
@@ -85,6 +87,7 @@ class GroupSource(DataSource):
 class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark's stream reader: plans micro-batches as a member of the group, and reads their tasks.
 
+    Its methods are those of Spark 4.2; `admission_control.py` suits them to 4.0 and 4.1.
     Spark pickles it for its executors. A copy has the options, and no member of its own until it
     plans a batch.
     """
