@@ -149,8 +149,9 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the tasks of a batch: the span to read is `end`, whatever `start` is."""
         # Spark may call this several times for one batch (a union of the stream with itself), so it
         # only keeps the member alive and changes nothing.
-        self._member().touch()
-        return [] if start == end else split_into_tasks(parse_span(end))
+        planned = parse_span(end)
+        self._member().begin_batch(planned)
+        return [] if start == end else split_into_tasks(planned)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task, in an executor."""
@@ -161,7 +162,10 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing: Spark calls this late or never. `latestOffset` commits."""
 
     def stop(self) -> None:
-        """Leave the group when Spark ends the query; an unfinished batch stays uncommitted."""
+        """Leave the group when Spark ends the query; an unfinished batch stays uncommitted.
+
+        The last batch is committed if `apportion.spark.stop` says that it is finished.
+        """
         if threading.current_thread() is threading.main_thread():
             # Spark sends SIGTERM soon after: it must not interrupt the request to leave.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
