@@ -1,14 +1,21 @@
 """A batch member whose driver asks it to stop, on a broker in this process and without Spark."""
 
+import os
+import signal
+import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from apportion.client.cluster import Cluster
 from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark import stop_requests
 from apportion.spark.batch_member import BatchMember
+from apportion.spark.source import GroupStreamReader
 from apportion.spark.stop_requests import StopAnswer, StopRequest
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -153,3 +160,37 @@ def test_a_batch_that_is_repeated_and_never_handed_back_is_not_known_to_the_grou
     again.close()
     assert stop_requests.answer_or_none(batch.id) == UNFINISHED
     assert cluster.committed("repeat-group", [partition]) == {partition: 0}
+
+
+@pytest.fixture
+def signals_kept() -> Iterator[None]:
+    """The handler of SIGTERM and the profiler are at the end what they were."""
+    handler, profiler = signal.getsignal(signal.SIGTERM), sys.getprofile()
+    yield
+    sys.setprofile(profiler)
+    signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.mark.usefixtures("signals_kept")
+def test_a_signal_at_the_first_line_of_stop_does_not_keep_the_member_in_the_group(
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    count_members: Callable[[str], int],
+) -> None:
+    cluster.create_topic("signalled", 1)
+    options = batch_member_of("signalled-group", "signalled").options
+    reader = GroupStreamReader(options)
+    offset = EMPTY_SPAN.to_json()
+    while count_members("signalled-group") == 0:
+        offset = reader.latestOffset(offset, ReadAllAvailable())
+
+    def signal_once(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and frame.f_code is GroupStreamReader.stop.__code__:
+            sys.setprofile(None)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    sys.setprofile(signal_once)
+    reader.stop()
+    assert count_members("signalled-group") == 0
+    with pytest.raises(SystemExit):
+        os.kill(os.getpid(), signal.SIGTERM)

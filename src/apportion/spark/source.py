@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -166,9 +167,6 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         The last batch is committed if `apportion.spark.stop` says that it is finished.
         """
-        if threading.current_thread() is threading.main_thread():
-            # Spark sends SIGTERM soon after: it must not interrupt the request to leave.
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         # Taken first, so that a second call of `stop` finds nothing to do.
         member, self._batch_member = self._batch_member, None
         if member is not None:
@@ -186,6 +184,14 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._batch_member
 
 
-def _exit_on_sigterm(_number: int, _frame: object) -> NoReturn:
-    """Unwind the stack when Spark ends a query by SIGTERM, so that `stop` is called."""
+def _exit_on_sigterm(_number: int, frame: FrameType | None) -> None:
+    """Unwind the stack when Spark ends a query by SIGTERM, so that `stop` is called.
+
+    Spark closes its connection first, so `stop` may run by then, from its first line on: it must
+    not be interrupted, or the member would stay in the group until its session times out.
+    """
+    while frame is not None:
+        if frame.f_code is GroupStreamReader.stop.__code__:
+            return
+        frame = frame.f_back
     sys.exit(0)
