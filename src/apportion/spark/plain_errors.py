@@ -53,3 +53,8 @@ def without_traceback() -> Iterator[None]:
         if any(name.startswith(OF_WORKERS) for name in os.environ):
             os.environ[HIDE] = "1"
         raise error.with_traceback(None) from None
+
+
+def last_sentence(text: str) -> str:
+    """Return what a person needs of the text of a StreamingQueryException."""
+    return text.splitlines()[0]

@@ -9,7 +9,8 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from types import FrameType
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -154,8 +155,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the tasks of a batch: the span to read is `end`, whatever `start` is."""
         # Spark may call this several times for one batch (a union of the stream with itself), so it
         # only keeps the member alive and changes nothing.
-        self._member().touch()
         planned = parse_span(end)
+        self._member().begin_batch(planned)
         self._planned_batch.write(planned)
         return [] if start == end else split_into_tasks(planned, self._options.task_limits)
 
@@ -168,10 +169,10 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing: Spark calls this late or never. `latestOffset` commits."""
 
     def stop(self) -> None:
-        """Leave the group when Spark ends the query; an unfinished batch stays uncommitted."""
-        if threading.current_thread() is threading.main_thread():
-            # Spark sends SIGTERM soon after: it must not interrupt the request to leave.
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        """Leave the group when Spark ends the query; an unfinished batch stays uncommitted.
+
+        The last batch is committed if `apportion.spark.stop` says that it is finished.
+        """
         self._planned_batch.close()
         # Taken first, so that a second call of `stop` finds nothing to do.
         member, self._batch_member = self._batch_member, None
@@ -190,6 +191,14 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._batch_member
 
 
-def _exit_on_sigterm(_number: int, _frame: object) -> NoReturn:
-    """Unwind the stack when Spark ends a query by SIGTERM, so that `stop` is called."""
+def _exit_on_sigterm(_number: int, frame: FrameType | None) -> None:
+    """Unwind the stack when Spark ends a query by SIGTERM, so that `stop` is called.
+
+    Spark closes its connection first, so `stop` may run by then, from its first line on: it must
+    not be interrupted, or the member would stay in the group until its session times out.
+    """
+    while frame is not None:
+        if frame.f_code is GroupStreamReader.stop.__code__:
+            return
+        frame = frame.f_back
     sys.exit(0)
