@@ -22,7 +22,6 @@ can go on.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from apportion.member.batch.admission import GroupAdmission, offsets_skipping_records
 from apportion.member.batch.data_loss import DataLossCheck
@@ -39,7 +38,7 @@ from apportion.member.batch.plan import (
 )
 from apportion.member.batch.queries import ReadWriterReport
 from apportion.member.batch.span import Span
-from apportion.member.batch.writer_reports import WriterReport, rewound
+from apportion.member.batch.writer_reports import FinishedBatch, WriterReport, rewound
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import (
     UNREAD_METADATA,
@@ -59,26 +58,6 @@ from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 TopicIdPartitions = tuple[TopicIdPartition, ...]
 
 
-class FinishedBatch(NamedTuple):
-    """The last batch, which is in the sink, or a question that the writers have answered."""
-
-    span: Span
-    report: WriterReport
-
-    @property
-    def sinks(self) -> Sinks:
-        """The sinks that the query writes to; a question is answered with them."""
-        return self.report.sinks if self.span.sinks is None else self.span.sinks
-
-    @property
-    def written(self) -> Span:
-        """The span as far as the writers keep it, without the records they read again."""
-        return rewound(self.span, self.report.rewind)
-
-    @property
-    def is_upgrade(self) -> bool:
-        """Return whether the query asked its writers and a sink has fences of the group."""
-        return self.report.has_records and self.span.asks_for_sinks
 
 
 class BatchPlanner:
@@ -166,6 +145,26 @@ class BatchPlanner:
                 sinks=batch.sinks, question_number=0, unclaimed=unclaimed
             )
         return self._admission.last_planned
+
+    def commit_last(self, previous: Span) -> Rule[bool]:
+        """Commit `previous`, which is in the sink, for a member that leaves next.
+
+        Return whether nothing of it is left to commit. The next plan joins again. Raises as
+        `plan_next` does.
+        """
+        batch = FinishedBatch(previous, (yield ReadWriterReport(previous)))
+        try:
+            if not self._admission.may_join or previous.question_number:
+                return True  # it has read nothing
+            if (yield from self._admission.check_answer(previous, batch.report)) is not None:
+                return False
+            yield from self._membership.require()
+            owned, committed = self.ownership.partitions, self._membership.committed
+            yield from self._commit(due_commits(batch.written, owned, committed))
+            return True
+        finally:
+            self._forget_membership()
+            self._admission.may_join = False
 
     def _ask_writers(
         self, to_ask: Span, previous: Span, rewinds: Mapping[TopicIdPartition, int]

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from apportion.errors import Refused, Unanswerable
 from apportion.machine import Note
 from apportion.member.batch import retry_limits
+from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
@@ -184,6 +185,22 @@ class BatchRetries:
             return 0
         waited_ms = now_ms - self._read_at_ms
         return self._settings.least_offsets if waited_ms < self._settings.longest_delay_ms else 0
+
+    def commit_last(self, previous: Span) -> Rule[bool]:
+        """Commit `previous`, which is in the sink, for a member that leaves next, in one attempt.
+
+        Return whether nothing of it is left to commit; if something is, the log says why.
+        """
+        try:
+            return (yield from self._planner.commit_last(previous))
+        except (NotReady, Refused, Unanswerable, MembershipFailed, AnotherSink, DataLoss) as error:
+            yield Note(
+                "warning",
+                f"the group does not know of the last batch, which is in the sink: {error}; it is "
+                "committed when the query starts again, and until then the next owner of its "
+                "partitions reads it once more",
+            )
+            return False
 
     def _is_end(self, previous: Span, following: Span) -> bool:
         """Return whether a query with fixed ends would end with this span: it has nothing new."""
