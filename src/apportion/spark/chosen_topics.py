@@ -18,6 +18,18 @@ from apportion.spark.option_values import OptionError
 EXCLUDE = "subscribe, subscribePattern and assign exclude each other: give one of them"
 PARTITIONS = 'give the partitions as JSON, such as {"flights":[0,1]}'
 
+MEMBERSHIP_OPTIONS = (
+    "kafka.group.instance.id",
+    "kafka.group.protocol",
+    "kafka.group.remote.assignor",
+    "kafka.group.local.assignors",
+    "kafka.session.timeout.ms",
+    "kafka.heartbeat.interval.ms",
+    "kafka.metadata.max.age.ms",
+    "kafka.max.poll.interval.ms",
+)
+"""Options of a real membership, in lower case."""
+
 
 class ChosenTopics(NamedTuple):
     """The option that was given, and what it chooses.
@@ -53,6 +65,7 @@ def topic_option(values: Mapping[str, str], names: tuple[str, ...]) -> ChosenTop
     if given[0] == "subscribePattern":
         return ChosenTopics(given[0], TopicChoice(expression=_checked_expression(value)))
     if given[0] == "assign":
+        _refuse_membership(values)
         return _assigned(value)
     return ChosenTopics(given[0], TopicChoice(_topic_names(value)))
 
@@ -75,6 +88,16 @@ def _checked_expression(value: str) -> str:
         why = refused.why.replace("SubscribedTopicRegex", "it")
         raise OptionError(f"option subscribePattern is {value!r}: {why}") from None
     return value
+
+
+def _refuse_membership(values: Mapping[str, str]) -> None:
+    """Raise OptionError for an option of a membership, which a stream with assign has not."""
+    for name in MEMBERSHIP_OPTIONS:
+        if name in values:
+            raise OptionError(
+                f"option {name} says nothing with assign, which joins no group: drop the "
+                "option, or subscribe to topics."
+            )
 
 
 def _assigned(value: str) -> ChosenTopics:
