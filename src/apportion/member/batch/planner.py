@@ -58,8 +58,6 @@ from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 TopicIdPartitions = tuple[TopicIdPartition, ...]
 
 
-
-
 class BatchPlanner:
     """The state of a member that works in micro-batches, from one batch to the next.
 
