@@ -21,6 +21,7 @@ from apportion.server.prometheus import FAMILIES, series_name
 from apportion.settings import MAX_INT64, Setting, declared
 from apportion.spark.options import QueryOptions, SparkOptions
 from apportion.spark.security_options import KafkaSecurityOptions
+from apportion.spark.topic_options import ProducerOptions
 
 HEAD = """# Settings and options
 
@@ -83,6 +84,13 @@ Options of `spark.readStream.format("apportion")`. [Spark queries](spark.md) say
 together.
 
 """
+WRITES = """
+## Rows written to topics
+
+Options of `df.write.format("apportion")` and `df.writeStream.format("apportion")`, beside those of
+the source about TLS and SASL: [writing rows to topics](spark-writing.md).
+
+"""
 TABLE = "| name | default | values | meaning |\n|---|---|---|---|\n"
 
 
@@ -101,6 +109,7 @@ def settings_page() -> str:
             CONSUMER + _table(consumer.values()),
             STREAMS.format(shared=shared) + _streams_table(),
             SPARK + _spark_table(),
+            WRITES + TABLES["options of a write"](),
         )
     )
 
@@ -189,6 +198,7 @@ TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that 
     "options of a classic consumer": lambda: _consumer_table(is_classic=True),
     "options of a StreamsConsumer": _streams_table,
     "options of the Spark source": lambda: _table(_as_texts(declared(QueryOptions).values())),
+    "options of a write": lambda: _table(_as_texts(declared(ProducerOptions).values())),
     "security options of a consumer": lambda: _table(declared(SecurityOptions).values()),
     "security options of the Spark source": lambda: _table(
         _as_texts(declared(KafkaSecurityOptions).values())
