@@ -1,11 +1,13 @@
 """What the producer of a task does with records: on a broker in this process, without Spark."""
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
+from pyspark.sql.types import StructType
 
 from apportion.broker import EmbeddedBroker
 from apportion.client.cluster import Cluster
@@ -13,6 +15,7 @@ from apportion.settings import declared
 from apportion.spark.topic_options import LEVELS, ProducerOptions, TopicWriterOptions
 from apportion.spark.topic_producer import TopicProducer, forget_producers, worker_producer
 from apportion.spark.topic_records import NotWritten, OutgoingRecord
+from apportion.spark.topic_writer import batch_writer
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 OF_SEVEN = {
@@ -267,6 +270,25 @@ def test_a_record_that_nobody_acknowledges_ends_the_task(
     )
     # Once, however often the producer has tried to connect.
     assert caplog.messages == [f"no broker of {lost.bootstrap} can be reached: records wait"]
+
+
+def test_a_worker_without_the_library_says_what_to_install(
+    broker: EmbeddedBroker,
+    producer: Callable[..., TopicProducer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)  # importing it fails
+    said = (
+        "writing to a topic needs the package confluent-kafka in the Python of the driver and of "
+        "every executor: install apportion[spark] there"
+    )
+    with pytest.raises(NotWritten) as in_a_task:
+        producer()
+    assert str(in_a_task.value) == said
+    fields = StructType().add("value", "string").add("topic", "string")
+    with pytest.raises(NotWritten) as in_the_plan:
+        batch_writer({"kafka.bootstrap.servers": broker.bootstrap}, fields, overwrite=False)
+    assert str(in_the_plan.value) == said
 
 
 @pytest.mark.parametrize("bound", ["at_least", "at_most"])
