@@ -29,6 +29,12 @@ PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
     "docs/diagrams/heartbeat.svg": diagrams.heartbeat,
     "docs/diagrams/micro-batch.svg": diagrams.micro_batch,
     "docs/diagrams/rooms.svg": diagrams.rooms,
+    "docs/from-format-kafka.md": lambda: with_tables(
+        (ROOT / "docs/from-format-kafka.md").read_text(),
+        "refused options of any read",
+        "refused options of a stream",
+        "refused options of a batch read",
+    ),
     "docs/rooms.md": rooms_page,
     "docs/security.md": lambda: with_tables(
         (ROOT / "docs/security.md").read_text(),
