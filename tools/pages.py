@@ -49,6 +49,9 @@ PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
     "docs/spark-metrics.md": lambda: with_tables(
         (ROOT / "docs/spark-metrics.md").read_text(), "metrics of Spark queries"
     ),
+    "docs/spark-writing.md": lambda: with_tables(
+        (ROOT / "docs/spark-writing.md").read_text(), "options of a write"
+    ),
     "docs/streams.md": lambda: with_tables(
         (ROOT / "docs/streams.md").read_text(), "options of a StreamsConsumer"
     ),

@@ -29,6 +29,7 @@ from apportion.spark.foreign_options import (
 )
 from apportion.spark.options import QueryOptions, SparkOptions
 from apportion.spark.security_options import KafkaSecurityOptions
+from apportion.spark.topic_options import ProducerOptions
 
 HEAD = """# Settings and options
 
@@ -98,6 +99,13 @@ Options of `spark.read.format("apportion")`, beside those about security, which 
 [Batch reads](batch-read.md) says what they mean together.
 
 """
+WRITES = """
+## Rows written to topics
+
+Options of `df.write.format("apportion")` and `df.writeStream.format("apportion")`, beside those of
+the source about TLS and SASL: [writing rows to topics](spark-writing.md).
+
+"""
 TABLE = "| name | default | values | meaning |\n|---|---|---|---|\n"
 
 
@@ -117,6 +125,7 @@ def settings_page() -> str:
             STREAMS.format(shared=shared) + _streams_table(),
             SPARK + _spark_table(),
             BATCH + _batch_table(),
+            WRITES + TABLES["options of a write"](),
         )
     )
 
@@ -229,6 +238,7 @@ TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that 
     "options of a StreamsConsumer": _streams_table,
     "options of the Spark source": lambda: _table(_as_texts(declared(QueryOptions).values())),
     "options of a batch read": _batch_table,
+    "options of a write": lambda: _table(_as_texts(declared(ProducerOptions).values())),
     "refused options of any read": lambda: _refused_table(REFUSED_EVERYWHERE, {}),
     "refused options of a stream": lambda: _refused_table(REFUSED_IN_STREAMS, REFUSED_EVERYWHERE),
     "refused options of a batch read": lambda: _refused_table(

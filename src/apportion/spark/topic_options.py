@@ -33,7 +33,7 @@ from apportion.spark.security_options import (
 CLIENT_ID_OF_WRITERS = "apportion-spark-writer"
 KIB = 1024
 LARGEST_REQUEST = 1_000_000_000
-LEVELS = {"gzip": (1, 9), "lz4": (1, 12), "zstd": (1, 22)}
+LEVELS = {"gzip": (1, 9), "lz4": (1, 12), "zstd": (1, 12)}
 """compression.type -> the levels that Kafka's producer and librdkafka have in common."""
 BUFFER_MEMORY, MAX_REQUEST_SIZE = "kafka.buffer.memory", "kafka.max.request.size"
 
