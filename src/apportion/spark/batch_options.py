@@ -170,7 +170,7 @@ class BatchOptions:
         refuse_uncommitted_reads(values)
         value_of = partial(parsed, BATCH_OPTIONS, values)
         bootstrap = bootstrap_servers(values)
-        topics = topic_option(values, ("subscribe", "subscribePattern", "assign"))
+        topics = topic_option(values)
         group = _group_of_offsets(values, values.get("startingoffsets", "earliest"))
         try:
             security = query_security(values)

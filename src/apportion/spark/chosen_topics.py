@@ -15,6 +15,7 @@ from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topic_descriptions import TopicReplicasQuery
 from apportion.spark.option_values import OptionError
 
+NAMES = ("subscribe", "subscribePattern", "assign")
 EXCLUDE = "subscribe, subscribePattern and assign exclude each other: give one of them"
 PARTITIONS = 'give the partitions as JSON, such as {"flights":[0,1]}'
 
@@ -48,18 +49,18 @@ class ChosenTopics(NamedTuple):
         return topic in self.topics.names
 
 
-def topic_option(values: Mapping[str, str], names: tuple[str, ...]) -> ChosenTopics:
+def topic_option(values: Mapping[str, str]) -> ChosenTopics:
     """Return the topics of a stream or of a batch read.
 
-    values: the options by their names in lower case. names: of the options that it may have.
+    values: the options by their names in lower case.
     """
-    given = [name for name in names if values.get(name.lower(), "").strip()]
+    given = [name for name in NAMES if values.get(name.lower(), "").strip()]
     if len(given) > 1:
         raise OptionError(f"options {' and '.join(given)}: {EXCLUDE}.")
     if not given:
         raise OptionError(
             "option subscribe is missing: give the topics to read, with commas between them, as in "
-            f'.option("subscribe", "..."), or give {" or ".join(names[1:])}.'
+            f'.option("subscribe", "..."), or give {" or ".join(NAMES[1:])}.'
         )
     value = values[given[0].lower()].strip()
     if given[0] == "subscribePattern":

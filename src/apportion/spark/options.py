@@ -257,7 +257,7 @@ class SourceOptions:
         group = required_text(
             values, "kafka.group.id", "the name of the consumer group that this query joins"
         )
-        topics = topic_option(values, ("subscribe", "subscribePattern", "assign"))
+        topics = topic_option(values)
         bootstrap = bootstrap_servers(values)
         try:
             starting = stream_start(values, value_of, topics)
