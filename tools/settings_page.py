@@ -3,7 +3,7 @@
 A page has a table between `<!-- printed: NAME -->` and `<!-- end of table -->`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from tools.permissions_table import permissions_table
@@ -17,10 +17,19 @@ from apportion.node.config_entries import FROM_BROKER
 from apportion.node.security_settings import MechanismSettings, SecuritySettings
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED
-from apportion.server.prometheus import FAMILIES, series_name
+from apportion.server.metric_families import series_name
+from apportion.server.prometheus import FAMILIES
 from apportion.settings import MAX_INT64, Setting, declared
+from apportion.spark import query_metrics
+from apportion.spark.batch_options import BatchQueryOptions
+from apportion.spark.foreign_options import (
+    REFUSED_EVERYWHERE,
+    REFUSED_IN_BATCH_READS,
+    REFUSED_IN_STREAMS,
+)
 from apportion.spark.options import QueryOptions, SparkOptions
 from apportion.spark.security_options import KafkaSecurityOptions
+from apportion.spark.topic_options import ProducerOptions
 
 HEAD = """# Settings and options
 
@@ -83,6 +92,20 @@ Options of `spark.readStream.format("apportion")`. [Spark queries](spark.md) say
 together.
 
 """
+BATCH = """
+## A batch read in Spark
+
+Options of `spark.read.format("apportion")`, beside those about security, which are the same.
+[Batch reads](batch-read.md) says what they mean together.
+
+"""
+WRITES = """
+## Rows written to topics
+
+Options of `df.write.format("apportion")` and `df.writeStream.format("apportion")`, beside those of
+the source about TLS and SASL: [writing rows to topics](spark-writing.md).
+
+"""
 TABLE = "| name | default | values | meaning |\n|---|---|---|---|\n"
 
 
@@ -101,6 +124,8 @@ def settings_page() -> str:
             CONSUMER + _table(consumer.values()),
             STREAMS.format(shared=shared) + _streams_table(),
             SPARK + _spark_table(),
+            BATCH + _batch_table(),
+            WRITES + TABLES["options of a write"](),
         )
     )
 
@@ -149,6 +174,20 @@ def _spark_table() -> str:
     return _table(_as_texts(declared(SparkOptions).values()))
 
 
+def _batch_table() -> str:
+    return _table(_as_texts(declared(BatchQueryOptions).values()))
+
+
+def _refused_table(refused: Mapping[str, str], but: Mapping[str, str]) -> str:
+    """Return options that are refused, without those of `but`; one row for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in refused.items():
+        if name not in but:
+            by_reason.setdefault(reason, []).append(f"`{name}`")
+    rows = [f"| {', '.join(names)} | {reason} |" for reason, names in by_reason.items()]
+    return "\n".join(["| option | reason |", "|---|---|", *rows]) + "\n"
+
+
 def _topic_table() -> str:
     """Return the settings of a topic, those of which only the default is taken last."""
     supported = (
@@ -184,16 +223,33 @@ def _metrics_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def _spark_metrics_table() -> str:
+    """Return the metrics of Spark queries as Prometheus reads them."""
+    rows = ["| metric | labels | meaning |", "|---|---|---|"]
+    for family in query_metrics.FAMILIES:
+        labels = ", ".join(f"`{label}`" for label in family.labels)
+        rows.append(f"| `{series_name(family)}` | {labels} | {family.meaning} |")
+    return "\n".join(rows) + "\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that prints the table
     "options of a consumer": lambda: _consumer_table(is_classic=False),
     "options of a classic consumer": lambda: _consumer_table(is_classic=True),
     "options of a StreamsConsumer": _streams_table,
     "options of the Spark source": lambda: _table(_as_texts(declared(QueryOptions).values())),
+    "options of a batch read": _batch_table,
+    "options of a write": lambda: _table(_as_texts(declared(ProducerOptions).values())),
+    "refused options of any read": lambda: _refused_table(REFUSED_EVERYWHERE, {}),
+    "refused options of a stream": lambda: _refused_table(REFUSED_IN_STREAMS, REFUSED_EVERYWHERE),
+    "refused options of a batch read": lambda: _refused_table(
+        REFUSED_IN_BATCH_READS, REFUSED_EVERYWHERE
+    ),
     "security options of a consumer": lambda: _table(declared(SecurityOptions).values()),
     "security options of the Spark source": lambda: _table(
         _as_texts(declared(KafkaSecurityOptions).values())
     ),
     "metrics of a broker": _metrics_table,
+    "metrics of Spark queries": _spark_metrics_table,
     "settings of a topic": _topic_table,
     "permissions of APIs": permissions_table,
 }

@@ -91,7 +91,7 @@ class Server:
         self._denied_log = DeniedRequestLog()
         self._has_logged_last_counts = False
         self._summary_timer: asyncio.TimerHandle | None = None
-        self._metrics_listener: MetricsListener | None = None
+        self._metrics_listener: MetricsListener[BrokerMetrics] | None = None
         self.advertised: dict[str, Address] = {}  # by listener, once started
         self.metrics_address: Address | None = None  # where they are read, if they are
         self._openings = Openings(self)
@@ -314,8 +314,9 @@ class Server:
         """Let metrics be read over HTTP."""
         # Imported here: prometheus_client takes 10 ms, and most brokers do without.
         from apportion.server.metrics_listener import MetricsListener
+        from apportion.server.prometheus import FORMATS
 
-        self._metrics_listener = MetricsListener(self.metrics)
+        self._metrics_listener = MetricsListener(self.metrics, FORMATS, "the ids of all groups")
         await self._metrics_listener.start(listener)
         log.info("metrics are at http://%s/metrics", Address(*listener.getsockname()[:2]))
 

@@ -8,14 +8,14 @@ from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_c
 from apportion.cli.failures import Advised, GroupHasMembers, NoSuchGroup, WrongArguments
 from apportion.cli.groups.partitions import PartitionChoice, chosen, require_in_group
 from apportion.cli.groups.report import group_has_members, read_members
-from apportion.cli.lines import print_sentence, ranges, row_console
+from apportion.cli.lines import print_sentence, row_console
 from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.group_changes import DeleteGroupQuery, DeleteOffsetsQuery
 from apportion.member.cluster_queries.offsets import AllOffsetsQuery
 from apportion.member.permissions import denial_or_none
 from apportion.readable import readable
-from apportion.topics import TopicPartition, grouped
+from apportion.topics import TopicPartition, grouped, ranges
 
 
 def delete_groups(asked: Asked, names: Iterable[str]) -> int:

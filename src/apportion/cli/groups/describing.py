@@ -17,10 +17,11 @@ from apportion.cli.groups.report import (
     without_owner,
 )
 from apportion.cli.groups.views import GroupForm, GroupView, Sort
-from apportion.cli.lines import print_sentence, ranges, row_console
+from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
 from apportion.readable import readable
+from apportion.topics import ranges
 from apportion.wire.group_states import GroupState
 
 NO_MEMBERS = "It has no members."

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from apportion.cli.cluster_reports import Report
 from apportion.cli.failures import Impossible, NoSuchTopic, WrongArguments
-from apportion.cli.lines import ranges
 from apportion.client.cluster import Cluster
-from apportion.topics import TopicIdPartition, TopicPartition, partitions_of
+from apportion.topics import TopicIdPartition, TopicPartition, partitions_of, ranges
 
 MOST_PARTITIONS = 1_000_000
 NUMBERS = r"\d{1,7}(-\d{1,7})?(,\d{1,7}(-\d{1,7})?)*"
