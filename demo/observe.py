@@ -17,6 +17,7 @@ from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery
 from apportion.topics import Topic, partitions_of
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.consumer_group_describe import (
     DescribedGroup,
 )
@@ -112,7 +113,7 @@ class Observer(threading.Thread):
         except Refused as refused:
             if refused.code is not Code.GROUP_ID_NOT_FOUND:
                 raise
-            return DescribedGroup(group_id=self._group, group_state="Empty")
+            return DescribedGroup(group_id=self._group, group_state=GroupState.EMPTY)
 
     def _take_sample(self) -> Sample:
         group = self._describe_group()
@@ -128,7 +129,7 @@ class Observer(threading.Thread):
                 for partition, holder in sorted(self._holders.items())
             },
             frozenset(names.values()),
-            group.group_state in ("Stable", "Empty"),
+            group.group_state in (GroupState.STABLE, GroupState.EMPTY),
             {partition.partition: offset or 0 for partition, offset in committed.items()},
             {partition.partition: offset for partition, offset in ends.items()},
         )

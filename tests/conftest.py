@@ -1,12 +1,15 @@
-"""What every test may use: lanes that need something of the machine, and say so when it is
-missing.
+"""What every test may use: a client of its module's broker, and lanes that need something of the
+machine, and say so when it is missing.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, NoReturn
 
 import pytest
 
+from apportion.client.cluster import Cluster
 from tests import profiles, units
 
 profiles.register()
@@ -27,6 +30,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Share a run with several workers (`pytest -n 3`) out by `tests/units.py`."""
     return units.scheduler(config, log)
+
+
+@pytest.fixture
+def bootstrap(broker: Any) -> str:
+    """Where the `broker` of the module listens."""
+    address: str = broker.bootstrap
+    return address
+
+
+@pytest.fixture
+def cluster(bootstrap: str) -> Iterator[Cluster]:
+    """A client of the broker at `bootstrap`."""
+    with closing(Cluster(bootstrap)) as made:
+        yield made
 
 
 def lane_missing(reason: str) -> NoReturn:

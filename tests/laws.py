@@ -14,8 +14,8 @@ SOURCE = ROOT / "src" / "apportion"
 # rooms of one floor never meet.
 STOREYS = [
     "errors topics machine deadlines readable settings exports",
-    "wire assign rules security",
-    "streams columns",
+    "wire assign rules",
+    "streams columns security",
     "coord member store",
     "node drive adapters",
     "server client sim",

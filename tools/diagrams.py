@@ -10,6 +10,7 @@ from tools.drawing import Box, arrow, box, drawing, frame, text
 from apportion.coord.classic import states as classic_group
 from apportion.member.classic import states as classic_member
 from apportion.member.consumer import states as consumer_member
+from apportion.wire.group_states import GroupState
 from tests.laws import SOURCE, STOREYS
 
 Places = Mapping[str, tuple[float, float]]
@@ -17,10 +18,10 @@ Places = Mapping[str, tuple[float, float]]
 Table = Mapping[Any, Collection[Enum]]
 """State -> the states that may follow."""
 GROUP_PLACES: Places = {
-    "Empty": (0, 0),
-    "PreparingRebalance": (1, 0),
-    "CompletingRebalance": (2, 0),
-    "Stable": (1, 1),
+    GroupState.EMPTY: (0, 0),
+    GroupState.PREPARING_REBALANCE: (1, 0),
+    GroupState.COMPLETING_REBALANCE: (2, 0),
+    GroupState.STABLE: (1, 1),
 }
 OUTSIDE: Places = {
     "UNSUBSCRIBED": (0, 2.4),

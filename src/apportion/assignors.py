@@ -16,12 +16,12 @@ from apportion.member.assignors.interface import (
     Rebalance,
     VersionedAssignor,
 )
-from apportion.member.assignors.queries import (
+from apportion.member.assignors.weighted import BytesWeighted, LagWeighted
+from apportion.streams.queries import (
     FetchCommittedOffsets,
     ListEndOffsets,
     ListStartOffsets,
 )
-from apportion.member.assignors.weighted import BytesWeighted, LagWeighted
 
 __all__ = [
     "Assignor",

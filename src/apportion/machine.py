@@ -154,10 +154,20 @@ class Abandon:
     computation: Computation
 
 
+class CloseConnection(NamedTuple):
+    """The body of a reply that says by closing the connection that the request was refused.
+
+    why: for the log.
+    """
+
+    why: str
+
+
 class Reply(NamedTuple):
     """Send `body` as the response to the request with this ticket.
 
-    None ends the request without a response (Produce with acks=0).
+    To Produce with acks=0 there is no response: None ends the request, and a `CloseConnection` its
+    connection.
     """
 
     ticket: Ticket

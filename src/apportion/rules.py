@@ -18,9 +18,9 @@ Rule = Generator[Any, Any, T]
 
 
 class RuleQuery:
-    """A query that a rule asks its driver; `Note`, a log line, is the only other value it yields.
+    """A query that a rule asks its driver. Each names its answer in its docstring.
 
-    Each names its answer in its docstring.
+    The only other values that rules yield are log lines (`Note`) and a SASL mechanism's bytes.
     """
 
     __slots__ = ()

@@ -97,6 +97,16 @@ def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
         ("security.protocol=TLS", "security.protocol must be one of PLAINTEXT, SSL, SASL_PL"),
         ("security.protokol=SSL", "security.protokol is not known: did you mean security.prot"),
         ("securty.protocol=SSL", "securty.protocol is not known: did you mean security.protocol?"),
+        *(
+            (f"{theirs}=x", f"{theirs} is not known: did you mean {kafkas}?")
+            for theirs, kafkas in (
+                ("ssl.ca.location", "ssl.truststore.location"),
+                ("ssl_ca_location", "ssl.truststore.location"),
+                ("ssl.certificate.location", "ssl.keystore.location"),
+                ("sasl.password", "sasl.jaas.config"),
+                ("security_protocol", "security.protocol"),
+            )
+        ),
         (
             "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
             f'sasl.jaas.config={JAAS} a="{SECRET}"',

@@ -107,7 +107,15 @@ KEYS = (
             "'alice'.",
         ),
         ("SCRAM-SHA-256=[name=alice,password=]", "gives the user 'alice' no password."),
-        ("SCRAM-SHA-256=[name=alice,password-env=NONE_]", "gives the user 'alice' no password."),
+        (
+            "SCRAM-SHA-256=[name=alice,password-env=NONE_]",
+            "names 'NONE_' in password-env of the user 'alice': there is no such variable in the "
+            "environment.",
+        ),
+        (
+            "SCRAM-SHA-256=[name=alice,password-file=/dev/null]",
+            "gives the user 'alice' no password: its password-file is empty.",
+        ),
         (
             "SCRAM-SHA-256=[name=alice,password-file=/nowhere]",
             "cannot read the password-file of the user 'alice': No such file or directory.",

@@ -51,13 +51,6 @@ class RecordingCluster(Cluster):
         ]
 
 
-@pytest.fixture
-def cluster(bootstrap: str) -> Iterator[Cluster]:
-    with_wire = Cluster(bootstrap)
-    yield with_wire
-    with_wire.close()
-
-
 @pytest.fixture(params=["range", "cooperative-sticky"])
 def assignor(request: pytest.FixtureRequest) -> str:
     """One that is eager and one that is not: for the scenarios of scenarios.py."""

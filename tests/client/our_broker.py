@@ -14,9 +14,3 @@ def broker() -> Iterator[EmbeddedBroker]:
         group_consumer_session_timeout_ms=5_000, group_consumer_heartbeat_interval_ms=500
     ) as running:
         yield running
-
-
-@pytest.fixture
-def bootstrap(broker: EmbeddedBroker) -> str:
-    """Where our broker listens."""
-    return broker.bootstrap

@@ -43,14 +43,7 @@ class CuttableCluster(Cluster):
 
 
 @pytest.fixture
-def cluster(bootstrap: str) -> Iterator[CuttableCluster]:
-    with_cable = CuttableCluster(bootstrap)
-    yield with_cable
-    with_cable.close()
-
-
-@pytest.fixture
-def topic(cluster: CuttableCluster) -> Topic:
+def topic(cluster: Cluster) -> Topic:
     return cluster.create_topic(f"topic-{uuid4().hex[:8]}", 4)
 
 

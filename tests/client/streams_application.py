@@ -1,19 +1,11 @@
 """An application of Kafka Streams and its source topic, for the modules that `adopt` them."""
 
-from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
 
 from apportion.client.cluster import Cluster
 from apportion.topics import Topic
-
-
-@pytest.fixture
-def cluster(bootstrap: str) -> Iterator[Cluster]:
-    made = Cluster(bootstrap)
-    yield made
-    made.close()
 
 
 @pytest.fixture

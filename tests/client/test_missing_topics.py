@@ -25,13 +25,6 @@ def broker() -> Iterator[EmbeddedBroker]:
         yield running
 
 
-@pytest.fixture
-def cluster(broker: EmbeddedBroker) -> Iterator[Cluster]:
-    asking = Cluster(broker.bootstrap)
-    yield asking
-    asking.close()
-
-
 def polled_until(consumer: Consumer, ready: Callable[..., Any]) -> None:
     deadline = time.monotonic() + 60
     while not ready():

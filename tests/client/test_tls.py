@@ -101,8 +101,8 @@ def test_a_broker_that_cannot_be_trusted_is_refused_with_the_reason(
     [
         (
             None,
-            "the broker wants a client certificate (mTLS): set ssl.certificate.location and "
-            "ssl.key.location, or a keystore",
+            "the broker wants a client certificate (mTLS): set ssl_certificate_location and "
+            "ssl_key_location (Kafka: ssl.keystore.location)",
         ),
         (
             identity(FOREIGNER),
@@ -263,8 +263,8 @@ def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path
         ),
         (
             TlsSettings(identity=ClientIdentity(chain, KeyStore(text=CLIENT.key_pem(SECRET)))),
-            "the client certificate: the PEM text has no key in PEM that goes with the PEM text, "
-            "or one that needs a password: set ssl.key.password",
+            "the client certificate: the key of the PEM text needs a password: set "
+            "ssl.key.password",
         ),
         (
             TlsSettings(
@@ -276,13 +276,61 @@ def test_a_file_that_cannot_be_used_is_named_without_its_password(tmp_path: Path
             "ssl.key.password is right",
         ),
     ]
+    said = faults([tls for tls, _ in cases])
+    assert said == [why for _, why in cases]
+    assert SECRET not in "".join(said)
+
+
+def faults(wrong: list[TlsSettings]) -> list[str]:
+    """What is wrong with the files of each."""
     said = []
-    for tls, _ in cases:
+    for tls in wrong:
         with pytest.raises(ValueError) as refused:
             tls_context(tls)
         said.append(str(refused.value))
-    assert said == [why for _, why in cases]
-    assert SECRET not in "".join(said)
+    return said
+
+
+def test_a_store_of_another_format_or_without_its_parts_is_named(tmp_path: Path) -> None:
+    p12 = written(tmp_path, "me.p12", CLIENT.pkcs12("another"))
+    trust = written(tmp_path, "ca.p12", AUTHORITY.trusted_pkcs12(SECRET))
+    chain = KeyStore(text=CLIENT.chain_pem())
+    cases = [
+        (
+            TlsSettings(identity=ClientIdentity(chain)),
+            "the client certificate: the PEM text has no private key",
+        ),
+        (
+            TlsSettings(identity=ClientIdentity(KeyStore(text=CLIENT.key_pem()))),
+            "the client certificate: the PEM text has no certificate",
+        ),
+        (
+            TlsSettings(
+                identity=ClientIdentity(
+                    chain, KeyStore(text=CLIENT.key_pem().replace("\n", "\nAAAA", 1))
+                )
+            ),
+            "the client certificate: certificate or key of the PEM text cannot be read: one of "
+            "them is damaged",
+        ),
+        (
+            TlsSettings(KeyStore(location=trust)),
+            f"CA certificates: the file '{trust}' is PKCS12: set ssl.truststore.type to PKCS12, or "
+            f"make PEM of it by `openssl pkcs12 -in {trust} -nokeys -out {trust}.pem`",
+        ),
+        (
+            TlsSettings(identity=ClientIdentity(KeyStore(location=p12))),
+            f"the client certificate: the file '{p12}' is PKCS12: set ssl.keystore.type to PKCS12; "
+            "a Consumer has ssl_keystore_location for it",
+        ),
+        (
+            TlsSettings(
+                identity=ClientIdentity(KeyStore(StoreKind.PKCS12, trust, password=SECRET))
+            ),
+            f"the client certificate: the file '{trust}' has no private key",
+        ),
+    ]
+    assert faults([tls for tls, _ in cases]) == [why for _, why in cases]
 
 
 @pytest.mark.parametrize(
@@ -312,3 +360,11 @@ def test_a_later_fault_of_tls_is_an_outage(tmp_path: Path, raw: bytes, reason: s
     assert str(broken.value) == (
         f"the connection to the broker at 127.0.0.1:{port} broke: OpenSSL says {reason}"
     )
+
+
+def test_pem_is_read_whatever_its_store_is_called(tmp_path: Path) -> None:
+    for text in (AUTHORITY.pem, f"Bag Attributes\n    friendlyName: ca\n{AUTHORITY.pem}"):
+        store = KeyStore(StoreKind.PKCS12, written(tmp_path, "ca.p12", text))
+        assert failure(tls_server(tmp_path, BROKER), TlsSettings(store)).startswith(
+            "the connection to the broker at B broke: "
+        )

@@ -17,8 +17,9 @@ BROKER = AUTHORITY.issue("broker", ("127.0.0.1",))
 ALICE = AUTHORITY.issue("alice")
 MALLORY = Authority("another CA").issue("mallory")
 SETTINGS: dict[str, Any] = {
-    "listeners": "PLAIN://127.0.0.1:0,SSL://127.0.0.1:0,MUTUAL://127.0.0.1:0",
-    "listener.security.protocol.map": "PLAIN:PLAINTEXT,SSL:SSL,MUTUAL:SSL",
+    "listeners": ",".join(f"{name}://127.0.0.1:0" for name in ("PLAIN", "SSL", "MUTUAL", "LOGIN")),
+    "listener.security.protocol.map": "PLAIN:PLAINTEXT,SSL:SSL,MUTUAL:SSL,LOGIN:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-512",
     "ssl.keystore.certificate.chain": BROKER.chain_pem(),
     "ssl.keystore.key": BROKER.key_pem(),
     "listener.name.mutual.ssl.client.auth": "required",
@@ -63,13 +64,40 @@ def test_a_consumer_shows_its_certificate(addresses: dict[str, str], tmp_path: P
     assert read(addresses["MUTUAL"], **mine) == b"v"
 
 
+def test_a_consumer_by_tls_is_told_that_a_listener_has_none(addresses: dict[str, str]) -> None:
+    for name in ("PLAIN", "LOGIN"):
+        with pytest.raises(Refused) as refused:
+            read(addresses[name])
+        assert (refused.value.code, refused.value.why) == (
+            Code.SSL_HANDSHAKE_FAILED,
+            f"no TLS with the broker at {addresses[name]}: it speaks no TLS: set security.protocol "
+            "to PLAINTEXT or SASL_PLAINTEXT, or name a listener of SSL or SASL_SSL",
+        )
+
+
+def test_a_consumer_without_tls_is_told_that_a_listener_speaks_it(
+    addresses: dict[str, str],
+) -> None:
+    for name in ("SSL", "MUTUAL"):
+        with (
+            pytest.raises(Refused) as refused,
+            Consumer(addresses[name], "g", topics="t") as consumer,
+        ):
+            consumer.poll(20_000)
+        assert (refused.value.code, refused.value.why) == (
+            Code.SSL_HANDSHAKE_FAILED,
+            f"the listener at {addresses[name]} speaks TLS: set security.protocol to SSL, or to "
+            "SASL_SSL if clients must authenticate there",
+        )
+
+
 @pytest.mark.parametrize(
     ("security", "why"),
     [
         (
             {},
-            "the broker wants a client certificate (mTLS): set ssl.certificate.location and "
-            "ssl.key.location, or a keystore",
+            "the broker wants a client certificate (mTLS): set ssl_certificate_location and "
+            "ssl_key_location (Kafka: ssl.keystore.location)",
         ),
         (
             {

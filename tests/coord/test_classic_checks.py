@@ -350,7 +350,7 @@ def test_an_empty_group_changes_its_type_when_a_member_of_the_other_protocol_joi
     assert [record.key.__key__ for record in driver.log[written:]] == [6, 3, 2, 2]
     driver.crash()
     assert driver.group is not None
-    assert (driver.group.state_name(), driver.group.live.generation) == ("Stable", 1)
+    assert (driver.group.state, driver.group.live.generation) == ("Stable", 1)
 
 
 def test_a_group_too_large_for_a_record_is_not_saved_and_joins_again() -> None:
@@ -366,7 +366,7 @@ def test_a_group_too_large_for_a_record_is_not_saved_and_joins_again() -> None:
         written,
     )
     assert driver.group is not None
-    assert (driver.group.state_name(), driver.group.live.members[client.member_id].assignment) == (
+    assert (driver.group.state, driver.group.live.members[client.member_id].assignment) == (
         "PreparingRebalance",
         b"",
     )

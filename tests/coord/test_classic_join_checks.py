@@ -147,7 +147,7 @@ def test_absent_members_with_short_rebalance_timeouts_do_not_busy_the_coordinato
     assert driver.group.live.generation == 2
     driver.ask(LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=b.member_id),)), 5)
     driver.advance(20)
-    assert driver.group.state_name() == "PreparingRebalance"
+    assert driver.group.state == "PreparingRebalance"
     wake_ms = driver.shard.wake_at()
     assert wake_ms is not None
     assert wake_ms - driver.mono_ms > 900

@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.config import GroupSettings
 from apportion.errors import Code
 from apportion.machine import Ticket
-from apportion.wire.messages.join_group import JoinGroupResponse
+from apportion.wire.group_states import GroupState
+from apportion.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from apportion.wire.messages.sync_group import SyncGroupResponse
+from apportion.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tests.coord.classic_shard_driver import ClassicShardDriver, ScriptedClient, commit
 from tests.coord.shard_driver import compacted, recovered, state_of, through_bytes, topics
 
@@ -96,7 +96,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             if (
                 known is None
                 or group.live.generation != client.generation
-                or group.live.state is ClassicGroupState.PREPARING_REBALANCE
+                or group.live.state is GroupState.PREPARING_REBALANCE
             ):
                 self.ask(client, client.joining(), client.version)
                 # it was given an id
@@ -205,8 +205,8 @@ class ClassicGroupMachine(RuleBasedStateMachine):
     def a_settled_group_is_saved_as_it_is(self) -> None:
         group = self.driver.group
         if group is not None and group.live.state in (
-            ClassicGroupState.STABLE,
-            ClassicGroupState.EMPTY,
+            GroupState.STABLE,
+            GroupState.EMPTY,
         ):
             assert group.to_record().value == group.saved
 
@@ -223,7 +223,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         members = list(live.members.values())
         spoken = [name for member in members for name, _ in member.protocols]
         assert live.protocol_counts == {name: spoken.count(name) for name in spoken}
-        assert not (set(live.join_tickets) | set(live.sync_tickets)) - set(live.members)
+        assert not set(live.parked) - set(live.members)
         assert live.instances == {
             member.instance_id: member.member_id
             for member in members
@@ -240,9 +240,12 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             assert self.waiting == {}
             return
         live = group.live
-        assert not live.join_tickets or live.state is ClassicGroupState.PREPARING_REBALANCE
-        assert not live.sync_tickets or live.state is ClassicGroupState.COMPLETING_REBALANCE
-        parked = [*live.join_tickets.values(), *live.sync_tickets.values()]
+        waits_for = {
+            JoinGroupRequest: GroupState.PREPARING_REBALANCE,
+            SyncGroupRequest: GroupState.COMPLETING_REBALANCE,
+        }
+        parked = list(live.parked.values())
+        assert {waits_for[type(self.requests[ticket])] for ticket in parked} <= {live.state}
         assert len(parked) == len(set(parked))
         assert set(self.waiting) <= set(parked)
 
@@ -257,7 +260,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         group = self.driver.group
         assert self.waiting == {}
         assert group is None or (group.live.state, group.live.pending_joins) == (
-            ClassicGroupState.EMPTY,
+            GroupState.EMPTY,
             {},
         )
         self.driver.hang_up(*(Ticket(number) for number in self.spent))

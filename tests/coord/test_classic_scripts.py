@@ -30,6 +30,7 @@ import pytest
 
 from apportion.errors import Code
 from apportion.machine import Ticket
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.messages.describe_groups import DescribeGroupsRequest
 from apportion.wire.messages.join_group import JoinGroupResponse
@@ -178,7 +179,7 @@ class ScriptPlayer:
         """What was answered since the last step, and who began to wait in it."""
         lines = []
         group = self.driver.group
-        for member_id, ticket in () if group is None else group.live.join_tickets.items():
+        for member_id, ticket in () if group is None else group.live.parked.items():
             if ticket in self.waiting:
                 # before it is told itself
                 self.name(member_id, self.waiting[ticket])
@@ -251,13 +252,15 @@ class ScriptPlayer:
             return ["no group"]
         live, saved = group.live, group.saved
         lines = [
-            f"{group.state_name()}, generation {live.generation} of {live.protocol}, "
+            f"{group.state}, generation {live.generation} of {live.protocol}, "
             f"leader {self.called(live.leader or '')}"
         ]
         for member in live.members.values():
             instance = f" ({member.instance_id})" if member.instance_id else ""
-            waits = ", joins" * (member.member_id in live.join_tickets)
-            waits += ", syncs" * (member.member_id in live.sync_tickets)
+            waits = ""
+            if member.member_id in live.parked:
+                is_joining = live.state is GroupState.PREPARING_REBALANCE
+                waits = ", joins" if is_joining else ", syncs"
             lines.append(
                 f"  {self.called(member.member_id)}{instance} has "
                 f"{member.assignment.decode() or 'nothing'}{waits}"

@@ -41,7 +41,7 @@ def test_the_first_member_computes_and_gets_its_target_with_the_next_heartbeat()
     answer = driver.beat("a", 1)
     assert (answer.member_epoch, assigned(answer)) == (2, {FOO: (0, 2)})
     assert not answer.should_compute_assignment
-    assert group_of(driver).state_name() == "Stable"
+    assert group_of(driver).state == "Stable"
 
 
 def test_one_member_computes_at_a_time() -> None:

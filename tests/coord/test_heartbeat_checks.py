@@ -186,7 +186,7 @@ def test_the_last_leave_forgets_the_member_and_bumps_both_epochs_of_the_group() 
     ]
     assert (epoch.value.epoch, epoch.value.metadata_hash) == (3, 0)
     assert (target.value.assignment_epoch, target.value.assignment_timestamp) == (3, 0)
-    assert driver.shard.ledger.groups["g"].state_name() == "Empty"
+    assert driver.shard.ledger.groups["g"].state == "Empty"
     # and no member's deadline is left
     assert driver.shard.wake_at() == driver.settings.offsets_retention_check_interval_ms
 

@@ -338,7 +338,7 @@ def test_members_that_obey_keep_their_sessions_when_budgets_change(
         group.run(driver.mono_ms + 2 * session_ms)
     saved: Any = driver.shard.ledger.groups["g"]
     assert (sorted(saved.saved.members), driver.notes) == (sorted(group.epochs), [])
-    assert saved.state_name() == "Stable"
+    assert saved.state == "Stable"
 
 
 @pytest.mark.parametrize(("budget", "at_most"), [(200, 200), (0, 10 / 5)])

@@ -269,7 +269,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
                 self.work()
         join_and_sync = [client for client in self.clients.values() if client.epoch > 0]
         group = self.driver.shard.ledger.groups["g"]
-        assert group.state_name() == "Stable"
+        assert group.state == "Stable"
         wanted = {
             (topic.id, partition)
             for topic in self.topics()

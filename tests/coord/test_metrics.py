@@ -8,6 +8,7 @@ import pytest
 from apportion.coord.config import GroupSettings
 from apportion.coord.metrics import BrokerMetrics, GroupMetrics
 from apportion.machine import Reply
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
@@ -281,7 +282,7 @@ def test_a_classic_member_of_a_consumer_group_is_counted_there() -> None:
     classic_requests.leave(driver, (joined.member_id, None))
     assert metrics(driver) == replace(
         before,
-        state="Assigning",
+        state=GroupState.ASSIGNING,
         members=1,
         epoch=before.epoch + 1,
         rebalances=before.rebalances + 1,

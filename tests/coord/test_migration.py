@@ -82,7 +82,7 @@ def test_when_the_last_consumer_goes_the_group_is_classic_again_in_one_append(
     ]
     group = driver.group()
     assert group is not None
-    assert (group.type_name, group.state_name(), group.live.generation) == (
+    assert (group.type_name, group.state, group.live.generation) == (
         "classic",
         "PreparingRebalance",
         epoch,
@@ -142,7 +142,7 @@ def test_a_group_that_became_classic_rebalances_also_after_a_crash(
     settle(a, c)
     c.leave()
     driver.crash()
-    assert driver.group().state_name() == "PreparingRebalance"
+    assert driver.group().state == "PreparingRebalance"
     settle(a)
     assert hands(a) == {"a": [0, 1, 2, 3]}
 
@@ -234,7 +234,7 @@ def test_a_static_member_comes_back_in_the_classic_protocol_and_nobody_notices(
     s.leave(-2)
     j = classic(driver, "j", instance_id="i1")
     j.act()
-    assert (driver.group().type_name, driver.group().state_name(), j.generation) == (
+    assert (driver.group().type_name, driver.group().state, j.generation) == (
         "classic",
         "Stable",
         generation,
@@ -258,7 +258,7 @@ def test_a_static_member_that_comes_back_with_news_makes_the_group_rebalance(
     s.leave(-2)
     j = ClassicClient(driver, "j", topic_names, "i1")
     j.act()
-    assert (driver.group().type_name, driver.group().state_name()) == (
+    assert (driver.group().type_name, driver.group().state) == (
         "classic",
         "PreparingRebalance",
     )
@@ -297,7 +297,7 @@ def test_a_group_whose_only_member_left_while_it_joined_is_upgraded_as_an_empty_
     b.act()  # has an id, for which the group waits
     a.act()
     a.leave()
-    assert (driver.group().state_name(), driver.group().live.members) == ("PreparingRebalance", {})
+    assert (driver.group().state, driver.group().live.members) == ("PreparingRebalance", {})
     c.act()
     assert hands(c) == {"c": [0, 1, 2, 3]}
 

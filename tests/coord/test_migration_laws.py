@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.records import Append
 from apportion.sim.checks.consumer_laws import GROUP_LAWS
@@ -21,6 +20,7 @@ from apportion.sim.checks.saved import (
     saved_state,
 )
 from apportion.topics import Topic, Topics
+from apportion.wire.group_states import GroupState
 from tests.coord.consumer_client import REBALANCE_MS
 from tests.coord.mixed_shard_driver import (
     SESSION_MS,
@@ -175,8 +175,8 @@ class MixedGroupMachine(RuleBasedStateMachine):
         if group is None or not client.is_classic or client.member_id not in group.live.members:
             return True
         return client.generation != group.live.generation and group.live.state in (
-            ClassicGroupState.COMPLETING_REBALANCE,
-            ClassicGroupState.STABLE,
+            GroupState.COMPLETING_REBALANCE,
+            GroupState.STABLE,
         )
 
     @rule(name=st.sampled_from(["bar", "foo"]))
@@ -291,7 +291,7 @@ class MixedGroupMachine(RuleBasedStateMachine):
         }
         assert {partition for client in join_and_sync for partition in client.owned} == wanted
         assert group is not None
-        assert group.state_name() == "Stable"
+        assert group.state == "Stable"
         written = len(self.driver.log)
         for client in join_and_sync:
             client.act()

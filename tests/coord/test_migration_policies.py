@@ -105,7 +105,7 @@ def test_a_rebalance_of_a_group_that_is_just_full_takes_everybody_back() -> None
     j = classic(driver, "j", instance_id="i1")
     j.topic_names = ("bar", "foo")
     j.act()
-    assert (driver.group().type_name, driver.group().state_name()) == (
+    assert (driver.group().type_name, driver.group().state) == (
         "classic",
         "PreparingRebalance",
     )
@@ -135,13 +135,13 @@ def test_the_last_consumer_goes_on_under_its_own_id_as_a_classic_member(
     ) == ((2, "s", "s", True, 1) if leads else (2, "s", "", False, 0))
     group = driver.group()
     assert group is not None
-    assert (group.type_name, group.state_name(), list(group.live.members)) == (
+    assert (group.type_name, group.state, list(group.live.members)) == (
         "classic",
         "Stable",
         ["s"],
     )
     driver.crash()
-    assert (driver.group().type_name, driver.group().state_name(), driver.group().live.leader) == (
+    assert (driver.group().type_name, driver.group().state, driver.group().live.leader) == (
         "classic",
         "Stable",
         "s",
@@ -153,7 +153,7 @@ def test_the_last_consumer_that_goes_on_with_other_wishes_makes_the_group_rebala
     a, s = classic(driver, "a"), consumer(driver, "s", instance_id="i1")
     settle(a, s)
     assert join(driver, "s", 9, "i1", topic_names=("bar",)) is None
-    assert (driver.group().type_name, driver.group().state_name()) == (
+    assert (driver.group().type_name, driver.group().state) == (
         "classic",
         "PreparingRebalance",
     )
@@ -178,7 +178,7 @@ def test_a_rebalance_timeout_of_zero_is_over_at_once(rebalance_ms: int) -> None:
     # an empty group looks for others, if only for a moment
     assert join(driver, "", 3, rebalance_ms=rebalance_ms) is None
     driver.advance(1)
-    assert (driver.group().type_name, driver.group().state_name()) == ("classic", "Empty")
+    assert (driver.group().type_name, driver.group().state) == ("classic", "Empty")
 
 
 def test_version_0_has_its_session_timeout_for_a_rebalance() -> None:

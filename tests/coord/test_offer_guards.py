@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apportion.coord.consumer import fencing
+from apportion.coord.consumer import fencing, offering_members
 from apportion.coord.consumer.client_assignors import metadata_bytes, offer_of
 from apportion.wire.records.groups import RecordClientAssignor
 from tests.coord.client_side import group_of, offer
@@ -47,7 +47,9 @@ STEPS = st.lists(
 
 
 def play(driver: ShardDriver, step: Step) -> None:
-    """The client does it; what is refused changes nothing."""
+    """The client does it; what is refused changes nothing, and a reason that is accepted stays,
+    whether or not there is room for the metadata beside it.
+    """
     driver.advance(step.wait_ms)
     members = members_of(driver)
     facts: dict[str, Any] = {}
@@ -63,6 +65,9 @@ def play(driver: ShardDriver, step: Step) -> None:
         return
     if answer.error_code:
         assert (state_of(driver.shard), len(driver.log)) == (before, written)
+    elif step.offers is not None and step.reason:
+        saved = members_of(driver)[step.client].metadata.client_assignors
+        assert (early_of(driver, step.client) or saved)[0].reason == step.reason
 
 
 def members_of(driver: ShardDriver) -> dict[str, Any]:
@@ -110,13 +115,19 @@ def test_no_history_takes_a_group_beyond_its_bounds(steps: list[Step]) -> None:
 
 @pytest.mark.usefixtures("small_bounds")
 @pytest.mark.parametrize(
-    ("guard", "faulty"),
-    [("MOST_OFFERS", 1 << 31), ("has_room_for_metadata", lambda *_: True)],
+    ("module", "guard", "faulty"),
+    [
+        (fencing, "MOST_OFFERS", 1 << 31),
+        (fencing, "has_room_for_metadata", lambda *_: True),
+        # Nothing of what has no room counts; all of it does.
+        (offering_members, "with_older_metadata", lambda _newer, older: older),
+        (offering_members, "with_older_metadata", lambda newer, _older: newer),
+    ],
 )
 def test_a_bound_that_is_switched_off_is_missed(
-    monkeypatch: pytest.MonkeyPatch, guard: str, faulty: Any
+    monkeypatch: pytest.MonkeyPatch, module: Any, guard: str, faulty: Any
 ) -> None:
-    monkeypatch.setattr(fencing, guard, faulty)
+    monkeypatch.setattr(module, guard, faulty)
     with pytest.raises(AssertionError):
         SEARCH(given(STEPS)(check_bounds))()
 

@@ -181,7 +181,7 @@ class ScriptPlayer:
             for expression, found in saved.resolutions.items()
         ]
         lines = [
-            f"{group.state_name()}, group epoch {saved.epoch}",
+            f"{group.state}, group epoch {saved.epoch}",
             f"target assignment epoch {saved.assignment_epoch}",
         ]
         lines += [

@@ -101,7 +101,7 @@ def test_a_group_that_cannot_be_upgraded_stays_as_it_is(
     assert (answer.error_code, why in answer.error_message) == (Code.GROUP_ID_NOT_FOUND, True), (
         answer
     )
-    assert (len(driver.log), driver.group().state_name()) == (before, "Stable")
+    assert (len(driver.log), driver.group().state) == (before, "Stable")
     assert driver.join("c").error_code == Code.GROUP_ID_NOT_FOUND
     (note,) = driver.notes  # once, however often a client asks
     assert note.startswith("group g stays a classic group, and a consumer cannot join it: ")

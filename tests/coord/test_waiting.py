@@ -21,7 +21,7 @@ def test_a_ticket_has_no_second_answer_in_a_later_step(hangs_up: bool) -> None:
     driver.advance(0)  # the group begins its first generation, and the JoinGroup is over
     assert [spent for spent, _ in driver.responses] == ([] if hangs_up else [ticket])
     (member,) = driver.group.live.members.values()
-    driver.group.live.join_tickets[member.member_id] = ticket  # as if it were not answered
+    driver.group.live.parked[member.member_id] = ticket  # as if it were not answered
     client.member_id = member.member_id
     with pytest.raises(AssertionError, match=f"ticket {ticket} has its answer already"):
         driver.ask(client.leaving(), 5)

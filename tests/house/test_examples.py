@@ -91,6 +91,7 @@ def test_these_examples_are_not_run() -> None:
         ("security.md", "it needs a secured cluster"),
         ("security.md", "tests/house/test_secured_page.py runs it"),
         ("security.md", "tests/house/test_secured_page.py runs it"),
+        ("security.md", "tests/house/test_secured_page.py runs it"),
         ("simulator.md", "two minutes"),
         ("simulator.md", "shows a planted bug"),
         ("simulator.md", "hours, on Spark"),

@@ -106,7 +106,7 @@ class Walk:
         if what == "file":
             (self.directory / name).write_text(text)
         elif what == "stop":
-            self._stop(name)
+            self._stop(name.replace("9092", self._port))
         elif step.mark in ("run", "run until", "background"):
             for command in commands(text):
                 {"run": self._run, "run until": self._run_until, "background": self._open}[

@@ -42,6 +42,12 @@ def kafka(
         broker.kill()
 
 
+@pytest.fixture
+def bootstrap(kafka: RealKafka) -> str:
+    """Where the real Kafka listens."""
+    return kafka.bootstrap
+
+
 @pytest.fixture(scope="session")
 def config_tool(jars: Path) -> Callable[..., list[str]]:
     """`config_tool(bootstrap, *arguments)` gives the lines that kafka-configs.sh prints."""

@@ -40,13 +40,6 @@ def bootstrap(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture
-def cluster(bootstrap: str) -> Iterator[Cluster]:
-    made = Cluster(bootstrap)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def owner_of(bootstrap: str) -> Iterator[OwnerOf]:
     """`owner_of(group, topic, **options)`: an owner; it has left its group at the end."""
     owners = []

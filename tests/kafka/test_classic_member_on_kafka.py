@@ -2,15 +2,6 @@
 through, eager and cooperative, and what only classic ones do.
 """
 
-import pytest
-
-from apportion.testing.kafka import RealKafka
 from tests.client.shared_scenarios import adopt
 
 adopt(globals(), "scenarios", "consumer_scenarios", "classic_scenarios", "static_scenarios")
-
-
-@pytest.fixture
-def bootstrap(kafka: RealKafka) -> str:
-    """Where the real Kafka listens."""
-    return kafka.bootstrap

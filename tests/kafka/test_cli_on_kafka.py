@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
@@ -34,13 +34,6 @@ def tools(lane_missing: Callable[[str], NoReturn]) -> Path:
 @pytest.fixture
 def name() -> str:
     return f"cli-{uuid4().hex[:8]}"
-
-
-@pytest.fixture
-def cluster(kafka: RealKafka) -> Iterator[Cluster]:
-    cluster = Cluster(kafka.bootstrap)
-    yield cluster
-    cluster.close()
 
 
 def run(kafka: RealKafka, *arguments: str) -> tuple[int, str, str]:

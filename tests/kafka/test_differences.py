@@ -14,6 +14,10 @@ MARK = " †"
 """What stands behind the name of a row that no test shows."""
 
 SASL_ORDER = ("test_sasl_order_on_both.py", "test_the_two_differ_in_four_things")
+MANY_USERS = (
+    "test_scram_users_on_both.py",
+    "test_both_alter_ten_thousand_users_at_once_and_none_of_more",
+)
 BY_NAME = {
     "SaslHandshake 0, after which tokens are bare frames": SASL_ORDER,
     "ApiVersions twice before SaslHandshake": SASL_ORDER,
@@ -35,14 +39,12 @@ BY_NAME = {
         "test_without_coordinator.py",
         "test_find_coordinator_alone_makes_a_coordinator",
     ),
-    "Produce without acknowledgement, refused": (
-        "test_authorization_on_both.py",
-        "test_a_refused_producer_without_acknowledgements_keeps_its_connection_here",
-    ),
     "DescribeUserScramCredentials for all users, refused": (
         "test_authorization_on_both.py",
         "test_a_real_kafka_does_not_answer_who_may_not_describe_all_users",
     ),
+    "a request that alters more than 10,000 credentials": MANY_USERS,
+    "a request for the credentials of more than 10,000 users by name": MANY_USERS,
     "`retention.ms` that is not set": (
         "test_wrong_requests.py",
         "test_the_settings_of_a_topic_are_a_real_kafkas",

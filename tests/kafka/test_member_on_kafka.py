@@ -9,17 +9,10 @@ import pytest
 import apportion
 from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
-from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.list_groups import ListedGroup
 from tests.client.shared_scenarios import adopt
 
 adopt(globals(), "scenarios", "consumer_scenarios", "expression_scenarios")
-
-
-@pytest.fixture
-def bootstrap(kafka: RealKafka) -> str:
-    """Where the real Kafka listens."""
-    return kafka.bootstrap
 
 
 def test_a_member_with_assignors_of_its_own_ends_before_it_joins(bootstrap: str) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from apportion.testing.kafka import RealKafka
-from tests.spark.batch_members import batch_member_of, cluster, protocol
+from tests.spark.batch_members import batch_member_of, protocol
 from tests.spark.test_group_sink import (  # the same scenarios, on the `broker` of this module
     test_a_consumer_that_joined_before_the_sink_is_refused_at_its_next_partition,
     test_a_member_with_a_second_sink_for_its_group_is_refused_and_takes_nothing,
@@ -14,7 +14,6 @@ from tests.spark.test_group_sink import (  # the same scenarios, on the `broker`
 
 __all__ = [
     "batch_member_of",
-    "cluster",
     "protocol",
     "test_a_consumer_that_joined_before_the_sink_is_refused_at_its_next_partition",
     "test_a_member_with_a_second_sink_for_its_group_is_refused_and_takes_nothing",

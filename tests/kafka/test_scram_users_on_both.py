@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
 )
 
 from apportion.client.cluster import Cluster
+from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import RealKafka
 from apportion.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
@@ -21,9 +22,12 @@ from tests.kafka.conftest import until
 from tests.node.scram_requests import (
     DESCRIBED_AS_KAFKA,
     SAME_AS_KAFKA,
+    altering,
     codes,
+    deletion,
     described,
     describing,
+    upsertion,
 )
 
 
@@ -62,6 +66,26 @@ def altered(cluster: Cluster, request: AlterUserScramCredentialsRequest) -> dict
 def test_both_answer_with_the_same_codes(brokers: tuple[str, str]) -> None:
     ours, theirs = map(played, brokers)
     assert ours == theirs
+
+
+def test_both_alter_ten_thousand_users_at_once_and_none_of_more(
+    brokers: tuple[str, str],
+) -> None:
+    names = [f"many-{number}" for number in range(10_001)]
+    requests = (
+        altering(*map(upsertion, names)),
+        altering(*map(upsertion, names[1:])),
+        altering(*map(deletion, names[1:])),
+    )
+    shown = []
+    for bootstrap in brokers:
+        cluster = Cluster(bootstrap)
+        seen = [set(altered(cluster, request).values()) for request in requests]
+        answer = cluster.call(describing(*names))
+        shown.append([*seen, (answer.error_code, len(answer.results))])
+        cluster.close()
+    refused, unknown = Code.POLICY_VIOLATION, Code.UNKNOWN_SERVER_ERROR
+    assert shown == [[{refused}, {0}, {0}, (refused, 0)], [{unknown}, {0}, {0}, (0, 10_001)]]
 
 
 def test_the_config_tool_sets_and_deletes_users_alike(

@@ -4,6 +4,7 @@ no secret in anything that is shown.
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,11 +14,15 @@ from typer.testing import CliRunner
 
 from apportion import Consumer, StreamsConsumer
 from apportion.cli.main import app
+from apportion.client.cluster import Cluster
 from apportion.client.connection import BrokerConnection
 from apportion.client.connection_security import ConnectionSecurity
 from apportion.client.security_options import client_security
 from apportion.errors import Code, Refused
+from apportion.security.acls import ResourceType
 from apportion.streams.metadata.model import TaskId
+from apportion.topics import partitions_of
+from apportion.wire.batch import encode_batch
 from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.certificates import Authority, written
 from tests.cli.completions import completed
@@ -33,6 +38,7 @@ from tests.kafka.secured import (
     Secured,
 )
 from tests.kafka.test_sasl_on_kafka import token
+from tests.node.acl_requests import EVERY_ACL, acl, creating, deleting
 
 ENDS_WITHIN_S = 5.0
 """How soon a client ends that the broker does not let in, as docs/security.md says."""
@@ -198,7 +204,7 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         {},
         Code.SSL_HANDSHAKE_FAILED,
         TLS + "the broker does not accept this client's certificate, or wants one and has got none "
-        "(mTLS): see ssl.certificate.location and ssl.key.location, or the keystore",
+        "(mTLS): see ssl_certificate_location and ssl_key_location (Kafka: ssl.keystore.location)",
     ),
     (
         "password",
@@ -236,7 +242,17 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         "SASL",
         {"sasl_username": "bob"},
         Code.GROUP_AUTHORIZATION_FAILED,
-        "The client is not allowed to use this group.",
+        "this client's principal has no permission for DESCRIBE on the group 'wrong-acl-PROTOCOL'; "
+        "kafka-acls.sh gives READ, which includes it, by --add --allow-principal User:NAME "
+        "--operation Read --group wrong-acl-PROTOCOL",
+    ),
+    (
+        "tls",
+        "BARE",
+        {"security_protocol": "SASL_SSL"},
+        Code.SSL_HANDSHAKE_FAILED,
+        "no TLS with the broker at B: it speaks no TLS: set security.protocol to PLAINTEXT or "
+        "SASL_PLAINTEXT, or name a listener of SSL or SASL_SSL",
     ),
     (
         "no-sasl",
@@ -275,27 +291,57 @@ def test_a_consumer_that_is_not_let_in_ends_with_one_sentence(
     with pytest.raises(Refused) as refused:
         read_one(address, f"wrong-{name}-{protocol}", given)
     assert time.monotonic() - begun_s < ENDS_WITHIN_S
-    assert (refused.value.code, refused.value.why) == (code, why.replace("B", address, 1))
+    said = re.sub(r"\bB\b", address, why).replace("PROTOCOL", protocol)
+    assert (refused.value.code, refused.value.why) == (code, said)
     shown = caplog.text + repr(refused.value) + repr(refused.value.__cause__)
     assert [secret for secret in (WRONG, PASSWORD, "PRIVATE KEY") if secret in shown] == []
 
 
-@pytest.mark.parametrize(
-    ("listener", "options", "hint"),
-    [
-        ("BARE", {}, "this listener may want SASL, or a client certificate"),
-        ("", {"security_protocol": "SSL"}, "this listener may have no TLS"),
-    ],
-)
-def test_a_listener_that_just_closes_is_tried_again_and_explained(
-    secured: Secured,
-    caplog: pytest.LogCaptureFixture,
-    listener: str,
-    options: dict[str, Any],
-    hint: str,
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_a_consumer_names_the_topics_that_it_may_not_read_and_reads_once_it_may(
+    secured: Secured, protocol: str
 ) -> None:
-    address = secured.broker.addresses.get(listener, secured.broker.bootstrap)
-    with Consumer(address, "closed", topics=TOPIC, **options) as consumer:
+    cluster = Cluster(secured.broker.bootstrap)
+    topic, group = f"hidden-{protocol}", f"acls-{protocol}"
+    record = encode_batch([(None, b"shown", ())], timestamp_ms=1)
+    cluster.produce(partitions_of(cluster.create_topic(topic, 1))[0], record)
+    of_bob = acl(group, principal="User:bob", resource_type=ResourceType.GROUP)
+    cluster.call(creating(of_bob))
+    address = secured.broker.addresses["SASL"]
+    options = secured.options(sasl_username="bob", group_protocol=protocol)
+    with Consumer(
+        address, group, topics=[topic, TOPIC], auto_offset_reset="earliest", **options
+    ) as consumer:
+        with pytest.raises(Refused) as refused:
+            until(lambda: bool(consumer.poll(100)))
+        assert (refused.value.code, refused.value.why) == (
+            Code.TOPIC_AUTHORIZATION_FAILED,
+            f"this client's principal has no permission for DESCRIBE on the topics '{TOPIC}', "
+            f"'{topic}'; kafka-acls.sh gives READ, which includes it, by --add --allow-principal "
+            f"User:NAME --operation Read --topic {TOPIC} --topic {topic}",
+        )
+        names = [acl(name, principal="User:bob") for name in (topic, TOPIC)]
+        cluster.call(creating(*names))
+        values = set[bytes]()
+
+        def has_read() -> bool:
+            try:
+                values.update(bytes(each.value or b"") for each in consumer.poll(100))
+            except Refused as refused:
+                assert refused.code is Code.TOPIC_AUTHORIZATION_FAILED
+            return values == {b"shown", b"a flight"}
+
+        until(has_read)
+    # Bob may do nothing again: the other tests count on it.
+    cluster.call(deleting(EVERY_ACL._replace(principal="User:bob")))
+    cluster.close()
+
+
+def test_a_listener_that_just_closes_is_tried_again_and_explained(
+    secured: Secured, caplog: pytest.LogCaptureFixture
+) -> None:
+    hint = "this listener may want SASL, or a client certificate"
+    with Consumer(secured.broker.addresses["BARE"], "closed", topics=TOPIC) as consumer:
         until(lambda: consumer.poll(100) == [] and hint in caplog.text)
 
 

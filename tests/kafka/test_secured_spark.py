@@ -9,6 +9,9 @@ import pytest
 
 from tests.kafka.secured import PASSWORD, SCRAM, WRONG, Secured
 from tests.spark.harness import PATIENCE_S, Pipeline
+from tests.spark.secrets import files_with, settings
+
+__all__ = ["settings"]
 
 
 def source(secured: Secured, password: str) -> dict[str, str]:
@@ -23,14 +26,6 @@ def source(secured: Secured, password: str) -> dict[str, str]:
     }
 
 
-def files_with(directory: Path, secret: str) -> list[Path]:
-    return [
-        path
-        for path in directory.rglob("*")
-        if path.is_file() and secret.encode() in path.read_bytes()
-    ]
-
-
 @pytest.fixture
 def pipeline(secured: Secured, tmp_path: Path) -> Iterator[Pipeline]:
     group = f"spark-secured-{tmp_path.name}"
@@ -39,25 +34,13 @@ def pipeline(secured: Secured, tmp_path: Path) -> Iterator[Pipeline]:
     made.close()
 
 
-@pytest.fixture
-def events(tmp_path: Path) -> dict[str, str]:
-    """Settings of Spark that keep its event log as text, in the directory of the test."""
-    directory = tmp_path / "events"
-    directory.mkdir()
-    return {
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.dir": directory.as_uri(),
-    }
-
-
 @pytest.mark.timeout(600)
 def test_a_spark_query_reads_from_a_secured_kafka_and_leaves_no_secret(
-    secured: Secured, pipeline: Pipeline, events: dict[str, str], tmp_path: Path
+    secured: Secured, pipeline: Pipeline, settings: dict[str, str], tmp_path: Path
 ) -> None:
     pipeline.produce(100)
     pipeline.start(
-        "once", trigger="available now", spark=events, source=source(secured, PASSWORD)
+        "once", trigger="available now", spark=settings, source=source(secured, PASSWORD)
     ).wait_for_end()
     assert pipeline.rows() == pipeline.expected()
     # The event log can be read, and has the query's plan.
@@ -67,9 +50,9 @@ def test_a_spark_query_reads_from_a_secured_kafka_and_leaves_no_secret(
 
 @pytest.mark.timeout(600)
 def test_a_spark_query_that_is_not_let_in_ends_at_once(
-    secured: Secured, pipeline: Pipeline, events: dict[str, str], tmp_path: Path
+    secured: Secured, pipeline: Pipeline, settings: dict[str, str], tmp_path: Path
 ) -> None:
-    application = pipeline.start("wrong", spark=events, source=source(secured, WRONG))
+    application = pipeline.start("wrong", spark=settings, source=source(secured, WRONG))
     assert application.process.wait(PATIENCE_S) != 0
     address = secured.broker.addresses["SASL"]
     assert files_with(

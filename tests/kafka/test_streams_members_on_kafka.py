@@ -6,16 +6,9 @@ import pytest
 
 import apportion
 from apportion.errors import Code, Refused
-from apportion.testing.kafka import RealKafka
 from tests.client.shared_scenarios import adopt
 
 adopt(globals(), "streams_scenarios")
-
-
-@pytest.fixture
-def bootstrap(kafka: RealKafka) -> str:
-    """Where the real Kafka listens."""
-    return kafka.bootstrap
 
 
 def test_a_process_that_wants_a_consumer_group_ends_before_it_joins(bootstrap: str) -> None:

@@ -142,7 +142,6 @@ def test_a_join_that_was_forgotten_begins_again_after_a_pause() -> None:
             " It was 45000 ms; the range is the broker's group.min.session.timeout.ms and "
             "group.max.session.timeout.ms.",
         ),
-        (Code.GROUP_AUTHORIZATION_FAILED, ""),
     ],
 )
 def test_an_error_that_no_retry_mends_ends_the_membership(code: Code, advice: str) -> None:

@@ -165,12 +165,12 @@ def test_an_unknown_mechanism_is_answered_with_those_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
-def test_a_wrong_password_is_refused_with_the_brokers_reason(mechanism: str) -> None:
+def test_a_wrong_password_is_refused_with_what_to_look_at(mechanism: str) -> None:
     listener = Listener("PLAIN", "SCRAM-SHA-512")
     assert refusal(listener, PasswordLogin(mechanism, "bob", SECRET)) == (
         Code.SASL_AUTHENTICATION_FAILED,
-        f"the broker at b:9092 does not accept user 'bob' by {mechanism}: The broker did not "
-        "accept the credentials.",
+        f"the broker at b:9092 does not accept user 'bob' by {mechanism}: see that the name and "
+        "the password are right",
     )
 
 
@@ -194,7 +194,8 @@ def test_the_words_of_a_broker_that_repeat_the_secret_are_left_out() -> None:
     listener = Listener("PLAIN")
     listener.words = f"not with {SECRET}!"
     assert refusal(listener, PasswordLogin("PLAIN", "bob", SECRET))[1] == (
-        "the broker at b:9092 does not accept user 'bob' by PLAIN"
+        "the broker at b:9092 does not accept user 'bob' by PLAIN: see that the name and the "
+        "password are right"
     )
 
 

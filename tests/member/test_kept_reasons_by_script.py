@@ -2,9 +2,14 @@
 
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from apportion.errors import Code
-from apportion.machine import Tick
+from apportion.machine import Instant, Tick
 from apportion.member.assignors.interface import FollowUp
+from apportion.member.consumer.local_assignors import KEPT_MS, LocalAssignors
 from apportion.member.consumer.machine import ConsumerMember
 from apportion.member.membership import (
     Adopted,
@@ -79,6 +84,44 @@ def test_an_offer_that_no_newer_epoch_follows_is_sent_again_each_half_minute() -
     again = beat(1, client_assignors=offer(b"t 3", reason=9))
     assert member.step(Answered(7, heard(1)), at(30_700)) == [SendToCoordinator(8, again, 5_000)]
     assert member.step(Answered(8, heard(1)), at(30_700)) == []
+
+
+def check_it_is_said_in_time(delays_ms: list[int]) -> None:
+    """A reason that no newer epoch follows is said again at the first response after KEPT_MS.
+
+    delays_ms: of the responses. Heartbeats are a second apart, or as far as their responses.
+    """
+    member: Any = asking()
+    now_ms = said_ms = 700
+    actions: list[Any] = []
+    for delay_ms in delays_ms:
+        if not actions:
+            now_ms += 1_000
+            actions = member.step(Tick(), at(now_ms))
+        now_ms += delay_ms
+        actions = member.step(Answered(actions[0].request_id, heard(1)), at(now_ms))
+        if any(each.request.client_assignors for each in actions):
+            said_ms = now_ms
+        assert now_ms < said_ms + KEPT_MS
+
+
+@given(st.lists(st.integers(0, 4_000), max_size=40))
+def test_a_reason_that_no_epoch_follows_is_said_again_after_slow_responses(
+    delays_ms: list[int],
+) -> None:
+    check_it_is_said_in_time(delays_ms)
+
+
+def test_a_reason_that_is_not_repeated_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    record_accepted = LocalAssignors.record_accepted
+
+    def repeats_nothing(self: LocalAssignors, epoch: int, now: Instant) -> None:
+        record_accepted(self, epoch, now)
+        self._must_repeat = False
+
+    monkeypatch.setattr(LocalAssignors, "record_accepted", repeats_nothing)
+    with pytest.raises(AssertionError):
+        check_it_is_said_in_time([0] * 32)
 
 
 def test_a_reason_stands_beside_newer_metadata_until_a_newer_epoch_is_told() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.member.assignors.queries import ListStartOffsets
 from apportion.member.cluster_queries.retries import PauseBeforeRetry, Send
 from apportion.member.cluster_queries.topic_changes import CreateTopicsQuery
 from apportion.member.cluster_queries.topics import (
@@ -25,7 +24,12 @@ from apportion.member.membership import (
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.queries import ListOffsets
 from apportion.rules import run_rule
-from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
+from apportion.streams.queries import (
+    CreateInternalTopics,
+    FetchCommittedOffsets,
+    ListEndOffsets,
+    ListStartOffsets,
+)
 from apportion.streams.topology import InternalTopic
 from apportion.topics import TopicIdPartition, TopicPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST

@@ -18,6 +18,7 @@ from apportion.member.membership import (
     Unanswered,
     View,
 )
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from tests.member.consumer_messages import (
     P0,
     P1,
@@ -180,3 +181,51 @@ def test_an_answer_to_a_request_that_nobody_waits_for_changes_nothing() -> None:
     assert member.step(Answered(3, accepted(5, P1)), at(10)) == []
     assert member.step(Unanswered(77, "late"), at(10)) == []
     assert member.view() == before
+
+
+def test_a_member_whose_topics_are_refused_stays_and_its_view_says_so() -> None:
+    member = new_member()
+    member.step(Subscribe(("u", "t")), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    code = Code.TOPIC_AUTHORIZATION_FAILED
+    why = (
+        "this client's principal has no permission for DESCRIBE on the topics 't', 'u'; "
+        "kafka-acls.sh gives READ, which includes it, by --add --allow-principal User:NAME "
+        "--operation Read --topic t --topic u"
+    )
+    assert member.step(Answered(2, refused(code)), at(10)) == [
+        Note("warning", f"heartbeat of m: {code.name}: {why}")
+    ]
+    assert (member.view().refusal, member.view().state) == (
+        Failed(code, why),
+        MembershipState.JOINING,
+    )
+    assert member.step(Tick(), at(110)) == [SendToCoordinator(3, full(0, topics=("t", "u")), 5_000)]
+    assert member.view().refusal == Failed(code, why)
+    member.step(Answered(3, accepted(1, P0)), at(111))
+    assert member.view().refusal is None
+
+
+def test_the_refusal_of_topics_ends_with_the_subscription_to_them() -> None:
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    member.step(Answered(2, refused(Code.TOPIC_AUTHORIZATION_FAILED)), at(10))
+    member.step(Subscribe(("u",)), at(11))
+    assert member.view().refusal is None
+
+
+def test_a_coordinator_that_names_the_principal_is_quoted() -> None:
+    member = new_member()
+    member.step(Subscribe(("t",)), at(0))
+    member.step(CoordinatorFound(1), at(0))
+    code, said = Code.GROUP_AUTHORIZATION_FAILED, "User:bob has no permission for READ on group g."
+    response = ConsumerGroupHeartbeatResponse(error_code=code, error_message=said)
+    assert member.step(Answered(2, response), at(10)) == [
+        Lost(1, ()),
+        Failed(
+            code,
+            "User:bob has no permission for READ on group g; kafka-acls.sh gives it by --add "
+            "--allow-principal User:NAME --operation Read --group g",
+        ),
+    ]

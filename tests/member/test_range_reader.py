@@ -11,7 +11,7 @@ from apportion.member.batch.range_reader import (
     RangeReader,
     ReaderTimeouts,
 )
-from apportion.member.cluster_queries.records import FETCH_BYTES
+from apportion.member.cluster_queries.records import FETCH_BYTES, PartitionFetch, refusals
 from apportion.member.cluster_queries.topics import Leader
 from apportion.member.partition_leaders import SendToLeader
 from apportion.member.reactions import REACTIONS, Reaction
@@ -39,6 +39,11 @@ def reader(
     brokers: ThreeBrokers, start: int = 0, end: int = 100, timeouts: ReaderTimeouts = TIMEOUTS
 ) -> RangeReader:
     return RangeReader(brokers.cache, A0, (start, end), timeouts)
+
+
+def words_of(code: Code) -> str:
+    """The words for the error of a partition, as those of every reader."""
+    return refusals({A0: PartitionFetch((), 0, code)})[A0].why
 
 
 def fetch(node: int, offset: int) -> Fetch:
@@ -132,7 +137,7 @@ def test_an_error_that_no_retry_mends_is_raised_at_once(brokers: ThreeBrokers, c
     brokers.codes[A0] = [code]
     with pytest.raises(Refused) as raised:
         brokers.run(reader(brokers).read())
-    assert (raised.value.code, raised.value.why) == (code, f"Fetch of a-0: {code.sentence}")
+    assert (raised.value.code, raised.value.why) == (code, words_of(code))
     assert (brokers.fetches, brokers.pauses) == ([fetch(1, 0)], [])
 
 

@@ -3,6 +3,7 @@
 The same rule runs in the simulator (tests/sim) and in `apportion.Consumer` (tests/client).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from apportion.member.membership import Failed, MembershipState
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
+    ExistingTopics,
     FetchCommitted,
     ListOffsets,
     MembershipSnapshot,
@@ -38,6 +40,16 @@ from tests.member.record_consumer_host import (
 @pytest.fixture
 def host() -> RecordConsumerHost:
     return reading_consumer()
+
+
+def raising(kind: type, error: Exception | None) -> Callable[[Any], None]:
+    """What raises the error at each query of the kind."""
+
+    def before(query: Any) -> None:
+        if isinstance(query, kind) and error is not None:
+            raise error
+
+    return before
 
 
 def test_a_new_target_is_applied_in_the_order_that_hands_partitions_over(
@@ -315,3 +327,31 @@ def test_an_offset_without_a_policy_is_an_error() -> None:
     host.receives(P0)
     with pytest.raises(Refused, match="auto_offset_reset is 'error'"):
         host.poll()
+
+
+def test_a_poll_raises_which_topics_are_refused_until_they_are_allowed(
+    host: RecordConsumerHost,
+) -> None:
+    denied = Failed(Code.TOPIC_AUTHORIZATION_FAILED, "one of them")
+    host.view = replace(host.view, refusal=denied)
+    host.before = raising(ExistingTopics, Refused(Code.TOPIC_AUTHORIZATION_FAILED, "the topic 't'"))
+    for _ in range(2):
+        with pytest.raises(Refused, match=r"^TOPIC_AUTHORIZATION_FAILED: the topic 't'$"):
+            host.poll()
+    # Allowed since, and the member does not know it yet.
+    host.before = raising(ExistingTopics, None)
+    with pytest.raises(Refused, match=r"^TOPIC_AUTHORIZATION_FAILED: one of them$"):
+        host.poll()
+    host.view = replace(host.view, refusal=None)
+    assert host.poll(limit=1) == [(0, 2)]
+
+
+@pytest.mark.parametrize(
+    "error", [Unanswerable("no broker"), Refused(Code.REQUEST_TIMED_OUT, "busy")]
+)
+def test_an_outage_hides_no_records_behind_an_old_refusal(
+    host: RecordConsumerHost, error: Exception
+) -> None:
+    host.view = replace(host.view, refusal=Failed(Code.TOPIC_AUTHORIZATION_FAILED, "old"))
+    host.before = raising(ExistingTopics, error)
+    assert host.poll(limit=1) == [(0, 2)]

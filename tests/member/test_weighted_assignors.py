@@ -12,14 +12,14 @@ from apportion.assign.by_name import Given, Subscription, TopicShape, by_topic
 from apportion.assign.checks import check_given
 from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.assignors.interface import FollowUp, MeasuringAssignor
-from apportion.member.assignors.queries import (
+from apportion.member.assignors.strategy import local_assignors, strategy
+from apportion.member.assignors.weighted import BytesWeighted, LagWeighted
+from apportion.rules import run_rule
+from apportion.streams.queries import (
     FetchCommittedOffsets,
     ListEndOffsets,
     ListStartOffsets,
 )
-from apportion.member.assignors.strategy import local_assignors, strategy
-from apportion.member.assignors.weighted import BytesWeighted, LagWeighted
-from apportion.rules import run_rule
 from apportion.topics import TopicPartition
 
 FOUR = {"t": TopicShape(4)}

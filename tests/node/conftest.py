@@ -13,6 +13,7 @@ from apportion.machine import (
     Abandon,
     Arrived,
     Caller,
+    CloseConnection,
     Computation,
     Compute,
     Computed,
@@ -25,6 +26,7 @@ from apportion.machine import (
     Tick,
     Ticket,
 )
+from apportion.node.authorization.denials import RequestDenied
 from apportion.node.config_entries import OFFSETS_TOPIC
 from apportion.node.listeners import Address
 from apportion.node.node import Node
@@ -62,6 +64,7 @@ class NodeDriver:
         self.now_ms = 0
         self.answers: dict[int, Any] = {}
         self.notes: list[Note] = []
+        self.denied: list[RequestDenied] = []
         self.pending: Flush | None = None
         self.computations: list[Computation] = []  # begun, and not ended yet
         self.abandoned: list[Computation] = []
@@ -157,7 +160,7 @@ class NodeDriver:
                     f"two answers to {self._asked[action.ticket]}"
                 )
                 asked = self._asked[action.ticket]
-                if action.body is not None:
+                if action.body is not None and not isinstance(action.body, CloseConnection):
                     encode_response(api_of(type(asked.request)), asked.version, 1, action.body)
                 self.answers[action.ticket] = action.body
             elif isinstance(action, Flush):
@@ -167,6 +170,8 @@ class NodeDriver:
                 self.computations.append(action.computation)
             elif isinstance(action, Abandon):
                 self.abandoned.append(action.computation)
+            elif isinstance(action, RequestDenied):
+                self.denied.append(action)
             else:
                 self.notes.append(action)
 

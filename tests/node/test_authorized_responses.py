@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from apportion.errors import Code
-from apportion.machine import Caller
+from apportion.machine import Caller, CloseConnection
 from apportion.security.acls import AclOperation
 from apportion.topics import NO_TOPIC_ID
 from apportion.wire.messages.create_topics import (
@@ -273,18 +273,21 @@ def test_records_are_stored_where_the_producer_may_write(kit: "type[Kit]") -> No
     assert stored == {"mine": True, "other": False}
 
 
-def test_a_producer_that_wants_no_response_gets_none(kit: "type[Kit]") -> None:
+def test_a_refused_producer_that_wants_no_response_loses_its_connection(kit: "type[Kit]") -> None:
     driver = guarded(kit, may(WRITE, TOPIC, "mine"))
     for name in ("mine", "other"):
         driver.create(name)
-    for names in (("other",), ("mine", "other")):
+    closed = CloseConnection(
+        "its Produce with acks=0 is refused, for other-0: TOPIC_AUTHORIZATION_FAILED"
+    )
+    for names, expected in ((("mine",), None), (("other",), closed), (("mine", "other"), closed)):
         data = (PartitionProduceData(index=0, records=kit.batch(b"v")),)
         request = ProduceRequest(
             acks=0,
             timeout_ms=1,
             topic_data=tuple(TopicProduceData(name=name, partition_data=data) for name in names),
         )
-        assert as_bob(driver, request, 9) is None
+        assert as_bob(driver, request, 9) == expected
 
 
 def test_a_fetch_in_the_name_of_a_replica_is_for_brokers(kit: "type[Kit]") -> None:

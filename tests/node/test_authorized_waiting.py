@@ -8,6 +8,7 @@ import pytest
 
 from apportion.errors import Code
 from apportion.machine import Caller, ComputeFailed, Gone, Ticket
+from apportion.node.authorization.denials import Denials
 from apportion.node.authorization.rights import (
     LONGEST_NAME,
     MOST_CALLERS,
@@ -265,7 +266,7 @@ def test_a_resolution_that_fails_keeps_nothing_of_its_caller(kit: "type[Kit]") -
 
 
 def test_the_memory_of_decisions_is_bounded() -> None:
-    rights = RightsOfCallers(Authorizer(Acls([may(READ, TOPIC, "t5")])))
+    rights = RightsOfCallers(Authorizer(Acls([may(READ, TOPIC, "t5")])), Denials())
     bob = rights.of(Caller("", "/h", BOB))
     for number in range(MOST_DECISIONS + 10):
         assert bob.allows(READ, TOPIC, f"t{number}") is (number == 5)

@@ -1,6 +1,6 @@
 """Requests with many names: the broker's time is that of their bytes, and no more.
 
-The figures are those of SECURITY.md; they are printed with pytest -s.
+The figures are those of SECURITY.md, of the processor's time; they are printed with pytest -s.
 """
 
 import time
@@ -18,9 +18,7 @@ COUNT = 20_000
 NAMES = tuple(f"{number:06x}" for number in range(COUNT))
 MIB = 1 << 20
 MOST_S = 8
-"""Many times what a request takes on a machine that is busy, and less than a second try for each
-name would.
-"""
+"""Many times what a request takes, and less than a second try for each name would."""
 REQUESTS = {
     "Metadata": MetadataRequest(
         topics=tuple(MetadataRequestTopic(name=name) for name in NAMES),
@@ -44,9 +42,9 @@ def test_a_request_of_many_names_takes_no_more_than_time_for_each(
 ) -> None:
     driver, request = NodeDriver(authorizer_class_name=authorizer), REQUESTS[name]
     size = len(encode_request(request, api_of(type(request)).versions[-1], 1, "test"))
-    begun_s = time.perf_counter()
+    begun_s = time.process_time()
     driver.call(request)
-    taken_s = time.perf_counter() - begun_s
+    taken_s = time.process_time() - begun_s
     said = f"{taken_s * 1e6 / COUNT:.0f} us a name, {taken_s * MIB / size:.1f} s a MiB"
     print(f"{name}, {authorizer or 'no authorizer'}: {said}")
     assert taken_s < MOST_S

@@ -194,16 +194,6 @@ def test_clients_do_not_write_the_broker_s_own_topics(
     assert outcome(answer) == (Code.INVALID_TOPIC_EXCEPTION, -1)
 
 
-def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(
-    driver: "NodeDriver", kit: "type[Kit]"
-) -> None:
-    driver.create("t")
-    ticket = driver.ask(kit.produce("t", kit.batch(b"a"), acks=0), VERSION)
-    assert driver.answers[ticket] is None
-    driver.flush()
-    assert values_in(driver, kit) == [(0, b"a")]
-
-
 def by_id(topic_id: bytes, records: bytes) -> ProduceRequest:
     data = PartitionProduceData(index=0, records=records)
     return ProduceRequest(

@@ -1,8 +1,10 @@
 """Credentials of SCRAM: how they are set and deleted, and when logins use them."""
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from apportion.errors import Code
+from apportion.node.handlers.scram_users import MAX_CHANGES
 from apportion.security.scram_credentials import ScramMechanism, credential_of
 from apportion.wire.messages.describe_user_scram_credentials import SCRAM_SHA_256, SCRAM_SHA_512
 from tests.node.fault_histories import begun
@@ -161,3 +163,43 @@ def test_requests_are_answered_as_by_kafka(driver: "NodeDriver") -> None:
         "some": {"dora": one, "nobody": missing, "alice": missing, "": missing},
         "twice": {"dora": once, "nobody": once, "a b": one},
     }
+
+
+def test_a_request_alters_ten_thousand_credentials_and_no_more(driver: "NodeDriver") -> None:
+    names = [f"u{number}" for number in range(MAX_CHANGES + 1)]
+    upsertions, deletions = ([change(name) for name in names] for change in (upsertion, deletion))
+    begun_s = time.process_time()
+    assert set(codes(driver.call(altering(*upsertions[1:]))).values()) == {0}
+    print(f"{MAX_CHANGES:,} credentials: {time.process_time() - begun_s:.2f} s of the processor")
+    assert logins(driver) == {"SCRAM-SHA-256": names[1:]}
+    for too_many in (
+        altering(*upsertions),
+        altering(*deletions),
+        altering(deletions[0], *upsertions),
+    ):
+        first, *others = driver.call(too_many).results
+        count = len(too_many.upsertions) + len(too_many.deletions)
+        assert (first.user, first.error_code, first.error_message) == (
+            "u0",
+            Code.POLICY_VIOLATION,
+            f"a request alters up to 10,000 credentials, and this one {count:,}",
+        )
+        assert {(each.error_code, each.error_message) for each in others} == {
+            (Code.POLICY_VIOLATION, None)
+        }
+        assert [first.user, *(each.user for each in others)] == names
+    assert logins(driver) == {"SCRAM-SHA-256": names[1:]}
+    assert set(codes(driver.call(altering(*deletions[1:]))).values()) == {0}
+    assert logins(driver) == {}
+
+
+def test_a_request_names_ten_thousand_users_and_no_more(driver: "NodeDriver") -> None:
+    names = [f"u{number}" for number in range(MAX_CHANGES + 1)]
+    assert len(driver.call(describing(*names[1:])).results) == MAX_CHANGES
+    response = driver.call(describing(*names))
+    assert (response.error_code, response.error_message, response.results) == (
+        Code.POLICY_VIOLATION,
+        "a request names up to 10,000 users, and this one 10,001: one that names none is about all "
+        "of them",
+        (),
+    )

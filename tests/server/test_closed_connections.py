@@ -16,8 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apportion.node.authorization.denials import RequestDenied
 from apportion.node.settings import BrokerSettings
-from apportion.server.closed_connections import MAX_HOSTS, MAX_LINES_PER_HOST, ClosedConnectionLog
+from apportion.server.closed_connections import ClosedConnectionLog
+from apportion.server.counted_lines import MAX_LINES, MAX_SOURCES, MAX_SUMMARY_LINES
+from apportion.server.denied_requests import DeniedRequestLog
 from apportion.server.embedded import EmbeddedBroker
 from apportion.server.server import Server
 
@@ -56,9 +59,63 @@ def test_a_host_with_many_reasons_has_a_few_first_lines_and_then_one_a_minute() 
     lines = [closings.line_or_none("h", "h:1", reason) for reason in reasons]
     assert [line is not None for line in lines] == [True] * 3 + [False] * 5
     assert [closings.line_or_none("h", f"h:{port}", "fffff") for port in (7, 8)] == [None, None]
-    assert closings.take_summary() == ["closed 7 more connections of h, 3 of them like h:8: fffff"]
+    assert closings.take_summary() == [
+        "closed 3 more connections of h, the last one of h:8: fffff",
+        "closed 1 more connections of h, the last one of h:1: ddddd",
+        "closed 1 more connections of h, the last one of h:1: eeeee",
+        "closed 1 more connections of h, the last one of h:1: ggggg",
+        "closed 1 more connections of h, the last one of h:1: hhhhh",
+    ]
     assert closings.line_or_none("h", "h:9", "fffff") is None
     assert closings.take_summary() == ["closed 1 more connections of h, the last one of h:9: fffff"]
+
+
+def test_a_common_reason_hides_no_rare_one_of_the_same_host() -> None:
+    closings = ClosedConnectionLog()
+    for letter in "abcdefghij":
+        closings.line_or_none("h", "h:1", letter)
+    for _ in range(1_000):
+        closings.line_or_none("h", "h:2", "a")
+    assert closings.line_or_none("h", "h:3", "j") is None
+    assert closings.take_summary() == [
+        "closed 1,000 more connections of h, the last one of h:2: a",
+        "closed 2 more connections of h, the last one of h:3: j",
+        "closed 1 more connections of h, the last one of h:1: d",
+        "closed 1 more connections of h, the last one of h:1: e",
+        "closed 1 more connections of h, the last one of h:1: f",
+        "closed 3 more connections of h, for other reasons",
+    ]
+
+
+def denied(number: int = 0, principal: str = "User:bob", further: int = 0) -> RequestDenied:
+    return RequestDenied(principal, "10.0.0.1", "Fetch", f"READ on the topic 't{number}'", further)
+
+
+def test_denied_requests_are_counted_by_principal_and_host() -> None:
+    denials = DeniedRequestLog()
+    bob = "of User:bob from 10.0.0.1"
+    assert [
+        denials.line_or_none(each) for each in (denied(1), denied(2), denied(3, further=4))
+    ] == [
+        f"denied a request {bob}, Fetch: no permission for READ on the topic 't1'",
+        None,
+        None,
+    ]
+    assert denials.line_or_none(denied(1, "User:eve", 999)) == (
+        "denied a request of User:eve from 10.0.0.1, Fetch: no permission for READ on the topic "
+        "'t1' and 999 more"
+    )
+    assert denials.take_summary() == [
+        f"denied 2 more requests {bob}, the last one Fetch: no permission for READ on the topic "
+        "'t3' and 4 more"
+    ]
+    assert (len(denials), denials.take_summary()) == (1, [])
+    for number in range(2 * MAX_SOURCES):
+        denials.line_or_none(denied(principal=f"User:{number}"))
+    assert denials.take_summary() == [
+        f"denied {MAX_SOURCES - 1} more requests of several callers, the last one Fetch: no "
+        "permission for READ on the topic 't0'"
+    ]
 
 
 def test_a_host_that_sends_nonsense_hides_no_other() -> None:
@@ -95,27 +152,28 @@ def test_each_connection_is_in_a_line_or_a_count_and_lines_are_bounded(
     for event in (*events, None):
         if event is None:
             lines += closings.take_summary()
-            assert all(times <= MAX_LINES_PER_HOST for host, times in of_a_minute.items())
+            assert all(times <= MAX_LINES for host, times in of_a_minute.items())
             of_a_minute.clear()
         else:
             host, reason = event
             line = closings.line_or_none(host, f"{host}:1", "x" * reason)
             lines += [] if line is None else [line]
             of_a_minute[host] += line is not None
-            assert sum(of_a_minute.values()) <= MAX_LINES_PER_HOST * (MAX_HOSTS + 1)
-        assert len(closings) <= MAX_HOSTS + 1
+            assert sum(of_a_minute.values()) <= MAX_LINES * (MAX_SOURCES + 1)
+        assert len(closings) <= MAX_SOURCES + 1
     counts = [re.match("closed ([0-9,]+) more", line) for line in lines]
     total = sum(1 if count is None else int(count[1].replace(",", "")) for count in counts)
     assert total == sum(event is not None for event in events)
 
 
 @given(st.lists(st.tuples(hosts, st.integers(0, 60)), max_size=400))
-def test_a_minute_counts_each_host_in_one_line(events: list[tuple[str, int]]) -> None:
+def test_a_minute_counts_each_host_in_a_few_lines(events: list[tuple[str, int]]) -> None:
     closings = ClosedConnectionLog()
     for host, reason in events:
         closings.line_or_none(host, f"{host}:1", "x" * reason)
-    hosts = re.findall("connections of (.*?), ", "\n".join(closings.take_summary()))
-    assert len(hosts) == len(set(hosts)) <= MAX_HOSTS + 1
+    lines = Counter(re.findall("connections of (.*?), ", "\n".join(closings.take_summary())))
+    assert len(lines) <= MAX_SOURCES + 1
+    assert all(count <= MAX_SUMMARY_LINES + 1 for count in lines.values())
 
 
 def test_a_server_that_has_stopped_counts_no_more(

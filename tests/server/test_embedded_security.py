@@ -15,17 +15,22 @@ from apportion.broker import (
     AclOperation,
     BrokerSecurity,
     EmbeddedBroker,
+    PatternType,
+    ResourceType,
     SettingRefused,
 )
 from apportion.client.cluster import Cluster
 from apportion.client.security_options import client_security
 from apportion.errors import Code, Refused
 from apportion.security.scram_credentials import Decoys, ScramMechanism
+from apportion.server.security_shapes import EXAMPLE
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 from apportion.wire.messages.describe_cluster import DescribeClusterRequest
 from tests.node.acl_requests import acl
 
+security_of: Any = BrokerSecurity  # with types that a checker would not take
+NO_PASSWORD = "security has a user without a name or a password."
 SECRET = 'a "secret", \\ and ; all'
 
 
@@ -195,25 +200,96 @@ def test_a_password_is_in_no_log_line_and_no_repr(caplog: pytest.LogCaptureFixtu
     [
         ("TLS", "security must be SSL, SASL_PLAINTEXT, SASL_SSL, not 'TLS'."),
         (
-            BrokerSecurity(mechanisms=["GSSAPI"]),
+            security_of(mechanisms=["GSSAPI"]),
             "security has the mechanism 'GSSAPI'; there are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, "
-            "and others by the broker's settings.",
+            "OAUTHBEARER.",
         ),
-        (BrokerSecurity(mechanisms=[]), "security has no mechanism."),
+        (security_of(mechanisms=[]), "security has no mechanism."),
         (
-            BrokerSecurity(protocol="SSL", users={"alice": "s"}),
+            security_of(protocol="SSL", users={"alice": "s"}),
             "security has users, and SSL no SASL.",
         ),
-        (BrokerSecurity(users={"alice": ""}), "security has a user without a name or a password."),
+        (security_of(users={"alice": ""}), NO_PASSWORD),
         (
-            BrokerSecurity(users={"alice": "s\udcff"}),
+            security_of(users={"alice": "s\udcff"}),
             "security has a user with NUL or a lone surrogate in the name or the password.",
         ),
         (
-            BrokerSecurity(needs_client_certificate=True),
+            security_of(needs_client_certificate=True),
             "security needs client certificates with the protocol SSL alone.",
         ),
-        (BrokerSecurity(super_users=["bob"]), "super_users has 'bob': write User:bob."),
+        (security_of(super_users=["bob"]), "super_users has 'bob': write User:bob."),
+        (
+            True,
+            "security must be a protocol, such as 'SASL_SSL', or a BrokerSecurity of "
+            "apportion.broker, and is of type bool.",
+        ),
+        (
+            {"users": {"alice": SECRET}},
+            "security must be a protocol, such as 'SASL_SSL', or a BrokerSecurity of "
+            "apportion.broker, and is of type dict.",
+        ),
+        *(
+            (
+                security_of(users=users),
+                "security has users that are no dict: write passwords by name, as "
+                "users={'alice': 'PASSWORD'}.",
+            )
+            for users in (["alice"], "alice", [("alice", SECRET)], None)
+        ),
+        (security_of(users={"alice": None}), NO_PASSWORD),
+        *(
+            (
+                security_of(mechanisms=mechanisms),
+                "security has mechanisms that are no list of texts: write "
+                f"mechanisms=['SCRAM-SHA-512'], not {mechanisms!r}.",
+            )
+            for mechanisms in ("PLAIN", None, [5])
+        ),
+        (
+            security_of(super_users="User:alice"),
+            "security has super_users that are no list of texts: write "
+            "super_users=['User:alice'], not 'User:alice'.",
+        ),
+        (
+            security_of(needs_client_certificate="yes"),
+            "needs_client_certificate must be True or False, not 'yes'.",
+        ),
+        (security_of(acls=["x"]), f"acls has 'x', which is no AclBinding: write {EXAMPLE}."),
+        (
+            security_of(acls=[tuple(acl())]),
+            f"acls has {tuple(acl())!r}, which is no AclBinding: write {EXAMPLE}.",
+        ),
+        *(
+            (
+                security_of(acls=acls),
+                f"security has acls that are no list: write acls=[{EXAMPLE}]; not {acls!r}.",
+            )
+            for acls in (acl(), "x", None)
+        ),
+        (
+            security_of(acls=[acl(operation="READ")]),
+            "acls has an AclBinding whose operation is 'READ': write AclOperation. and one of "
+            "ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, "
+            "ALTER_CONFIGS, IDEMPOTENT_WRITE, CREATE_TOKENS, DESCRIBE_TOKENS, TWO_PHASE_COMMIT.",
+        ),
+        (
+            security_of(acls=[acl(pattern_type=PatternType.MATCH)]),
+            "acls has an AclBinding whose pattern_type is <PatternType.MATCH: 2>: write "
+            "PatternType. and one of LITERAL, PREFIXED.",
+        ),
+        (
+            security_of(acls=[acl(name="")]),
+            "acls has an AclBinding whose name is '': write a text, or * for all.",
+        ),
+        (
+            security_of(acls=[acl(principal="alice")]),
+            "acls has an AclBinding of 'alice', which nobody is: write User:alice.",
+        ),
+        (
+            security_of(acls=[acl(resource_type=ResourceType.CLUSTER)]),
+            "acls has an AclBinding of the cluster 'flights': its name is kafka-cluster.",
+        ),
     ],
 )
 def test_a_wrong_security_is_refused(security: Any, sentence: str) -> None:

@@ -17,6 +17,7 @@ from apportion.broker import BrokerMetrics, EmbeddedBroker, GroupMetrics, Settin
 from apportion.server.metrics_listener import MAX_CONNECTIONS, MetricsListener
 from apportion.server.prometheus import FAMILIES, prometheus_text, series_name
 from apportion.server.sockets import bind_socket
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from apportion.wire.messages.delete_groups import DeleteGroupsRequest
@@ -177,7 +178,7 @@ def test_a_text_has_every_family_and_any_name_of_a_group() -> None:
     group = GroupMetrics(
         group_id=name,
         protocol="classic",
-        state="Stable",
+        state=GroupState.STABLE,
         members=1,
         epoch=1,
         assignment_epoch=None,
@@ -186,7 +187,7 @@ def test_a_text_has_every_family_and_any_name_of_a_group() -> None:
         targets_computed=None,
         heartbeats=5,
         removed_members={"left": 2},
-        state_seconds={"Stable": 1.5},
+        state_seconds={GroupState.STABLE: 1.5},
     )
     metrics = BrokerMetrics(heartbeat_budget_per_second=0, booked_heartbeats=0, groups=(group,))
     text = prometheus_text(metrics).decode()
@@ -316,7 +317,7 @@ def test_peers_that_are_silent_or_do_not_read_are_cut_off_after_five_seconds() -
     group = GroupMetrics(
         group_id="g" * 1_000,
         protocol="consumer",
-        state="Stable",
+        state=GroupState.STABLE,
         members=1,
         epoch=1,
         assignment_epoch=1,

@@ -221,6 +221,45 @@ def test_produce_without_acks_gets_no_answer(broker: EmbeddedBroker) -> None:
         assert peer.answer(ApiVersionsRequest, 0)[0] == 9
 
 
+def test_a_refused_produce_without_acks_closes_its_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    partition = FetchPartition(partition=0, partition_max_bytes=1)
+    slow = FetchRequest(
+        max_wait_ms=300,
+        min_bytes=1,
+        topics=(FetchTopic(topic="after", partitions=(partition,)),),
+    )
+    requests: list[tuple[Any, int]] = [
+        (slow, 12),
+        (produce("no topic", batch(10), acks=0), 12),
+        (produce("after", batch(10), acks=0), 12),
+        (ApiVersionsRequest(), 0),
+    ]
+    with EmbeddedBroker() as broker:
+        with Peer(broker.bootstrap) as peer:
+            topic = CreatableTopic(name="after", num_partitions=1, replication_factor=1)
+            peer.ask(CreateTopicsRequest(topics=(topic,)), 7)
+            peer.answer(CreateTopicsRequest, 7)
+            peer.send(
+                b"".join(
+                    encode_request(request, version, number, "test")
+                    for number, (request, version) in enumerate(requests)
+                )
+            )
+            # What came before is answered, and what comes behind is not done.
+            assert peer.answer(FetchRequest, 12)[0] == 0
+            assert peer.is_closed()
+        with Peer(broker.bootstrap) as peer:
+            peer.ask(produce("after", batch(10)), 12)
+            (answer,) = peer.answer(ProduceRequest, 12)[1].responses
+            assert answer.partition_responses[0].base_offset == 0
+    (line,) = [each for each in caplog.messages if "closed the connection" in each]
+    assert line.endswith(
+        ": its Produce with acks=0 is refused, for no topic-0: UNKNOWN_TOPIC_OR_PARTITION"
+    )
+
+
 def test_too_many_connections_are_turned_away() -> None:
     with (
         EmbeddedBroker(max_connections=2) as broker,

@@ -151,6 +151,18 @@ def test_a_client_that_does_not_get_in_is_told_why_and_so_is_the_log(
     assert closings(caplog.records) == [line]
 
 
+def test_a_client_without_tls_sees_by_an_alert_that_the_listener_has_it(
+    tmp_path: Path,
+) -> None:
+    def script(server: WatchedServer) -> bytes:
+        with Peer(address(server)) as peer:
+            peer.ask(ApiVersionsRequest(), 0)
+            return peer.socket.recv(100)
+
+    # A fatal alert of TLS 1.2: protocol_version.
+    assert with_server(tmp_path, TLS, script) == b"\x15\x03\x03\x00\x02\x02\x46"
+
+
 def test_tls_at_a_plain_listener_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     with EmbeddedBroker() as broker, pytest.raises(OSError):
         TlsPeer(broker.bootstrap)

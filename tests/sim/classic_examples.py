@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from apportion.assign.by_name import Subscription, TopicParts, TopicShape
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.deadlines import Deadlines
 from apportion.errors import Code, Refused
 from apportion.machine import Instant
@@ -18,6 +17,7 @@ from apportion.member.ownership import OwnedPartitions
 from apportion.member.step import Step
 from apportion.sim.checks.subscriptions import assigned_partitions
 from apportion.topics import IdPartition
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.records.consumer_serde import encode_sticky
 from tests.coord.classic_shard_driver import (
@@ -154,8 +154,7 @@ def a_commit_before_the_leader_has_shared_out() -> Any:
         group.deliver_to(a)
         group.wait(0)
     assert (
-        group.shard.ledger.classic_group_or_none("g").live.state
-        is ClassicGroupState.COMPLETING_REBALANCE
+        group.shard.ledger.classic_group_or_none("g").live.state is GroupState.COMPLETING_REBALANCE
     )
     return commits(group, a, a.view.epoch)
 
@@ -264,7 +263,7 @@ def what_a_member_owes_since_its_group_is_incremental() -> Any:
     """
     group, a = settled(COOPERATIVE)
     told_to_rejoin(group, a, adopts=False)
-    while group.shard.ledger.classic_group_or_none("g").live.state is not ClassicGroupState.STABLE:
+    while group.shard.ledger.classic_group_or_none("g").live.state is not GroupState.STABLE:
         group.deliver_to(a)
     group.run(group.joins("M"), adopts=False)
     return len(

@@ -112,7 +112,7 @@ def arm_rebalance_once(turn: Turn, group: ConsumerGroup, member: ConsumerGroupMe
 
 
 def has_its_target(
-    group: ConsumerGroup, member: ConsumerGroupMember, *, has_changed_subscription: bool
+    group: ConsumerGroup, member: ConsumerGroupMember, change: heartbeat.MemberChange
 ) -> bool:
     return member.state is MemberState.STABLE and member.epoch == group.saved.assignment_epoch
 

@@ -15,7 +15,6 @@ from apportion.coord.classic import rebalance
 from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
 from apportion.coord.classic.rebalance import remove_member, remove_pending_member
 from apportion.coord.classic.state import SESSION, ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import Joiner
 from apportion.coord.consumer import classic_api
 from apportion.coord.consumer.beat import Beat
@@ -49,6 +48,7 @@ from apportion.member.membership import (
 )
 from apportion.member.step import Step
 from apportion.topics import TopicId, Topics
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.records.consumer_serde import decode_sticky
@@ -99,7 +99,7 @@ def whoever_is_silent_is_gone(turn: Turn, key: Key) -> None:
         rebalance.complete_join_if_all_joined(turn, group)
     elif (member := group.live.members.get(member_id)) is not None:
         remove_member(turn, group, member, Removal.SESSION_TIMEOUT)
-        if group.live.state is not ClassicGroupState.EMPTY:
+        if group.live.state is not GroupState.EMPTY:
             rebalance.prepare_or_complete_join(turn, group)
 
 

@@ -110,7 +110,7 @@ def after(*changes: CoordinatorRecord) -> dict[str, list[str]]:
 
 
 def test_a_settled_group_keeps_every_law() -> None:
-    assert replay_records(SETTLED).groups["g"].state_name() == "Stable"
+    assert replay_records(SETTLED).groups["g"].state == "Stable"
     assert after() == {}
 
 
@@ -329,7 +329,7 @@ class Run:
                 assert isinstance(group.saved, ConsumerGroupSavedState)
                 self.targeted = (group.saved.assignment_epoch, self.shard.topics)
             assert broken(group, self.targeted[1]) == {}
-            self.states.append(group.state_name())
+            self.states.append(group.state)
         return [action.body for action in actions if isinstance(action, Reply)]
 
     def beat(self, member_id: str, epoch: int, **facts: Any) -> int:

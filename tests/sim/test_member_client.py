@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from apportion.member.assignors.queries import ListStartOffsets
 from apportion.member.membership import QueryCluster, Unanswered
 from apportion.sim.actors.member_client import MemberClient
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script, Simulation
 from apportion.sim.kernel.network import SentRequest, SimulatedConnection
 from apportion.sim.kernel.scenario import Scenario
+from apportion.streams.queries import ListStartOffsets
 from apportion.topics import TopicPartition
 from apportion.wire.messages.metadata import MetadataResponse
 

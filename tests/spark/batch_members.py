@@ -42,13 +42,6 @@ def protocol(request: pytest.FixtureRequest) -> GroupProtocol:
 
 
 @pytest.fixture
-def cluster(broker: "Broker | EmbeddedBroker") -> Iterator[Cluster]:
-    made = Cluster(broker.bootstrap)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def batch_member_of(
     broker: "Broker | EmbeddedBroker", protocol: GroupProtocol
 ) -> Iterator[Callable[..., BatchMember]]:

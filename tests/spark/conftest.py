@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.spark.batch_members import batch_member_of, cluster, protocol
+from tests.spark.batch_members import batch_member_of, protocol
 from tests.spark.harness import Pipeline
 
-__all__ = ["batch_member_of", "cluster", "protocol"]
+__all__ = ["batch_member_of", "protocol"]
 
 SESSION = {
     "group.consumer.session.timeout.ms": "6000",

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from apportion.client.cluster import Cluster
+from apportion.client.security_options import client_security
 from apportion.member.assignors.serde import decode_assignment
 from apportion.topics import partitions_of
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -141,9 +142,14 @@ class Pipeline:
         name: str,
         partitions: int,
         source: dict[str, str] | None = None,
+        *,
+        client: dict[str, Any] | None = None,
     ) -> None:
-        """source: options of every application's source, over which those of a single one go."""
+        """source: options of every application's source, over which those of a single one go.
+        client: what its other clients need of security, in the names of a Consumer.
+        """
         self.source = source or {}
+        security = client or {}
         self.path, self.bootstrap, self.group, self.topic = (
             path,
             bootstrap,
@@ -151,7 +157,7 @@ class Pipeline:
             f"{name}-topic",
         )
         self.table = path / "table"
-        self.cluster = Cluster(bootstrap)
+        self.cluster = Cluster(bootstrap, security=client_security(security))
         self.partitions = partitions_of(self.cluster.create_topic(self.topic, partitions))
         quiet = {"log_level": 0}  # a broker that a test has killed is no news
         self.producer = Producer(
@@ -160,6 +166,7 @@ class Pipeline:
                 "compression.type": "lz4",
                 "enable.idempotence": True,
                 **quiet,
+                **{name.replace("_", "."): value for name, value in security.items()},
             }
         )
         self.produced: dict[tuple[int, int], str] = {}

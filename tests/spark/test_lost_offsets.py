@@ -47,13 +47,6 @@ def broker() -> Iterator[EmbeddedBroker]:
         yield running
 
 
-@pytest.fixture
-def cluster(broker: EmbeddedBroker) -> Iterator[Cluster]:
-    made = Cluster(broker.bootstrap)
-    yield made
-    made.close()
-
-
 class Query:
     """A query whose runs have one checkpoint: `done` is the last batch that was written, `planned`
     the last one at all.

@@ -56,6 +56,21 @@ def test_a_batch_read_is_refused_with_the_way_out(spark: SparkSession, pipeline:
         reader.option("kafka.group.id", "g").option("subscribe", "t").load().collect()
 
 
+def test_a_query_that_is_not_let_in_says_why_in_the_first_line_of_its_error(
+    pipeline: Pipeline,
+    source: Callable[..., DataFrame],
+    started: Callable[..., StreamingQuery],
+) -> None:
+    pipeline.produce(1)
+    said = ended(started(source(**{"kafka.security.protocol": "SSL"})))
+    assert said.splitlines()[0].endswith(
+        f"MembershipFailed: group {pipeline.group} at {pipeline.bootstrap}: SSL_HANDSHAKE_FAILED: "
+        f"no TLS with the broker at {pipeline.bootstrap}: it speaks no TLS: set security.protocol "
+        "to PLAINTEXT or SASL_PLAINTEXT, or name a listener of SSL or SASL_SSL"
+    )
+    assert "Traceback" not in said
+
+
 def test_a_stream_written_to_the_source_is_refused_with_what_to_use_instead(
     pipeline: Pipeline, source: Callable[..., DataFrame]
 ) -> None:

@@ -110,7 +110,7 @@ def test_small_batches_of_one_partition_share_a_row_group(tmp_path: Path) -> Non
     )
 
 
-def test_rows_below_the_floor_are_dropped(tmp_path: Path) -> None:
+def test_rows_below_the_lower_bound_are_dropped(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     opened(path)
     (file,) = written(path, {("t", 0): OffsetWindow(7, 5, 9)}, rows(0, 5, 9))

@@ -64,9 +64,9 @@ def act(catalog: Any, number: int, change: tuple[str, str, int]) -> None:
     elif what == "scram":
         for mechanism in ScramMechanism:
             if name not in catalog.scram_credentials[mechanism] or count % 3:
-                catalog.set_scram_credential(mechanism, name, credential(number))
+                catalog.alter_scram_credentials([(mechanism, name, credential(number))])
             else:
-                catalog.delete_scram_credential(mechanism, name)
+                catalog.alter_scram_credentials([(mechanism, name, None)])
     elif what == "acls":
         mine = [acl(name), acl(name, f"User:{count}")]
         if count % 3:
@@ -167,12 +167,13 @@ def test_a_last_line_torn_at_any_byte_is_cut_and_the_catalog_goes_on() -> None:
 def test_a_snapshot_of_credentials_stays_as_it_was() -> None:
     catalog = MetadataLog.open(MemoryDisk())
     mechanism = ScramMechanism.SCRAM_SHA_256
-    catalog.set_scram_credential(mechanism, "alice", credential(1))
+    catalog.alter_scram_credentials([(mechanism, "alice", credential(1))])
     before = catalog.scram_credentials
     assert catalog.scram_credentials is before
-    catalog.set_scram_credential(mechanism, "alice", credential(2))
-    catalog.set_scram_credential(mechanism, "bob", credential(3))
-    catalog.delete_scram_credential(mechanism, "bob")
+    catalog.alter_scram_credentials(
+        [(mechanism, "alice", credential(2)), (mechanism, "bob", credential(3))]
+    )
+    catalog.alter_scram_credentials([(mechanism, "bob", None)])
     assert (dict(before[mechanism]), dict(catalog.scram_credentials[mechanism])) == (
         {"alice": credential(1)},
         {"alice": credential(2)},
@@ -186,9 +187,9 @@ def test_a_credential_torn_at_any_byte_is_as_before_or_whole() -> None:
     for tear_bytes in range(300):
         disk = MemoryDisk()
         catalog = MetadataLog.open(disk)
-        catalog.set_scram_credential(mechanism, "alice", credential(1))
+        catalog.alter_scram_credentials([(mechanism, "alice", credential(1))])
         disk.sync(catalog.take_unsynced_paths())
-        catalog.set_scram_credential(mechanism, "alice", credential(2))
+        catalog.alter_scram_credentials([(mechanism, "alice", credential(2))])
         reopened = MetadataLog.open(disk.crash(tear_bytes))
         found.append(reopened.scram_credentials[mechanism])
     whole_from = found.index({"alice": credential(2)})

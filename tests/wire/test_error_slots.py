@@ -113,10 +113,10 @@ def test_an_element_alone_has_the_error_at_each_of_its_partitions() -> None:
     topic = fetch.FetchTopic(topic="t", partitions=(fetch.FetchPartition(partition=7),))
     # Also in versions in which the whole response has an error of its own.
     for version in (4, 7):
-        element = FETCH.element(
-            "responses", topic, version, Refused(Code.TOPIC_AUTHORIZATION_FAILED)
-        )
-        assert element == fetch.FetchableTopicResponse(
+        refused = FETCH.elements("responses", version)
+        assert refused(
+            topic, Refused(Code.TOPIC_AUTHORIZATION_FAILED)
+        ) == fetch.FetchableTopicResponse(
             topic="t",
             partitions=(
                 fetch.PartitionData(

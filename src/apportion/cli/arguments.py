@@ -132,6 +132,20 @@ def topic_names(context: typer.Context, prefix: str) -> list[str]:
     return names(typed_cluster(context), prefix)
 
 
+def principal_names(context: typer.Context, prefix: str) -> list[str]:
+    """Return the completions of a principal: those of ACLs, and the users of SCRAM."""
+    from apportion.cli.acls.names import principal_names as names
+
+    return names(typed_cluster(context), prefix)
+
+
+def user_names(context: typer.Context, prefix: str) -> list[str]:
+    """Return the completions of a user of SCRAM."""
+    from apportion.cli.acls.names import user_names as names
+
+    return names(typed_cluster(context), prefix)
+
+
 def topic_setting_names(prefix: str) -> list[str]:
     """Return the completions of `--delete-config`: the names of topic settings."""
     from apportion.node.topic_settings import SUPPORTED

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from apportion.cli.failures import WrongArguments
 from apportion.cli.properties import read_properties
-from apportion.client.kafka_security import FIELDS, PREFIXES, kafka_security
+from apportion.client.kafka_security import PREFIXES, kafka_security, nearest_option_or_none
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
-from apportion.settings import nearest_or_none
 
 
 def command_security(path: Path | None) -> ClientSecurity:
@@ -25,7 +24,7 @@ def command_security(path: Path | None) -> ClientSecurity:
     except ValueError as error:
         raise WrongArguments(f"--command-config {str(path)!r} cannot be read: {error}") from None
     for name in properties:
-        near = nearest_or_none(name, FIELDS)
+        near = nearest_option_or_none(name)
         # A misspelt name must not end in a plain connection.
         if near is not None and not name.startswith(PREFIXES):
             raise WrongArguments(

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from apportion import __version__
+from apportion.cli.acls.commands import acls
 from apportion.cli.arguments import DEFAULT_BOOTSTRAP, setting_names
 from apportion.cli.command_group import Commands
 from apportion.cli.groups.change_commands import changes
@@ -18,6 +19,7 @@ from apportion.cli.setting_options import help_text
 from apportion.cli.sim_command import sim
 from apportion.cli.streams_commands import streams
 from apportion.cli.topics.commands import topics
+from apportion.cli.users.commands import users
 from apportion.cli.watch.command import watch
 from apportion.node.settings import BrokerSettings
 from apportion.settings import declared
@@ -117,6 +119,8 @@ def serve(
 groups.add_typer(changes)
 app.add_typer(groups, name="groups")
 app.add_typer(topics, name="topics")
+app.add_typer(acls, name="acls")
+app.add_typer(users, name="users")
 app.command(no_args_is_help=True)(watch)
 app.add_typer(streams, name="streams")
 app.command(no_args_is_help=True)(sim)

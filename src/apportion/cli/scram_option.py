@@ -94,7 +94,13 @@ def _password(name: str, given: dict[str, str]) -> str:
     if "password" in given:
         password = given["password"]
     elif "password-env" in given:
-        password = os.environ.get(given["password-env"], "")
+        variable = given["password-env"]
+        if variable not in os.environ:
+            raise _refused(
+                f"names {variable!r} in password-env of the user {name!r}: there is no such "
+                "variable in the environment"
+            )
+        password = os.environ[variable]
     else:
         try:
             # An editor ends the line.
@@ -102,7 +108,9 @@ def _password(name: str, given: dict[str, str]) -> str:
         except ValueError as why:
             raise _refused(f"cannot read the password-file of the user {name!r}: {why}") from None
     if not password:
-        raise _refused(f"gives the user {name!r} no password")
+        [key] = (each for each in PASSWORDS if each in given)
+        where = "" if key == "password" else f": its {key} is empty"
+        raise _refused(f"gives the user {name!r} no password{where}")
     _require_sendable("password", password)
     return password
 

@@ -17,7 +17,6 @@ from apportion.client.connection import Disconnected
 from apportion.client.group_positions import GroupPosition, group_positions
 from apportion.errors import Refused
 from apportion.member.group_protocols import describe_by_protocol
-from apportion.member.group_states import GroupState
 from apportion.rules import run_rule
 from apportion.streams.describe.group import (
     DescribedConsumer,
@@ -37,6 +36,7 @@ from apportion.streams.metadata.model import (
     TaskId,
 )
 from apportion.topics import TopicPartition
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup
 from apportion.wire.messages.list_groups import ListedGroup

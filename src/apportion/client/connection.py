@@ -13,8 +13,9 @@ import time
 from typing import Any, TypeVar
 
 from apportion import __version__
+from apportion.client import plain_probe
 from apportion.client.connection_security import ConnectionSecurity, reauthentication_at_s
-from apportion.client.tls import SPEAKS_TLS, handshake_failure_or_none, openssl_words
+from apportion.client.tls import SPEAKS_TLS, handshake_failure_or_none, no_tls, openssl_words
 from apportion.errors import Code, DecodeError, EncodeError, Refused, Unanswerable
 from apportion.member.fresh_connection import SendOnConnection, authenticate, open_connection
 from apportion.rules import Rule, run_rule
@@ -95,6 +96,8 @@ class BrokerConnection:
                 raise failure from None
             if not is_of_socket(error):
                 raise
+            if not isinstance(error, TimeoutError) and self._has_no_tls(host, port, timeout_ms):
+                raise no_tls(self.address) from None
             why = (
                 f"no answer within {timeout_ms} ms"
                 if isinstance(error, TimeoutError)
@@ -103,6 +106,15 @@ class BrokerConnection:
             raise Disconnected(
                 f"no TLS handshake with the broker at {self.address}: {why}{NO_TLS_LISTENER}"
             ) from error
+
+    def _has_no_tls(self, host: str, port: int, timeout_ms: int) -> bool:
+        """Return whether it is certain that the listener, which has closed, speaks no TLS."""
+        try:
+            return plain_probe.answers_without_tls(host, port, timeout_ms / 1000)
+        except OSError as error:
+            if not is_of_socket(error):
+                raise
+            return False
 
     def _run(self, rule: Rule[V], timeout_ms: int) -> V:
         """Run a rule that opens or renews the session; close the connection if it fails."""
@@ -255,7 +267,8 @@ def is_of_socket(error: OSError) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is None or trace.tb_frame.f_globals.get("__name__") in (__name__, "socket", "ssl")
+    own = (__name__, plain_probe.__name__, "socket", "ssl")
+    return trace is None or trace.tb_frame.f_globals.get("__name__") in own
 
 
 def os_error_text(error: OSError) -> str:

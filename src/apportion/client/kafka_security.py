@@ -51,6 +51,19 @@ FIELDS = {  # the option -> its meaning in SecurityFields
     "sasl.oauthbearer.client.credentials.client.secret": "client_secret",
     "sasl.oauthbearer.scope": "scope",
 }
+OF_LIBRDKAFKA = {  # librdkafka's name of an option -> Kafka's
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.location": "ssl.keystore.location",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.location": "ssl.keystore.location",
+    "ssl.key.pem": "ssl.keystore.key",
+    "sasl.mechanisms": "sasl.mechanism",
+    "sasl.username": "sasl.jaas.config",
+    "sasl.password": "sasl.jaas.config",
+    "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
+}
 OIDC_HANDLER = "OAuthBearerLoginCallbackHandler"
 """Kafka's class that gets tokens from an OAuth server (KIP-768)."""
 UNUSED = "cannot be used here: drop the option"
@@ -89,9 +102,16 @@ def _unknown(name: str, prefix: str) -> SecurityFault:
     """Return the error for an option that is not here."""
     if name in REFUSED:
         return SecurityFault(prefix + name, REFUSED[name])
-    nearest = nearest_or_none(name, FIELDS)
+    nearest = nearest_option_or_none(name)
     hint = f"did you mean {prefix}{nearest}?" if nearest else UNUSED
     return SecurityFault(prefix + name, f"is not known: {hint}" if nearest else UNUSED)
+
+
+def nearest_option_or_none(name: str) -> str | None:
+    """Return the option that somebody may have meant by another name."""
+    # Options of Python have underscores, and are librdkafka's otherwise.
+    dotted = name.replace("_", ".")
+    return OF_LIBRDKAFKA.get(dotted) or nearest_or_none(dotted, FIELDS)
 
 
 def _kind(fields: SecurityFields, field: str) -> StoreKind:

@@ -6,23 +6,26 @@ from apportion.drive.key_files import VERSIONS, load_identity, trust
 from apportion.errors import Code, Refused
 from apportion.security.client_security import TlsSettings
 
+NO_TLS = (
+    "it speaks no TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or name a listener of "
+    "SSL or SASL_SSL"
+)
 # By the reason that OpenSSL gives. An alert is what the broker says of us.
 REASONS = {
-    "WRONG_VERSION_NUMBER": "it speaks no TLS: set security.protocol to PLAINTEXT or "
-    "SASL_PLAINTEXT, or name a listener of SSL or SASL_SSL",
+    "WRONG_VERSION_NUMBER": NO_TLS,
     "UNSUPPORTED_PROTOCOL": "it speaks older versions of TLS than this client accepts",
     "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks none of the TLS versions that this client offers",
     "SSLV3_ALERT_HANDSHAKE_FAILURE": "the broker ended the handshake: it may want a client "
     "certificate, or TLS ciphers that this client does not have",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the broker wants a client certificate (mTLS): set "
-    "ssl.certificate.location and ssl.key.location, or a keystore",
+    "ssl_certificate_location and ssl_key_location (Kafka: ssl.keystore.location)",
     "TLSV1_ALERT_UNKNOWN_CA": "the broker does not trust the CA of this client's certificate",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the broker does not accept this client's certificate",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "this client's certificate has expired",
     "SSLV3_ALERT_CERTIFICATE_REVOKED": "this client's certificate was revoked",
     "SSLV3_ALERT_BAD_CERTIFICATE": "the broker does not accept this client's certificate, or "
-    "wants one and has got none (mTLS): see ssl.certificate.location and ssl.key.location, or "
-    "the keystore",
+    "wants one and has got none (mTLS): see ssl_certificate_location and ssl_key_location "
+    "(Kafka: ssl.keystore.location)",
 }
 REASONS["UNKNOWN_PROTOCOL"] = REASONS["HTTP_REQUEST"] = REASONS["WRONG_VERSION_NUMBER"]
 REASONS["TLSV1_ALERT_ACCESS_DENIED"] = REASONS["SSLV3_ALERT_CERTIFICATE_UNKNOWN"]
@@ -61,8 +64,15 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
 def handshake_failure_or_none(error: BaseException, address: str) -> Refused | None:
     """Return the final error that an error of TLS is; None for a connection that just broke."""
     why = _why_or_none(error, address.rpartition(":")[0])
-    if why is None:
-        return None
+    return None if why is None else _refused(address, why)
+
+
+def no_tls(address: str) -> Refused:
+    """Return the final error of a listener that speaks no TLS."""
+    return _refused(address, NO_TLS)
+
+
+def _refused(address: str, why: str) -> Refused:
     return Refused(Code.SSL_HANDSHAKE_FAILED, f"no TLS with the broker at {address}: {why}")
 
 

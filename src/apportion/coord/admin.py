@@ -16,6 +16,7 @@ from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Arrived
 from apportion.topics import Topics
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages import consumer_group_describe as described
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -57,7 +58,7 @@ def _described_group(turn: Turn, group_id: str, operations: int) -> DescribedGro
         return DescribedGroup(group_id=group_id, error_code=int(code), error_message=why)
     return DescribedGroup(
         group_id=group_id,
-        group_state=group.state_name(),
+        group_state=group.state,
         group_epoch=group.saved.epoch,
         assignment_epoch=group.saved.assignment_epoch,
         assignor_name=group.assignor(turn.settings.group_consumer_assignors),
@@ -117,14 +118,19 @@ def list_groups(turn: Turn, arrived: Arrived) -> None:
         ListedGroup(
             group_id=group.group_id,
             protocol_type=group.protocol_type,
-            group_state=group.state_name(),
+            group_state=group.state,
             group_type=group.type_name,
         )
         for group in ledger.groups.values()
     ]
     # A simple group, with offsets and without members, is listed as Kafka lists it.
     listed += [
-        ListedGroup(group_id=group_id, protocol_type="", group_state="Empty", group_type="classic")
+        ListedGroup(
+            group_id=group_id,
+            protocol_type="",
+            group_state=GroupState.EMPTY,
+            group_type="classic",
+        )
         for group_id in ledger.offsets
         if group_id not in ledger.groups
     ]

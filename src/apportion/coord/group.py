@@ -9,6 +9,7 @@ from apportion.errors import Code, Refused
 from apportion.security.acls import ResourceType
 from apportion.security.authorizer import every_operation
 from apportion.topics import TopicId
+from apportion.wire.group_states import GroupState
 
 M = TypeVar("M")
 
@@ -55,12 +56,13 @@ class Group(Protocol):
         """The protocol type of the members: consumer, connect..."""
         ...
 
-    def is_empty(self) -> bool:
-        """Return whether the group has no members."""
+    @property
+    def state(self) -> GroupState:
+        """The state."""
         ...
 
-    def state_name(self) -> str:
-        """Return the state as ListGroups names it."""
+    def is_empty(self) -> bool:
+        """Return whether the group has no members."""
         ...
 
     def subscribes_to(self, topic: str) -> bool:

@@ -6,6 +6,8 @@ flush that failed. `metrics.py` reads them.
 
 from enum import Enum
 
+from apportion.wire.group_states import GroupState
+
 
 class Removal(Enum):
     """The reason for which a member was removed from its group."""
@@ -39,18 +41,18 @@ class GroupCounts:
         self.rebalances = 0  # new group epochs, or generations
         self.targets = 0  # target assignments that were saved
         self.removed: dict[Removal, int] = {}
-        self.state: str | None = None  # as it was last noted
+        self.state: GroupState | None = None  # as it was last noted
         self._since_ms = 0
-        self._state_ms: dict[str, int] = {}
+        self._state_ms: dict[GroupState, int] = {}
 
-    def enter(self, state: str, now_ms: int) -> None:
+    def enter(self, state: GroupState, now_ms: int) -> None:
         """Note that the group is in `state` from now on (monotonic ms), if it was not already."""
-        if state == self.state:
+        if state is self.state:
             return
         self._state_ms = self.state_ms(now_ms)
         self.state, self._since_ms = state, now_ms
 
-    def state_ms(self, now_ms: int) -> dict[str, int]:
+    def state_ms(self, now_ms: int) -> dict[GroupState, int]:
         """Return the time in each state that the group was in, up to now (monotonic ms)."""
         times = dict(self._state_ms)
         if self.state is not None:

@@ -10,19 +10,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
+from apportion.coord.classic.states import NEXT
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.group_counts import GroupCounts, Removal
 from apportion.coord.records import Append
 from apportion.coord.replay import Ledger
 from apportion.machine import Instant
 from apportion.topics import Topics
+from apportion.wire.group_states import GroupState
 from apportion.wire.records import groups
 
 STATES = {
-    "consumer": ("Empty", "Assigning", "Reconciling", "Stable"),
-    "classic": ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable"),
+    "consumer": (
+        GroupState.EMPTY,
+        GroupState.ASSIGNING,
+        GroupState.RECONCILING,
+        GroupState.STABLE,
+    ),
+    "classic": (*NEXT,),
 }
-"""The states of a group of each type, as Kafka's tools name them."""
+"""The states of a group of each type."""
 
 COUNTED: dict[type[Any], Callable[[GroupCounts], None]] = {  # key of a record -> what counts it
     groups.ConsumerGroupMetadataKey: GroupCounts.count_rebalance,
@@ -40,7 +47,7 @@ class GroupMetrics:
 
     group_id: str
     protocol: str
-    state: str
+    state: GroupState
     members: int
     epoch: int
     assignment_epoch: int | None
@@ -49,7 +56,7 @@ class GroupMetrics:
     targets_computed: int | None
     heartbeats: int
     removed_members: dict[str, int]
-    state_seconds: dict[str, float]
+    state_seconds: dict[GroupState, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +70,7 @@ class BrokerMetrics:
     booked_heartbeats: int
     groups: tuple[GroupMetrics, ...]
 
-    def group_counts(self) -> dict[tuple[str, str], int]:
+    def group_counts(self) -> dict[tuple[str, GroupState], int]:
         """Return how many groups there are of each protocol in each state, also where none is."""
         counts = {(protocol, state): 0 for protocol, names in STATES.items() for state in names}
         for group in self.groups:
@@ -119,7 +126,7 @@ def observe_states(ledger: Ledger, group_ids: Iterable[str], now: Instant) -> No
     for group_id in group_ids:
         group = ledger.groups.get(group_id)
         if group is not None:
-            group.live.counts.enter(group.state_name(), now.mono_ms)
+            group.live.counts.enter(group.state, now.mono_ms)
 
 
 def group_metrics(
@@ -132,7 +139,7 @@ def group_metrics(
     return GroupMetrics(
         group_id=group.group_id,
         protocol=group.type_name,
-        state=group.state_name(),
+        state=group.state,
         members=group.member_count,
         epoch=group.epoch,
         assignment_epoch=assignment_epoch,

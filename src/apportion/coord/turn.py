@@ -57,7 +57,6 @@ class Turn:
 
     __slots__ = (
         "_actions",
-        "_answered",
         "_apply",
         "_on_members_leaving",
         "_own_settings",
@@ -101,7 +100,6 @@ class Turn:
         self.settings = settings
         self._own_settings = own_settings
         self.topics = topics
-        self._answered: dict[Ticket, None] = {}
         self._unappended: list[CoordinatorRecord] = []
         self._actions: list[ShardAction] = []
 
@@ -140,14 +138,9 @@ class Turn:
 
         A parked request whose connection has closed is over, too, but gets no reply.
         """
-        if self.waiting.take_closed(ticket):
-            return
-        # The driver takes a ticket out of the book only after the step.
-        is_open = ticket in self.waiting and ticket not in self._answered
-        assert is_open, f"ticket {ticket} has its answer already"
-        self._answered[ticket] = None
-        self._append_records()
-        self._actions.append(Reply(ticket, body))
+        if self.waiting.answer(ticket):
+            self._append_records()
+            self._actions.append(Reply(ticket, body))
 
     def compute(self, computation: Computation) -> None:
         """Have a computation run beside the shard; its result comes as an event.

@@ -4,6 +4,7 @@ Clients and the broker read theirs in the same way. Whatever is wrong with a sto
 whose text is a sentence without its full stop; no secret is in it.
 """
 
+import re
 import ssl
 import tempfile
 from collections.abc import Iterator
@@ -22,8 +23,17 @@ JKS = (
     "-importkeystore -srckeystore {0} -destkeystore {0}.p12 -deststoretype PKCS12` and set the "
     "type of the store to PKCS12"
 )
+PKCS12_REMEDIES = {
+    "ssl.truststore.type": ", or make PEM of it by `openssl pkcs12 -in {0} -nokeys -out {0}.pem`",
+    "ssl.keystore.type": "; a Consumer has ssl_keystore_location for it",
+}
+"""What to do about a PKCS12 file where PEM is expected, by the option that says what it is."""
+CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 JKS_MAGICS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 """How a file of JKS begins, and one of JCEKS."""
+PFX_VERSION = b"\x02\x01\x03"
+"""How the outermost sequence of a PKCS12 file begins: with the number 3."""
+LONGEST_TAG_BYTES = 6
 
 
 def trust(context: ssl.SSLContext, trusted: KeyStore | None, purpose: ssl.Purpose) -> None:
@@ -31,7 +41,7 @@ def trust(context: ssl.SSLContext, trusted: KeyStore | None, purpose: ssl.Purpos
     if trusted is None:
         context.load_default_certs(purpose)
         return
-    text = _pem_of(trusted)
+    text = _pem_of(trusted, "ssl.truststore.type")
     try:
         context.load_verify_locations(cadata=text.decode("ascii", "ignore"))
     except (ssl.SSLError, ValueError):
@@ -44,9 +54,15 @@ def load_identity(context: ssl.SSLContext, certificate: KeyStore, key: KeyStore 
     Errors: ValueError.
     """
     key = key or certificate
-    chain = _pem_of(certificate)
+    chain = _pem_of(certificate, "ssl.keystore.type")
     is_one = (key.location, key.text) == (certificate.location, certificate.text)
-    secret = b"" if is_one else _pem_of(key)
+    secret = b"" if is_one else _pem_of(key, "ssl.keystore.type")
+    if b"CERTIFICATE-----" not in chain:
+        raise ValueError(f"{_named(certificate)} has no certificate")
+    if b" PRIVATE KEY-----" not in chain + secret:
+        raise ValueError(f"{_named(key)} has no private key")
+    if b"ENCRYPTED" in chain + secret and key.password is None:
+        raise ValueError(f"the key of {_named(key)} needs a password: set ssl.key.password")
     # What PKCS12 had was decrypted already. The empty password keeps OpenSSL from asking the
     # terminal for one.
     password = "" if b"ENCRYPTED" not in chain + secret else key.password or ""
@@ -57,15 +73,18 @@ def load_identity(context: ssl.SSLContext, certificate: KeyStore, key: KeyStore 
             raise ValueError(_identity_fault(error, certificate, key)) from None
 
 
+def certificates_of(store: KeyStore) -> list[bytes]:
+    """Return the certificates of a store, in DER and in their order. Errors: ValueError."""
+    text = _pem_of(store, "ssl.keystore.type").decode("ascii", "ignore")
+    return [ssl.PEM_cert_to_DER_cert(each) for each in CERTIFICATE.findall(text)]
+
+
 def _identity_fault(error: OSError, certificate: KeyStore, key: KeyStore) -> str:
     """Return why a certificate and its key cannot be used."""
     if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
         return f"{_named(key)} has a key that does not belong to {_named(certificate)}"
     if key.password is None:
-        return (
-            f"{_named(key)} has no key in PEM that goes with {_named(certificate)}, or one that "
-            "needs a password: set ssl.key.password"
-        )
+        return f"certificate or key of {_named(key)} cannot be read: one of them is damaged"
     return f"the key of {_named(key)} cannot be read: see that ssl.key.password is right"
 
 
@@ -82,8 +101,8 @@ def _named(store: KeyStore) -> str:
     return f"the file {store.location!r}" if store.location else "the PEM text"
 
 
-def _pem_of(store: KeyStore) -> bytes:
-    """Return what a store holds as PEM. Raises ValueError."""
+def _pem_of(store: KeyStore, type_option: str) -> bytes:
+    """Return what a store holds as PEM. type_option: says what it is. Raises ValueError."""
     if not store.location:
         return store.text.encode(errors="replace")
     try:
@@ -94,7 +113,12 @@ def _pem_of(store: KeyStore) -> bytes:
         raise ValueError(f"the file {store.location!r} cannot be read: {why}") from None
     if content.startswith(JKS_MAGICS):
         raise ValueError(f"the file {store.location!r} {JKS.format(store.location)}")
-    is_pem = store.kind is StoreKind.PEM or content.lstrip().startswith(b"-----BEGIN")
+    is_pkcs12 = content[:1] == b"0" and PFX_VERSION in content[1 : LONGEST_TAG_BYTES + 3]
+    if is_pkcs12 and store.kind is StoreKind.PEM:
+        remedy = PKCS12_REMEDIES[type_option].format(store.location)
+        raise ValueError(f"{_named(store)} is PKCS12: set {type_option} to PKCS12{remedy}")
+    # Java's PEM may have a text before each part.
+    is_pem = store.kind is StoreKind.PEM or (not is_pkcs12 and b"-----BEGIN " in content)
     return content if is_pem else _pem_of_pkcs12(store, content)
 
 

@@ -121,11 +121,11 @@ def authenticate(address: str, login: SaslLogin, versions: Mapping[int, int]) ->
         request = SaslAuthenticateRequest(auth_bytes=outcome)
         answer = yield SendOnConnection(request, versions[SASL_AUTHENTICATE])
         if answer.error_code != Code.NONE:
-            words = answer.error_message or ""
-            raise Refused(
-                Code.of(answer.error_code),
-                f"the broker at {address} does not accept {_who(login)}{_reason(words, secret)}",
-            )
+            code, words = Code.of(answer.error_code), answer.error_message or ""
+            # The code's own sentence says no more than that.
+            reason = "" if words == code.sentence else _reason(words, secret)
+            why = f"the broker at {address} does not accept {_who(login)}{reason or _remedy(login)}"
+            raise Refused(code, why)
         lifetime_ms, outcome = answer.session_lifetime_ms, exchange.step(answer.auth_bytes)
     if isinstance(outcome, AuthenticationFailed):
         why = f"{_who(login)} cannot log in to the broker at {address}: {outcome.why}"
@@ -182,6 +182,12 @@ def _who(login: SaslLogin) -> str:
     if isinstance(login, PasswordLogin):
         return f"user {shown(login.name)} by {login.mechanism}"
     return f"the token of this client by {login.mechanism}"
+
+
+def _remedy(login: SaslLogin) -> str:
+    """Return what to look at, for the end of a sentence without the broker's reason."""
+    is_password = isinstance(login, PasswordLogin)
+    return ": see that the name and the password are right" if is_password else ""
 
 
 def _reason(words: str, secret: str) -> str:

@@ -1,4 +1,4 @@
-"""The rule by which a member answers the queries of its assignor (`assignors/queries.py`).
+"""The rule by which a member answers the queries of its assignor (`streams/queries.py`).
 
 Offsets are for any assignor, internal topics and the ends of changelogs for that of Kafka Streams.
 The rule asks the cluster for them; a driver answers.
@@ -9,7 +9,6 @@ from typing import Any
 
 from apportion.assign.checks import are_numbers
 from apportion.errors import Code, Refused, Unanswerable
-from apportion.member.assignors.queries import ListStartOffsets
 from apportion.member.cluster_queries.topic_changes import NewTopic
 from apportion.member.membership import (
     MetadataFetched,
@@ -22,7 +21,12 @@ from apportion.member.queries import FetchCommitted, ListOffsets
 from apportion.member.topic_creation import create_missing_topics
 from apportion.readable import foreign_text
 from apportion.rules import Rule
-from apportion.streams.queries import CreateInternalTopics, FetchCommittedOffsets, ListEndOffsets
+from apportion.streams.queries import (
+    CreateInternalTopics,
+    FetchCommittedOffsets,
+    ListEndOffsets,
+    ListStartOffsets,
+)
 from apportion.topics import TopicIdPartition, TopicPartition, Topics
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 

@@ -33,6 +33,7 @@ from apportion.member.membership import (
     View,
 )
 from apportion.member.ownership import OwnedPartitions
+from apportion.member.permissions import denial_or_none
 from apportion.member.reactions import Reaction, reaction
 from apportion.member.settings import MemberSettings
 from apportion.member.step import Step
@@ -73,7 +74,8 @@ class MemberMachine(ABC, Generic[S]):
         self._topics: tuple[str, ...] = ()
         self._expression = ""
         self._epoch, self._ownership = self.no_epoch, OwnedPartitions(0)
-        self._error: Failed | None = None
+        self._error: Failed | None = None  # why the member is FATAL
+        self._refusal: Failed | None = None  # why its requests are refused for now
         self._link = CoordinatorLink(settings, interval_ms)
         self._poll_deadline = PollDeadline(settings.poll_limit_ms)
         self._becomes_stale = self._leaves_for_good = False
@@ -92,6 +94,7 @@ class MemberMachine(ABC, Generic[S]):
             self._link.accepted_ms,
             self._error,
             self._link.interval_ms,
+            self._refusal,
         )
 
     def wake_at(self) -> int | None:
@@ -132,7 +135,7 @@ class MemberMachine(ABC, Generic[S]):
         match event:
             case Subscribe(topics, expression):
                 self._topics = tuple(sorted(dict.fromkeys(topics)))
-                self._expression = expression
+                self._expression, self._refusal = expression, None
                 self._restart_poll_timer(step)
                 if self.state is MembershipState.UNSUBSCRIBED:
                     self._join(step)
@@ -214,7 +217,7 @@ class MemberMachine(ABC, Generic[S]):
             self._may_be_member = not codes <= confirming
             self._finish_leaving(step)
             return
-        on_error = reaction(self._link.api, response.error_code)
+        on_error, self._refusal = reaction(self._link.api, response.error_code), None
         if on_error is Reaction.ACCEPT:
             self._may_be_member = True
             self._accept(step, response)
@@ -241,9 +244,11 @@ class MemberMachine(ABC, Generic[S]):
         elif on_error is Reaction.FIND_COORDINATOR:
             self._link.is_known = False
             self._retry(step, free=1)
-        elif on_error is Reaction.RETRY or (
+        elif on_error in (Reaction.RETRY, Reaction.RETRY_AND_TELL) or (
             on_error is Reaction.RETRY_FOR_A_TIME and self._link.backoff.may_keep_waiting(step.now)
         ):
+            if on_error is Reaction.RETRY_AND_TELL:
+                self._refusal = Failed(code, why)
             limit_s = self.settings.wait_limit_ms / 1000
             is_limited = on_error is Reaction.RETRY_FOR_A_TIME
             hint = f" The member tries again for up to {limit_s:g} s." if is_limited else ""
@@ -256,7 +261,14 @@ class MemberMachine(ABC, Generic[S]):
 
     def _explain(self, response: MembershipResponse) -> str:
         """Return why the coordinator refused a request, for people."""
-        return self.settings.explain(Code.of(response.error_code))
+        code = Code.of(response.error_code)
+        names = {
+            Code.GROUP_AUTHORIZATION_FAILED: (self.settings.group_id,),
+            Code.TOPIC_AUTHORIZATION_FAILED: self._topics,
+        }
+        said = getattr(response, "error_message", None) or ""
+        why = denial_or_none(self._link.api, code, names.get(code, ()), said)
+        return why or said or self.settings.explain(code)
 
     def _name_request(self) -> str:
         """Return the last request and its member as log lines name them."""
@@ -294,7 +306,7 @@ class MemberMachine(ABC, Generic[S]):
 
     def _start_incarnation(self, number: int) -> None:
         """Forget epoch, target and owned partitions: the member is in no group now."""
-        self._epoch, self._ownership = self.no_epoch, OwnedPartitions(number)
+        self._epoch, self._ownership, self._refusal = self.no_epoch, OwnedPartitions(number), None
 
     def _lose_membership(self, step: Step, code: Code, *, keeps_id: bool) -> None:
         """Report everything owned as lost, and join again in a new incarnation.

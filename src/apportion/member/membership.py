@@ -358,6 +358,8 @@ class View:
     if never.
     error: why the member is FATAL.
     heartbeat_interval_ms: the one that holds now, which is below the session timeout.
+    refusal: why the coordinator refuses the member's requests for now, where the member goes on
+    and its owner has to know; None otherwise.
     """
 
     member_id: str
@@ -369,6 +371,7 @@ class View:
     last_accepted_ms: int | None
     error: Failed | None
     heartbeat_interval_ms: int = 0
+    refusal: Failed | None = None
 
 
 @dataclass(slots=True, frozen=True)

@@ -3,8 +3,8 @@
 Each is a value. A rule (`apportion.rules`) yields one and is sent the answer. Drivers answer: those
 of `client` and `spark.batch_member` by a cluster, those of the simulator, and tests. Further
 queries are in `member.batch.queries` (micro-batches) and `member.records.queries` (single records).
-Those that assignors ask are public, in `apportion.streams.queries` and `member.assignors.queries`,
-and name no topic ids: `member.leader_queries` answers them by the queries here.
+Those that assignors ask are public, in `apportion.streams.queries`, and name no topic ids:
+`member.leader_queries` answers them by the queries here.
 """
 
 from collections.abc import Mapping

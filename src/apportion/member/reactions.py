@@ -19,6 +19,7 @@ class Reaction(Enum):
 
     ACCEPT = "the request has succeeded"
     RETRY = "send the request to the same broker again, after a pause"
+    RETRY_AND_TELL = "the same, and raise the error to the caller until it is accepted"
     FIND_COORDINATOR = "find the group's coordinator again, then send it the request"
     REFRESH_METADATA = "fetch the cluster's metadata again, then send the request to the new leader"
     REJOIN = "the membership is lost: join again with the same member id"
@@ -85,8 +86,9 @@ REACTIONS: dict[str, dict[Code, Reaction]] = {
         # down, or its session about to expire, so waiting helps (decisions/0012).
         Code.UNRELEASED_INSTANCE_ID: Reaction.RETRY_FOR_A_TIME,
         Code.UNKNOWN_SERVER_ERROR: Reaction.RETRY_FOR_A_TIME,
-        # As in Kafka's consumer: the membership stays while an ACL is missing.
-        Code.TOPIC_AUTHORIZATION_FAILED: Reaction.RETRY,
+        # As in Kafka's consumer: the membership stays while an ACL is missing, and each poll says
+        # which.
+        Code.TOPIC_AUTHORIZATION_FAILED: Reaction.RETRY_AND_TELL,
     },
     # COORDINATOR_NOT_AVAILABLE says here that the group has no coordinator yet; the remedy is to
     # send this same request again.

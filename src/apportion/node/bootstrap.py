@@ -58,8 +58,8 @@ def record_bootstrap(topic_service: TopicService, given: BootstrapMetadata) -> l
     acls = [acl for acl in dict.fromkeys(given.acls) if acl not in log.acls]
 
     def record(log: MetadataLog) -> None:
-        for mechanism, user, credential in new:
-            log.set_scram_credential(mechanism, user, credential)
+        if new:
+            log.alter_scram_credentials(new)
         if acls:
             log.add_acls(acls)
 

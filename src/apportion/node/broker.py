@@ -1,12 +1,13 @@
 """The context that request handlers share: settings, addresses, flush gate, topics, partitions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from apportion.deadlines import Deadlines
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
+from apportion.node.authorization.denials import Denials
 from apportion.node.authorizer_settings import super_users_of
 from apportion.node.delayed_fetches import DelayedFetches
 from apportion.node.flush_gate import FlushGate
@@ -28,7 +29,7 @@ class Answer(NamedTuple):
 class BrokerContext:
     """The state that the handlers of data requests read and write.
 
-    Groups are in the coordinators instead.
+    Groups are in the coordinators instead. denials: what is to be logged of refused requests.
     """
 
     advertised: Advertised
@@ -37,6 +38,7 @@ class BrokerContext:
     partitions: Partitions
     delayed_fetches: DelayedFetches
     deadlines: Deadlines
+    denials: Denials = field(default_factory=Denials)
 
     @property
     def settings(self) -> BrokerSettings:

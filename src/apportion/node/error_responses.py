@@ -43,10 +43,9 @@ from apportion.wire.messages import (
 def error_response(arrived: Arrived, code: Code) -> Any:
     """Return the response to a request of any API in which everything failed with `code`.
 
-    Called by the node where no handler answers: its step raised, or the disk refused the flush.
-    Returns None where no response is expected (Produce with acks 0). The APIs
-    of groups, and FindCoordinator, get COORDINATOR_NOT_AVAILABLE instead of KAFKA_STORAGE_ERROR,
-    which members do not understand: they would give up for good.
+    Called by the node where no handler answers: its step raised, or the disk refused the flush. The
+    APIs of groups, and FindCoordinator, get COORDINATOR_NOT_AVAILABLE instead of
+    KAFKA_STORAGE_ERROR, which members do not understand: they would give up for good.
     """
     kind = type(arrived.request)
     is_of_a_group = kind in GROUP_ERROR_RESPONSES or kind is find_coordinator.FindCoordinatorRequest
@@ -54,17 +53,14 @@ def error_response(arrived: Arrived, code: Code) -> Any:
     # coordinator gave up for good.
     if is_of_a_group and code == Code.KAFKA_STORAGE_ERROR:
         code = Code.COORDINATOR_NOT_AVAILABLE
-    return ERROR_RESPONSES[kind](arrived, Refused(code)) if expects_response(arrived) else None
+    return ERROR_RESPONSES[kind](arrived, Refused(code))
 
 
 def refused_response(arrived: Arrived, refusal: Refused, *, is_explained: bool) -> Any:
     """Return the response to a request of any API that was refused as a whole before its handler.
 
     is_explained: the response has the sentence, if it has a place for one.
-    Returns None where no response is expected.
     """
-    if not expects_response(arrived):
-        return None
     slots = ERROR_RESPONSES[type(arrived.request)]
     if isinstance(slots, ErrorSlots):
         slots = replace(slots, is_explained=is_explained)
@@ -76,7 +72,8 @@ def expects_response(arrived: Arrived) -> bool:
 
     It would take one for that of a later request.
     """
-    return not (isinstance(arrived.request, produce.ProduceRequest) and arrived.request.acks == 0)
+    request = arrived.request
+    return type(request) is not produce.ProduceRequest or request.acks != 0
 
 
 ERROR_RESPONSES: dict[type[Any], ErrorResponse] = {

@@ -300,6 +300,7 @@ class Node:
             )
         self._sender.actions += self._coordinators.take_undelayed()
         self._sender.actions += self._cleaner.take_notes() + self._expiry.take_notes()
+        self._sender.actions += broker.denials.take()
         if (
             # The flush comes last in a step: it covers what all units above have written.
             FLUSH not in broker.deadlines

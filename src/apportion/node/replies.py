@@ -11,8 +11,9 @@ from apportion.errors import Code
 from apportion.machine import Arrived, Reply, Ticket
 from apportion.node import flush_gate
 from apportion.node.broker import Answer, BrokerContext
-from apportion.node.error_responses import error_response
+from apportion.node.error_responses import error_response, expects_response
 from apportion.node.flush_gate import PendingReply
+from apportion.node.handlers.produce import unacknowledged
 from apportion.node.splits import SplitRequests
 
 
@@ -52,20 +53,20 @@ class ReplySender:
         """
         # The tickets of parts are negative (`SplitRequests.add`).
         if reply.ticket >= 0:
-            self.actions.append(Reply(reply.ticket, reply.request.completed(reply.body)))
+            self.actions.append(Reply(reply.ticket, _leaving(reply.request, reply.body)))
             return
         self._split_requests.add_response(reply)
         whole = self._split_requests.joined_reply_or_none(reply.ticket)
         if whole is not None:
             self._of_unit.append(whole)
-            self.actions.append(Reply(whole.ticket, whole.request.completed(whole.body)))
+            self.actions.append(Reply(whole.ticket, _leaving(whole.request, whole.body)))
             # Last, because until then the whole request fails with any of its parts.
             self._split_requests.forget(reply.ticket)
 
     def send_error(self, request: Arrived, code: Code) -> None:
         """Answer a request that has failed as a whole, in this step."""
-        body = request.completed(error_response(request, code))
-        self.actions.append(Reply(request.ticket, body))
+        body = error_response(request, code)
+        self.actions.append(Reply(request.ticket, _leaving(request, body)))
 
     def confirm(self) -> None:
         """Begin a new unit of work: the replies so far are final."""
@@ -88,3 +89,9 @@ class ReplySender:
         """Return the actions of the node's step, and begin with none."""
         actions, self.actions = self.actions, []
         return actions
+
+
+def _leaving(request: Arrived, body: Any) -> Any:
+    """Return the body of a reply: the response as the caller may have it, or what stands for it."""
+    response = request.completed(body)
+    return response if expects_response(request) else unacknowledged(response)

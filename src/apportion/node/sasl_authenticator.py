@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from apportion.errors import Code
 from apportion.machine import Arrived, Instant, Reply, Tick
-from apportion.node.error_responses import error_response
+from apportion.node.error_responses import error_response, expects_response
 from apportion.node.sasl_settings import SaslSettings
 from apportion.security import oauthbearer, plain, scram
 from apportion.security.exchange import Authenticated, AuthenticationFailed, Exchange, shown
@@ -168,7 +168,11 @@ class SaslAuthenticator:
             if isinstance(request, SaslAuthenticateRequest):
                 return self._go_on(bytes(request.auth_bytes), now)
             # Kafka answers here, and not before SaslHandshake.
-            response = error_response(arrived, Code.ILLEGAL_SASL_STATE)
+            response = (
+                error_response(arrived, Code.ILLEGAL_SASL_STATE)
+                if expects_response(arrived)
+                else None
+            )
             return [self._end(f"it sent {name} in place of SaslAuthenticate", response)]
         may_begin = not self._principal or self._may_begin_again(now.mono_ms)
         if isinstance(request, SaslHandshakeRequest) and may_begin:

@@ -11,7 +11,7 @@ from apportion.node.security_settings import (
     SecuritySettings,
 )
 from apportion.security import oauthbearer, plain
-from apportion.security.jaas import parse_jaas
+from apportion.security.jaas import jaas_of, parse_jaas
 from apportion.security.names import LOCAL_HOSTS
 
 USER = "user_"
@@ -136,8 +136,7 @@ def _passwords(listener: str, options: Mapping[str, str]) -> dict[str, str]:
         raise ValueError(
             f"the listener {listener} has PLAIN and no user: set "
             f"{_own_name(listener, plain.NAME, 'sasl.jaas.config')} to "
-            "org.apache.kafka.common.security.plain.PlainLoginModule required "
-            'user_NAME="PASSWORD";'
+            f"{jaas_of(plain.NAME, {f'{USER}NAME': 'PASSWORD'})}"
         )
     if not all(users.values()):
         raise ValueError(

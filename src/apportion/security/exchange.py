@@ -1,9 +1,9 @@
 """One SASL exchange as a machine: the peer's bytes come in, bytes for the peer or the end go out.
 
-A mechanism is written as a generator, in the order of its RFC: it yields bytes for the peer and is
-sent the peer's answer. `Exchange` runs it, limits what a peer may send, and turns whatever is
-wrong with the peer's bytes into an `AuthenticationFailed`. The exchange knows no socket, no clock
-and no randomness: nonces come from the driver. Messages of Kafka's protocol carry the bytes
+A mechanism is a rule (`rules.py`) in the order of its RFC: it yields bytes for the peer and is sent
+the peer's answer. `Exchange` limits what a peer may send, and turns whatever is wrong with the
+peer's bytes into an `AuthenticationFailed`. The exchange knows no socket, no clock and no
+randomness: nonces come from the driver. Messages of Kafka's protocol carry the bytes
 (`wire/messages/sasl_authenticate.py`).
 """
 
@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 
 from apportion.errors import Code
 from apportion.readable import shortened
+from apportion.rules import RunningRule
 
 Query = TypeVar("Query")
 """A question of the mechanism to its driver, instead of bytes for the peer."""
@@ -74,10 +75,8 @@ class Exchange(Generic[Query, Verdict]):
 
         most_bytes: the longest message of the peer that is looked at.
         """
-        self._mechanism = mechanism
+        self._running = RunningRule(_outcome(mechanism))
         self._most_bytes = most_bytes
-        self._is_over = False
-        next(mechanism)
 
     def step(
         self, received: bytes | Verdict
@@ -86,23 +85,27 @@ class Exchange(Generic[Query, Verdict]):
 
         A client begins with `b""`. After the end, every step fails.
         """
-        if self._is_over:
+        running = self._running
+        if running.is_finished:
             return AuthenticationFailed("the peer goes on after the end of the exchange")
         # A decoded message has a view of its frame, which may be kept no longer than this step.
         if isinstance(received, memoryview):
             received = bytes(received)
-        try:
-            if isinstance(received, bytes) and len(received) > self._most_bytes:
-                raise UnacceptableBytes(
-                    f"the peer sent {len(received)} bytes, and {self._most_bytes} are allowed"
-                )
-            return self._mechanism.send(received)
-        except StopIteration as end:
-            outcome: Authenticated | AuthenticationFailed = end.value
-        except UnacceptableBytes as fault:
-            outcome = AuthenticationFailed(str(fault))
-        self._is_over = True
-        return outcome
+        if isinstance(received, bytes) and len(received) > self._most_bytes:
+            why = f"the peer sent {len(received)} bytes, and {self._most_bytes} are allowed"
+            running.fail(UnacceptableBytes(why))
+        else:
+            running.resume(received)
+        answer: bytes | Query = running.query
+        return running.result if running.is_finished else answer
+
+
+def _outcome(mechanism: Mechanism[Query, Verdict]) -> Mechanism[Query, Verdict]:
+    """Return the mechanism, ended by bytes with which it cannot go on."""
+    try:
+        return (yield from mechanism)
+    except UnacceptableBytes as fault:
+        return AuthenticationFailed(str(fault))
 
 
 def as_text(received: bytes) -> str:

@@ -14,16 +14,17 @@ from typing import NamedTuple
 from apportion.security import oauthbearer, plain
 from apportion.security.names import SCRAM_MECHANISMS
 
-MODULES = {  # the last part of a login module's name -> its mechanisms
-    "PlainLoginModule": (plain.NAME,),
-    "ScramLoginModule": SCRAM_MECHANISMS,
-    "OAuthBearerLoginModule": (oauthbearer.NAME,),
+LOGIN_MODULES = {  # a class of Kafka, in its package -> its mechanisms
+    "plain.PlainLoginModule": (plain.NAME,),
+    "scram.ScramLoginModule": SCRAM_MECHANISMS,
+    "oauthbearer.OAuthBearerLoginModule": (oauthbearer.NAME,),
 }
 PACKAGES = (
     "org.apache.kafka.common.security.",
     "kafkashaded.org.apache.kafka.common.security.",
 )
 """Of Kafka, and of Kafka as Databricks has it."""
+BARE_NAME = re.compile(r"\w+")
 KERBEROS = "Krb5LoginModule"
 FLAGS = ("required", "requisite", "sufficient", "optional")
 TOKEN = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([^\s"\'=;]+)|([=;]))', re.S)
@@ -59,6 +60,22 @@ def parse_jaas(text: str) -> JaasLogin:
     return JaasLogin(mechanisms, options)
 
 
+def jaas_of(mechanism: str, options: Mapping[str, str]) -> str:
+    """Return a login by this mechanism as `sasl.jaas.config`."""
+    module = next(name for name, there in LOGIN_MODULES.items() if mechanism in there)
+    # Java's clients know names without quotation marks; a user of PLAIN may have any name.
+    named = [
+        f"{name if BARE_NAME.fullmatch(name) else _quoted(name)}={_quoted(value)}"
+        for name, value in options.items()
+    ]
+    return " ".join((PACKAGES[0] + module, "required", *named)) + ";"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def _words(text: str) -> list[tuple[str, bool]]:
     """Return the words of the text, each with whether it is an = or ; of the grammar."""
     words, at = [], 0
@@ -79,11 +96,12 @@ def _words(text: str) -> list[tuple[str, bool]]:
 
 def _mechanisms(module: str) -> tuple[str, ...]:
     """Return the mechanisms of a login module. Raises ValueError for one that is not here."""
-    name = module.rpartition(".")[2]
-    if name in MODULES and module.startswith(PACKAGES):
-        return MODULES[name]
-    known = ", ".join(MODULES)
-    if name == KERBEROS:
+    for package in PACKAGES:
+        mechanisms = LOGIN_MODULES.get(module.removeprefix(package))
+        if mechanisms is not None and module.startswith(package):
+            return mechanisms
+    known = ", ".join(name.rpartition(".")[2] for name in LOGIN_MODULES)
+    if module.rpartition(".")[2] == KERBEROS:
         raise ValueError(f"names a login module of Kerberos, which is not here: use {known}")
     # The class name may be a password in the wrong place.
     raise ValueError(f"names a login module that only Java has: use {known} of Kafka")

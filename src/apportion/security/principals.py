@@ -6,12 +6,10 @@ shorter names of it.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
-SEQUENCE, SET, OBJECT_ID, VERSION = 0x30, 0x31, 0x06, 0xA0
-"""Tags of DER, as a certificate has them."""
+from apportion.security.der import CUT_OFF, SUBJECT, DerElement, elements, fields_of
+
 STRINGS = {  # tags of DER -> the encoding of such a string
     0x0C: "utf-8",
     0x13: "latin-1",
@@ -37,33 +35,18 @@ RULE = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([L
 REFERENCE = re.compile(r"\\(.)|\$(\d+)", re.DOTALL)
 
 
-class DerElement(NamedTuple):
-    """One element of DER.
-
-    encoded: with tag and length; content: without them.
-    """
-
-    tag: int
-    encoded: bytes
-    content: bytes
-
-
 def distinguished_name(certificate: bytes) -> str:
     """Return the name of a certificate's subject, in the form of RFC 2253 that Java prints.
 
     certificate: in DER, which TLS has checked. Errors: ValueError for other bytes.
     """
     try:
-        [whole] = _elements(certificate)
-        to_be_signed = next(_elements(whole.content))
-        fields = [each for each in _elements(to_be_signed.content) if each.tag != VERSION]
-        # The serial number, the algorithm, the issuer and the validity come before.
         parts = [
-            "+".join([_attribute(each) for each in _elements(part.content)])
-            for part in _elements(fields[4].content)
+            "+".join([_attribute(each) for each in elements(part.content)])
+            for part in elements(fields_of(certificate)[SUBJECT].content)
         ]
-    except (IndexError, StopIteration):
-        raise ValueError("a certificate is cut off") from None
+    except IndexError:
+        raise ValueError(CUT_OFF) from None
     return ",".join(reversed(parts))
 
 
@@ -145,25 +128,9 @@ def _rule(pattern: str, replacement: str, case: str) -> PrincipalRule:
     return PrincipalRule(compiled, REFERENCE.sub(reference, replacement), case)
 
 
-def _elements(encoded: bytes) -> Iterator[DerElement]:
-    """Yield the elements that follow one another in DER. Errors: IndexError for a cut."""
-    at = 0
-    while at < len(encoded):
-        start, tag, length = at, encoded[at], encoded[at + 1]
-        at += 2
-        if length & 0x80:
-            size = length & 0x7F
-            length = int.from_bytes(encoded[at : at + size], "big")
-            at += size
-        if at + length > len(encoded):
-            raise IndexError
-        yield DerElement(tag, encoded[start : at + length], encoded[at : at + length])
-        at += length
-
-
 def _attribute(element: DerElement) -> str:
     """Return one KEYWORD=value of a name."""
-    kind, value = _elements(element.content)
+    kind, value = elements(element.content)
     number = _object_id(kind.content)
     keyword = KEYWORDS.get(number)
     if keyword is None or value.tag not in STRINGS:

@@ -12,7 +12,7 @@ from collections import deque
 from typing import Any, Protocol
 
 from apportion.errors import Code, DecodeError
-from apportion.machine import ANONYMOUS, Caller, Ticket
+from apportion.machine import ANONYMOUS, Caller, CloseConnection, Ticket
 from apportion.node.settings import BrokerSettings
 from apportion.wire.frames import FrameSplitter, request_header
 from apportion.wire.table import (
@@ -42,9 +42,18 @@ class ResponseSlot:
 
     ticket: names the request to the broker while it has no answer.
     encoded: the parts of the encoded response; None until there is one.
+    close_reason: why the connection ends when this request is answered; None if it does not.
     """
 
-    __slots__ = ("api", "correlation_id", "encoded", "size_bytes", "ticket", "version")
+    __slots__ = (
+        "api",
+        "close_reason",
+        "correlation_id",
+        "encoded",
+        "size_bytes",
+        "ticket",
+        "version",
+    )
 
     def __init__(self, incoming: DecodedRequest, size_bytes: int) -> None:
         self.api: Api = incoming.api
@@ -53,6 +62,7 @@ class ResponseSlot:
         self.size_bytes = size_bytes
         self.ticket: Ticket | None = None
         self.encoded: list[Any] | None = None
+        self.close_reason: str | None = None
 
 
 class OpenConnection(Protocol):
@@ -207,9 +217,12 @@ class ServerConnection(asyncio.Protocol):
     def send_response(self, slot: ResponseSlot, body: Any) -> None:
         """Send a response to the client after those of all its earlier requests.
 
-        body: None for a request that has no response, which is Produce with acks=0.
+        body: for Produce with acks=0, None or a `CloseConnection`.
         """
         slot.ticket = None
+        if type(body) is CloseConnection:
+            slot.close_reason, body = body.why, None
+            self.stop_reading()  # what comes behind is not done, however long this one waits
         slot.encoded = (
             []
             if body is None
@@ -218,15 +231,18 @@ class ServerConnection(asyncio.Protocol):
         # Clients match responses to requests by their order: one that is ready waits for those
         # before it.
         pending = self._pending
-        while pending and pending[0].encoded is not None:
+        while pending and pending[0].encoded is not None and self._close_reason is None:
             ready = pending.popleft()
+            self._close_reason = ready.close_reason
             for part in ready.encoded or ():
                 self._unwritten.append(part)
                 self._unwritten_bytes += len(part)
             self._inflight_bytes -= ready.size_bytes
         if not self._is_collecting:
             self._write()
-            if self._waiting_frames:
+            if self._close_reason is not None:
+                self._close_transport()
+            elif self._waiting_frames:
                 # Not at once: this may be called while the node's actions are performed.
                 asyncio.get_running_loop().call_soon(self.start_requests)
 

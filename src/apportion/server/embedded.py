@@ -158,10 +158,21 @@ class EmbeddedBroker:
         """Return the options of `security` for a Consumer, a StreamsConsumer, and others.
 
         The names are librdkafka's, with underscores for dots. user: the first one, if there are
-        any; with client certificates, the name in a new certificate.
+        any; with client certificates and OAUTHBEARER, any name, which a new certificate or token
+        has.
         Raises ValueError for a user, or a mechanism, that there is not.
         """
         return {} if self._security is None else self._security.client_options(user, mechanism)
+
+    def token(self, user: str, lifetime_s: float = 3_600, **claims: Any) -> str:
+        """Return a token of the user for OAUTHBEARER, if `security` has that mechanism.
+
+        Any user will do. lifetime_s: negative for a token that is over. claims: what it says
+        besides, such as aud. Raises ValueError without the mechanism.
+        """
+        if self._security is None:
+            raise ValueError("a broker without security has no tokens")
+        return self._security.token(user, lifetime_s, claims)
 
     def client_config(
         self, user: str | None = None, *, mechanism: str | None = None
@@ -171,7 +182,11 @@ class EmbeddedBroker:
         It has the address, too. Raises ValueError as `client_options`.
         """
         options = self.client_options(user, mechanism=mechanism)
-        named = {name.replace("_", "."): value for name, value in options.items()}
+        # oauth_cb is confluent-kafka's own, and has no dots.
+        named = {
+            name if callable(value) else name.replace("_", "."): value
+            for name, value in options.items()
+        }
         return {"bootstrap.servers": self.bootstrap} | named
 
     def client_properties(
@@ -179,7 +194,8 @@ class EmbeddedBroker:
     ) -> dict[str, str]:
         """Return the properties of Kafka's Java clients and tools, for a file of theirs.
 
-        They have the address, too. Raises ValueError as `client_options`.
+        They have the address, too. Raises ValueError as `client_options`, and for tokens that are
+        signed, which properties cannot have.
         """
         own = {} if self._security is None else self._security.client_properties(user, mechanism)
         return {"bootstrap.servers": self.bootstrap} | own

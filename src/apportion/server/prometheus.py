@@ -3,13 +3,14 @@
 FAMILIES is the one list of what there is; docs/broker.md prints it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from apportion.coord.metrics import STATES, BrokerMetrics, GroupMetrics
+from apportion.wire.group_states import GroupState
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 GROUP_LABELS = ("group", "protocol")
@@ -45,7 +46,7 @@ def _of_groups(value: Callable[[GroupMetrics], float | None]) -> Callable[[Broke
 
 
 def _of_parts(
-    values: Callable[[GroupMetrics], dict[str, Any]],
+    values: Callable[[GroupMetrics], Mapping[Any, Any]],
 ) -> Callable[[BrokerMetrics], Samples]:
     """Return what reads several values of each group, by the text of one more label."""
 
@@ -57,7 +58,7 @@ def _of_parts(
     return samples
 
 
-def _present_state(group: GroupMetrics) -> dict[str, int]:
+def _present_state(group: GroupMetrics) -> dict[GroupState, int]:
     return {state: int(state == group.state) for state in STATES[group.protocol]}
 
 

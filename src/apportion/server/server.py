@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -18,13 +19,16 @@ from apportion.drive.aio import LoopDriver
 from apportion.drive.clocks import now
 from apportion.drive.notes import log_note
 from apportion.machine import Arrived, Caller, Flush, Flushed, Gone, Note, Reply, Ticket
+from apportion.node.authorization.denials import RequestDenied
 from apportion.node.bootstrap import NOTHING, BootstrapMetadata
 from apportion.node.listeners import Address, host_and_port
 from apportion.node.node import Node
 from apportion.node.settings import BrokerSettings
 from apportion.readable import readable
-from apportion.server.closed_connections import SUMMARY_INTERVAL_S, ClosedConnectionLog
+from apportion.server.closed_connections import ClosedConnectionLog
 from apportion.server.connection import OpenConnection, ResponseSlot, ServerConnection
+from apportion.server.counted_lines import SUMMARY_INTERVAL_S
+from apportion.server.denied_requests import DeniedRequestLog
 from apportion.server.openings import Openings
 from apportion.server.sockets import (
     bind_listeners,
@@ -32,6 +36,11 @@ from apportion.server.sockets import (
     granted_descriptors,
     kept_descriptors,
     leaves_descriptors,
+)
+from apportion.server.start_warnings import (
+    certificate_warnings,
+    super_user_warnings,
+    user_warnings,
 )
 from apportion.store.files import RealDisk
 from apportion.store.metadata_log import ScramCredentials
@@ -79,6 +88,7 @@ class Server:
         self._is_closing = False
         self._failure: Exception | None = None
         self._closed_log = ClosedConnectionLog()
+        self._denied_log = DeniedRequestLog()
         self._has_logged_last_counts = False
         self._summary_timer: asyncio.TimerHandle | None = None
         self._metrics_listener: MetricsListener | None = None
@@ -100,15 +110,19 @@ class Server:
             # directory is made. Connections are accepted only after recovery.
             bound = bind_listeners(self.settings.listening(), undo)
             self._warn(*(UNGUARDED.format(each.listener) for each in bound if each.is_unguarded))
+            listeners = [each.listener for each in bound]
+            self._warn(*super_user_warnings(self.settings.super_users))
             # All of them may be accepted at one time, before the first is turned away.
             backlog = min(ACCEPT_BACKLOG, kept_descriptors(granted_descriptors()) // 2)
-            openings = [self._openings.begin(each.listener) for each in bound]
+            openings = [self._openings.begin(each) for each in listeners]
+            self._warn(*certificate_warnings(listeners, time.time()))
             metrics_listener = self._bind_metrics(undo)
             self._disk = RealDisk(self._data_dir)
             undo.callback(self._disk.close)
             self._disk.lock()
             self.advertised = {each.listener.name: each.advertised for each in bound}
             self._recover(loop)
+            self._warn(*user_warnings(listeners, self.scram_credentials))
             for each, opening in zip(bound, openings, strict=True):
                 listening = await loop.create_server(opening, sock=each.socket, backlog=backlog)
                 undo.callback(listening.close)
@@ -183,7 +197,7 @@ class Server:
         if self._summary_timer is not None:
             self._summary_timer.cancel()
             self._summary_timer = None
-            self._warn(*self._closed_log.take_summary())
+            self._log_counts()
 
     @property
     def scram_credentials(self) -> ScramCredentials:
@@ -235,20 +249,34 @@ class Server:
         for line in lines:
             log.warning("%s", line)
 
+    def _report_denied(self, denied: RequestDenied) -> None:
+        """Log that a request was denied, or count it."""
+        line = self._denied_log.line_or_none(denied)
+        if line is not None:
+            log.info("%s", line)
+        self._schedule_summary()
+
+    def _log_counts(self) -> None:
+        """Log how many connections were closed, and requests denied, without a line of theirs."""
+        self._warn(*self._closed_log.take_summary())
+        for line in self._denied_log.take_summary():
+            log.info("%s", line)
+
     def _schedule_summary(self) -> None:
-        """Have the server log its counts of closed connections in a minute, if there are any.
+        """Have the server log its counts in a minute, if there are any.
 
         Does nothing if that is scheduled already.
         """
-        if self._summary_timer is None and self._closed_log and not self._has_logged_last_counts:
+        has_any = self._closed_log or self._denied_log
+        if self._summary_timer is None and has_any and not self._has_logged_last_counts:
             self._summary_timer = asyncio.get_running_loop().call_later(
                 SUMMARY_INTERVAL_S, self._log_summary
             )
 
     def _log_summary(self) -> None:
-        """Log the server's counts of closed connections by host; called by its timer."""
+        """Log the server's counts by host; called by its timer."""
         self._summary_timer = None
-        self._warn(*self._closed_log.take_summary())
+        self._log_counts()
         self._schedule_summary()
 
     async def _close_connections(self) -> None:
@@ -310,6 +338,8 @@ class Server:
                 self._send_response(connection, slot, action.body)
         elif type(action) is Note:
             log_note(log, action)
+        elif type(action) is RequestDenied:
+            self._report_denied(action)
 
     def _fail(self, error: Exception) -> None:
         """End the broker: the driver could not undo a failed step, or the disk has failed."""

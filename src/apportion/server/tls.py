@@ -93,6 +93,11 @@ def tls_principal(connection: ssl.SSLObject, tls: ListenerTls) -> str:
     return f"User:{mapped}"
 
 
+def is_no_tls(error: ssl.SSLError) -> bool:
+    """Return whether a handshake failed because the client speaks no TLS."""
+    return REASONS.get(error.reason or "") == NO_TLS
+
+
 def handshake_fault(error: ssl.SSLError, listener: str) -> str:
     """Return why a TLS handshake failed, in words that follow "closed the connection of"."""
     if isinstance(error, ssl.SSLCertVerificationError):

@@ -13,9 +13,13 @@ from typing import Any
 
 from apportion.node.listeners import ListenerTls
 from apportion.server.connection import RequestReceiver, peer_of
-from apportion.server.tls import ClientUnnamed, handshake_fault, tls_principal
+from apportion.server.tls import ClientUnnamed, handshake_fault, is_no_tls, tls_principal
 
 READ_BYTES = 1 << 14  # as many as one record of TLS has
+PLAIN_ALERT = b"\x15\x03\x03\x00\x02\x02\x46"
+"""The alert to a client that speaks no TLS, for which OpenSSL has none: of its protocol version. By
+it a client of Kafka sees that the listener speaks TLS.
+"""
 ALERT_SECONDS = 1  # for how long a client may read why its handshake failed
 
 AfterHandshake = Callable[[str, float], asyncio.Protocol]
@@ -199,6 +203,8 @@ class TlsConnection(asyncio.Protocol):
         except ssl.SSLWantReadError:
             self._flush()
         except ssl.SSLError as error:
+            if is_no_tls(error) and not self._outgoing.pending:
+                self._outgoing.write(PLAIN_ALERT)
             self._flush()  # the alert
             self._end(handshake_fault(error, self._listener))
         except ClientUnnamed as error:

@@ -2,8 +2,8 @@
 
 A written file is not in the table yet: only the driver's commit adds it. So a task reports its
 files to the driver as rows of `REPORT`, and a task that fails deletes what it has not reported.
-Rows below a partition's floor are already in the table and are dropped here; rows that the batch's
-span does not cover mean that the pipeline changed topic, partition or offset.
+Rows below a partition's lower bound are in the table already and are dropped here; rows that the
+batch's span does not cover mean that the pipeline changed topic, partition or offset.
 """
 
 import json
@@ -47,12 +47,12 @@ ROW_GROUP_BYTES = 16 << 20
 
 
 class OffsetWindow(NamedTuple):
-    """The offsets of one partition that a batch may write: [floor, end).
+    """The offsets of one partition that a batch may write: [lower, end).
 
-    The batch has read [start, end); what lies below the floor is in the table already.
+    The batch has read [start, end); what lies below `lower` is in the table already.
     """
 
-    floor: int
+    lower: int
     start: int
     end: int
 
@@ -102,7 +102,7 @@ class PartFileWriter(NamedTuple):
         return directory(self.table, self.storage_options)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the rows at or above their partition's floor to files, as Spark's mapInArrow.
+        """Write the rows that the table does not have yet to files, as Spark's mapInArrow.
 
         Yields one report of all files that the task has written.
         """
@@ -113,7 +113,7 @@ class PartFileWriter(NamedTuple):
         try:
             for batch in batches:
                 for partition, rows in split_by_partition(batch):
-                    new_rows = self._rows_above_floor(partition, rows)
+                    new_rows = self._rows_to_write(partition, rows)
                     if new_rows.num_rows:
                         if partition not in writers:
                             writers[partition] = PartWriter(filesystem, self.schema, partition)
@@ -130,10 +130,9 @@ class PartFileWriter(NamedTuple):
                 [file._asdict() for file in written], schema=REPORT_SCHEMA
             )
 
-    def _rows_above_floor(self, partition: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _rows_to_write(self, partition: TopicPartition, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that the Delta table does not have yet.
 
-        Such rows are at or above the partition's floor: all rows below it are in the table.
         Raises ValueError for rows whose offsets the batch has not read.
         """
         offsets = rows.column("offset")
@@ -153,9 +152,9 @@ class PartFileWriter(NamedTuple):
                 f"this batch reads {expected} there. Keep the source's columns topic, "
                 "partition and offset unchanged in the pipeline."
             )
-        if offset_range["min"] >= window.floor:
+        if offset_range["min"] >= window.lower:
             return rows
-        return rows.filter(pc.greater_equal(offsets, window.floor))
+        return rows.filter(pc.greater_equal(offsets, window.lower))
 
 
 def new_file_name(partition: TopicPartition) -> str:
@@ -259,9 +258,9 @@ def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, 
 def rewrite_part_files(
     files: PartFileWriter, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write the Delta writer's part files again without the rows below their floor.
+    """Write the Delta writer's part files again without the rows that the table has.
 
-    A function for Spark's mapInArrow. The table has all rows below a partition's floor already.
+    A function for Spark's mapInArrow.
     Yields a report of the new files.
     batches: the paths of the files, in a column `path`.
     """

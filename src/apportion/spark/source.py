@@ -30,6 +30,7 @@ from apportion.member.batch.span import EMPTY_SPAN, parse_span, sorted_span
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.options import SourceOptions
+from apportion.spark.plain_errors import without_traceback
 from apportion.spark.slices import TaskSlices, read_task, split_into_tasks
 
 COLUMNS = (
@@ -114,7 +115,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Read no further than the topics' present ends."""
-        self._member().stop_at_present_ends()
+        with without_traceback():
+            self._member().stop_at_present_ends()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Commit the batch whose span is `start`, and return the span of the next batch.
@@ -123,9 +125,10 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         batch as committed, so this is where the group's offsets may move.
         """
         previous = parse_span(start)
-        following = self._member().next_span(
-            previous, limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        )
+        with without_traceback():
+            following = self._member().next_span(
+                previous, limit.max_rows if isinstance(limit, ReadMaxRows) else None
+            )
         # The very dict that Spark gave: it compares offsets as JSON text, and any difference starts
         # an empty batch.
         return start if following == previous else following.to_json()

@@ -31,7 +31,7 @@ class UncommittedFiles:
         self._written: list[WrittenFile] | None = None  # None: not written yet
 
     def fit_to_fences(self, windows: Mapping[TopicPartition, OffsetWindow]) -> list[WrittenFile]:
-        """Return part files with exactly the batch's rows at or above the floors of `windows`.
+        """Return part files with exactly the batch's rows from the lower bounds of `windows` on.
 
         The first call writes all of them; later calls, after a conflict, adapt what was written.
         """
@@ -39,11 +39,11 @@ class UncommittedFiles:
         if self._written is None:
             self._written = self._run(self._frame, files.write)
             return self._written
-        keep = [file for file in self._written if file.first >= windows[file.topic_partition].floor]
+        keep = [file for file in self._written if file.first >= windows[file.topic_partition].lower]
         straddling = [
             file
             for file in self._written
-            if file.first < windows[file.topic_partition].floor <= file.last
+            if file.first < windows[file.topic_partition].lower <= file.last
         ]
         if straddling:
             paths = self._frame.sparkSession.createDataFrame(

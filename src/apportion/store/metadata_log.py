@@ -5,6 +5,7 @@ applied by the function that a start uses for replay. It draws no ids and valida
 caller has.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -180,28 +181,14 @@ class MetadataLog:
             )
         return self._credentials_snapshot
 
-    def set_scram_credential(
-        self, mechanism: ScramMechanism, user: str, credential: ScramCredential
+    def alter_scram_credentials(
+        self, wanted: Iterable[tuple[ScramMechanism, str, ScramCredential | None]]
     ) -> None:
-        """Append a new or another credential of a user, for AlterUserScramCredentials."""
-        self._record(
-            {
-                "change": "set scram credential",
-                "mechanism": mechanism.value,
-                "user": user,
-                "iterations": credential.iterations,
-                "salt": credential.salt.hex(),
-                "stored key": credential.stored_key.hex(),
-                "server key": credential.server_key.hex(),
-            }
-        )
+        """Append credentials of users, or with None their deletion, to the metadata log.
 
-    def delete_scram_credential(self, mechanism: ScramMechanism, user: str) -> None:
-        """Append the deletion of a user's credential, which must exist, to the metadata log."""
-        assert user in self._credentials[mechanism], user
-        self._record(
-            {"change": "delete scram credential", "mechanism": mechanism.value, "user": user}
-        )
+        For AlterUserScramCredentials; what is deleted must exist.
+        """
+        self._record(*itertools.starmap(_credential_change, wanted))
 
     @property
     def acls(self) -> Acls:
@@ -248,12 +235,14 @@ class MetadataLog:
         self._disk.resize(PATH, size_bytes)
         return MetadataLog.open(self._disk)
 
-    def _record(self, change: Change) -> None:
-        """Append `change` to the metadata log's file and apply it; after a DiskError neither."""
-        text = json.dumps(change, separators=(",", ":")).encode()
-        line = b"%08x %b\n" % (crc32c(text), text)
+    def _record(self, *changes: Change) -> None:
+        """Append changes to the metadata log's file and apply them; after a DiskError neither.
+
+        A crash may leave the first of them.
+        """
+        lines = b"".join(map(_line, changes))
         try:
-            self._disk.append(PATH, self._size_bytes, line)
+            self._disk.append(PATH, self._size_bytes, lines)
         except DiskError:
             # Half a line that stays behind is cut off at the next start.
             with suppress(DiskError):
@@ -261,8 +250,9 @@ class MetadataLog:
             raise
         # The first line creates the file, and a new name is durable only with its directory.
         self._unsynced |= {PATH: None} if self._size_bytes else {PATH: None, ROOT: None}
-        self._size_bytes += len(line)
-        APPLY[change["change"]](self, change)
+        self._size_bytes += len(lines)
+        for change in changes:
+            APPLY[change["change"]](self, change)
 
     def _apply_create(self, change: Change) -> None:
         """Apply the creation of a topic, in a replay of the metadata log or an append."""
@@ -315,6 +305,29 @@ class MetadataLog:
 
     def _apply_remove_acls(self, change: Change) -> None:
         self._acl_changes |= dict.fromkeys(map(_acl, change["acls"]), False)
+
+
+def _line(change: Change) -> bytes:
+    """Return the line of the metadata log's file that has this change."""
+    text = json.dumps(change, separators=(",", ":")).encode()
+    return b"%08x %b\n" % (crc32c(text), text)
+
+
+def _credential_change(
+    mechanism: ScramMechanism, user: str, credential: ScramCredential | None
+) -> Change:
+    """Return the change of a user's credential; with None its deletion."""
+    if credential is None:
+        return {"change": "delete scram credential", "mechanism": mechanism.value, "user": user}
+    return {
+        "change": "set scram credential",
+        "mechanism": mechanism.value,
+        "user": user,
+        "iterations": credential.iterations,
+        "salt": credential.salt.hex(),
+        "stored key": credential.stored_key.hex(),
+        "server key": credential.server_key.hex(),
+    }
 
 
 def _acl(fields: list[Any]) -> AclBinding:

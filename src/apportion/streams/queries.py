@@ -1,6 +1,9 @@
-"""The queries that a Streams leader yields before it can assign; the driver sends back the answer.
+"""The queries that an assignor may yield before it assigns; the cluster's answers are sent back.
 
-If the cluster cannot answer, `errors.Unanswerable` is thrown into the generator.
+They are public (`apportion.assignors`), and name partitions without topic ids, as assignors do. Any
+assignor may yield those about offsets, that of Kafka Streams all of them. `errors.Unanswerable` is
+thrown in where the cluster cannot answer now, `errors.Refused` where it never can. A member answers
+them (`member/leader_queries.py`) by the queries of `member/queries.py`.
 """
 
 from dataclasses import dataclass
@@ -19,6 +22,13 @@ class CreateInternalTopics(RuleQuery):
     """
 
     topics: tuple[InternalTopic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListStartOffsets(RuleQuery):
+    """List the first offsets of these partitions. The answer maps each of them to its offset."""
+
+    partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ beside the handlers, not in `wire.messages` (decision 44).
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple, Protocol
 
 from apportion.errors import Refused
 from apportion.machine import Arrived
@@ -41,46 +42,93 @@ class ErrorSlots:
 
     def __call__(self, arrived: Arrived, refusal: Refused) -> Any:
         """Return the response to the request, with the error in each of its slots."""
-        return self._with(refusal)._message(self.response, arrived.request, arrived.version, {})
+        error = _Error(arrived.version, self._values(refusal))
+        return self._message(self.response, arrived.request, {}, error)
 
-    def element(self, array: str, item: Any, version: int, refusal: Refused) -> Any:
-        """Return the element of the response's array that answers `item`, with the error.
+    def elements(self, array: str, version: int) -> "ElementErrors":
+        """Return the refusals of elements of a request, as elements of the response's array.
 
         For a response of which only some elements have an error.
         """
-        slots = self._with(refusal)
         kind = next(each.element for each in self.response.__fields__ if each.name == array)
-        return slots._message(kind, item, version, slots._names(item))
 
-    def _with(self, refusal: Refused) -> "ErrorSlots":
-        """Return the slots with this error as the value of each."""
+        def element(item: Any, refusal: Refused) -> Any:
+            error = _Error(version, self._values(refusal))
+            return self._message(kind, item, self._names(item), error)
+
+        return element
+
+    def _values(self, refusal: Refused) -> dict[str, Any]:
+        """Return the values of all fields that do not name an element."""
         why = refusal.why if self.is_explained else None
-        error = {ERROR_CODE: int(refusal.code), ERROR_MESSAGE: why}
-        return replace(self, values={**self.values, **error})
+        return {**self.values, ERROR_CODE: int(refusal.code), ERROR_MESSAGE: why}
 
-    def _message(self, kind: Any, source: Any, version: int, named: Mapping[str, Any]) -> Any:
+    def _message(self, kind: Any, source: Any, named: Mapping[str, Any], error: "_Error") -> Any:
         """Return the response, or an element of it, that answers `source`.
 
         named: the fields by which an element names its source.
         """
-        fields = {each.name: each for each in kind.__fields__ if each.is_in(version)}
-        values = {name: value for name, value in {**named, **self.values}.items() if name in fields}
-        if ERROR_CODE not in fields or self.always_fills_arrays:
-            for name, each in fields.items():
-                if each.kind == "array":
-                    values[name] = tuple(self._elements(each, source, version))
+        fields = _fields(kind, error.version)
+        values = {
+            name: value for name, value in {**named, **error.values}.items() if name in fields.names
+        }
+        if fields.arrays and (self.always_fills_arrays or ERROR_CODE not in fields.names):
+            for each in fields.arrays:
+                values[each.name] = tuple(self._elements(each, source, error))
         return kind(**values)
 
-    def _elements(self, array: Field, source: Any, version: int) -> Iterator[Any]:
+    def _elements(self, array: Field, source: Any, error: "_Error") -> Iterator[Any]:
         """Yield the elements of an array of the response, for those of its arrays in `source`."""
         names = self.sources.get(array.name, array.name)
         for name in (names,) if isinstance(names, str) else names:
             for item in getattr(source, name, None) or ():
-                yield self._message(array.element, item, version, self._names(item))
+                yield self._message(array.element, item, self._names(item), error)
 
     def _names(self, item: Any) -> dict[str, Any]:
         """Return what names an element of the request, by the fields of a response's element."""
-        if not hasattr(item, "__fields__"):
+        kind: Any = type(item)
+        names = _plain_fields(kind)
+        if names is None:
             return {self.item: item}
-        own = {each.name: getattr(item, each.name) for each in item.__fields__ if not each.element}
+        own = {name: getattr(item, name) for name in names}
         return own | {name: own[source] for name, source in self.sources.items() if source in own}
+
+
+class ElementErrors(Protocol):
+    """The refusals of the elements of one array of a request."""
+
+    def __call__(self, item: Any, refusal: Refused, /) -> Any:
+        """Return the element of the response that refuses this one of the request."""
+        ...
+
+
+class _Error(NamedTuple):
+    """An error in one version of an API, with the values of the fields that say it."""
+
+    version: int
+    values: Mapping[str, Any]
+
+
+class _Fields(NamedTuple):
+    """The fields of a message in one version, and those of them that are arrays."""
+
+    names: frozenset[str]
+    arrays: tuple[Field, ...]
+
+
+# Cached, because a request may have a hundred thousand elements.
+@cache
+def _fields(kind: Any, version: int) -> _Fields:
+    """Return the fields of a message that are there in a version."""
+    there = [each for each in kind.__fields__ if each.is_in(version)]
+    arrays = tuple(each for each in there if each.kind == "array")
+    return _Fields(frozenset(each.name for each in there), arrays)
+
+
+@cache
+def _plain_fields(kind: Any) -> tuple[str, ...] | None:
+    """Return the fields of a request's element that have no elements; None for a plain value."""
+    fields: tuple[Field, ...] | None = getattr(kind, "__fields__", None)
+    if fields is None:
+        return None
+    return tuple(each.name for each in fields if not each.element)

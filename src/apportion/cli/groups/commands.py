@@ -21,7 +21,7 @@ from apportion.cli.command_group import Commands
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.filters import TYPES
 from apportion.cli.groups.views import GroupForm, GroupView, Sort, parse_sort
-from apportion.member.group_states import GroupState
+from apportion.wire.group_states import GroupState
 
 COMMAND = "groups"
 

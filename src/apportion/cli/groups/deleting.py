@@ -12,6 +12,7 @@ from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.group_changes import DeleteGroupQuery, DeleteOffsetsQuery
 from apportion.member.cluster_queries.offsets import AllOffsetsQuery
+from apportion.member.permissions import denial_or_none
 from apportion.readable import readable
 from apportion.topics import TopicPartition, grouped
 
@@ -106,7 +107,8 @@ def _refusal(
             f"`apportion groups members {group_id} --bootstrap {bootstrap}` shows them",
         )
     numbers = ranges(each.partition for each in partitions)
-    return Refused(code, f"OffsetDelete of topic {topic!r}, partition {numbers}: {code.sentence}")
+    why = denial_or_none("OffsetDelete", code, (topic,)) or code.sentence
+    return Refused(code, f"OffsetDelete of topic {topic!r}, partition {numbers}: {why}")
 
 
 def _show_offsets(deleted: list[Report], group_id: str) -> None:

@@ -20,8 +20,8 @@ from apportion.cli.groups.views import GroupForm, GroupView, Sort
 from apportion.cli.lines import print_sentence, ranges, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
-from apportion.member.group_states import GroupState
 from apportion.readable import readable
+from apportion.wire.group_states import GroupState
 
 NO_MEMBERS = "It has no members."
 NO_OFFSETS = "No offset is committed, and no member owns a partition: do the topics exist?"

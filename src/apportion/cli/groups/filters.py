@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from apportion.cli.failures import WrongArguments
-from apportion.member.group_states import GroupState
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.list_groups import ListedGroup
 
 TYPES = ("classic", "consumer", "share", "streams")

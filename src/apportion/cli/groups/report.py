@@ -16,10 +16,10 @@ from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topics import MetadataQuery
 from apportion.member.group_claims import sinks_of
 from apportion.member.group_protocols import describe_by_protocol
-from apportion.member.group_states import GroupState
 from apportion.rules import run_rule
 from apportion.topics import Topic, TopicPartition
 from apportion.wire.codec import Buffer
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.consumer_group_describe import Assignment
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup

@@ -5,11 +5,11 @@ Versions 0-6 (6: GROUP_ID_NOT_FOUND, KIP-1043).
 
 from apportion.coord.classic.live_state import ClassicGroupMember
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.group import ALL_OPERATIONS, not_described
 from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Arrived
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.describe_groups import (
     NOT_ASKED,
     DescribedGroup,
@@ -44,7 +44,7 @@ def described_group(turn: Turn, group_id: str, version: int, operations: int) ->
     if group_id in turn.ledger.offsets and group_id not in turn.ledger.groups:
         return DescribedGroup(
             group_id=group_id,
-            group_state=ClassicGroupState.EMPTY.value,
+            group_state=GroupState.EMPTY,
             authorized_operations=operations,
         )
     exists = turn.ledger.has_group(group_id)
@@ -58,7 +58,7 @@ def described_group(turn: Turn, group_id: str, version: int, operations: int) ->
         error_code=int(code),
         error_message=why,
         group_id=group_id,
-        group_state=ClassicGroupState.DEAD.value,
+        group_state=GroupState.DEAD,
         authorized_operations=operations if version < 6 else NOT_ASKED,
     )
 
@@ -71,11 +71,11 @@ def described_members(group: ClassicGroup, operations: int) -> DescribedGroup:
     live = group.live
     return DescribedGroup(
         group_id=group.group_id,
-        group_state=group.state_name(),
+        group_state=group.state,
         protocol_type=live.protocol_type,
-        protocol_data=(live.protocol or "") if live.state is ClassicGroupState.STABLE else "",
+        protocol_data=(live.protocol or "") if live.state is GroupState.STABLE else "",
         members=tuple(
-            _described_member(member, live.protocol, live.state is ClassicGroupState.STABLE)
+            _described_member(member, live.protocol, live.state is GroupState.STABLE)
             for member in live.members.values()
         ),
         authorized_operations=operations,

@@ -5,10 +5,10 @@ Versions 0-4.
 
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.rebalance import arm_session, checked_caller
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Arrived
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
@@ -35,7 +35,7 @@ def heartbeat(turn: Turn, arrived: Arrived) -> None:
         Code.REBALANCE_IN_PROGRESS
         # In CompletingRebalance the answer is NONE, as in Kafka: the member has joined, and syncs
         # next.
-        if group.live.state is ClassicGroupState.PREPARING_REBALANCE
+        if group.live.state is GroupState.PREPARING_REBALANCE
         else Code.NONE
     )
     turn.reply(arrived.ticket, HeartbeatResponse(error_code=int(code)))

@@ -19,7 +19,6 @@ from apportion.coord.classic.rebalance import (
     replace_member,
 )
 from apportion.coord.classic.state import SESSION, ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import (
     Joiner,
     checked_joiner,
@@ -31,6 +30,7 @@ from apportion.coord.group_counts import Removal
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.join_group import JoinGroupResponse
 from apportion.wire.records.groups import GroupMetadataValue
 
@@ -99,10 +99,10 @@ def has_room_for(group: ClassicGroup, member_id: str, limit: int) -> bool:
     find the group full. Kafka's `acceptJoiningMember` counts likewise.
     """
     live = group.live
-    if live.state is ClassicGroupState.EMPTY:
+    if live.state is GroupState.EMPTY:
         return True
-    if live.state is ClassicGroupState.PREPARING_REBALANCE:
-        return member_id in live.join_tickets or len(live.join_tickets) < limit
+    if live.state is GroupState.PREPARING_REBALANCE:
+        return member_id in live.parked or len(live.parked) < limit
     return member_id in live.members or len(live.members) < limit
 
 
@@ -112,7 +112,7 @@ def check_protocols(group: ClassicGroup, joiner: Joiner) -> None:
     Errors: INCONSISTENT_GROUP_PROTOCOL.
     """
     live = group.live
-    if live.state is ClassicGroupState.EMPTY:
+    if live.state is GroupState.EMPTY:
         check_has_protocol(joiner)
     elif joiner.protocol_type != live.protocol_type or not any(
         # Counters, because every member of a large group joins for every generation.
@@ -180,7 +180,7 @@ def join_as_static_member(
     # Only the protocol counts, as in Kafka; the leader sees a changed subscription at the next
     # rebalance. The record names the new id, or a crash would give the instance back to the old
     # one.
-    if live.state is ClassicGroupState.STABLE and live.select_protocol() == live.protocol:
+    if live.state is GroupState.STABLE and live.select_protocol() == live.protocol:
         turn.emit(group.to_record())
         turn.reply(joiner.ticket, static_member_response(live, member, led_by, joiner.version))
     else:  # without an assignment, or one that another protocol (assignor) has to make
@@ -228,7 +228,7 @@ def add_member(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
     live, member = group.live, new_member(joiner)
     member.is_new = True
     # Only newcomers of an open rebalance extend the initial delay (`rebalance.expire_join`).
-    live.has_newcomers = live.has_newcomers or live.state is ClassicGroupState.PREPARING_REBALANCE
+    live.has_newcomers = live.has_newcomers or live.state is GroupState.PREPARING_REBALANCE
     live.add(member)
     arm_session(turn, group, member, NEW_MEMBER_TIMEOUT_MS)
     park_join(turn, group, member, joiner.ticket)
@@ -263,7 +263,7 @@ def rejoin(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
         return
     member = checked_member(live.members, live.instances, joiner.member_id, joiner.instance_id)
     leads = live.leader == member.member_id
-    if live.state is not ClassicGroupState.PREPARING_REBALANCE and may_answer_at_once(
+    if live.state is not GroupState.PREPARING_REBALANCE and may_answer_at_once(
         live.state, leads, member.protocols == joiner.protocols
     ):
         members = members_for_leader(live) if leads else ()
@@ -275,10 +275,10 @@ def rejoin(turn: Turn, group: ClassicGroup, joiner: Joiner) -> None:
     park_join(turn, group, member, joiner.ticket)
 
 
-def may_answer_at_once(state: ClassicGroupState, is_leader: bool, has_same_protocols: bool) -> bool:
+def may_answer_at_once(state: GroupState, is_leader: bool, has_same_protocols: bool) -> bool:
     """Return whether JoinGroup between two rebalances is answered at once.
 
     The answer would be the current generation, whose response the member may have missed. A stable
     group's leader, however, rejoins because it wants a rebalance.
     """
-    return has_same_protocols and (state is ClassicGroupState.COMPLETING_REBALANCE or not is_leader)
+    return has_same_protocols and (state is GroupState.COMPLETING_REBALANCE or not is_leader)

@@ -6,7 +6,6 @@ Versions 0-5 (3: several members, KIP-345).
 from apportion.coord.classic import rebalance
 from apportion.coord.classic.rebalance import remove_member, remove_pending_member
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import (
     check_group_id,
     leave_response,
@@ -17,6 +16,7 @@ from apportion.coord.group_counts import Removal
 from apportion.coord.turn import Turn
 from apportion.errors import Code
 from apportion.machine import Arrived
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
 
@@ -37,7 +37,7 @@ def leave(turn: Turn, arrived: Arrived) -> None:
         for identity in leaving
     ]
     # Once for the whole request, as in Kafka: a batch of removals costs one rebalance.
-    if group is not None and Code.NONE in codes and group.live.state is not ClassicGroupState.EMPTY:
+    if group is not None and Code.NONE in codes and group.live.state is not GroupState.EMPTY:
         rebalance.prepare_or_complete_join(turn, group)
     turn.reply(arrived.ticket, leave_response(arrived.version, leaving, codes))
 

@@ -10,11 +10,12 @@ the protocol (assignor) of their generation.
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from apportion.coord.classic.states import NEXT, ClassicGroupState
+from apportion.coord.classic.states import NEXT
 from apportion.coord.group import Protocols
 from apportion.coord.group_counts import GroupCounts
 from apportion.errors import DecodeError
 from apportion.machine import Caller, Instant, Ticket
+from apportion.wire.group_states import GroupState
 from apportion.wire.records.consumer_protocol import ConsumerProtocolSubscription
 from apportion.wire.records.consumer_serde import decode
 
@@ -89,10 +90,10 @@ class ClassicGroupLiveState:
         "initial_delay_left_ms",
         "instances",
         "is_restored",
-        "join_tickets",
         "leader",
         "logged_upgrade_blocker",
         "members",
+        "parked",
         "pending_joins",
         "pending_syncs",
         "previous_state",
@@ -101,15 +102,14 @@ class ClassicGroupLiveState:
         "protocol_type",
         "state",
         "state_since_ms",
-        "sync_tickets",
     )
 
     def __init__(self) -> None:
         """Create the state of an empty classic group that need not survive a crash."""
-        self.state = ClassicGroupState.EMPTY
+        self.state = GroupState.EMPTY
         self.counts = GroupCounts()
         # Dead at birth, as in Kafka: EMPTY would mean that the initial delay owns the rebalance.
-        self.previous_state = ClassicGroupState.DEAD
+        self.previous_state = GroupState.DEAD
         self.state_since_ms = -1  # the wall time of the last change of state
         self.generation = 0
         self.is_restored = False  # from the log; later generations may have been lost in a crash
@@ -119,8 +119,9 @@ class ClassicGroupLiveState:
         self.leader: str | None = None
         self.members: dict[str, ClassicGroupMember] = {}  # in the order in which they joined
         self.instances: dict[str, str] = {}  # instance id -> member id
-        self.join_tickets: dict[str, Ticket] = {}  # member id -> its parked JoinGroup
-        self.sync_tickets: dict[str, Ticket] = {}  # member id -> its parked SyncGroup
+        # Member id -> its parked request: a JoinGroup in PreparingRebalance, a SyncGroup in
+        # CompletingRebalance. A member with one cannot heartbeat.
+        self.parked: dict[str, Ticket] = {}
         # member ids given out and not used yet, oldest first
         self.pending_joins: dict[str, None] = {}
         # members of this generation that have not sent SyncGroup
@@ -131,15 +132,11 @@ class ClassicGroupLiveState:
         # None before the first generation
         self.generation_subscriptions: GenerationSubscriptions | None = None
 
-    def transition_to(self, state: ClassicGroupState, now: Instant) -> None:
+    def transition_to(self, state: GroupState, now: Instant) -> None:
         """Move the group to `state`, which NEXT must allow."""
         assert state in NEXT[self.state], f"a classic group cannot go from {self.state} to {state}"
         self.previous_state, self.state, self.state_since_ms = self.state, state, now.wall_ms
-        self.counts.enter(state.value, now.mono_ms)
-
-    def is_waiting(self, member_id: str) -> bool:
-        """Return whether a request of the member is parked: it cannot heartbeat then."""
-        return member_id in self.join_tickets or member_id in self.sync_tickets
+        self.counts.enter(state, now.mono_ms)
 
     def add(self, member: ClassicGroupMember) -> None:
         """Add a member to the group. The first one sets the protocol type, and leads."""
@@ -154,8 +151,8 @@ class ClassicGroupLiveState:
         self._count(member, 1)
 
     def remove(self, member: ClassicGroupMember) -> None:
-        """Remove a member without parked requests; if it led, the oldest remaining member leads."""
-        assert not self.is_waiting(member.member_id), f"{member.member_id} has a parked request"
+        """Remove a member without a parked request; if it led, the oldest one left leads."""
+        assert member.member_id not in self.parked, f"{member.member_id} has a parked request"
         del self.members[member.member_id]
         self._count(member, -1)
         if (
@@ -205,7 +202,7 @@ class ClassicGroupLiveState:
         self.capture_metadata()
         self.pending_syncs = dict.fromkeys(self.members)
         self.transition_to(
-            ClassicGroupState.EMPTY if leader is None else ClassicGroupState.COMPLETING_REBALANCE,
+            GroupState.EMPTY if leader is None else GroupState.COMPLETING_REBALANCE,
             now,
         )
 

@@ -7,14 +7,13 @@ long as new ones come, up to the rebalance timeout. The essay on the whole cycle
 
 A member's JoinGroup or SyncGroup is parked until then, and answered, or failed with an error. A
 parked request whose connection has closed gets nothing (`Turn.reply`); the group goes on as if it
-had been answered. Removal forgets a member, its session and its parked requests, whatever the
+had been answered. Removal forgets a member, its session and its parked request, whatever the
 reason: leaving, silence, lateness. The caller decides on a rebalance, because several members may
 go at once.
 """
 
 from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
 from apportion.coord.classic.state import SESSION, ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import check_group_id, join_error
 from apportion.coord.group import checked_member
 from apportion.coord.group_counts import Removal
@@ -22,6 +21,7 @@ from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
 from apportion.machine import Ticket
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import (
     JoinGroupRequest,
@@ -66,7 +66,7 @@ def resume_lost_rebalance(turn: Turn, group: ClassicGroup, member: ClassicGroupM
     the rebalance timeout ends the membership of one that goes on with heartbeats and does not join.
     """
     arm_session(turn, group, member)
-    if group.live.state is not ClassicGroupState.PREPARING_REBALANCE:
+    if group.live.state is not GroupState.PREPARING_REBALANCE:
         prepare_rebalance(turn, group)
 
 
@@ -75,9 +75,12 @@ def park_join(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, ticke
 
     An earlier JoinGroup of the member gets REBALANCE_IN_PROGRESS.
     """
-    fail_parked(turn, group.live.join_tickets, member, Code.REBALANCE_IN_PROGRESS)
-    group.live.join_tickets[member.member_id] = ticket
-    prepare_or_complete_join(turn, group)
+    if group.live.state is GroupState.PREPARING_REBALANCE:
+        fail_parked(turn, group, member, Code.REBALANCE_IN_PROGRESS)
+    else:
+        _open_rebalance(turn, group)
+    group.live.parked[member.member_id] = ticket
+    complete_join_if_all_joined(turn, group)
 
 
 def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
@@ -85,7 +88,7 @@ def prepare_or_complete_join(turn: Turn, group: ClassicGroup) -> None:
 
     Members change when one joins, leaves or expires, or has other assignors than before.
     """
-    if group.live.state is ClassicGroupState.PREPARING_REBALANCE:
+    if group.live.state is GroupState.PREPARING_REBALANCE:
         complete_join_if_all_joined(turn, group)
     else:
         prepare_rebalance(turn, group)
@@ -96,22 +99,28 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
 
     Members that waited for an assignment get REBALANCE_IN_PROGRESS for their SyncGroup.
     """
+    _open_rebalance(turn, group)
+    complete_join_if_all_joined(turn, group)
+
+
+def _open_rebalance(turn: Turn, group: ClassicGroup) -> None:
+    """Move a classic group to PreparingRebalance; the caller completes it if all have joined."""
     live = group.live
     # As in Kafka, the generation ends without an assignment, so that nobody can be given one of it
     # later.
-    if live.state is ClassicGroupState.COMPLETING_REBALANCE:
+    if live.state is GroupState.COMPLETING_REBALANCE:
         for member in live.members.values():
             member.assignment = b""
             # a parked member cannot heartbeat: its session may be over
-            if member.member_id in live.sync_tickets:
+            if member.member_id in live.parked:
                 arm_session(turn, group, member)
-            fail_parked(turn, live.sync_tickets, member, Code.REBALANCE_IN_PROGRESS)
+            fail_parked(turn, group, member, Code.REBALANCE_IN_PROGRESS)
     # The deadline SYNC of this generation must not remove members of the next one, which have a
     # whole rebalance timeout again.
     live.pending_syncs.clear()
     turn.deadlines.disarm((SYNC, group.group_id))
-    live.transition_to(ClassicGroupState.PREPARING_REBALANCE, turn.now)
-    if live.previous_state is ClassicGroupState.EMPTY:
+    live.transition_to(GroupState.PREPARING_REBALANCE, turn.now)
+    if live.previous_state is GroupState.EMPTY:
         # The members of an application start one after the other. Without the delay each of them
         # would cost a rebalance.
         delay_ms = turn.settings.group_initial_rebalance_delay_ms
@@ -120,9 +129,6 @@ def prepare_rebalance(turn: Turn, group: ClassicGroup) -> None:
         _arm_deadline(turn, JOIN, group, delay_ms)
     else:
         _arm_deadline(turn, JOIN, group, live.rebalance_timeout_ms())
-        # The JoinGroup that causes the rebalance is parked already; in a group of one nobody else
-        # is missing.
-        complete_join_if_all_joined(turn, group)
 
 
 def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
@@ -133,9 +139,9 @@ def complete_join_if_all_joined(turn: Turn, group: ClassicGroup) -> None:
     live = group.live
     if (
         # As in Kafka, the timer of the initial delay alone completes the first rebalance.
-        live.state is ClassicGroupState.PREPARING_REBALANCE
-        and live.previous_state is not ClassicGroupState.EMPTY
-        and len(live.join_tickets) == len(live.members)
+        live.state is GroupState.PREPARING_REBALANCE
+        and live.previous_state is not GroupState.EMPTY
+        and len(live.parked) == len(live.members)
         and not live.pending_joins
     ):
         complete_join(turn, group)
@@ -157,15 +163,15 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
         [
             member
             for member in live.members.values()
-            if member.member_id not in live.join_tickets and not may_miss_generation(live, member)
+            if member.member_id not in live.parked and not may_miss_generation(live, member)
         ],
         "join",
     )
     leader = live.leader
     # Only a member with a parked JoinGroup can be told that it leads. Kafka takes any such member,
     # by the order of a hash table; the first by age makes every run repeatable.
-    if leader not in live.join_tickets:
-        leader = next((name for name in live.members if name in live.join_tickets), None)
+    if leader not in live.parked:
+        leader = next((name for name in live.members if name in live.parked), None)
         if leader is None and live.members:
             _arm_deadline(turn, JOIN, group, max(live.rebalance_timeout_ms(), MIN_REJOIN_WAIT_MS))
             return
@@ -180,7 +186,7 @@ def complete_join(turn: Turn, group: ClassicGroup) -> None:
     # group.
     members = members_for_leader(live)
     for member in live.members.values():
-        ticket = live.join_tickets.pop(member.member_id, None)
+        ticket = live.parked.pop(member.member_id, None)
         if ticket is not None:
             leads = member.member_id == leader
             turn.reply(ticket, join_response(live, member, members if leads else ()))
@@ -252,11 +258,11 @@ def expire_join(turn: Turn, key: Key) -> None:
     group = turn.ledger.classic_group_or_none(key[1])
     # A deadline tests its precondition again: an event of the same moment may have ended the
     # rebalance.
-    if group is None or group.live.state is not ClassicGroupState.PREPARING_REBALANCE:
+    if group is None or group.live.state is not GroupState.PREPARING_REBALANCE:
         return
     live = group.live
     if (
-        live.previous_state is ClassicGroupState.EMPTY
+        live.previous_state is GroupState.EMPTY
         and live.has_newcomers
         and live.initial_delay_left_ms
     ):
@@ -275,8 +281,8 @@ def expire_sync(turn: Turn, key: Key) -> None:
     if group is None or group.live.state not in (
         # Stable, too: the leader has synced, others may not have. A rebalance that has begun since
         # has its own deadline.
-        ClassicGroupState.COMPLETING_REBALANCE,
-        ClassicGroupState.STABLE,
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.STABLE,
     ):
         return
     late = [group.live.members[member_id] for member_id in group.live.pending_syncs]
@@ -332,10 +338,9 @@ def remove_pending_member(turn: Turn, group: ClassicGroup, member_id: str) -> No
 def release_member(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, code: Code) -> None:
     """End a membership, which another one may take over; the caller removes it from the group.
 
-    Its parked requests get `code`.
+    Its parked request, if any, gets `code`.
     """
-    fail_parked(turn, group.live.join_tickets, member, code)
-    fail_parked(turn, group.live.sync_tickets, member, code)
+    fail_parked(turn, group, member, code)
     turn.deadlines.disarm((SESSION, group.group_id, member.member_id))
 
 
@@ -350,14 +355,9 @@ def replace_member(
     arm_session(turn, group, new)
 
 
-def fail_parked(
-    turn: Turn, tickets: dict[str, Ticket], member: ClassicGroupMember, code: Code
-) -> None:
-    """Answer a classic member's parked JoinGroup or SyncGroup, if any, with an error code.
-
-    tickets: the parked requests of the group, all JoinGroup or all SyncGroup.
-    """
-    ticket = tickets.pop(member.member_id, None)
+def fail_parked(turn: Turn, group: ClassicGroup, member: ClassicGroupMember, code: Code) -> None:
+    """Answer a classic member's parked JoinGroup or SyncGroup, if any, with an error code."""
+    ticket = group.live.parked.pop(member.member_id, None)
     if ticket is None:
         return
     request = turn.waiting.request_or_none(ticket)

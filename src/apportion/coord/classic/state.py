@@ -22,10 +22,10 @@ import numpy as np
 
 from apportion.coord import records
 from apportion.coord.classic.live_state import ClassicGroupLiveState, ClassicGroupMember
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.group import CONSUMER_PROTOCOL_TYPE, CommitClaim, FetchClaim, checked_member
 from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Caller
+from apportion.wire.group_states import GroupState
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolTopicPartition,
@@ -81,13 +81,14 @@ class ClassicGroup:
         """None: the members of a classic group assign for themselves."""
         return None
 
+    @property
+    def state(self) -> GroupState:
+        """The state."""
+        return self.live.state
+
     def is_empty(self) -> bool:
         """Return whether the group has no members."""
-        return self.live.state is ClassicGroupState.EMPTY
-
-    def state_name(self) -> str:
-        """Return the state as Kafka's tools name it."""
-        return self.live.state.value
+        return self.state is GroupState.EMPTY
 
     def subscribes_to(self, topic: str) -> bool:
         """Return whether the group's generation began with the topic subscribed.
@@ -135,7 +136,7 @@ class ClassicGroup:
         commit, if nobody subscribes to the topic. In any other group it may not.
         """
         live = self.live
-        if live.state is ClassicGroupState.EMPTY:
+        if live.state is GroupState.EMPTY:
             return (
                 # KIP-211: the retention counts from the moment at which the last member was gone. A
                 # group without a protocol type never had members.
@@ -145,7 +146,7 @@ class ClassicGroup:
             )
         if (
             # As in Kafka only in Stable: during a rebalance the subscriptions are changing.
-            live.state is ClassicGroupState.STABLE
+            live.state is GroupState.STABLE
             and live.protocol_type == CONSUMER_PROTOCOL_TYPE
             and not self.subscribes_to(topic)
         ):
@@ -161,7 +162,7 @@ class ClassicGroup:
         """
         live = self.live
         # A consumer without a subscription, or a tool that resets offsets.
-        if claim.epoch < 0 and live.state is ClassicGroupState.EMPTY:
+        if claim.epoch < 0 and live.state is GroupState.EMPTY:
             return
         # Any of the three is the claim of a member, and has to be true. Members may commit in
         # PreparingRebalance: that is when they give up partitions.
@@ -173,14 +174,14 @@ class ClassicGroup:
                     f"Generation {claim.epoch} had no assignment when the broker ended.",
                 )
             self.check_generation(claim.epoch)
-        elif live.state is not ClassicGroupState.EMPTY:
+        elif live.state is not GroupState.EMPTY:
             raise Refused(
                 Code.UNKNOWN_MEMBER_ID,
                 f"Group {self.group_id} has members, so only they may commit.",
             )
         # The leader is about to assign this member's partitions to others. A commit now could set
         # the offset of their next owner back.
-        if live.state is ClassicGroupState.COMPLETING_REBALANCE:
+        if live.state is GroupState.COMPLETING_REBALANCE:
             raise Refused(Code.REBALANCE_IN_PROGRESS)
 
     def check_fetch(self, claim: FetchClaim) -> None:
@@ -284,7 +285,7 @@ class ClassicGroup:
         live.protocol_type, live.leader = saved.protocol_type, saved.leader
         # Only these two are ever saved, because a generation is saved with its assignment or
         # without members.
-        live.state = ClassicGroupState.STABLE if live.members else ClassicGroupState.EMPTY
+        live.state = GroupState.STABLE if live.members else GroupState.EMPTY
         live.capture_metadata()
 
 

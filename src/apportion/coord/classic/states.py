@@ -29,31 +29,17 @@ Example: a and b are Stable at generation 3, and c joins.
     a: SyncGroup        with the assignment: saved, Stable; all three get theirs
 """
 
-from enum import Enum
-
-
-class ClassicGroupState(Enum):
-    """The state of a group, named as Kafka's tools name it.
-
-    DEAD is only reported, for groups that do not exist.
-    """
-
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
+from apportion.wire.group_states import GroupState
 
 NEXT = {  # state -> the states that may follow
-    ClassicGroupState.EMPTY: {ClassicGroupState.PREPARING_REBALANCE},
-    ClassicGroupState.PREPARING_REBALANCE: {
-        ClassicGroupState.COMPLETING_REBALANCE,
-        ClassicGroupState.EMPTY,
+    GroupState.EMPTY: {GroupState.PREPARING_REBALANCE},
+    GroupState.PREPARING_REBALANCE: {
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.EMPTY,
     },
-    ClassicGroupState.COMPLETING_REBALANCE: {
-        ClassicGroupState.STABLE,
-        ClassicGroupState.PREPARING_REBALANCE,
+    GroupState.COMPLETING_REBALANCE: {
+        GroupState.STABLE,
+        GroupState.PREPARING_REBALANCE,
     },
-    ClassicGroupState.STABLE: {ClassicGroupState.PREPARING_REBALANCE},
+    GroupState.STABLE: {GroupState.PREPARING_REBALANCE},
 }

@@ -13,11 +13,11 @@ from apportion.coord.classic.rebalance import (
     prepare_rebalance,
 )
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.classic_protocol import check_sync_request, names_protocol
 from apportion.coord.turn import Turn
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -53,20 +53,20 @@ def sync(turn: Turn, arrived: Arrived) -> None:
             Code.INCONSISTENT_GROUP_PROTOCOL,
             f"Group {group.group_id} speaks {live.protocol} ({live.protocol_type} protocol).",
         )
-    if live.state is ClassicGroupState.PREPARING_REBALANCE:
+    if live.state is GroupState.PREPARING_REBALANCE:
         raise Refused(Code.REBALANCE_IN_PROGRESS)
     # In Stable as well: the leader has synced before this member, whose deadline SYNC still runs.
     live.pending_syncs.pop(member.member_id, None)
     if not live.pending_syncs:
         turn.deadlines.disarm((SYNC, group.group_id))
-    if live.state is ClassicGroupState.STABLE:
+    if live.state is GroupState.STABLE:
         arm_session(turn, group, member)
         turn.reply(arrived.ticket, sync_response(live, member))
         return
     # of an earlier request on another connection
-    fail_parked(turn, live.sync_tickets, member, Code.REBALANCE_IN_PROGRESS)
+    fail_parked(turn, group, member, Code.REBALANCE_IN_PROGRESS)
     # The leader's request is parked like the others, so `store_assignment` has one way to answer.
-    live.sync_tickets[member.member_id] = arrived.ticket
+    live.parked[member.member_id] = arrived.ticket
     # Assignments in a follower's SyncGroup are ignored, as in Kafka.
     if live.leader == request.member_id:
         store_assignment(turn, group, request.assignments)
@@ -98,18 +98,18 @@ def store_assignment(
         # Parked members could not heartbeat, so their sessions start anew before they rejoin.
         for member in live.members.values():
             arm_session(turn, group, member)
-            fail_parked(turn, live.sync_tickets, member, Code.UNKNOWN_SERVER_ERROR)
+            fail_parked(turn, group, member, Code.UNKNOWN_SERVER_ERROR)
         prepare_rebalance(turn, group)
         return
     for member in live.members.values():
         member.assignment = bytes(assignments.get(member.member_id, b""))
     # Saved before the first response: a member that knows its assignment must find it again after
     # a crash of the broker.
-    live.transition_to(ClassicGroupState.STABLE, turn.now)
+    live.transition_to(GroupState.STABLE, turn.now)
     turn.emit(group.to_record())
     for member in live.members.values():
         # A member that has not sent SyncGroup was free to heartbeat: its session goes on.
-        ticket = live.sync_tickets.pop(member.member_id, None)
+        ticket = live.parked.pop(member.member_id, None)
         if ticket is not None:
             turn.reply(ticket, sync_response(live, member))
             arm_session(turn, group, member)

@@ -8,11 +8,11 @@ from apportion.coord.classic.rebalance import (
     remove_pending_member,
 )
 from apportion.coord.classic.state import SESSION, ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.group_counts import Removal
 from apportion.coord.turn import Turn
 from apportion.deadlines import Key
 from apportion.errors import Code
+from apportion.wire.group_states import GroupState
 
 
 def expire_session(turn: Turn, key: Key) -> None:
@@ -30,13 +30,13 @@ def expire_session(turn: Turn, key: Key) -> None:
         remove_pending_member(turn, group, member_id)
         rebalance.complete_join_if_all_joined(turn, group)
     elif (member := group.live.members.get(member_id)) is not None and (
-        member.is_new or not group.live.is_waiting(member_id)
+        member.is_new or member_id not in group.live.parked
     ):
         turn.note(
             "info", f"group {group_id}: member {member_id} was silent for too long and is gone"
         )
         remove_member(turn, group, member, Removal.SESSION_TIMEOUT)
-        if group.live.state is not ClassicGroupState.EMPTY:
+        if group.live.state is not GroupState.EMPTY:
             rebalance.prepare_or_complete_join(turn, group)
 
 

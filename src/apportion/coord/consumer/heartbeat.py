@@ -49,9 +49,10 @@ class HeartbeatResult(NamedTuple):
 
 
 class MemberChange(NamedTuple):
-    """The effect of a member's new metadata on its group.
+    """The change of a member's metadata by its heartbeat.
 
-    needs_target: whether the group needs a new target, and so a new epoch.
+    has_changed_subscription: the member gives up at once what it no longer subscribes to.
+    needs_target: the group needs a new target, and so a new epoch.
     """
 
     has_changed_subscription: bool
@@ -98,9 +99,7 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
         client_targets.forget(turn, group)
     targets.renew_target(turn, group, beat.member_id)
     member = group.saved.members[beat.member_id]
-    has_moved = reconcile_member(
-        turn, group, member, owned, has_changed_subscription=change.has_changed_subscription
-    )
+    has_moved = reconcile_member(turn, group, member, owned=owned, change=change)
     # Only here, after every check: a fenced member that goes on sending must not keep its place.
     timers.arm_session(turn, group, member)
     # A full heartbeat gets the assignment again even if it is unchanged: the member may have missed
@@ -109,11 +108,11 @@ def heartbeat(turn: Turn, beat: Beat) -> HeartbeatResult:
 
 
 def create_or_update_member(turn: Turn, beat: Beat, admission: AdmittedMember) -> MemberChange:
-    """Save the member's metadata from its heartbeat; return what that changes for the group.
+    """Save the member's metadata from its heartbeat; return what has changed.
 
-    It needs a new target if the subscription or the member's rack has changed, if the group uses
-    another assignor now, if the member asks for one by its client-side assignors, or if it replaces
-    a static one and so gives up a membership of its own, whose units others may have now.
+    The group needs a new target if the subscription or the member's rack has changed, if the group
+    uses another assignor now, if the member asks for one by its client-side assignors, or if it
+    replaces a static one and so gives up a membership of its own, whose units others may have now.
     """
     member, predecessor = admission
     known = member or predecessor
@@ -251,9 +250,9 @@ def reconcile_member(
     turn: Turn,
     group: ConsumerGroup,
     member: ConsumerGroupMember,
-    owned: frozenset[int] | None,
     *,
-    has_changed_subscription: bool,
+    owned: frozenset[int] | None,
+    change: MemberChange,
 ) -> bool:
     """Reconcile the member after its heartbeat; return whether its assignment changed.
 
@@ -262,7 +261,7 @@ def reconcile_member(
     saved = group.saved
     # The end of every steady heartbeat, before anything that costs time in proportion to the
     # assignment.
-    if is_reconciled(group, member, has_changed_subscription=has_changed_subscription):
+    if is_reconciled(group, member, change):
         return False
     before = member.current
     is_subscribed = subscribed_units(turn, group, member)
@@ -277,7 +276,7 @@ def reconcile_member(
         owned=owned,
         # Through the module: the simulator replaces the guard by a faulty one (docs/guards.md).
         is_blocked=lambda unit: fencing.is_blocked(group, member.member_id, unit),
-        is_unsubscribed=lambda unit: has_changed_subscription and not is_subscribed(unit),
+        is_unsubscribed=lambda unit: change.has_changed_subscription and not is_subscribed(unit),
     )
     if current == before:
         return False
@@ -294,16 +293,14 @@ def reconcile_member(
     )
 
 
-def is_reconciled(
-    group: ConsumerGroup, member: ConsumerGroupMember, *, has_changed_subscription: bool
-) -> bool:
+def is_reconciled(group: ConsumerGroup, member: ConsumerGroupMember, change: MemberChange) -> bool:
     """Return whether the member has its target assignment, and nothing to give up."""
     # A member that has just unsubscribed from a topic gives its partitions up at once, also while
     # the target that assigns them lags behind the group epoch (KIP-1263).
     return (
         member.state is MemberState.STABLE
         and member.epoch == group.saved.assignment_epoch
-        and not has_changed_subscription
+        and not change.has_changed_subscription
     )
 
 

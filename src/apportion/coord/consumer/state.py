@@ -32,6 +32,7 @@ from apportion.coord.records import NO_ANSWER, CoordinatorRecord
 from apportion.deadlines import Key
 from apportion.errors import Code, Refused
 from apportion.topics import Topics
+from apportion.wire.group_states import GroupState
 from apportion.wire.records.groups import ConsumerGroupMemberMetadataValue
 
 if TYPE_CHECKING:
@@ -276,13 +277,14 @@ class ConsumerGroup:
         at_target = saved.stable_members_by_epoch.get(saved.assignment_epoch, 0)
         return saved.epoch <= saved.assignment_epoch and at_target == len(saved.members)
 
-    def state_name(self) -> str:
-        """Return the state in Kafka's words: Empty, Assigning, Reconciling or Stable."""
+    @property
+    def state(self) -> GroupState:
+        """The state: EMPTY, ASSIGNING, RECONCILING or STABLE."""
         if self.is_empty():
-            return "Empty"
+            return GroupState.EMPTY
         if self.saved.epoch > self.saved.assignment_epoch:
-            return "Assigning"
-        return "Stable" if self.has_converged() else "Reconciling"
+            return GroupState.ASSIGNING
+        return GroupState.STABLE if self.has_converged() else GroupState.RECONCILING
 
     def subscribes_to(self, topic: str) -> bool:
         """Return whether a member subscribes to `topic`."""

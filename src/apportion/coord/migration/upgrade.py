@@ -14,7 +14,6 @@ from apportion.coord import records
 from apportion.coord.classic import timers as classic_timers
 from apportion.coord.classic.live_state import ClassicGroupMember as ClassicMember
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState as ClassicState
 from apportion.coord.classic.sync import MAX_GROUP_BYTES
 from apportion.coord.consumer import classic_api, heartbeat_api, timers
 from apportion.coord.consumer.beat import JOINING
@@ -28,6 +27,7 @@ from apportion.errors import Code, DecodeError, Refused
 from apportion.machine import Arrived
 from apportion.topics import IdPartition, TopicId, Topics, grouped
 from apportion.wire.codec import Buffer
+from apportion.wire.group_states import GroupState
 from apportion.wire.records import consumer_serde
 from apportion.wire.records.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -279,7 +279,7 @@ def upgrade(turn: Turn, group: ClassicGroup, members: list[UpgradedMember]) -> N
     """
     # The generation goes on as the epoch: the members name it in their next requests.
     group_id, epoch = group.group_id, group.live.generation
-    is_whole = group.live.state is ClassicState.STABLE and is_fully_assigned(members, turn.topics)
+    is_whole = group.live.state is GroupState.STABLE and is_fully_assigned(members, turn.topics)
     # The members join again, now as classic members of the consumer group.
     classic_timers.release_members(turn, group, Code.REBALANCE_IN_PROGRESS)
     turn.emit_all(group.tombstones())

@@ -19,7 +19,7 @@ from apportion.errors import Refused, Unanswerable
 from apportion.member.assignors.checks import partitions_of
 from apportion.member.assignors.interface import AssignmentQueries, Assignor, FollowUp
 from apportion.member.assignors.numbering import Numbering
-from apportion.member.assignors.queries import (
+from apportion.streams.queries import (
     FetchCommittedOffsets,
     ListEndOffsets,
     ListStartOffsets,

@@ -20,6 +20,7 @@ from apportion.member.queries import (
     ReadMembership,
     ResolveTopicNames,
 )
+from apportion.member.refused_topics import raise_refusal
 from apportion.rules import Rule
 from apportion.topics import TopicId, TopicIdPartition
 
@@ -88,6 +89,7 @@ class BatchMembership:
         # ever.
         if view.state is MembershipState.FATAL:
             raise MembershipFailed(str(view.error))
+        yield from raise_refusal(view, self._group.topics)
         if self._partition_counts is None:
             yield from self._read_initial_topics()
         if view.incarnation != self.ownership.incarnation:

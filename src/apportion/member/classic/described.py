@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from apportion.errors import DecodeError
 from apportion.member.assignors.serde import decode_assignment, decode_subscription
-from apportion.member.group_states import GroupState
 from apportion.member.membership import MemberAssignment, assignment
 from apportion.topics import IdPartition, Topics
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 
 

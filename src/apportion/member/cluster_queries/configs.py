@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
 from apportion.errors import Code
-from apportion.member.cluster_queries.query import BrokerQuery, raise_error
+from apportion.member.cluster_queries.query import BrokerQuery
 from apportion.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -98,6 +98,10 @@ class DescribeConfigsQuery(BrokerQuery[dict[str, DescribedSetting]]):
     kind: int
     name: str
 
+    def names_of(self, _code: Code) -> tuple[str, ...]:
+        """Return the name of the resource."""
+        return (self.name,)
+
     def request(self) -> DescribeConfigsRequest:
         """Return the request for all settings of the resource."""
         resource = DescribeConfigsResource(
@@ -108,8 +112,7 @@ class DescribeConfigsQuery(BrokerQuery[dict[str, DescribedSetting]]):
     def parse(self, response: DescribeConfigsResponse) -> dict[str, DescribedSetting]:
         """Return the settings in order of name; raise Refused for an error."""
         for result in response.results:
-            sentence = Code.of(result.error_code).sentence
-            raise_error(result.error_code, result.error_message or sentence)
+            self.refuse_error(result.error_code, result.error_message)
         configs = (config for each in response.results for config in each.configs)
         return {
             config.name: _described(config)
@@ -139,6 +142,10 @@ class AlterConfigsQuery(BrokerQuery[None]):
     changes: Mapping[str, str | None]
     validate_only: bool = False
 
+    def names_of(self, _code: Code) -> tuple[str, ...]:
+        """Return the name of the resource."""
+        return (self.name,)
+
     def request(self) -> IncrementalAlterConfigsRequest:
         """Return the request for these changes."""
         configs = tuple(
@@ -157,4 +164,4 @@ class AlterConfigsQuery(BrokerQuery[None]):
     def parse(self, response: IncrementalAlterConfigsResponse) -> None:
         """Raise Refused, with the broker's words, if nothing was altered."""
         for result in response.responses:
-            raise_error(result.error_code, result.error_message)
+            self.refuse_error(result.error_code, result.error_message)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from apportion.errors import Code
-from apportion.member.cluster_queries.query import GroupQuery, raise_error
+from apportion.member.cluster_queries.query import GroupQuery
 from apportion.topics import TopicPartition, grouped
 from apportion.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -154,4 +154,4 @@ class RemoveConsumerMemberQuery(GroupQuery[None]):
 
     def parse(self, response: ConsumerGroupHeartbeatResponse) -> None:
         """Raise Refused, with the broker's words, if the member was not removed."""
-        raise_error(response.error_code, response.error_message)
+        self.refuse_error(response.error_code, response.error_message)

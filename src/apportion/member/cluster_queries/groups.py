@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from apportion.errors import Code
-from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery, raise_error
-from apportion.member.group_states import GroupState
+from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages import describe_groups
 from apportion.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -35,7 +35,7 @@ class FindCoordinatorQuery(GroupQuery[Coordinator]):
     def parse(self, response: FindCoordinatorResponse) -> Coordinator:
         """Return the coordinator; raise Refused, with the broker's words, if there is none."""
         found = response.coordinators[0]
-        raise_error(found.error_code, found.error_message)
+        self.refuse_error(found.error_code, found.error_message)
         return found
 
 

@@ -97,9 +97,10 @@ class OffsetCommitQuery(GroupQuery[None]):
             for partition in topic.partitions
         }
         found = by_partition(codes, self.offsets)
-        self.refuse_errors(
-            found.get(partition, Code.UNKNOWN_SERVER_ERROR) for partition in self.offsets
-        )
+        for partition in self.offsets:
+            code = found.get(partition, Code.UNKNOWN_SERVER_ERROR)
+            if code != Code.NONE:
+                raise self.refused(code, partition.topic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,10 @@ class OffsetFetchQuery(GroupQuery[dict[TopicIdPartition, OffsetAndMetadata]]):
             for partition in topic.partitions
         }
         fetched = dict.fromkeys(self.partitions, NO_ANSWER) | by_partition(results, self.partitions)
-        self.refuse_errors([group.error_code, *(each.error_code for each in fetched.values())])
+        self.refuse_errors([group.error_code])
+        for partition, each in fetched.items():
+            if each.error_code != Code.NONE:
+                raise self.refused(each.error_code, partition.topic)
         return {partition: _committed(each) for partition, each in fetched.items()}
 
 

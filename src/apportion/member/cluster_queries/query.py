@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from apportion.errors import Code, Refused
+from apportion.member.permissions import denial_or_none
 from apportion.topics import TopicIdPartition
 
 V = TypeVar("V")
@@ -38,17 +39,38 @@ class BrokerQuery(Generic[V]):
         """The query's name in the texts of its errors."""
         return self.api
 
+    def names_of(self, _code: Code) -> tuple[str, ...]:
+        """Return the names of what the query asks about that an error may be about."""
+        return ()
+
+    def refused(self, error_code: int, topic: str = "") -> Refused:
+        """Return the error of a response. topic: the one that it is about."""
+        code = Code.of(error_code)
+        why = self._denial_or_none(code, topic, "")
+        return Refused(code, why or f"{self.subject}: {code.sentence}")
+
     def refuse_errors(self, codes: Iterable[int]) -> None:
         """Raise Refused for the first of a response's error codes that is not NONE."""
         for number in codes:
             if number != Code.NONE:
-                code = Code.of(number)
-                raise Refused(code, f"{self.subject}: {code.sentence}")
+                raise self.refused(number)
+
+    def refuse_error(self, error_code: int, said: str | None, topic: str = "") -> None:
+        """Raise Refused for an error in a response that has words for it; accept NONE."""
+        if error_code != Code.NONE:
+            code = Code.of(error_code)
+            raise Refused(code, self._denial_or_none(code, topic, said or "") or said or "")
+
+    def _denial_or_none(self, code: Code, topic: str, said: str) -> str | None:
+        is_of_topic = topic and code is Code.TOPIC_AUTHORIZATION_FAILED
+        names = (topic,) if is_of_topic else self.names_of(code)
+        return denial_or_none(self.api, code, names, said)
 
     def refusal(self, error_code: int, partition: TopicIdPartition) -> Refused:
         """Return the error that a response has for one partition."""
         code = Code.of(error_code)
-        return Refused(code, f"{self.api} of {partition}: {code.sentence}")
+        why = denial_or_none(self.api, code, (partition.topic,)) or code.sentence
+        return Refused(code, f"{self.api} of {partition}: {why}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +135,9 @@ class GroupQuery(BrokerQuery[V]):
         """The query's name in the texts of its errors."""
         return f"{self.api} of group {self.group_id!r}"
 
-
-def raise_error(error_code: int, message: str | None) -> None:
-    """Raise Refused for an error in a response that has words for it; accept NONE."""
-    if error_code != Code.NONE:
-        raise Refused(Code.of(error_code), message or "")
+    def names_of(self, code: Code) -> tuple[str, ...]:
+        """Return the group, if the error may be about it."""
+        return (self.group_id,) if code is Code.GROUP_AUTHORIZATION_FAILED else ()
 
 
 def result_key(name: str, topic_id: bytes, number: int) -> tuple[str | bytes, int]:

@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.query import LeaderQuery, OffsetQuery, result_key
 from apportion.member.cluster_queries.visible import visible
+from apportion.member.permissions import denial_or_none
 from apportion.topics import TopicIdPartition, values_by_topic
 from apportion.wire.messages.fetch import (
     FetchPartition,
@@ -130,10 +131,15 @@ def refusals(fetched: Mapping[TopicIdPartition, PartitionFetch]) -> dict[TopicId
     The caller decides about that one: a consumer by auto.offset.reset.
     """
     return {
-        partition: Refused(fetch.code, fetch.why or f"Fetch of {partition}: {fetch.code.sentence}")
+        partition: Refused(fetch.code, fetch.why or _explanation(partition, fetch.code))
         for partition, fetch in fetched.items()
         if fetch.code not in (Code.NONE, Code.OFFSET_OUT_OF_RANGE)
     }
+
+
+def _explanation(partition: TopicIdPartition, code: Code) -> str:
+    why = denial_or_none(FetchQuery.api, code, (partition.topic,)) or code.sentence
+    return f"{FetchQuery.api} of {partition}: {why}"
 
 
 def _partition_fetch(data: PartitionData, position: int, end: int | None) -> PartitionFetch:

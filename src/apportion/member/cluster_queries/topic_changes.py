@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
-from apportion.member.cluster_queries.query import BrokerQuery, raise_error
+from apportion.member.cluster_queries.query import BrokerQuery
 from apportion.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -65,7 +65,7 @@ class CreateTopicsQuery(BrokerQuery[None]):
     def parse(self, response: CreateTopicsResponse) -> None:
         """Raise Refused if any of the topics was not created."""
         for result in response.topics:
-            raise_error(result.error_code, result.error_message)
+            self.refuse_error(result.error_code, result.error_message, result.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,8 @@ class CreatePartitionsQuery(BrokerQuery[None]):
 
     def parse(self, response: CreatePartitionsResponse) -> None:
         """Raise Refused if the topic has no more partitions than before."""
-        raise_error(response.results[0].error_code, response.results[0].error_message)
+        [result] = response.results
+        self.refuse_error(result.error_code, result.error_message, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,4 +112,5 @@ class DeleteTopicsQuery(BrokerQuery[None]):
 
     def parse(self, response: DeleteTopicsResponse) -> None:
         """Raise Refused if the topic was not deleted."""
-        raise_error(response.responses[0].error_code, response.responses[0].error_message)
+        [result] = response.responses
+        self.refuse_error(result.error_code, result.error_message, self.name)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from apportion.errors import UNKNOWN_TOPIC, Code, Refused
+from apportion.errors import UNKNOWN_TOPIC, Code
 from apportion.member.cluster_queries.query import BrokerQuery
+from apportion.member.cluster_queries.topics import refused_topics
 from apportion.topics import TopicId
 from apportion.wire.messages.metadata import (
     MetadataRequest,
@@ -66,7 +67,7 @@ class TopicReplicasQuery(BrokerQuery[tuple[TopicReplicas, ...]]):
                 found.append(_replicas(topic, topic.name))
             # Absence is an answer here and no error: the caller sees which topics exist.
             elif code not in UNKNOWN_TOPIC:
-                raise Refused(code, f"topic {topic.name!r}: {code.sentence}")
+                raise refused_topics(code, (topic,))
         return tuple(sorted(found))
 
 

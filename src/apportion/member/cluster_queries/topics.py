@@ -1,12 +1,13 @@
 """Queries about topics: Metadata and ListOffsets."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from apportion.errors import UNKNOWN_TOPIC, Code, Refused
 from apportion.member.cluster_queries.query import BrokerQuery, OffsetQuery
 from apportion.member.membership import TopicDescription
+from apportion.member.permissions import denial_or_none
 from apportion.topics import NO_TOPIC_ID, Topic, TopicId, TopicIdPartition, Topics, values_by_topic
 from apportion.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -20,6 +21,7 @@ from apportion.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from apportion.wire.uuids import uuid_text
 
 NO_LEADER_EPOCH = -1
 """The leader epoch of a client that knows none; the leader answers whatever its own is."""
@@ -99,19 +101,28 @@ class MetadataQuery(BrokerQuery[ClusterMetadata]):
         Raises Refused where the broker sends no topic ids.
         """
         racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
-        existing, refused = [], None
+        existing: list[TopicWithLeaders] = []
+        refused: dict[Code, list[MetadataResponseTopic]] = {}
         for topic in response.topics:
             code = Code.of(topic.error_code)
             if code is Code.NONE and topic.name is not None:
                 existing.append(_topic_metadata(topic, topic.name, racks))
             # Absence is an answer here and no error: the caller sees which topics exist.
             elif code not in UNKNOWN_TOPIC:
-                refused = refused or Refused(code, f"topic {topic.name!r}: {code.sentence}")
+                refused.setdefault(code, []).append(topic)
         return ClusterMetadata(
             {broker.node_id: (broker.host, broker.port) for broker in response.brokers},
             tuple(existing),
-            refused,
+            next((refused_topics(code, topics) for code, topics in refused.items()), None),
         )
+
+
+def refused_topics(code: Code, topics: Sequence[MetadataResponseTopic]) -> Refused:
+    """Return the error that a Metadata response has for these topics, which may have ids alone."""
+    why = denial_or_none(MetadataQuery.api, code, [each.name for each in topics if each.name])
+    first = topics[0]
+    name = f"topic {first.name!r}" if first.name else f"the topic of id {uuid_text(first.topic_id)}"
+    return Refused(code, why or f"{name}: {code.sentence}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,10 +166,6 @@ class ConsumerMember(ComputingMember):
             on_error = Reaction.RETRY_FOR_A_TIME
         super()._apply_error(step, response, on_error)
 
-    def _explain(self, response: MembershipResponse) -> str:
-        assert isinstance(response, ConsumerGroupHeartbeatResponse)
-        return response.error_message or super()._explain(response)
-
     def _name_request(self) -> str:
         return f"heartbeat of {self._member_id}"
 

@@ -45,6 +45,7 @@ from apportion.member.records.fetch_buffer import FetchBuffer
 from apportion.member.records.listener import RebalanceListener
 from apportion.member.records.resets import reset_offsets
 from apportion.member.records.sink_claims import JoinCheck, fetch_offsets_unless_claimed
+from apportion.member.refused_topics import raise_refusal
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 
@@ -188,6 +189,7 @@ class RecordOwnership:
             # Others may own its partitions by now.
             yield from self.lose_partitions()
             self.incarnation, self.adopted, self._owned = view.incarnation, (), ()
+        yield from raise_refusal(view, self.topics)
         try:
             has_changed = yield from self._change_partitions(view)
         except (Refused, Unanswerable) as error:

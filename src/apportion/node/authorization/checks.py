@@ -17,11 +17,10 @@ from apportion.node.authorization.rights import Complete, Rights
 from apportion.node.broker import Answer, BrokerContext
 from apportion.node.error_responses import (
     ERROR_RESPONSES,
-    expects_response,
     refused_response,
 )
 from apportion.security.acls import CLUSTER_NAME, AclOperation, ResourceType
-from apportion.wire.error_slots import ErrorSlots
+from apportion.wire.error_slots import ElementErrors, ErrorSlots
 from apportion.wire.fields import FOREVER, replaced
 from apportion.wire.table import api_of
 
@@ -249,7 +248,7 @@ def parted(arrived: Arrived, rights: Rights, parts: Parts, *, asks_anyway: bool)
 
     if not parts.left and not asks_anyway:
         empty = api_of(type(arrived.request)).response()
-        return Answer(complete(empty) if expects_response(arrived) else None)
+        return Answer(complete(empty))
     smaller = replaced(arrived.request, **{requested: tuple(parts.left)})
     return completing(arrived._replace(request=smaller), rights, complete)
 
@@ -264,8 +263,9 @@ def by_verdicts(
     asks_anyway: bool = False,
 ) -> Checked:
     """Pass on what has a good verdict; the rest has an error each, in the shape of the API."""
+    refused = refused_elements(arrived, array[1], is_explained=is_explained)
     elements = tuple(
-        refused_element(arrived, array[1], verdict.item, verdict.refusal, is_explained=is_explained)
+        refused(verdict.item, verdict.refusal)
         for verdict in verdicts
         if verdict.refusal is not None
     )
@@ -273,14 +273,11 @@ def by_verdicts(
     return parted(arrived, rights, Parts(array, left, elements), asks_anyway=asks_anyway)
 
 
-def refused_element(
-    arrived: Arrived, array: str, item: Any, refusal: Refused, *, is_explained: bool = False
-) -> Any:
-    """Return the element of an array of the response that refuses one element of the request."""
+def refused_elements(arrived: Arrived, array: str, *, is_explained: bool = False) -> ElementErrors:
+    """Return the refusals of single elements of a request, in an array of its response."""
     slots = ERROR_RESPONSES[type(arrived.request)]
     assert isinstance(slots, ErrorSlots), arrived
-    explaining = replace(slots, is_explained=is_explained)
-    return explaining.element(array, item, arrived.version, refusal)
+    return replace(slots, is_explained=is_explained).elements(array, arrived.version)
 
 
 def completing(arrived: Arrived, rights: Rights, complete: Complete) -> Arrived:

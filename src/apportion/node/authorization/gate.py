@@ -6,6 +6,7 @@ from apportion.node.authorization.rights import RightsOfCallers
 from apportion.node.authorization.table import CHECKS
 from apportion.node.broker import BrokerContext
 from apportion.security.authorizer import Acls, Authorizer
+from apportion.wire.table import api_of
 
 
 class Gate:
@@ -19,7 +20,7 @@ class Gate:
     def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
         self._acls: Acls | None = None
-        self._rights = RightsOfCallers(Authorizer())
+        self._rights = RightsOfCallers(Authorizer(), broker.denials)
 
     def check(self, arrived: Arrived) -> Checked:
         """Return what the handler may see of the request, or the answer if it may not see it."""
@@ -31,6 +32,7 @@ class Gate:
             authorizer = broker.authorizer
             assert authorizer is not None, "a broker without an authorizer has no gate"
             self._acls = acls
-            self._rights = RightsOfCallers(authorizer)
+            self._rights = RightsOfCallers(authorizer, broker.denials)
+        broker.denials.api = api_of(type(arrived.request)).name
         rights = self._rights.of(arrived.caller)
         return CHECKS[type(arrived.request)](broker, arrived, rights)

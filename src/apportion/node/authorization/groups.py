@@ -166,8 +166,10 @@ def _without_topics(group: DescribedGroup, rights: Rights) -> DescribedGroup:
         for assignment in (member.assignment, member.target_assignment)
         for part in assignment.topic_partitions
     )
-    if all(rights.allows(DESCRIBE, TOPIC, name) for name in names):
+    hidden = next((name for name in names if not rights.allows(DESCRIBE, TOPIC, name)), None)
+    if hidden is None:
         return group
+    rights.deny(DESCRIBE, TOPIC, hidden, "ConsumerGroupDescribe")
     return DescribedGroup(
         group_id=group.group_id,
         error_code=int(Code.TOPIC_AUTHORIZATION_FAILED),
@@ -184,6 +186,7 @@ def topics_to_assign(_broker: BrokerContext, arrived: Arrived, rights: Rights) -
     ) -> ConsumerGroupPrepareAssignmentResponse:
         for topic in response.topics:
             if not rights.allows(DESCRIBE, TOPIC, topic.topic_name):
+                rights.deny(DESCRIBE, TOPIC, topic.topic_name, "ConsumerGroupPrepareAssignment")
                 # Whoever the member is, it is told no name.
                 why = "The group subscribes to a topic that you have no permission to DESCRIBE."
                 return ConsumerGroupPrepareAssignmentResponse(

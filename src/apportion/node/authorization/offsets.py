@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from apportion.errors import Code, Refused
 from apportion.machine import Arrived
 from apportion.node.authorization.checks import (
     Checked,
@@ -10,7 +9,7 @@ from apportion.node.authorization.checks import (
     OfGroup,
     completing,
     needing,
-    refused_element,
+    refused_elements,
 )
 from apportion.node.authorization.rights import Rights
 from apportion.node.broker import Answer, BrokerContext
@@ -67,7 +66,7 @@ def _of_groups(arrived: Arrived, rights: Rights, visible: "VisibleTopics") -> Ch
     hidden: dict[str, list[OffsetFetchResponseTopic]] = {}
     for group in request.groups:
         if not rights.allows(DESCRIBE, GROUP, group.group_id):
-            code = int(Code.GROUP_AUTHORIZATION_FAILED)
+            code = int(rights.refusal(DESCRIBE, GROUP, group.group_id).code)
             refused.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=code))
             continue
         topics, hidden_topics = visible.parted(group.topics)
@@ -115,21 +114,26 @@ class VisibleTopics:
         """Return the topics to ask for, and the answers to all others; None asks for all."""
         if asked is None:
             return None, []
-        refusal = Refused(Code.TOPIC_AUTHORIZATION_FAILED)
         left: list[OffsetFetchRequestTopic] = []
         hidden: list[OffsetFetchResponseTopic] = []
+        refused = refused_elements(self._arrived, "topics")
         for topic in asked:
-            if self._may_know(topic.name, topic.topic_id):
+            name = self._name_or_none(topic.name, topic.topic_id)
+            if name is None or self._rights.allows(DESCRIBE, TOPIC, name):
                 left.append(topic)
             else:
-                hidden.append(refused_element(self._arrived, "topics", topic, refusal))
+                refusal = self._rights.refusal(DESCRIBE, TOPIC, name)
+                hidden.append(refused(topic, refusal))
         return tuple(left), hidden
 
     def _may_know(self, name: str, topic_id: bytes) -> bool:
         """Return whether the caller may know of a topic, or no topic has this id."""
-        if self._arrived.version >= FIRST_ID_VERSION:
-            topic = self._topics.with_id(topic_id)
-            if topic is None:
-                return True
-            name = topic.name
-        return self._rights.allows(DESCRIBE, TOPIC, name)
+        found = self._name_or_none(name, topic_id)
+        return found is None or self._rights.allows(DESCRIBE, TOPIC, found)
+
+    def _name_or_none(self, name: str, topic_id: bytes) -> str | None:
+        """Return the name of a topic that a request or a response has; None for an unknown id."""
+        if self._arrived.version < FIRST_ID_VERSION:
+            return name
+        topic = self._topics.with_id(topic_id)
+        return None if topic is None else topic.name

@@ -11,6 +11,7 @@ from typing import Any
 
 from apportion.errors import Code, Refused
 from apportion.machine import Caller
+from apportion.node.authorization.denials import Denials
 from apportion.security.acls import (
     CLUSTER_NAME,
     AclOperation,
@@ -34,6 +35,15 @@ CODES = {
     ResourceType.TRANSACTIONAL_ID: Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
 """The error of a refusal, by what it is about."""
+
+RESOURCES = {
+    ResourceType.TOPIC: "topic",
+    ResourceType.GROUP: "group",
+    ResourceType.CLUSTER: "the cluster",
+    ResourceType.TRANSACTIONAL_ID: "transactional id",
+}
+OPERATIONS = {operation: operation.name for operation in AclOperation}
+"""As sentences have them; to ask an enumeration for a name takes longer than all the rest."""
 
 Complete = Callable[[Any], Any]
 """Turns the response of a handler into what the caller may have."""
@@ -61,10 +71,7 @@ class CallerAccess:
 
     def completed(self, response: Any) -> Any:
         """Return the response with what was refused of its request, and without what is hidden."""
-        # There is no response to Produce with acks 0.
-        if self.complete is None or response is None:
-            return response
-        return self.complete(response)
+        return response if self.complete is None else self.complete(response)
 
 
 class Rights:
@@ -73,15 +80,19 @@ class Rights:
     access: for a request of which all is allowed.
     """
 
-    __slots__ = ("_authorizer", "_decisions", "_host", "_principal", "access")
+    __slots__ = ("_authorizer", "_decisions", "_denials", "_host", "_principal", "access")
 
     def __init__(
-        self, authorizer: Authorizer, principal: str, host: str, decisions: Decisions
+        self, principal: str, host: str, authorizer: Authorizer, memory: tuple[Decisions, Denials]
     ) -> None:
+        """Begin with what one caller may do.
+
+        memory: of the broker: what was decided, and what is to be logged.
+        """
         self._authorizer = authorizer
         self._principal = principal
         self._host = host
-        self._decisions = decisions
+        self._decisions, self._denials = memory
         self.access = CallerAccess(authorizer, principal, host)
 
     def allows(self, operation: AclOperation, resource: ResourceType, name: str) -> bool:
@@ -113,12 +124,24 @@ class Rights:
         return self._authorizer.authorized_operations(self._principal, self._host, resource, name)
 
     def refusal(self, operation: AclOperation, resource: ResourceType, name: str) -> Refused:
-        """Return the refusal of an operation, with a sentence for its caller."""
-        what = "the cluster"
+        """Return the refusal of an operation, with a sentence for its caller; have it logged."""
+        self.deny(operation, resource, name)
+        what = RESOURCES[resource]
         if resource != ResourceType.CLUSTER:
-            what = f"{resource.name.lower().replace('_', ' ')} {name[:MAX_QUOTED]}"
-        who = self._principal[:MAX_QUOTED]
-        return Refused(CODES[resource], f"{who} has no permission for {operation.name} on {what}.")
+            what = f"{what} {name[:MAX_QUOTED]}"
+        who, to_do = self._principal[:MAX_QUOTED], OPERATIONS[operation]
+        return Refused(CODES[resource], f"{who} has no permission for {to_do} on {what}.")
+
+    def deny(
+        self, operation: AclOperation, resource: ResourceType, name: str, api: str = ""
+    ) -> None:
+        """Have it logged that an operation was denied.
+
+        api: of the request; by default the one that is being checked.
+        """
+        if api:
+            self._denials.api = api
+        self._denials.add((self._principal, self._host), operation, resource, name)
 
     def completing(self, complete: Complete) -> CallerAccess:
         """Return the access of a request whose response is not whole as its handler gives it."""
@@ -128,10 +151,12 @@ class Rights:
 class RightsOfCallers:
     """The rights of the callers of late by one authorizer, by principal and host."""
 
-    __slots__ = ("_authorizer", "_by_caller", "_decisions")
+    __slots__ = ("_authorizer", "_by_caller", "_decisions", "_denials")
 
-    def __init__(self, authorizer: Authorizer) -> None:
+    def __init__(self, authorizer: Authorizer, denials: Denials) -> None:
+        """Know of no caller yet. denials: where those are noted that are to be logged."""
         self._authorizer = authorizer
+        self._denials = denials
         self._by_caller: dict[tuple[str, str], Rights] = {}
         self._decisions: Decisions = {}
 
@@ -142,7 +167,8 @@ class RightsOfCallers:
         if rights is None:
             if len(self._by_caller) >= MOST_CALLERS:
                 self._by_caller.clear()
+            memory = self._decisions, self._denials
             rights = self._by_caller[key] = Rights(
-                self._authorizer, caller.principal, host_in_acls(caller.host), self._decisions
+                caller.principal, host_in_acls(caller.host), self._authorizer, memory
             )
         return rights

@@ -91,6 +91,7 @@ def fetch(broker: BrokerContext, arrived: Arrived, rights: Rights) -> Checked:
         return FETCH_OF_CONSUMER(broker, arrived, rights)
     if rights.on_cluster(CLUSTER_ACTION):
         return arrived
+    rights.deny(CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
     # Kafka's code, too, though it is the cluster that the permission is missing for.
     refusal = Refused(Code.TOPIC_AUTHORIZATION_FAILED)
     verdicts = [Verdict(topic, refusal) for topic in request.topics]
@@ -161,10 +162,12 @@ def _refused_topic_or_none(
         topic = topic_service.topics.with_id(requested.topic_id)
         if topic is None or rights.allows(DESCRIBE, TOPIC, topic.name):
             return None
+        rights.deny(DESCRIBE, TOPIC, topic.name)
         # Ids are no secret, names are one.
         return MetadataResponseTopic(error_code=code, name=None, topic_id=topic.id)
     name = requested.name
     if not rights.allows(DESCRIBE, TOPIC, name):
+        rights.deny(DESCRIBE, TOPIC, name)
         return MetadataResponseTopic(error_code=code, name=name)
     may_create = request.allow_auto_topic_creation and broker.settings.auto_create_topics_enable
     if (
@@ -174,6 +177,7 @@ def _refused_topic_or_none(
         or rights.allows(CREATE, TOPIC, name)
     ):
         return None
+    rights.deny(CREATE, TOPIC, name)
     return MetadataResponseTopic(
         error_code=code, name=name, is_internal=topic_service.is_internal(name)
     )

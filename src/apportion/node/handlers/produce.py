@@ -8,7 +8,7 @@ clients (KIP-896), and refused.
 from collections.abc import Iterable
 
 from apportion.errors import Code, DecodeError, Refused
-from apportion.machine import Arrived, Instant
+from apportion.machine import Arrived, CloseConnection, Instant
 from apportion.node.batch_validation import (
     RecordError,
     RecordsRefused,
@@ -18,6 +18,7 @@ from apportion.node.batch_validation import (
 from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.partitions import Partition
 from apportion.node.topic_rules import TopicRules
+from apportion.readable import shortened
 from apportion.store.disk import DiskError
 from apportion.wire.batch import (
     HEADER_BYTES,
@@ -36,17 +37,19 @@ from apportion.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from apportion.wire.uuids import uuid_text
 
 FIRST_ZSTD_VERSION = 7
 FIRST_SERVED_VERSION = 3
+MAX_QUOTED = 80  # characters of a name in a log line
 ONE_BATCH = "a produce request carries exactly one record batch for a partition"
 
 
 def produce(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
-    """Handle Produce: validate and append each batch. With acks 0 there is no response.
+    """Handle Produce: validate and append each batch.
 
     Errors: INVALID_REQUIRED_ACKS for the whole request, the others by partition. acks 1 waits for
-    the disk as acks -1 does.
+    the disk as acks -1 does, and with acks 0 nobody does (`unacknowledged`).
     """
     request: ProduceRequest = arrived.request
     produce_append = ProduceAppend(broker, arrived, now)
@@ -60,10 +63,25 @@ def produce(broker: BrokerContext, arrived: Arrived, now: Instant) -> Answer:
         )
         for topic in request.topic_data
     )
-    # A producer would take a response for that of a later request.
-    if request.acks == 0:
-        return Answer(None)
-    return Answer(ProduceResponse(responses=topics), produce_append.flush_seq)
+    waits_for = produce_append.flush_seq if request.acks else 0
+    return Answer(ProduceResponse(responses=topics), waits_for)
+
+
+def unacknowledged(response: ProduceResponse) -> CloseConnection | None:
+    """Return what stands for the response to a producer that wants none (acks 0).
+
+    It would take one for that of a later request. As in Kafka, the end of its connection is how it
+    learns that something was refused.
+    """
+    for topic in response.responses:
+        for partition in topic.partition_responses:
+            if partition.error_code:
+                name = shortened(topic.name or uuid_text(topic.topic_id), MAX_QUOTED)
+                return CloseConnection(
+                    f"its Produce with acks=0 is refused, for {name}-{partition.index}: "
+                    f"{Code.of(partition.error_code).name}"
+                )
+    return None
 
 
 class ProduceAppend:

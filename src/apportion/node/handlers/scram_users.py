@@ -5,7 +5,6 @@ that is wrong with what the request wants of that user. Version: both 0. The res
 the credentials are on the disk; logins use them from then on.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from apportion.errors import Code, Refused
@@ -17,7 +16,7 @@ from apportion.security.scram_credentials import (
     ScramMechanism,
     credential_of,
 )
-from apportion.store.metadata_log import MetadataLog, ScramCredentials
+from apportion.store.metadata_log import ScramCredentials
 from apportion.topics import grouped
 from apportion.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -39,9 +38,15 @@ MECHANISMS = {
     SCRAM_SHA_256: ScramMechanism.SCRAM_SHA_256,
     SCRAM_SHA_512: ScramMechanism.SCRAM_SHA_512,
 }
+MAX_CHANGES = 10_000
+"""How many credentials one request may alter, and how many users it may name to describe them."""
 MAX_SALT_BYTES = 4_096
 """A server sends the salt to its clients in one message of SCRAM."""
 MAX_QUOTED = 80  # characters of a name in an error message
+
+
+Wanted = tuple[ScramCredentialDeletion | ScramCredentialUpsertion, ...]
+"""What a request wants of users."""
 
 
 class CredentialChange(NamedTuple):
@@ -55,9 +60,20 @@ class CredentialChange(NamedTuple):
 def describe_users(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answer:
     """Handle DescribeUserScramCredentials: the mechanisms and iterations of users, or of all.
 
-    Errors of a user: RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE.
+    Errors of a user: RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE; POLICY_VIOLATION for more than
+    `MAX_CHANGES`.
     """
     request: DescribeUserScramCredentialsRequest = arrived.request
+    if request.users and len(request.users) > MAX_CHANGES:
+        why = (
+            f"a request names up to {MAX_CHANGES:,} users, and this one {len(request.users):,}: "
+            "one that names none is about all of them"
+        )
+        return Answer(
+            DescribeUserScramCredentialsResponse(
+                error_code=Code.POLICY_VIOLATION, error_message=why
+            )
+        )
     credentials = broker.topic_service.metadata_log.scram_credentials
     if request.users:
         mentions = grouped((user.name, user) for user in request.users)
@@ -100,15 +116,14 @@ def alter_users(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answe
     """Handle AlterUserScramCredentials: delete and set credentials, at most one of a user.
 
     Errors of a user: UNACCEPTABLE_CREDENTIAL, UNSUPPORTED_SASL_MECHANISM, RESOURCE_NOT_FOUND,
-    DUPLICATE_RESOURCE.
+    DUPLICATE_RESOURCE; POLICY_VIOLATION for more than `MAX_CHANGES`.
     """
     request: AlterUserScramCredentialsRequest = arrived.request
     topic_service = broker.topic_service
     credentials = topic_service.metadata_log.scram_credentials
-    wanted: tuple[ScramCredentialDeletion | ScramCredentialUpsertion, ...] = (
-        *request.deletions,
-        *request.upsertions,
-    )
+    wanted: Wanted = (*request.deletions, *request.upsertions)
+    if len(wanted) > MAX_CHANGES:
+        return Answer(_too_many(wanted))
     changes: list[CredentialChange] = []
     results: list[AlterUserScramCredentialsResult] = []
     for user, mentions in grouped((each.name, each) for each in wanted).items():
@@ -123,14 +138,28 @@ def alter_users(broker: BrokerContext, arrived: Arrived, _now: Instant) -> Answe
         else:
             results.append(AlterUserScramCredentialsResult(user=user))
     if changes:
-        topic_service.record(lambda log: _record(log, changes))
+        topic_service.record(lambda log: log.alter_scram_credentials(changes))
     return Answer(AlterUserScramCredentialsResponse(results=tuple(results)))
 
 
-def _checked(
-    credentials: ScramCredentials,
-    mentions: tuple[ScramCredentialDeletion | ScramCredentialUpsertion, ...],
-) -> CredentialChange:
+def _too_many(wanted: Wanted) -> AlterUserScramCredentialsResponse:
+    """Return the response to a request that alters too much: it alters nothing."""
+    why = f"a request alters up to {MAX_CHANGES:,} credentials, and this one {len(wanted):,}"
+    users = dict.fromkeys(each.name for each in wanted)
+    return AlterUserScramCredentialsResponse(
+        results=tuple(
+            AlterUserScramCredentialsResult(
+                user=user,
+                error_code=Code.POLICY_VIOLATION,
+                # Once: the sentence is longer than a name.
+                error_message=None if number else why,
+            )
+            for number, user in enumerate(users)
+        )
+    )
+
+
+def _checked(credentials: ScramCredentials, mentions: Wanted) -> CredentialChange:
     """Return the one change that a request wants of a user; refuse two, or a wrong one.
 
     The order of the checks is Kafka's: the first mention of the user counts before the second.
@@ -169,14 +198,6 @@ def _credential(mechanism: ScramMechanism, wanted: ScramCredentialUpsertion) -> 
         return credential_of(mechanism, wanted.salted_password, wanted.salt, wanted.iterations)
     except ValueError as fault:
         raise Refused(Code.UNACCEPTABLE_CREDENTIAL, str(fault)) from None
-
-
-def _record(log: MetadataLog, changes: Iterable[CredentialChange]) -> None:
-    for mechanism, user, credential in changes:
-        if credential is None:
-            log.delete_scram_credential(mechanism, user)
-        else:
-            log.set_scram_credential(mechanism, user, credential)
 
 
 HANDLERS: dict[type, BrokerHandler] = {

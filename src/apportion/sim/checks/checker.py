@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.shard import Shard
 from apportion.errors import Code
@@ -30,6 +29,7 @@ from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import Topics
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from apportion.wire.messages.heartbeat import HeartbeatResponse
@@ -39,7 +39,7 @@ from apportion.wire.messages.sync_group import SyncGroupResponse
 
 CLASSIC_RESPONSES = (JoinGroupResponse, SyncGroupResponse, HeartbeatResponse)
 STEPS_BETWEEN_REPLAYS = 500
-SETTLED = (ClassicGroupState.STABLE, ClassicGroupState.EMPTY)
+SETTLED = (GroupState.STABLE, GroupState.EMPTY)
 
 
 class InvariantChecker:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.errors import Code
 from apportion.machine import Arrived, Ticket
 from apportion.sim.checks.member_snapshot import restarts_classic_session
@@ -23,6 +22,7 @@ from apportion.sim.kernel.clock import Simulation
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import TopicIdPartition, Topics
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.heartbeat import HeartbeatRequest
 from apportion.wire.messages.join_group import JoinGroupRequest
 from apportion.wire.messages.leave_group import LeaveGroupRequest
@@ -32,7 +32,7 @@ from apportion.wire.records.groups import GroupMetadataValue
 
 MEMBER_REQUESTS = (JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, OffsetCommitRequest)
 """Requests that show that a member is alive."""
-STABLE = ClassicGroupState.STABLE
+STABLE = GroupState.STABLE
 ROUNDING_MS = 2  # deadlines begin at a whole millisecond
 
 
@@ -40,7 +40,7 @@ class ClassicGroupSnapshot(NamedTuple):
     """A classic group at its last check. since_ms: when its state or generation last changed."""
 
     saved: GroupMetadataValue | None
-    state: ClassicGroupState
+    state: GroupState
     generation: int
     members: Mapping[str, int]  # -> session timeout
     waiting: Mapping[str, Ticket]  # members whose JoinGroup or SyncGroup waits
@@ -110,7 +110,7 @@ class ClassicGroupChecker:
             or snapshot.state is not live.state
             or snapshot.generation != live.generation
             or list(snapshot.members) != list(live.members)
-            or len(snapshot.waiting) != sum(map(live.is_waiting, live.members))
+            or len(snapshot.waiting) != len(live.parked)
         )
 
     def check_recovered(self, groups: Iterable[ClassicGroup], now_ms: int) -> None:
@@ -167,11 +167,11 @@ class ClassicGroupChecker:
                 group, max(known, self._max_synced_generation.get(group.group_id, 0))
             )
             self._check_assignment(
-                group, before is not None and before.state is ClassicGroupState.COMPLETING_REBALANCE
+                group, before is not None and before.state is GroupState.COMPLETING_REBALANCE
             )
         if (
             before is not None
-            and before.state is ClassicGroupState.COMPLETING_REBALANCE
+            and before.state is GroupState.COMPLETING_REBALANCE
             and now.state is STABLE
         ):
             self._check_moves(group)
@@ -193,7 +193,7 @@ class ClassicGroupChecker:
             silent_ms = now_ms - max(since_ms, self._last_request_ms.get(name, 0))
             if (
                 group.live.state is STABLE
-                and not group.live.is_waiting(name)
+                and name not in group.live.parked
                 and silent_ms >= member.session_timeout_ms
             ):
                 raise LawBroken(
@@ -217,7 +217,6 @@ class ClassicGroupChecker:
         """
         live = group.live
         members = {name: member.session_timeout_ms for name, member in live.members.items()}
-        waiting = live.sync_tickets | live.join_tickets
         is_same = (
             before is not None
             and before.generation == live.generation
@@ -232,7 +231,7 @@ class ClassicGroupChecker:
             live.state,
             live.generation,
             members,
-            waiting,
+            dict(live.parked),
             dict(live.instances),
             rebalance_timeout_ms,
             since_ms,
@@ -354,8 +353,7 @@ class ClassicGroupChecker:
 
 def parked_tickets(group: ClassicGroup) -> Iterator[Ticket]:
     """Return the tickets of the group's JoinGroup and SyncGroup requests that wait for members."""
-    yield from group.live.join_tickets.values()
-    yield from group.live.sync_tickets.values()
+    yield from group.live.parked.values()
 
 
 def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
@@ -364,7 +362,7 @@ def unconverged(group: ClassicGroup, topics: Topics) -> Iterator[str]:
     A group has converged if it is stable and every subscribed partition is assigned.
     """
     if (
-        group.live.state is not ClassicGroupState.STABLE
+        group.live.state is not GroupState.STABLE
         or group.saved is None
         or group.saved.generation != group.live.generation
     ):

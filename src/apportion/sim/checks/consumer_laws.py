@@ -20,6 +20,7 @@ from apportion.coord.consumer.reconcile import MemberState
 from apportion.coord.consumer.state import NO_METADATA, ConsumerGroup
 from apportion.coord.consumer.units import PARTITION, SHIFT
 from apportion.topics import Topic, Topics
+from apportion.wire.group_states import GroupState
 
 # Every law has this signature, as it stands in the table GROUP_LAWS; some need no topics.
 ConsumerGroupLaw = Callable[[ConsumerGroup, Topics], Iterator[str]]
@@ -168,7 +169,7 @@ def stable_is_settled(group: ConsumerGroup, _topics: Topics) -> Iterator[str]:
     Each must be STABLE, at the group epoch, and assigned exactly its target.
     """
     # The state Stable of ConsumerGroupDescribe is a promise to tools: no partition is on its way.
-    if group.state_name() != "Stable":
+    if group.state is not GroupState.STABLE:
         return
     for name, member in group.saved.members.items():
         if member.state is not MemberState.STABLE:

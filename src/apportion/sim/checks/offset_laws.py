@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.coord.consumer.state import ConsumerGroup
 from apportion.coord.shard import Shard
 from apportion.errors import Code
@@ -13,6 +12,7 @@ from apportion.sim.actors.sink import Sink
 from apportion.sim.checks.subscriptions import assigned_partitions
 from apportion.sim.kernel.outcome import LawBroken
 from apportion.topics import TopicIdPartition, Topics
+from apportion.wire.group_states import GroupState
 from apportion.wire.messages.offset_commit import OffsetCommitRequest
 from apportion.wire.messages.offset_fetch import OffsetFetchRequest
 from apportion.wire.messages.produce import ProduceRequest
@@ -283,7 +283,7 @@ def _classic_member_may_commit(
         or group.saved is None
     ):
         return False
-    if group.live.state is ClassicGroupState.COMPLETING_REBALANCE:
+    if group.live.state is GroupState.COMPLETING_REBALANCE:
         return False
     if claimed != group.saved.generation:
         return True  # joined and not synced: the assignments are those of the generation before

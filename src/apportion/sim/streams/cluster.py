@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from apportion.coord.classic.state import ClassicGroup
-from apportion.coord.classic.states import ClassicGroupState
 from apportion.member.membership import MembershipState
 from apportion.sim.actors.application import Application
 from apportion.sim.cluster import SimulatedCluster
@@ -18,6 +17,7 @@ from apportion.streams.metadata.model import TaskId
 from apportion.streams.metadata.releases import VersionNegotiation
 from apportion.streams.metadata.upgrades import RollingBounce
 from apportion.streams.task_assignment.client_states import AssignmentConfigs
+from apportion.wire.group_states import GroupState
 
 
 class InstanceChange(NamedTuple):
@@ -111,7 +111,7 @@ class StreamsCluster(SimulatedCluster):
         group = self.classic_or_none
         if (
             group is None
-            or group.live.state is not ClassicGroupState.STABLE
+            or group.live.state is not GroupState.STABLE
             or not self.broker.is_listening
             # It has the tasks that it is about to give up.
             or any(instance.is_closing for instance in self.instances)

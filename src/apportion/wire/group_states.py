@@ -1,4 +1,4 @@
-"""The states of a group, as brokers name them in their descriptions and lists of groups."""
+"""The states of a group, as the protocol names them in descriptions and lists of groups."""
 
 from enum import StrEnum
 

@@ -1,0 +1,1 @@
+"""The commands of `apportion acls`: a module for each, and those for what is typed and shown."""

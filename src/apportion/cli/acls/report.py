@@ -1,0 +1,68 @@
+"""ACLs as the commands of `apportion acls` read, order and print them."""
+
+from collections.abc import Iterable
+
+from apportion.cli.cluster_reports import Report
+from apportion.cli.denials import advised
+from apportion.cli.tables import Column, Kind, print_table
+from apportion.client.cluster import Cluster
+from apportion.errors import Refused
+from apportion.member.cluster_queries.acls import DescribeAclsQuery
+from apportion.member.cluster_queries.retries import send_until_accepted
+from apportion.security.acls import AclBinding, AclFilter
+
+COLUMNS = (
+    Column("RESOURCE"),
+    Column("NAME", Kind.NAME),
+    Column("PATTERN"),
+    Column("PRINCIPAL", Kind.NAME),
+    Column("HOST"),
+    Column("PERMISSION"),
+    Column("OPERATION"),
+)
+NO_ACL = "No ACL matches."
+
+
+def read_acls(cluster: Cluster, filters: Iterable[AclFilter]) -> tuple[AclBinding, ...]:
+    """Return the ACLs that one of the filters matches, in order."""
+    try:
+        found = [
+            acl
+            for wanted in filters
+            for acl in cluster.run(send_until_accepted(DescribeAclsQuery(wanted)))
+        ]
+    except Refused as refused:
+        raise advised(refused, "show ACLs", "DESCRIBE") from None
+    return tuple(sorted(dict.fromkeys(found)))
+
+
+def acl_report(acl: AclBinding) -> Report:
+    """Return the report on one ACL, in Kafka's words."""
+    return {
+        "resource": acl.resource_type.name,
+        "name": acl.name,
+        "pattern": acl.pattern_type.name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "permission": acl.permission.name,
+        "operation": acl.operation.name,
+    }
+
+
+def print_acls(rows: Iterable[Report], note: str = "") -> None:
+    """Print a row for each ACL. note: a key of reports, shown as a last column if it is there."""
+    listed = list(rows)
+    has_note = any(row.get(note) for row in listed)
+    columns = (*COLUMNS, *([Column("NOTE")] if has_note else []))
+    print_table(
+        columns,
+        [
+            [*[*row.values()][: len(COLUMNS)], *([row.get(note)] if has_note else [])]
+            for row in listed
+        ],
+    )
+
+
+def counted(count: int) -> str:
+    """Return a number of ACLs with its verb, as in `1 ACL is` and `2 ACLs are`."""
+    return f"{count} ACL is" if count == 1 else f"{count} ACLs are"

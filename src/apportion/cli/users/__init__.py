@@ -1,0 +1,1 @@
+"""The commands of `apportion users`: a module for each, and one for passwords."""

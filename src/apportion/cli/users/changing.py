@@ -1,0 +1,212 @@
+"""`apportion users add`, `alter` and `remove`: passwords of SCRAM users."""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
+from apportion.cli.denials import advised
+from apportion.cli.failures import Advised, WrongArguments
+from apportion.cli.lines import print_sentence, row_console
+from apportion.cli.users.passwords import PasswordSource, asked_password
+from apportion.cli.users.report import NoSuchUser, read_users, user_report
+from apportion.client.cluster import Cluster
+from apportion.errors import Code, Refused
+from apportion.member.cluster_queries.retries import send_until_accepted
+from apportion.member.cluster_queries.scram_users import (
+    DeletePasswordQuery,
+    SaltedPassword,
+    SetPasswordQuery,
+    UserIterations,
+)
+from apportion.readable import readable
+from apportion.security.scram_credentials import (
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
+    ScramMechanism,
+    salted_password,
+)
+from apportion.settings import Setting, bounds_fault_or_none
+
+ITERATIONS = Setting(
+    "How often a password is hashed.",
+    MIN_ITERATIONS,
+    at_least=MIN_ITERATIONS,
+    at_most=MAX_ITERATIONS,
+)
+CHANGE = "change users"
+DEFAULT_MECHANISM = ScramMechanism.SCRAM_SHA_512
+
+
+class TypedPassword(NamedTuple):
+    """A new password, as it was typed: for whom, and where it is.
+
+    mechanisms: () for the default. iterations: None for the default.
+    """
+
+    user: str
+    mechanisms: tuple[ScramMechanism, ...]
+    iterations: int | None
+    source: PasswordSource
+
+    def check(self) -> None:
+        """Raise WrongArguments for a name or iterations that cannot be."""
+        check_user(self.user)
+        if self.iterations is not None:
+            fault = bounds_fault_or_none(ITERATIONS, self.iterations)
+            if fault is not None:
+                raise WrongArguments(f"--iterations must {fault}, not {self.iterations}")
+
+
+def check_user(user: str) -> None:
+    """Raise WrongArguments for a name that no user can have, and for a principal in its place."""
+    if not user:
+        raise WrongArguments("a user has a name")
+    if user.startswith("User:"):
+        raise WrongArguments(f"name the user without its type: {user.removeprefix('User:')}")
+
+
+def add_user(asked: Asked, typed: TypedPassword, if_not_exists: bool) -> int:
+    """Give a password to a user who has none for the mechanism; return the exit code."""
+    typed.check()
+    given = typed.source.given_or_none()
+    wanted = typed.mechanisms or (DEFAULT_MECHANISM,)
+
+    def change(cluster: Cluster) -> ReportedChange[list[Report]]:
+        has = {each.mechanism: each for each in read_users(cluster, [typed.user])}
+        there = [has[each] for each in wanted if each in has]
+        if there and not if_not_exists:
+            raise _exists(asked, there[0])
+        iterations = typed.iterations or MIN_ITERATIONS
+        new = [UserIterations(typed.user, each, iterations) for each in wanted if each not in has]
+        done = _set(cluster, typed, given, new)
+        kept = [user_report(each) | {"added": False} for each in there]
+        return ReportedChange(
+            [*kept, *(row | {"added": True} for row in done.report)], done.failures
+        )
+
+    def sentence(row: Report) -> str:
+        if not row["added"]:
+            return f"{row['user']} has a password for {row['mechanism']} already, which stays."
+        return (
+            f"{row['user']} has a password for {row['mechanism']} now, with {row['iterations']} "
+            "iterations."
+        )
+
+    return print_change(asked, change, _shown(sentence))
+
+
+def alter_user(asked: Asked, typed: TypedPassword) -> int:
+    """Give a user another password for the mechanisms that he has; return the exit code."""
+    typed.check()
+    given = typed.source.given_or_none()
+
+    def change(cluster: Cluster) -> ReportedChange[list[Report]]:
+        has = {each.mechanism: each for each in read_users(cluster, [typed.user])}
+        _require(asked, typed.user, has, typed.mechanisms)
+        # All of them: by another mechanism the old password would still let him in.
+        new = [
+            has[each]._replace(iterations=typed.iterations or has[each].iterations)
+            for each in typed.mechanisms or has
+        ]
+        done = _set(cluster, typed, given, new)
+        return ReportedChange([row | {"altered": True} for row in done.report], done.failures)
+
+    def sentence(row: Report) -> str:
+        return (
+            f"{row['user']} has another password for {row['mechanism']} now, with "
+            f"{row['iterations']} iterations."
+        )
+
+    return print_change(asked, change, _shown(sentence))
+
+
+def remove_users(
+    asked: Asked, users: Iterable[str], mechanisms: tuple[ScramMechanism, ...], if_exists: bool
+) -> int:
+    """Remove the passwords of users, each by itself; return the exit code."""
+    named = tuple(dict.fromkeys(users))
+
+    def change(cluster: Cluster) -> ReportedChange[list[Report]]:
+        found = read_users(cluster, named)
+        rows: list[Report] = []
+        failures: list[Exception] = []
+        for user in named:
+            has = {each.mechanism: each for each in found if each.user == user}
+            try:
+                if not if_exists:
+                    _require(asked, user, has, mechanisms)
+                for mechanism in mechanisms or has:
+                    if mechanism in has:
+                        query = DeletePasswordQuery(user, mechanism)
+                        cluster.run(send_until_accepted(query))
+                        rows.append(user_report(has[mechanism]) | {"removed": True})
+            except Refused as refused:
+                failures.append(advised(refused, CHANGE, "ALTER"))
+        return ReportedChange(rows, failures)
+
+    def sentence(row: Report) -> str:
+        return f"{row['user']} has no password for {row['mechanism']} any more."
+
+    return print_change(asked, change, _shown(sentence))
+
+
+def _shown(sentence: Callable[[Report], str]) -> Callable[[list[Report]], None]:
+    """Return what prints a sentence for each row."""
+
+    def show(rows: list[Report]) -> None:
+        for row in rows:
+            print_sentence(row_console(), readable(sentence(row)))
+        if not rows:
+            print_sentence(row_console(), "Nothing was changed: there is no such user.")
+
+    return show
+
+
+def _set(
+    cluster: Cluster, typed: TypedPassword, given: str | None, new: list[UserIterations]
+) -> ReportedChange[list[Report]]:
+    """Set the password for each of the mechanisms; ask for it if it was not given."""
+    rows: list[Report] = []
+    failures: list[Exception] = []
+    password = given if given is not None or not new else asked_password(typed.user)
+    for each in new:
+        salt = os.urandom(each.mechanism.hash_bytes)
+        salted = salted_password(each.mechanism, password or "", salt, each.iterations)
+        secret = SaltedPassword(each.iterations, salt, salted)
+        try:
+            cluster.run(send_until_accepted(SetPasswordQuery(each.user, each.mechanism, secret)))
+        except Refused as refused:
+            failures.append(advised(refused, CHANGE, "ALTER"))
+        else:
+            rows.append(user_report(each))
+    return ReportedChange(rows, failures)
+
+
+def _exists(asked: Asked, there: UserIterations) -> Advised:
+    """Return the error for a user who has a password for the mechanism already."""
+    return Advised(
+        Code.DUPLICATE_RESOURCE,
+        f"user {there.user!r} has a password for {there.mechanism.value} already: `apportion users "
+        f"alter {there.user} --bootstrap {asked.bootstrap}` gives another one, and with "
+        "--if-not-exists this is no error",
+    )
+
+
+def _require(
+    asked: Asked,
+    user: str,
+    has: dict[ScramMechanism, UserIterations],
+    mechanisms: tuple[ScramMechanism, ...],
+) -> None:
+    """Raise Advised if the user does not exist, or has no password for one of the mechanisms."""
+    if not has:
+        raise NoSuchUser(user, asked.bootstrap)
+    for mechanism in mechanisms:
+        if mechanism not in has:
+            raise Advised(
+                Code.RESOURCE_NOT_FOUND,
+                f"user {user!r} has no password for {mechanism.value}: `apportion users list "
+                f"{user} --bootstrap {asked.bootstrap}` shows those that there are, and "
+                f"`apportion users add {user} --mechanism {mechanism.value}` adds it",
+            )

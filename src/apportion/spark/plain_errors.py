@@ -1,0 +1,31 @@
+"""Errors of a query whose text is all that a person needs: they leave without a traceback.
+
+Spark writes the error that ends a query's Python process, with its traceback, into the text of the
+StreamingQueryException. Tracebacks of the source and of Spark would stand before a sentence such as
+that a permission is missing. Any other error keeps its own: it is a defect.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from apportion.member.batch.data_loss import DataLoss
+from apportion.member.batch.membership import MembershipFailed
+from apportion.member.group_claims import AnotherSink
+
+SENTENCES = (MembershipFailed, AnotherSink, DataLoss)
+HIDE = "SPARK_HIDE_TRACEBACK"
+"""What Spark's process reads of its environment when it writes an error."""
+OF_WORKERS = "PYTHON_WORKER_FACTORY_"
+"""How names begin in the environment of Spark's Python processes, and of no other."""
+
+
+@contextmanager
+def without_traceback() -> Iterator[None]:
+    """Let such an error leave this process of Spark without a traceback; it ends the process."""
+    try:
+        yield
+    except SENTENCES as error:
+        if any(name.startswith(OF_WORKERS) for name in os.environ):
+            os.environ[HIDE] = "1"
+        raise error.with_traceback(None) from None

@@ -1,0 +1,42 @@
+"""Produce without acknowledgement (acks 0): who is refused loses the connection."""
+
+from typing import TYPE_CHECKING
+
+from apportion.machine import CloseConnection
+from apportion.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.node.test_produce import VERSION, values_in
+
+if TYPE_CHECKING:
+    from tests.node.conftest import Kit, NodeDriver
+
+
+def test_with_acks_0_nobody_is_told_and_the_batch_is_stored(
+    driver: "NodeDriver", kit: "type[Kit]"
+) -> None:
+    driver.create("t")
+    ticket = driver.ask(kit.produce("t", kit.batch(b"a"), acks=0), VERSION)
+    assert driver.answers[ticket] is None
+    driver.flush()
+    assert values_in(driver, kit) == [(0, b"a")]
+
+
+def test_with_acks_0_a_refusal_ends_the_connection(driver: "NodeDriver", kit: "type[Kit]") -> None:
+    driver.create("t")
+    ticket = driver.ask(kit.produce("no-topic", kit.batch(b"a"), acks=0), VERSION)
+    assert driver.answers[ticket] == CloseConnection(
+        "its Produce with acks=0 is refused, for no-topic-0: UNKNOWN_TOPIC_OR_PARTITION"
+    )
+    data = (PartitionProduceData(index=0, records=kit.batch(b"a")),)
+    by_id = TopicProduceData(topic_id=bytes(16), partition_data=data)
+    request = ProduceRequest(acks=0, topic_data=(by_id,))
+    assert driver.answers[driver.ask(request, 13)] == CloseConnection(
+        "its Produce with acks=0 is refused, for AAAAAAAAAAAAAAAAAAAAAA-0: UNKNOWN_TOPIC_ID"
+    )
+    # Of several, what is good is stored.
+    parts = tuple(PartitionProduceData(index=index, records=kit.batch(b"a")) for index in (0, 99))
+    both = ProduceRequest(acks=0, topic_data=(TopicProduceData(name="t", partition_data=parts),))
+    assert driver.answers[driver.ask(both, VERSION)] == CloseConnection(
+        "its Produce with acks=0 is refused, for t-99: UNKNOWN_TOPIC_OR_PARTITION"
+    )
+    driver.flush()
+    assert values_in(driver, kit) == [(0, b"a")]

@@ -1,0 +1,98 @@
+"""Queries on our secured broker, with the options that people have for Spark's own source and the
+ACLs that they need: executors get the password, and nobody else.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from apportion.broker import BrokerSecurity, EmbeddedBroker, ResourceType
+from tests.node.acl_requests import acl
+from tests.spark.harness import Pipeline
+from tests.spark.secrets import executors, files_with, processes_with, settings
+
+__all__ = ["settings"]
+
+PASSWORD = "a-password-of-alice-alone"
+NAME = "secured"
+NEEDED = (acl(f"{NAME}-topic"), acl(f"{NAME}-group", resource_type=ResourceType.GROUP))
+"""To read the topic, and to read the group: all that a query needs."""
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    security = BrokerSecurity(
+        users={"admin": "a-password-of-the-admin", "alice": PASSWORD},
+        super_users=["User:admin"],
+        acls=NEEDED,
+    )
+    with EmbeddedBroker(
+        security=security,
+        group_consumer_session_timeout_ms=6_000,
+        group_consumer_heartbeat_interval_ms=500,
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def pipeline(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Pipeline]:
+    """Its queries are alice's, and its other clients the admin's."""
+    properties = broker.client_properties("alice")
+    made = Pipeline(
+        tmp_path,
+        broker.bootstrap,
+        NAME,
+        4,
+        source={f"kafka.{name}": value for name, value in properties.items()},
+        client=broker.client_options("admin"),
+    )
+    yield made
+    made.close()
+
+
+def test_a_secured_query_that_is_killed_has_each_record_once_and_leaves_no_password(
+    pipeline: Pipeline, settings: dict[str, str], tmp_path: Path
+) -> None:
+    assert pipeline.source["kafka.security.protocol"] == "SASL_SSL"
+    assert PASSWORD in pipeline.source["kafka.sasl.jaas.config"]
+    pipeline.produce(100)
+    first = pipeline.start("first", spark=settings)
+    pipeline.until_written()
+    first.close_gate("written")
+    pipeline.produce(100)
+    first.wait_at("written")  # the rows are in the table, and Spark does not know it
+    assert processes_with(first, PASSWORD) == []
+    first.lose()
+    assert files_with(tmp_path, PASSWORD) == []
+    pipeline.produce(100)
+    second = pipeline.start("second", checkpoint="first", spark=settings)
+    pipeline.until_written()
+    second.stop()
+    assert pipeline.rows() == pipeline.expected()
+    # The event log can be read, and has the query's plan.
+    assert files_with(tmp_path / "events", "MicroBatchScan")
+    assert files_with(tmp_path, PASSWORD) == []
+
+
+def test_executors_in_processes_of_their_own_log_in_and_leave_no_password(
+    pipeline: Pipeline, settings: dict[str, str], tmp_path: Path
+) -> None:
+    pipeline.produce(100)
+    application = pipeline.start(
+        "cluster",
+        master="local-cluster[2,1,1024]",
+        spark={"spark.executor.memory": "512m"} | settings,
+    )
+    application.close_gate("reading")
+    application.wait_at("reading")
+    assert processes_with(application, PASSWORD) == []
+    application.open_gate("reading")
+    pipeline.until_written()
+    assert len(executors(tmp_path)) == 2
+    application.stop()
+    assert pipeline.rows() == pipeline.expected()
+    # The log of an executor can be read.
+    assert all(files_with(directory, "Executor") for directory in executors(tmp_path))
+    for directory in (tmp_path, *executors(tmp_path)):
+        assert files_with(directory, PASSWORD) == []
