@@ -27,6 +27,7 @@ from apportion.member.queries import (
     FetchCommitted,
     ReadMembership,
 )
+from apportion.member.time_limits import Pause, ReadClock
 from apportion.rules import Rule, rule_script
 from apportion.sim.kernel.client import SendRequest, Sleep
 from apportion.sim.kernel.clock import Script
@@ -89,7 +90,7 @@ def run_requests(process: Requester, rule: Rule[Any]) -> Script:
 
 def answer_request(
     process: Requester,
-    query: Send | SendToLeader | PauseBeforeRetry | RecordInterruption,
+    query: Send | SendToLeader | PauseBeforeRetry | ReadClock | Pause | RecordInterruption,
     until_ms: int,
 ) -> Script:
     """Answer one query of such a rule. until_ms: by the process's clock."""
@@ -98,6 +99,11 @@ def answer_request(
             if process.mono_ms() >= until_ms:
                 raise error
             yield Sleep(RETRY_MS)
+            return None
+        case ReadClock():
+            return process.mono_ms()
+        case Pause(pause_ms):
+            yield Sleep(pause_ms)
             return None
         case RecordInterruption(group_id, has_moved):
             process.interruptions += 1
