@@ -21,13 +21,12 @@ from apportion.sim.actors import member_answers
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.requests import AwaitMember, request_offsets, run_requests
-from apportion.sim.kernel.client import Sleep
+from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.topics import TopicIdPartition
 
 LATE_STEPS = 0.2  # of the rule's events, those that the member does not see at once
 LATEST_STEP_MS = 1_000
-FETCH_TIMEOUT_MS = 5_000
 
 
 class ObservedCommits(RecordOwnership):
@@ -132,7 +131,7 @@ class RecordApplication(Application):
             self.metadata,
             query.positions,
             max_wait_ms=0,
-            timeout_ms=FETCH_TIMEOUT_MS,
+            timeout_ms=REQUEST_TIMEOUT_MS,
             turn=query.turn,
         )
         fetched = yield from run_requests(self, rule)
