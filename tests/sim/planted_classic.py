@@ -252,7 +252,7 @@ CLASSIC = (
         "A static member keeps its place until its session ends.",
         ((rebalance, "may_miss_generation", static_members_keep_their_places),),
         LOST_NUMBERS,
-        ("broker-crash", "half-open-up", "restart", "cut"),
+        ("broker-crash", "restart", "cut"),
     ),
     Planted(
         "commit-generation",
