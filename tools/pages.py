@@ -37,6 +37,9 @@ PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
     "docs/spark.md": lambda: with_tables(
         (ROOT / "docs/spark.md").read_text(), "options of the Spark source"
     ),
+    "docs/spark-metrics.md": lambda: with_tables(
+        (ROOT / "docs/spark-metrics.md").read_text(), "metrics of Spark queries"
+    ),
     "docs/streams.md": lambda: with_tables(
         (ROOT / "docs/streams.md").read_text(), "options of a StreamsConsumer"
     ),

@@ -17,8 +17,10 @@ from apportion.node.config_entries import FROM_BROKER
 from apportion.node.security_settings import MechanismSettings, SecuritySettings
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED
-from apportion.server.prometheus import FAMILIES, series_name
+from apportion.server.metric_families import series_name
+from apportion.server.prometheus import FAMILIES
 from apportion.settings import MAX_INT64, Setting, declared
+from apportion.spark import query_metrics
 from apportion.spark.options import QueryOptions, SparkOptions
 from apportion.spark.security_options import KafkaSecurityOptions
 
@@ -184,6 +186,15 @@ def _metrics_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def _spark_metrics_table() -> str:
+    """Return the metrics of Spark queries as Prometheus reads them."""
+    rows = ["| metric | labels | meaning |", "|---|---|---|"]
+    for family in query_metrics.FAMILIES:
+        labels = ", ".join(f"`{label}`" for label in family.labels)
+        rows.append(f"| `{series_name(family)}` | {labels} | {family.meaning} |")
+    return "\n".join(rows) + "\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that prints the table
     "options of a consumer": lambda: _consumer_table(is_classic=False),
     "options of a classic consumer": lambda: _consumer_table(is_classic=True),
@@ -194,6 +205,7 @@ TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that 
         _as_texts(declared(KafkaSecurityOptions).values())
     ),
     "metrics of a broker": _metrics_table,
+    "metrics of Spark queries": _spark_metrics_table,
     "settings of a topic": _topic_table,
     "permissions of APIs": permissions_table,
 }

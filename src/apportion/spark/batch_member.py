@@ -29,16 +29,18 @@ from apportion.member.batch.queries import (
     StartMembership,
 )
 from apportion.member.batch.retries import BatchRetries, QuerySettings
-from apportion.member.batch.span import Span
+from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
 from apportion.spark import handover
 from apportion.spark.options import SourceOptions
-from apportion.topics import TopicIdPartition
+from apportion.spark.rebalance_lines import GroupName, RebalanceLines
+from apportion.spark.source_report import LogPosition, SourceReport
 
 LEAVE_TIMEOUT_MS = 3_000
 CALL_TIMEOUT_MS = 5_000
+EPOCH_WAIT_MS = 500
 
 log = logging.getLogger("apportion.spark")
 
@@ -88,6 +90,10 @@ class BatchMember(RuleDriver):
         # True at first: a process that was lost may have left reports of its writers.
         self._has_stale_reports = True
         self._last_report = NO_REPORT
+        self._planned = EMPTY_SPAN  # what `next_span` returned last
+        self._rebalances = RebalanceLines(
+            GroupName(options.group, options.instance_id, classic=options.classic)
+        )
 
     def _new_membership(self) -> GroupMembership[Event]:
         member = new_member(self.options.group, **self.options.membership())
@@ -96,7 +102,8 @@ class BatchMember(RuleDriver):
     def close(self, timeout_ms: int = LEAVE_TIMEOUT_MS) -> None:
         """Leave the group, waiting at most `timeout_ms`."""
         if self._has_joined:
-            self._membership.leave(timeout_ms)
+            is_confirmed = self._membership.leave(timeout_ms)
+            self._rebalances.log_end(is_confirmed=is_confirmed)
         self.cluster.close()
 
     def touch(self) -> None:
@@ -113,11 +120,43 @@ class BatchMember(RuleDriver):
 
         limit: maxOffsetsPerTrigger. Raises as `BatchRetries.next_span` does.
         """
-        return self._run(self._retries.next_span(previous, limit))
+        epoch = self._membership.status().epoch
+        self._planned = self._run(self._retries.next_span(previous, limit))
+        self._log_rebalance(epoch)
+        return self._planned
 
-    def ends(self) -> dict[TopicIdPartition, int]:
-        """Return the last known end offset of each owned partition."""
-        return dict(self.planner.ends)
+    def _log_rebalance(self, last_epoch: int) -> None:
+        """Log what the plan has changed of the query's partitions, if anything.
+
+        last_epoch: of the member, before the plan.
+        """
+        ownership = self.planner.ownership
+        is_planned = self.planner.planned_incarnation == ownership.incarnation
+        if not self._rebalances.has_change(ownership, is_planned=is_planned):
+            return
+        if self._rebalances.gives_up_some(ownership) and not self.options.classic:
+            # The answer to the acknowledgement brings the new epoch, mostly before the plan has
+            # ended. Waited for, as an idle query has no further batch that would show it.
+            self._membership.wait(lambda view: view.epoch != last_epoch, EPOCH_WAIT_MS)
+        self._rebalances.log_change(ownership, self._membership.status().epoch)
+
+    def source_report(self) -> SourceReport | None:
+        """Return what the last plan says of this membership; None if nothing was planned."""
+        if self.planner.planned_incarnation is None:
+            return None
+        status, ends = self._membership.status(), self.planner.ends
+        return SourceReport(
+            self.options.group,
+            status.member_id,
+            status.epoch,
+            self.options.rebalance_timeout_ms,
+            {
+                partition.topic_partition: LogPosition(to, ends[partition])
+                for partition, to in self._planned.end_offsets().items()
+                # Not in it: a partition that the member has given up, where no plan came after.
+                if partition in ends and partition in self.planner.ownership.partitions
+            },
+        )
 
     def _read_writer_report(self, previous: Span) -> WriterReport:
         """Return the writers' report about the batch of this span."""

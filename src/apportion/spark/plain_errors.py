@@ -12,9 +12,18 @@ from contextlib import contextmanager
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.group_claims import AnotherSink
+from apportion.spark.options import OptionError
+from apportion.spark.topic_records import NotWritten
 from apportion.spark.versions import UnsupportedTrigger
 
-SENTENCES = (MembershipFailed, AnotherSink, DataLoss, UnsupportedTrigger)
+SENTENCES = (
+    MembershipFailed,
+    AnotherSink,
+    DataLoss,
+    NotWritten,
+    OptionError,
+    UnsupportedTrigger,
+)
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""
 OF_WORKERS = "PYTHON_WORKER_FACTORY_"

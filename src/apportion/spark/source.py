@@ -16,11 +16,13 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     InputPartition,
 )
 from pyspark.sql.types import StructType
 
-from apportion.member.batch.span import EMPTY_SPAN, parse_span, sorted_span
+from apportion.member.batch.span import EMPTY_SPAN, parse_span
 from apportion.spark.admission_control import (
     ReadAllAvailable,
     ReadLimit,
@@ -33,18 +35,13 @@ from apportion.spark.log_lines import log_like_spark
 from apportion.spark.options import SourceOptions
 from apportion.spark.plain_errors import without_traceback
 from apportion.spark.slices import TaskSlices, read_task, split_into_tasks
+from apportion.spark.topic_writer import batch_writer, stream_writer
 
 COLUMNS = (
     "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
     "timestampType int"
 )
 HEADERS = ", headers array<struct<key: string, value: binary>>"
-
-NO_WRITER = (
-    'format("apportion") is a source only: write a stream with '
-    "foreachBatch(apportion.spark.delta.Writer(path)), each record once, "
-    "or with any sink of Spark's; to produce to Kafka, use Spark's own format(\"kafka\")"
-)
 
 
 class GroupSource(DataSource):
@@ -76,13 +73,13 @@ class GroupSource(DataSource):
             "trigger(availableNow=True) reads what is there now and stops"
         )
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """Raise: rows go to a sink of another format."""
-        raise ValueError(NO_WRITER)
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Return the writer of a stream to topics."""
+        return stream_writer(self.options, schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """Raise, as for streams."""
-        raise ValueError(NO_WRITER)
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a batch to topics."""
+        return batch_writer(self.options, schema, overwrite=overwrite)
 
 
 class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -136,16 +133,12 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if following == previous else following.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the end offsets of the owned partitions; None until a batch was planned.
+        """Return the report on this membership; None until a batch was planned.
 
-        Spark shows them in StreamingQueryProgress.
+        Spark shows it in StreamingQueryProgress, as the latest offset of the source.
         """
-        ends = self._member().ends()
-        return (
-            sorted_span("", {partition: (end, end) for partition, end in ends.items()}).to_json()
-            if ends
-            else None
-        )
+        report = self._member().source_report()
+        return None if report is None else report.to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks of a batch: the span to read is `end`, whatever `start` is."""
