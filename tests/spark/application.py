@@ -140,7 +140,7 @@ def main() -> None:
         if available_now
         else stream.trigger(processingTime=args.trigger)
     ).start()
-    print(f"started on Spark {spark.version}", flush=True)
+    print("started", flush=True)
     while not stop.is_set():
         if query.awaitTermination(POLL_S):
             error = query.exception()
