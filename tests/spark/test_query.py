@@ -44,15 +44,27 @@ def test_a_missing_group_is_refused_before_any_job_starts(
         spark.readStream.format("apportion")
         .option("kafka.bootstrap.servers", pipeline.bootstrap)
         .option("subscribe", "t")
+        .option("maxOffsetsPerTrigger", "100")
     )
     with pytest.raises(AnalysisException, match=r"option kafka\.group\.id is missing"):
         reader.load()
 
 
-def test_a_batch_read_is_refused_with_the_way_out(spark: SparkSession, pipeline: Pipeline) -> None:
-    reader = spark.read.format("apportion").option("kafka.bootstrap.servers", pipeline.bootstrap)
-    with pytest.raises(AnalysisException, match=r"use spark\.readStream"):
-        reader.option("kafka.group.id", "g").option("subscribe", "t").load().collect()
+def test_a_missing_group_is_refused_at_the_latest_when_the_query_begins(
+    spark: SparkSession, pipeline: Pipeline, started: Callable[..., StreamingQuery]
+) -> None:
+    rows = (
+        spark.readStream.format("apportion")
+        .option("kafka.bootstrap.servers", pipeline.bootstrap)
+        .option("subscribe", pipeline.topic)
+        .load()
+    )
+    said = ended(started(rows))
+    assert said.splitlines()[0].endswith(
+        "OptionError: option kafka.group.id is missing: give the name of the consumer group that "
+        'this query joins, as in .option("kafka.group.id", "...").'
+    )
+    assert "Traceback" not in said
 
 
 def test_a_query_that_is_not_let_in_says_why_in_the_first_line_of_its_error(

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin
-from apportion.spark.options import OptionError
+from apportion.spark.option_values import OptionError
 from apportion.spark.topic_options import TopicWriterOptions
 
 GOOD = {"kafka.bootstrap.servers": "h:9092"}

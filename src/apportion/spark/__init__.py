@@ -1,9 +1,9 @@
 """Spark queries that are members of a Kafka consumer group: source, exactly-once writer, guard.
 
 `spark.readStream.format("apportion")` finds the source by itself; `delta.Writer` is the
-exactly-once writer for Delta tables. `PrometheusListener` shows lag and member epoch of the queries
-to Prometheus. `decode` reads values of a schema registry. `seeds` plays the simulator's seeds on a
-Spark cluster.
+exactly-once writer for Delta tables. `run` and `stop` end queries in order. `PrometheusListener`
+shows lag and member epoch of the queries to Prometheus. `decode` reads values of a schema registry.
+`seeds` plays the simulator's seeds on a Spark cluster.
 
 To import it has Spark start its workers with this interpreter (`workers_python.py`).
 """
@@ -20,23 +20,27 @@ if TYPE_CHECKING:
     from apportion.member.batch.span import LostOffsets
     from apportion.spark import delta, seeds
     from apportion.spark.decoding.columns import decode
-    from apportion.spark.options import OptionError
+    from apportion.spark.option_values import OptionError
     from apportion.spark.prometheus_listener import PrometheusListener
+    from apportion.spark.running import run
     from apportion.spark.stateless import StatefulQuery, guard
+    from apportion.spark.stopping import stop
     from apportion.spark.versions import UnsupportedTrigger
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
             "LostOffsets": "apportion.member.batch.span",
-            "OptionError": "apportion.spark.options",
+            "OptionError": "apportion.spark.option_values",
             "PrometheusListener": "apportion.spark.prometheus_listener",
             "StatefulQuery": "apportion.spark.stateless",
             "UnsupportedTrigger": "apportion.spark.versions",
             "decode": "apportion.spark.decoding.columns",
             "delta": "apportion.spark.delta",
             "guard": "apportion.spark.stateless",
+            "run": "apportion.spark.running",
             "seeds": "apportion.spark.seeds",
+            "stop": "apportion.spark.stopping",
         },
         extra="spark",
     )
@@ -59,5 +63,7 @@ __all__ = [
     "decode",
     "delta",
     "guard",
+    "run",
     "seeds",
+    "stop",
 ]
