@@ -6,14 +6,16 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from apportion.server.embedded import EmbeddedBroker
 from apportion.spark import delta
 from apportion.spark.versions import has_admission_control
-from tests.spark.harness import Pipeline, until
+from tests.spark.harness import PATIENCE_S, Pipeline, until
 from tests.spark.queries import ended, source, spark, started
 
 __all__ = ["source", "spark", "started"]
@@ -21,12 +23,21 @@ __all__ = ["source", "spark", "started"]
 # PySpark 4.0 and 4.1 do not close the sockets that they collect rows from
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
+SETTINGS: dict[str, Any] = {"group.consumer.heartbeat.interval.ms": 500}
+
 _numbers = itertools.count()
 
 
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    """A broker whose sessions outlast what a busy machine does to their heartbeats."""
+    with EmbeddedBroker(**SETTINGS) as running:
+        yield running
+
+
 @pytest.fixture
-def pipeline(bootstrap: str, tmp_path: Path) -> Iterator[Pipeline]:
-    made = Pipeline(tmp_path, bootstrap, f"spark-{next(_numbers)}", 2)
+def pipeline(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Pipeline]:
+    made = Pipeline(tmp_path, broker.bootstrap, f"spark-{next(_numbers)}", 2)
     yield made
     made.close()
 
@@ -60,7 +71,9 @@ def test_a_batch_that_failed_between_deltas_commit_and_sparks_is_written_once(
         if pipeline.rows():
             raise RuntimeError("between the two commits")
 
-    assert "between the two commits" in ended(started(rows(), fail_between, "checkpoint"))
+    assert "between the two commits" in ended(
+        started(rows(), fail_between, "checkpoint"), PATIENCE_S
+    )
     assert (pipeline.rows(), pipeline.total_committed()) == (pipeline.expected(), 0)
     pipeline.produce(10)
     started(rows(), checkpoint="checkpoint")
@@ -92,10 +105,10 @@ def test_available_now_reads_everything_or_is_refused(
     pipeline.produce(40)
     query = started(rows(maxOffsetsPerTrigger="15"), availableNow=True)
     if has_admission_control():
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(PATIENCE_S)
         assert pipeline.rows() == pipeline.expected()
     else:
-        assert "trigger(availableNow=True) needs Spark 4.2 or newer" in ended(query)
+        assert "trigger(availableNow=True) needs Spark 4.2 or newer" in ended(query, PATIENCE_S)
         assert pipeline.rows() == []
 
 
@@ -105,5 +118,5 @@ def test_the_writer_stops_a_query_that_keeps_state(
     started: Callable[..., StreamingQuery],
 ) -> None:
     pipeline.produce(4)
-    assert "this query keeps state" in ended(started(rows().dropDuplicates(["value"])))
+    assert "this query keeps state" in ended(started(rows().dropDuplicates(["value"])), PATIENCE_S)
     assert pipeline.rows() == []
