@@ -26,6 +26,7 @@ from apportion.member.batch.span import EMPTY_SPAN, parse_span
 from apportion.settings import MAX_INT64
 from apportion.spark.admission_control import (
     ReadAllAvailable,
+    ReaderWithoutStart,
     ReadLimit,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
@@ -191,6 +192,9 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._batch_member
 
 
+STOPS = (GroupStreamReader.stop.__code__, ReaderWithoutStart.stop.__code__)
+
+
 def _exit_on_sigterm(_number: int, frame: FrameType | None) -> None:
     """Unwind the stack when Spark ends a query by SIGTERM, so that `stop` is called.
 
@@ -198,7 +202,7 @@ def _exit_on_sigterm(_number: int, frame: FrameType | None) -> None:
     not be interrupted, or the member would stay in the group until its session times out.
     """
     while frame is not None:
-        if frame.f_code is GroupStreamReader.stop.__code__:
+        if frame.f_code in STOPS:
             return
         frame = frame.f_back
     sys.exit(0)
