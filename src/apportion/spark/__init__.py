@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from apportion.spark.stopping import stop
     from apportion.spark.versions import UnsupportedTrigger
 else:
+    # Here, before a module asks an older pyspark for what it does not have.
+    refuse_old_spark()
     __getattr__, __dir__ = lazily(
         __name__,
         {
@@ -45,8 +47,6 @@ else:
         extra="spark",
     )
 
-# Before a module asks an older pyspark for what it does not have.
-refuse_old_spark()
 # PySpark is not imported for that, which takes a second: while it is not loaded no Spark runs.
 _context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
 use_this_python(
