@@ -48,6 +48,16 @@ def trust(context: ssl.SSLContext, trusted: KeyStore | None, purpose: ssl.Purpos
         raise ValueError(f"{_named(trusted)} has no CA certificate in PEM") from None
 
 
+def trusted_certificates(trusted: KeyStore | None) -> list[bytes]:
+    """Return the CA certificates of a store, or those of the system that are in one file, in DER.
+
+    Errors: ValueError.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trust(context, trusted, ssl.Purpose.SERVER_AUTH)
+    return context.get_ca_certs(binary_form=True)
+
+
 def load_identity(context: ssl.SSLContext, certificate: KeyStore, key: KeyStore | None) -> None:
     """Have the context show this certificate. key: None if it is in the same store.
 

@@ -10,9 +10,9 @@ NO_LIBRARY = (
     "executor: install apportion[spark] there"
 )
 NO_PRODUCER_ID = (
-    "CLUSTER_AUTHORIZATION_FAILED: this client's principal may write to no topic at all; "
-    "kafka-acls.sh gives WRITE by --add --allow-principal User:NAME --operation Write --topic "
-    "TOPIC, and old brokers want --operation IdempotentWrite --cluster besides"
+    "CLUSTER_AUTHORIZATION_FAILED: this client's principal may write to no topic at all; a super "
+    "user gives WRITE by `apportion acls add --allow-principal User:NAME --operation Write --topic "
+    "TOPIC`, and old brokers want `--operation IdempotentWrite --cluster`, too"
 )
 REPLICAS = "see min.insync.replicas of the topic, and that its brokers run"
 REMEDIES = {  # by the codes of brokers
