@@ -173,6 +173,10 @@ def test_a_writers_login_goes_to_executors_and_into_no_repr() -> None:
             "option startingOffsets cannot be used: it is for reading; drop the option.",
         ),
         (
+            {"kafka.fetch.min.bytes": "1"},
+            "option kafka.fetch.min.bytes cannot be used: it is for reading; drop the option.",
+        ),
+        (
             {"kafka.group.id": "x"},
             "option kafka.group.id cannot be used: it is for reading; drop the option.",
         ),

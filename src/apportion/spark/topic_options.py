@@ -13,6 +13,7 @@ from apportion.security.client_security import ClientSecurity
 from apportion.security.key_stores import TLS_VERSIONS
 from apportion.settings import MAX_INT32, Setting, declared, fault_or_none
 from apportion.spark.batch_options import BATCH_OPTIONS
+from apportion.spark.foreign_options import REFUSED_IN_STREAMS
 from apportion.spark.foreign_producer_options import FOR_READING, LEFT_ALONE, REFUSED_FOR_WRITING
 from apportion.spark.option_values import OptionError, bootstrap_servers, by_lower_name, parsed
 from apportion.spark.options import OPTIONS
@@ -179,7 +180,11 @@ class TopicWriterSettings(ProducerOptions, KafkaSecurityOptions):
 
 WRITER_OPTIONS = declared(TopicWriterSettings)
 REFUSED = {
-    **{name: FOR_READING for name in (*OPTIONS, *BATCH_OPTIONS) if name not in WRITER_OPTIONS},
+    **{
+        name: FOR_READING
+        for name in (*OPTIONS, *BATCH_OPTIONS, *REFUSED_IN_STREAMS)
+        if name not in WRITER_OPTIONS
+    },
     **REFUSED_FOR_WRITING,
 }
 """The option -> why a write cannot have it."""
