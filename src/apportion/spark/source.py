@@ -1,4 +1,4 @@
-"""`format("apportion")`: a Spark query that is a member of a Kafka consumer group, and batch reads.
+"""`format("apportion")`: queries that are members of a consumer group, batch reads, and writes.
 
 Spark creates the reader in several processes. Only the process that plans micro-batches joins the
 group, on the first call that needs it. Everything that must survive a restart is in Spark's own
@@ -49,7 +49,8 @@ from apportion.spark.topic_writer import batch_writer, stream_writer
 class GroupSource(DataSource):
     """Kafka records as a stream or a batch, with the columns of Spark's own Kafka source.
 
-    For the options see `SourceOptions` and `BatchOptions`.
+    Rows are written to topics, too. For the options see `SourceOptions`, `BatchOptions` and
+    `TopicWriterOptions`.
     """
 
     @classmethod
