@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from apportion.spark import StatefulQuery, delta, guard
+from apportion.spark import StatefulQuery, delta, guard, seeds
 from apportion.topics import partitions_of
 from tests.spark.connect_server import connect_server, connect_session, start_patiently
 from tests.spark.harness import ROOT, Pipeline, until
@@ -201,4 +201,13 @@ def test_queries_that_spark_connect_hides_from_the_writer_are_refused(
 def test_a_wrong_option_is_named_at_the_start(source: Callable[..., DataFrame]) -> None:
     with pytest.raises(AnalysisException) as error:
         source(startingOffset="earliest").columns  # noqa: B018
-    assert "did you mean startingOffsets?" in str(error.value)
+    reason = str(error.value).splitlines()[0]
+    assert reason.endswith(
+        "OptionError: option startingoffset is unknown (Spark hands names over in lower case): did "
+        "you mean startingOffsets?"
+    )
+
+
+def test_seeds_are_played_through_spark_connect(spark: SparkSession) -> None:
+    played = seeds.seeds(spark, 2, duration_ms=10_000)
+    assert sorted(row.seed for row in played.select("seed").collect()) == [0, 1]

@@ -14,6 +14,7 @@ from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.span import LostOffsets
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.connect_query import ConnectRefused
+from apportion.spark.options import OptionError
 from apportion.spark.plan_text import PlanNotShown
 from apportion.spark.private_files import NoPrivateDirectory
 from apportion.spark.stateless import StatefulQuery
@@ -26,6 +27,7 @@ SENTENCES = (
     StatefulQuery,
     ConnectRefused,
     PlanNotShown,
+    OptionError,
     NoPrivateDirectory,
 )
 HIDE = "SPARK_HIDE_TRACEBACK"

@@ -58,7 +58,9 @@ class GroupSource(DataSource):
 
         Spark calls this first: parsing all options here makes a wrong one fail in `load()`.
         """
-        return source_columns(include_headers=SourceOptions.parse(self.options).include_headers)
+        with without_traceback():
+            include_headers = SourceOptions.parse(self.options).include_headers
+        return source_columns(include_headers=include_headers)
 
     def streamReader(self, schema: StructType) -> "GroupStreamReader":
         """Return the reader that Spark serializes to its processes."""
