@@ -8,7 +8,7 @@ from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.connect_query import ConnectRefused
-from apportion.spark.options import OptionError
+from apportion.spark.option_values import OptionError
 from apportion.spark.plain_errors import HIDE, without_traceback
 from apportion.spark.plan_text import PlanNotShown
 from apportion.spark.private_files import NoPrivateDirectory

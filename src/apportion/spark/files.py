@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, PyFileSystem
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from apportion.spark.source_columns import without_load
+from apportion.spark.versions import to_utc_arrow_schema
 from apportion.topics import TopicPartition
 
 REPORT = "path string, size long, rows long, topic string, partition int, first long, last long"
@@ -305,7 +305,7 @@ def table_schema(frame: DataFrame) -> pa.Schema:
     Raises ValueError where a column of SOURCE_COLUMNS is missing or has another type.
     """
     refuse_missing_columns(frame)
-    schema = to_arrow_schema(without_load(frame.schema), timezone="UTC")
+    schema = to_utc_arrow_schema(without_load(frame.schema))
     for column in SOURCE_COLUMNS:
         if schema.field(column.name).type != column.type:
             raise ValueError(

@@ -14,6 +14,7 @@ from apportion.member.batch.span import Span, parse_span
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
 from apportion.spark.security_options import PREFIX
 from apportion.spark.stateless import refuse_state
+from apportion.spark.versions import refuse_available_now
 
 GROUP_OPTION = "kafka.group.id"
 BOOTSTRAP_OPTION = "kafka.bootstrap.servers"
@@ -64,7 +65,11 @@ class ClassicQuery(NamedTuple):
         return str(self.execution.runId())
 
     def refuse_state(self) -> None:
-        """Raise StatefulQuery if the running batch has a stateful operator."""
+        """Raise StatefulQuery if the running batch has a stateful operator.
+
+        Before Spark 4.2 it raises UnsupportedTrigger for trigger(availableNow=True), too.
+        """
+        refuse_available_now(self.execution)
         refuse_state(self.execution, self.jvm)
 
     def readings(self) -> list[SourceReading]:

@@ -13,10 +13,12 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from apportion.spark.plan_text import PrintedPlan, printed_plan
-
-STATEFUL_OPERATOR_CLASS = (
-    "org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperator"
+from apportion.spark.versions import (
+    UnsupportedTrigger,
+    refuse_available_now,
+    stateful_operator_class,
 )
+
 PLAN_TIMEOUT_MS = 60_000
 STATEFUL_OPERATORS = {  # logical operator of a stream -> how it is written in a program
     "Aggregate": "an aggregation",
@@ -54,7 +56,8 @@ def refuse_state(execution: Any, jvm: Any) -> None:
     execution: the JVM's StreamExecution. The physical plan is checked: whatever keeps state there
     has one supertype in Spark.
     """
-    stateful = jvm.org.apache.spark.util.Utils.classForName(STATEFUL_OPERATOR_CLASS, True, False)
+    supertype = stateful_operator_class(execution.sparkSession().version())
+    stateful = jvm.org.apache.spark.util.Utils.classForName(supertype, True, False)
     for node in _walk(execution.lastExecution().executedPlan()):
         if stateful.isInstance(node):
             raise StatefulQuery(node.nodeName())
@@ -66,7 +69,8 @@ def guard(watched: Any) -> Any:
     For sinks other than `apportion.spark.delta`. watched: a frame, before `writeStream`; or a
     query, as `start()` returned it, which is stopped: batches may have run before that. Through
     Spark Connect a query has no plan before its first batch: raises TimeoutError if there is none
-    for a minute.
+    for a minute. Before Spark 4.2 it stops a query with trigger(availableNow=True), too, and raises
+    UnsupportedTrigger.
     """
     if isinstance(watched, DataFrame):
         operator = _operator_of_frame_or_none(watched)
@@ -93,6 +97,11 @@ def _operator_of_query_or_none(query: Any) -> str | None:
     execution = query._jsq.streamingQuery()
     # The plan exists only after the query's own thread has initialized; reading it before raises.
     execution.awaitInitialization(PLAN_TIMEOUT_MS)
+    try:
+        refuse_available_now(execution)
+    except UnsupportedTrigger:
+        query.stop()
+        raise
     return _operator_or_none(execution.logicalPlan())
 
 
