@@ -230,6 +230,12 @@ def test_a_time_comes_before_times_in_json_and_these_before_starting_offsets(
             "option maxTriggerDelay is 'soon': give a time such as 90s, 15m or 1h.",
         ),
         ({"minPartitions": "0"}, "option minPartitions is '0': give a whole number of at least 1"),
+        (
+            {"kafka.isolation.level": "read_uncommitted"},
+            "option kafka.isolation.level is 'read_uncommitted': only read_committed is here, "
+            "because a record that is aborted later could not be taken back from where it was "
+            "written; drop the option.",
+        ),
         ({"maxOffsetsPerTrigger": "-5"}, "give a whole number of at least 1"),
         ({"maxOffsetsPerTrigger": "\u00b2"}, "give a whole number of at least 1"),
         (
@@ -314,6 +320,16 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
             "kafka.security.protocol",
             "option kafka.security.protocol must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, "
             "SASL_SSL, not 'x'.",
+        ),
+        (
+            "kafka.fetch.min.bytes",
+            "option kafka.fetch.min.bytes cannot be used: it is chosen by itself here; drop the "
+            "option.",
+        ),
+        (
+            "endingTimestamp",
+            "option endingTimestamp cannot be used: it is for batch reads; a stream with "
+            "trigger(availableNow=True) reads up to now.",
         ),
         (
             "kafka.ssl.cipher.suites",

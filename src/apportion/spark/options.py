@@ -26,13 +26,15 @@ from apportion.member.settings import (
 from apportion.security.client_security import ClientSecurity
 from apportion.settings import Setting, declared, fault_or_none
 from apportion.spark.chosen_topics import topic_option
-from apportion.spark.foreign_options import REFUSED
+from apportion.spark.foreign_options import REFUSED_IN_STREAMS
 from apportion.spark.option_values import (
+    ISOLATION_LEVEL,
     OptionError,
     bootstrap_servers,
     by_lower_name,
     duration_ms,
     parsed,
+    refuse_uncommitted_reads,
     required_text,
 )
 from apportion.spark.security_options import KafkaSecurityOptions, query_security
@@ -186,6 +188,7 @@ QueryOptions = TypedDict(
                 "is back, and loses its partitions meanwhile.",
             ),
         ],
+        "kafka.isolation.level": Annotated[str, ISOLATION_LEVEL],
         "kafka.client.id": Annotated[
             str,
             replace(CLIENT_ID, default=None, default_words=CLIENT_ID_PREFIX + "<group>"),
@@ -237,7 +240,8 @@ class SourceOptions:
         Raises OptionError for the first fault. Unknown options come first: a name that is misspelt
         would also be reported as missing.
         """
-        values = by_lower_name(options, OPTIONS, REFUSED)
+        values = by_lower_name(options, OPTIONS, REFUSED_IN_STREAMS)
+        refuse_uncommitted_reads(values)
         value_of = partial(parsed, OPTIONS, values)
         classic = _parse_protocol(values) == "classic"
         group = required_text(

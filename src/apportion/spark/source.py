@@ -70,7 +70,7 @@ class GroupSource(DataSource):
         try:
             options = SourceOptions.parse(self.options)
         except OptionError as error:
-            return RefusedStreamReader(error)
+            return suited_to_spark(RefusedStreamReader(error))
         return suited_to_spark(GroupStreamReader(options, load_id(schema)))
 
     def reader(self, schema: StructType) -> BatchReader:

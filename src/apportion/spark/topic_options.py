@@ -20,9 +20,10 @@ from apportion.settings import (
     nearest_or_none,
     whole_number,
 )
+from apportion.spark.batch_options import BATCH_OPTIONS
 from apportion.spark.foreign_producer_options import LEFT_ALONE, REFUSED_FOR_WRITING
 from apportion.spark.option_values import OptionError
-from apportion.spark.options import OPTIONS as SOURCE_OPTIONS
+from apportion.spark.options import OPTIONS
 from apportion.spark.security_options import (
     SECURITY_PREFIXES,
     KafkaSecurityOptions,
@@ -32,7 +33,7 @@ from apportion.spark.security_options import (
 CLIENT_ID_OF_WRITERS = "apportion-spark-writer"
 KIB = 1024
 LARGEST_REQUEST = 1_000_000_000
-LEVELS = {"gzip": (1, 9), "lz4": (1, 12), "zstd": (1, 22)}
+LEVELS = {"gzip": (1, 9), "lz4": (1, 12), "zstd": (1, 12)}
 """compression.type -> the levels that Kafka's producer and librdkafka have in common."""
 BUFFER_MEMORY, MAX_REQUEST_SIZE = "kafka.buffer.memory", "kafka.max.request.size"
 
@@ -191,7 +192,7 @@ class TopicWriterSettings(ProducerOptions, KafkaSecurityOptions):
 WRITER_OPTIONS = declared(TopicWriterSettings)
 SPELLING = {name.lower(): name for name in WRITER_OPTIONS}
 """The name of an option in lower case -> as the documentation writes it."""
-SOURCE_SPELLINGS = {name.lower(): name for name in SOURCE_OPTIONS}
+SOURCE_OPTIONS = {name.lower(): name for name in (*OPTIONS, *BATCH_OPTIONS)}
 REFUSED_SPELLINGS = {name.lower(): name for name in REFUSED_FOR_WRITING}
 WHY_ONLY = {
     "kafka.acks": "with less, a record could be lost after it was taken for written",
@@ -282,8 +283,8 @@ def _refuse_name(name: str) -> NoReturn:
         raise OptionError(
             f"option {spelling} cannot be used for writing: {REFUSED_FOR_WRITING[spelling]}."
         )
-    if name in SOURCE_SPELLINGS:
-        raise OptionError(f"option {SOURCE_SPELLINGS[name]} is for reading: drop it.")
+    if name in SOURCE_OPTIONS:
+        raise OptionError(f"option {SOURCE_OPTIONS[name]} is for reading: drop it.")
     nearest = nearest_or_none(name, SPELLING)
     hint = (
         f"did you mean {SPELLING[nearest]}?"
