@@ -63,7 +63,9 @@ class GroupSource(DataSource):
 
         Spark calls this first: parsing all options here makes a wrong one fail in `load()`.
         """
-        return source_columns(include_headers=loaded_options(self.options).include_headers)
+        with without_traceback():
+            include_headers = loaded_options(self.options).include_headers
+        return source_columns(include_headers=include_headers)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader that Spark serializes to its processes."""
