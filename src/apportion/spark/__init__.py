@@ -3,11 +3,16 @@
 `spark.readStream.format("apportion")` finds the source by itself; `delta.Writer` is the
 exactly-once writer for Delta tables. `PrometheusListener` shows lag and member epoch of the queries
 to Prometheus. `seeds` plays the simulator's seeds on a Spark cluster.
+
+To import it has Spark start its workers with this interpreter (`workers_python.py`).
 """
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from apportion.exports import lazily
+from apportion.spark.workers_python import use_this_python
 
 if TYPE_CHECKING:
     from apportion.member.batch.span import LostOffsets
@@ -29,6 +34,13 @@ else:
         },
         extra="spark",
     )
+
+# PySpark is not imported for that, which takes a second: while it is not loaded no Spark runs.
+_context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+use_this_python(
+    os.environ,
+    is_spark_running=getattr(_context, "_active_spark_context", None) is not None,
+)
 
 __all__ = [
     "LostOffsets",
