@@ -21,6 +21,7 @@ from apportion.server.metric_families import series_name
 from apportion.server.prometheus import FAMILIES
 from apportion.settings import MAX_INT64, Setting, declared
 from apportion.spark import query_metrics
+from apportion.spark.batch_options import BatchQueryOptions
 from apportion.spark.options import QueryOptions, SparkOptions
 from apportion.spark.security_options import KafkaSecurityOptions
 
@@ -85,6 +86,13 @@ Options of `spark.readStream.format("apportion")`. [Spark queries](spark.md) say
 together.
 
 """
+BATCH = """
+## A batch read in Spark
+
+Options of `spark.read.format("apportion")`, beside those about security, which are the same.
+[Batch reads](batch-read.md) says what they mean together.
+
+"""
 TABLE = "| name | default | values | meaning |\n|---|---|---|---|\n"
 
 
@@ -103,6 +111,7 @@ def settings_page() -> str:
             CONSUMER + _table(consumer.values()),
             STREAMS.format(shared=shared) + _streams_table(),
             SPARK + _spark_table(),
+            BATCH + _batch_table(),
         )
     )
 
@@ -149,6 +158,10 @@ def _streams_table() -> str:
 
 def _spark_table() -> str:
     return _table(_as_texts(declared(SparkOptions).values()))
+
+
+def _batch_table() -> str:
+    return _table(_as_texts(declared(BatchQueryOptions).values()))
 
 
 def _topic_table() -> str:
@@ -200,6 +213,7 @@ TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that 
     "options of a classic consumer": lambda: _consumer_table(is_classic=True),
     "options of a StreamsConsumer": _streams_table,
     "options of the Spark source": lambda: _table(_as_texts(declared(QueryOptions).values())),
+    "options of a batch read": _batch_table,
     "security options of a consumer": lambda: _table(declared(SecurityOptions).values()),
     "security options of the Spark source": lambda: _table(
         _as_texts(declared(KafkaSecurityOptions).values())

@@ -97,6 +97,7 @@ def test_these_examples_are_not_run() -> None:
         ("simulator.md", "hours, on Spark"),
         ("simulator.md", "hours; tests/spark/test_seeds.py plays fewer"),
         ("simulator.md", "hours"),
+        ("spark.md", "needs a schema registry"),
         ("spark.md", "what it prints is of one machine"),
         ("streams.md", "needs an application of Kafka Streams"),
         ("streams.md", "minutes; tests/sim/test_matrix.py plays it"),

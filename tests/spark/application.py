@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from apportion.spark import delta
+from apportion.spark import delta, run
+from apportion.spark.admission_control import ReadLimit, suited_to_spark
 from apportion.spark.options import SourceOptions
 from apportion.spark.source import GroupSource, GroupStreamReader
 
@@ -64,8 +66,8 @@ def gated_source(gate: Path) -> type[GroupSource]:
         def name(cls) -> str:
             return "gated"
 
-        def streamReader(self, schema: StructType) -> Reader:
-            return Reader(SourceOptions.parse(self.options))
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+            return suited_to_spark(Reader(SourceOptions.parse(self.options)))
 
     return Source
 
@@ -96,6 +98,9 @@ def main() -> None:
         "--trigger", default="500 milliseconds", help='an interval, or "available now"'
     )
     parser.add_argument("--planning", default="free", choices=["free", "gated"])
+    parser.add_argument(
+        "--ending", default="stop", choices=["stop", "run"], help="query.stop(), or run(query)"
+    )
     parser.add_argument("--where", help="a SQL filter")
     parser.add_argument(
         "--option", action="append", default=[], help="one more option of the source: name=value"
@@ -139,11 +144,18 @@ def main() -> None:
         if available_now
         else stream.trigger(processingTime=args.trigger)
     ).start()
-    print("started", flush=True)
+    print(f"started on Spark {spark.version}", flush=True)
+    if args.ending == "run":
+        sys.exit(run(query))
+    interrupt_on(stop, query, may_end=available_now)
+
+
+def interrupt_on(stop: threading.Event, query: StreamingQuery, *, may_end: bool) -> None:
+    """Stops the query as Spark does, whose batch is thrown away, once the event is set."""
     while not stop.is_set():
         if query.awaitTermination(POLL_S):
             error = query.exception()
-            sys.exit(f"the query failed: {error}" if error or not available_now else 0)
+            sys.exit(f"the query failed: {error}" if error or not may_end else 0)
     query.stop()
     print("stopped", flush=True)
 

@@ -11,6 +11,7 @@ import pytest
 from apportion.member.batch.span import Span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.spark import handover
+from apportion.spark.private_files import NoPrivateDirectory
 from apportion.topics import TopicIdPartition
 
 QUESTION = Span("asked", {TopicIdPartition("t", b"i" * 16, 0): (5, 5)}, question_number=1)
@@ -40,7 +41,7 @@ def test_a_query_goes_on_without_any_temporary_directory(temporary: Path) -> Non
 
 def test_a_writer_that_can_leave_no_word_says_what_is_to_be_done(temporary: Path) -> None:
     with pytest.raises(
-        handover.NoPrivateDirectory,
+        NoPrivateDirectory,
         match=r"must be able to write to .*: let TMPDIR name a directory",
     ):
         handover.write_report(QUESTION, "/lake")
@@ -70,7 +71,7 @@ def test_a_directory_that_others_may_write_to_is_no_way_to_hand_over(temporary: 
     (private,) = temporary.iterdir()
     assert private.stat().st_mode & 0o777 == 0o700
     private.chmod(0o777)
-    with pytest.raises(handover.NoPrivateDirectory, match="nobody else may write"):
+    with pytest.raises(NoPrivateDirectory, match="nobody else may write"):
         handover.read_reports(QUESTION)
-    with pytest.raises(handover.NoPrivateDirectory, match="nobody else may write"):
+    with pytest.raises(NoPrivateDirectory, match="nobody else may write"):
         handover.write_report(QUESTION, "/lake")

@@ -29,6 +29,7 @@ from apportion.server.closed_connections import ClosedConnectionLog
 from apportion.server.connection import OpenConnection, ResponseSlot, ServerConnection
 from apportion.server.counted_lines import SUMMARY_INTERVAL_S
 from apportion.server.denied_requests import DeniedRequestLog
+from apportion.server.idle_connections import IdleConnections
 from apportion.server.openings import Openings
 from apportion.server.sockets import (
     bind_listeners,
@@ -76,6 +77,7 @@ class Server:
         self._disk: RealDisk
         self._unanswered: dict[Ticket, tuple[ServerConnection, ResponseSlot]] = {}
         self._connections: dict[OpenConnection, None] = {}
+        self._idle = IdleConnections(self._connections, settings.connections_max_idle_ms)
         self._last_ticket = 0
         self._random_bytes = b""
         self._random_used = 0
@@ -179,6 +181,7 @@ class Server:
         for listening in self._listening:
             listening.close()
         self._is_closing = True
+        self._idle.stop()
         for connection in self._connections:
             connection.stop_reading()  # else a busy client would keep the driver from being idle
         # Every request in flight is answered before a connection is closed: an acknowledged write
@@ -215,6 +218,8 @@ class Server:
         if self._is_closing:  # accepted before the listener was closed
             connection.stop_reading()
             connection.close_after_writes()
+        else:
+            self._idle.watch()
         return len(self._connections) <= self._node.settings.max_connections and leaves_descriptors(
             accepted
         )

@@ -1,8 +1,9 @@
 """Spark queries that are members of a Kafka consumer group: source, exactly-once writer, guard.
 
 `spark.readStream.format("apportion")` finds the source by itself; `delta.Writer` is the
-exactly-once writer for Delta tables. `PrometheusListener` shows lag and member epoch of the queries
-to Prometheus. `seeds` plays the simulator's seeds on a Spark cluster.
+exactly-once writer for Delta tables. `run` and `stop` end queries in order. `PrometheusListener`
+shows lag and member epoch of the queries to Prometheus. `decode` reads values of a schema registry.
+`seeds` plays the simulator's seeds on a Spark cluster.
 
 To import it has Spark start its workers with this interpreter (`workers_python.py`).
 """
@@ -12,25 +13,36 @@ import sys
 from typing import TYPE_CHECKING
 
 from apportion.exports import lazily
+from apportion.spark.versions import refuse_old_spark
 from apportion.spark.workers_python import use_this_python
 
 if TYPE_CHECKING:
     from apportion.member.batch.span import LostOffsets
     from apportion.spark import delta, seeds
-    from apportion.spark.options import OptionError
+    from apportion.spark.decoding.columns import decode
+    from apportion.spark.option_values import OptionError
     from apportion.spark.prometheus_listener import PrometheusListener
+    from apportion.spark.running import run
     from apportion.spark.stateless import StatefulQuery, guard
+    from apportion.spark.stopping import stop
+    from apportion.spark.versions import UnsupportedTrigger
 else:
+    # Here, before a module asks an older pyspark for what it does not have.
+    refuse_old_spark()
     __getattr__, __dir__ = lazily(
         __name__,
         {
             "LostOffsets": "apportion.member.batch.span",
-            "OptionError": "apportion.spark.options",
+            "OptionError": "apportion.spark.option_values",
             "PrometheusListener": "apportion.spark.prometheus_listener",
             "StatefulQuery": "apportion.spark.stateless",
+            "UnsupportedTrigger": "apportion.spark.versions",
+            "decode": "apportion.spark.decoding.columns",
             "delta": "apportion.spark.delta",
             "guard": "apportion.spark.stateless",
+            "run": "apportion.spark.running",
             "seeds": "apportion.spark.seeds",
+            "stop": "apportion.spark.stopping",
         },
         extra="spark",
     )
@@ -47,7 +59,11 @@ __all__ = [
     "OptionError",
     "PrometheusListener",
     "StatefulQuery",
+    "UnsupportedTrigger",
+    "decode",
     "delta",
     "guard",
+    "run",
     "seeds",
+    "stop",
 ]

@@ -25,6 +25,7 @@ from apportion.member.batch.queries import (
     DeleteOldReports,
     EndMembership,
     GroupSetting,
+    MatchingTopics,
     ReadWriterReport,
     StartMembership,
 )
@@ -33,16 +34,22 @@ from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
-from apportion.spark import handover
+from apportion.spark import handover, stop_requests
+from apportion.spark.chosen_topics import matching_topics
 from apportion.spark.options import SourceOptions
 from apportion.spark.rebalance_lines import GroupName, RebalanceLines
 from apportion.spark.source_report import LogPosition, SourceReport
+from apportion.spark.stop_requests import StopAnswer, StopRequest
 
 LEAVE_TIMEOUT_MS = 3_000
 CALL_TIMEOUT_MS = 5_000
 EPOCH_WAIT_MS = 500
 
 log = logging.getLogger("apportion.spark")
+
+
+class StopRequested(Exception):
+    """The driver asks for no further batch."""
 
 
 class BatchMember(RuleDriver):
@@ -70,6 +77,7 @@ class BatchMember(RuleDriver):
                 options.group,
                 options.topics,
                 classic_session_ms=options.session_timeout_ms if options.classic else None,
+                expression=options.expression,
             ),
             # Used by a new checkpoint alone: every later span copies the id of the one before.
             checkpoint=uuid4().hex,
@@ -84,23 +92,38 @@ class BatchMember(RuleDriver):
                 options.topics,
                 classic=options.classic,
                 max_poll_interval_ms=options.rebalance_timeout_ms,
+                least_offsets=options.min_offsets or 0,
+                longest_delay_ms=options.max_delay_ms,
+                expression=options.expression,
             ),
         )
         self._has_joined = False
         # True at first: a process that was lost may have left reports of its writers.
         self._has_stale_reports = True
         self._last_report = NO_REPORT
-        self._planned = EMPTY_SPAN  # what `next_span` returned last
         self._rebalances = RebalanceLines(
             GroupName(options.group, options.instance_id, classic=options.classic)
         )
+        # What Spark was given last, and what it handed back last, which is in the sink.
+        self._planned = self._written = EMPTY_SPAN
+        self._is_replay = False  # the batch was planned by an earlier process of the query
+        self._answer: StopAnswer | None = None  # to the driver's request; None once it has planned
 
     def _new_membership(self) -> GroupMembership[Event]:
         member = new_member(self.options.group, **self.options.membership())
         return GroupMembership(self.cluster, member, self.options.topics)
 
     def close(self, timeout_ms: int = LEAVE_TIMEOUT_MS) -> None:
-        """Leave the group, waiting at most `timeout_ms`."""
+        """Leave the group, waiting at most `timeout_ms`.
+
+        If the driver has asked for it, and says that Spark has committed the last batch, that batch
+        is committed to the group first.
+        """
+        request = self._stop_request_or_none()
+        if request is not None:
+            if request.committed == self._planned:
+                self._written = self._planned
+            self._leave_in_order(self._written)
         if self._has_joined:
             is_confirmed = self._membership.leave(timeout_ms)
             self._rebalances.log_end(is_confirmed=is_confirmed)
@@ -115,14 +138,24 @@ class BatchMember(RuleDriver):
         """Read no partition beyond its present end from now on, for trigger(availableNow=True)."""
         self._run(self._retries.stop_at_present_ends())
 
-    def next_span(self, previous: Span, limit: int | None) -> Span:
+    def next_span(self, previous: Span, limit: int | None, *, reads_all: bool = False) -> Span:
         """Return the span to read after `previous`, for Spark's latestOffset: `previous` if none.
 
-        limit: maxOffsetsPerTrigger. Raises as `BatchRetries.next_span` does.
+        limit: maxOffsetsPerTrigger. reads_all: without minOffsetsPerTrigger. Raises as
+        `BatchRetries.next_span` does.
         """
+        self._remove_old_requests(previous)
+        self._written = previous
         epoch = self._membership.status().epoch
-        self._planned = self._run(self._retries.next_span(previous, limit))
-        self._log_rebalance(epoch)
+        try:
+            self._planned = self._run(self._retries.next_span(previous, limit, reads_all=reads_all))
+        except StopRequested:
+            self._planned = previous
+            self._leave_in_order(previous)
+        else:
+            self._answer = None
+            self._log_rebalance(epoch)
+        self._is_replay = False
         return self._planned
 
     def _log_rebalance(self, last_epoch: int) -> None:
@@ -158,6 +191,47 @@ class BatchMember(RuleDriver):
             },
         )
 
+    def begin_batch(self, planned: Span) -> None:
+        """Show that the query is alive, as Spark plans the tasks of a batch.
+
+        A query that starts again may begin with the tasks of a batch that its last process planned.
+        """
+        self._is_replay = self._remove_old_requests(planned) or self._is_replay
+        self.touch()
+
+    def _remove_old_requests(self, span: Span) -> bool:
+        """Remove requests to an earlier run, at the first call that names a span; return if so."""
+        if self._planned != EMPTY_SPAN or not span.id:
+            return False
+        stop_requests.delete_both(span.id)
+        self._planned = span
+        return True
+
+    def _stop_request_or_none(self) -> StopRequest | None:
+        """Return the driver's request to stop this query."""
+        # Before the first batch of a new checkpoint nobody knows its id.
+        return stop_requests.request_or_none(self._planned.id) if self._planned.id else None
+
+    def _poll(self) -> None:
+        """Show that the query asks for a batch; raise StopRequested if there is to be none."""
+        self.touch()
+        if self._stop_request_or_none() is not None:
+            raise StopRequested
+
+    def _leave_in_order(self, written: Span) -> None:
+        """Commit `written`, which is in the sink, leave the group, and tell the driver."""
+        if self._answer is None:
+            is_committed = False
+            try:
+                is_committed = self._run(self._retries.commit_last(written))
+            finally:
+                has_left = self._leave(for_good=False)
+            # The batch of an earlier process can be committed by a member only, and this one may
+            # have been none.
+            is_committed = is_committed and written == self._planned and not self._is_replay
+            self._answer = StopAnswer(is_committed, has_left)
+        stop_requests.write_answer(self._planned.id, self._answer)
+
     def _read_writer_report(self, previous: Span) -> WriterReport:
         """Return the writers' report about the batch of this span."""
         report = handover.read_reports(previous)
@@ -185,20 +259,27 @@ class BatchMember(RuleDriver):
             # Before `start`: if that fails, `close` must still stop what has begun.
             self._has_joined = True
             self._membership.start()
+            if self.options.expression:
+                self._membership.subscribe((), self.options.expression)
 
-    def _leave(self) -> None:
-        """Leave the group, for the rule's query EndMembership."""
+    def _leave(self, *, for_good: bool = True) -> bool:
+        """Leave the group; return whether that is confirmed.
+
+        for_good: also as a static member, whose next process would find its assignment.
+        """
+        if not self._has_joined:
+            return True
+        self._has_joined = False
+        is_confirmed = self._membership.leave(LEAVE_TIMEOUT_MS, for_good=for_good)
         # A membership that has ended cannot join again.
-        if self._has_joined:
-            self._has_joined = False
-            self._membership.leave(LEAVE_TIMEOUT_MS, for_good=True)
-            self._membership = self._new_membership()
+        self._membership = self._new_membership()
+        return is_confirmed
 
     _answers: ClassVar[Answers] = {
         **ANSWERS,
         ReadWriterReport: lambda member, query: member._read_writer_report(query.previous),
         DeleteOldReports: lambda member, query: member._delete_stale_reports(query.previous),
-        PollMembership: lambda member, _query: member.touch(),
+        PollMembership: lambda member, _query: member._poll(),
         AwaitNewTarget: lambda member, query: member._membership.wait(
             lambda view: view.target != view.owned, query.timeout_ms
         ),
@@ -210,6 +291,7 @@ class BatchMember(RuleDriver):
         GroupSetting: lambda member, query: member.cluster.group_setting(
             member.options.group, query.name
         ),
+        MatchingTopics: lambda member, query: matching_topics(member.cluster, query.expression),
         BrokerSetting: lambda member, query: member.cluster.broker_setting(query.name),
         AskCoordinator: lambda member, query: member.cluster.ask_coordinator(
             query.query, timeout_ms=CALL_TIMEOUT_MS

@@ -8,12 +8,8 @@ other. A report counts only for the batch that it was written for, and a file th
 counts as no report.
 """
 
-import hashlib
 import json
 import logging
-import os
-import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import time
@@ -21,20 +17,19 @@ from typing import Any
 
 from apportion.member.batch.span import Span, topic_id_bytes
 from apportion.member.batch.writer_reports import WriterReport
+from apportion.spark.private_files import (
+    NoPrivateDirectory,
+    create_directory,
+    digest,
+    private_directory,
+    replace_file,
+)
 from apportion.topics import TopicIdPartition
 from apportion.wire.uuids import uuid_text
 
 STALE_S = 7 * 24 * 3600  # older files are of queries that were never started again
-WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 log = logging.getLogger("apportion.spark")
-
-
-class NoPrivateDirectory(RuntimeError):
-    """The directory through which Spark queries hand over reports is not this user's alone.
-
-    The directory is another user's, other users may write there, or this user may not.
-    """
 
 
 def write_report(
@@ -52,7 +47,7 @@ def write_report(
     rewind: by partition, the offset where the source is to go on instead of at the end of `span`.
     """
     report = {
-        "batch": _digest(span.canonical_json()),
+        "batch": digest(span.canonical_json()),
         "sink": sink,
         "adopt": adopt,
         "holds": has_records,
@@ -62,9 +57,9 @@ def write_report(
         ],
     }
     try:
-        directory = _create_directory()
+        directory = create_directory()
         _remove_stale(directory)
-        _write(directory / f"{_digest(span.id)}.{_digest(sink)}", json.dumps(report))
+        replace_file(directory / f"{digest(span.id)}.{digest(sink)}", json.dumps(report))
     except OSError as error:
         raise NoPrivateDirectory(
             f"the writer to {sink} must be able to write to the temporary directory, "
@@ -72,17 +67,6 @@ def write_report(
             "directory where this user may write, the same for the driver and its Java "
             f"process ({error})"
         ) from None
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a report file at once, so that the query's source never reads half a report."""
-    draft = path.with_suffix(f".{os.getpid()}.draft")
-    with draft.open("w") as file:
-        file.write(text)
-        file.flush()
-        # Durable before it is visible: the source may read it after the host has lost its power.
-        os.fsync(file.fileno())
-    draft.replace(path)
 
 
 def read_reports(span: Span) -> WriterReport:
@@ -122,7 +106,7 @@ def _read_valid_reports(span: Span) -> Iterator[dict[str, Any]]:
             continue
         # An older report is of a batch that Spark has committed, or of an attempt that planned
         # another span.
-        if isinstance(report, dict) and report.get("batch") == _digest(span.canonical_json()):
+        if isinstance(report, dict) and report.get("batch") == digest(span.canonical_json()):
             yield report
 
 
@@ -134,39 +118,9 @@ def _report_files(span: Span) -> list[Path]:
     try:
         # Also here, before reading: a report steers where the source goes on, so another user must
         # not be able to write one.
-        return sorted(_require_private_directory(_directory_path()).glob(f"{_digest(span.id)}.*"))
+        return sorted(private_directory().glob(f"{digest(span.id)}.*"))
     except OSError:
         return []
-
-
-def _create_directory() -> Path:
-    """Return the directory through which queries hand over reports, creating it on first use."""
-    path = _directory_path()
-    path.mkdir(mode=0o700, exist_ok=True)
-    return _require_private_directory(path)
-
-
-def _directory_path() -> Path:
-    return Path(tempfile.gettempdir()) / f"apportion-{os.getuid()}"
-
-
-def _require_private_directory(path: Path) -> Path:
-    """Return the path of the directory through which a Spark query's writer hands over reports.
-
-    Raises NoPrivateDirectory unless only this user may write there: the directory has a predictable
-    name in the shared temporary directory, so another user could have made it. Others may read.
-    """
-    # lstat and not stat: a symbolic link made by another user must not be followed.
-    status = path.lstat()
-    if (
-        not stat.S_ISDIR(status.st_mode)
-        or status.st_uid != os.getuid()
-        or status.st_mode & WRITABLE_BY_OTHERS
-    ):
-        raise NoPrivateDirectory(
-            f"{path} must be a directory of this user in which nobody else may write: remove it"
-        )
-    return path
 
 
 def _remove_stale(directory: Path) -> None:
@@ -177,7 +131,3 @@ def _remove_stale(directory: Path) -> None:
                 path.unlink()
         except OSError:  # another process has just deleted it
             continue
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -109,7 +109,7 @@ def show_offsets(asked: Asked, group_id: str, choice: PartitionChoice, sort: Sor
 
     def read(cluster: Cluster) -> Report:
         group = read_group(cluster, group_id, asked.at)
-        rows = sorted(chosen_rows(group, choice), key=SORTS[sort])
+        rows = sorted(chosen_rows(group, choice, asked.at), key=SORTS[sort])
         return group | {"lag": total_lag(map(unread, rows)), "offsets": rows}
 
     return print_report(asked, read, lambda group: _advise(_print_offsets(group, idle=False)))

@@ -22,7 +22,6 @@ can go on.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from apportion.member.batch.admission import GroupAdmission, offsets_skipping_records
 from apportion.member.batch.data_loss import DataLossCheck
@@ -32,13 +31,14 @@ from apportion.member.batch.plan import (
     BatchPlan,
     LogBounds,
     PlanInput,
+    ReadLimits,
     StartingOffsets,
     due_commits,
     plan_batch,
 )
 from apportion.member.batch.queries import ReadWriterReport
 from apportion.member.batch.span import Span
-from apportion.member.batch.writer_reports import WriterReport, rewound
+from apportion.member.batch.writer_reports import FinishedBatch, WriterReport, rewound
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import (
     UNREAD_METADATA,
@@ -56,39 +56,6 @@ from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 TopicIdPartitions = tuple[TopicIdPartition, ...]
-
-
-class ReadLimits(NamedTuple):
-    """Limits on the offsets that the next span reads.
-
-    offsets: in all partitions together (maxOffsetsPerTrigger); None: no limit.
-    ends: of each partition (availableNow); None: no limit.
-    """
-
-    offsets: int | None
-    ends: Mapping[TopicIdPartition, int] | None
-
-
-class FinishedBatch(NamedTuple):
-    """The last batch, which is in the sink, or a question that the writers have answered."""
-
-    span: Span
-    report: WriterReport
-
-    @property
-    def sinks(self) -> Sinks:
-        """The sinks that the query writes to; a question is answered with them."""
-        return self.report.sinks if self.span.sinks is None else self.span.sinks
-
-    @property
-    def written(self) -> Span:
-        """The span as far as the writers keep it, without the records they read again."""
-        return rewound(self.span, self.report.rewind)
-
-    @property
-    def is_upgrade(self) -> bool:
-        """Return whether the query asked its writers and a sink has fences of the group."""
-        return self.report.has_records and self.span.asks_for_sinks
 
 
 class BatchPlanner:
@@ -135,12 +102,16 @@ class BatchPlanner:
         self._provisional_starts: dict[TopicIdPartition, int] = {}
 
     def plan_next(
-        self, previous: Span, limit: int | None, caps: Mapping[TopicIdPartition, int] | None = None
+        self,
+        previous: Span,
+        limit: int | None,
+        caps: Mapping[TopicIdPartition, int] | None = None,
+        least: int = 0,
     ) -> Rule[Span]:
         """Return the span of a query's next micro-batch; `previous`, which is in the sink, if none.
 
-        limit, caps: as in `PlanInput`. Raises NotReady, DataLoss, MembershipFailed, AnotherSink,
-        and whatever the driver throws in.
+        limit, caps, least: as in `PlanInput`. Raises NotReady, DataLoss, NoRecordAtTime,
+        MembershipFailed, AnotherSink, and whatever the driver throws in.
         """
         report: WriterReport = yield ReadWriterReport(previous)
         if previous.sinks is None and not previous.question_number:
@@ -155,7 +126,7 @@ class BatchPlanner:
             return (yield from self._ask_writers(to_ask, previous, report.rewind))
         batch = FinishedBatch(previous, report)
         owned = yield from self._commit_and_adopt(batch)
-        plan, unclaimed = yield from self._plan_owned(batch, owned, ReadLimits(limit, caps))
+        plan, unclaimed = yield from self._plan_owned(batch, owned, ReadLimits(limit, caps, least))
         # Before the span is returned: with `latest` an owner that dies before its first commit
         # would lose what it skipped over.
         yield from self._commit_starts(batch, plan)
@@ -172,6 +143,26 @@ class BatchPlanner:
                 sinks=batch.sinks, question_number=0, unclaimed=unclaimed
             )
         return self._admission.last_planned
+
+    def commit_last(self, previous: Span) -> Rule[bool]:
+        """Commit `previous`, which is in the sink, for a member that leaves next.
+
+        Return whether nothing of it is left to commit. The next plan joins again. Raises as
+        `plan_next` does.
+        """
+        batch = FinishedBatch(previous, (yield ReadWriterReport(previous)))
+        try:
+            if not self._admission.may_join or previous.question_number:
+                return True  # it has read nothing
+            if (yield from self._admission.check_answer(previous, batch.report)) is not None:
+                return False
+            yield from self._membership.require()
+            owned, committed = self.ownership.partitions, self._membership.committed
+            yield from self._commit(due_commits(batch.written, owned, committed))
+            return True
+        finally:
+            self._forget_membership()
+            self._admission.may_join = False
 
     def _ask_writers(
         self, to_ask: Span, previous: Span, rewinds: Mapping[TopicIdPartition, int]
@@ -239,6 +230,15 @@ class BatchPlanner:
         committed.update(
             (partition, offset) for partition, offset in rewinds.items() if partition in committed
         )
+        starting = yield from self._starting_offsets.with_times_found(
+            tuple(
+                partition
+                for partition in gained
+                if committed[partition] is None
+                and batch.written.end_or_none(partition) is None
+                and not self._membership.is_new(partition)
+            )
+        )
         starts: dict[TopicIdPartition, int] = yield ListOffsets(owned, EARLIEST)
         self.ends = yield ListOffsets(owned, LATEST)
         inputs = PlanInput(
@@ -248,9 +248,10 @@ class BatchPlanner:
             },
             kept=kept,
             committed=committed,
-            starting_offsets=self._starting_offsets,
+            starting_offsets=starting,
             new_partitions=dict.fromkeys(filter(self._membership.is_new, owned)),
             limit=limits.offsets,
+            least=limits.least,
             caps=limits.ends,
         )
         plan = plan_batch(batch.written, inputs)

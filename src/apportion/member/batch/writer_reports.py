@@ -66,3 +66,25 @@ def refuse_silent_writers(awaited: Sinks, report: WriterReport) -> None:
             "to fewer tables, "
             "start it with delta.Writer(..., adopt=True)"
         )
+
+
+class FinishedBatch(NamedTuple):
+    """The last batch, which is in the sink, or a question that the writers have answered."""
+
+    span: Span
+    report: WriterReport
+
+    @property
+    def sinks(self) -> Sinks:
+        """The sinks that the query writes to; a question is answered with them."""
+        return self.report.sinks if self.span.sinks is None else self.span.sinks
+
+    @property
+    def written(self) -> Span:
+        """The span as far as the writers keep it, without the records they read again."""
+        return rewound(self.span, self.report.rewind)
+
+    @property
+    def is_upgrade(self) -> bool:
+        """Return whether the query asked its writers and a sink has fences of the group."""
+        return self.report.has_records and self.span.asks_for_sinks

@@ -1,0 +1,164 @@
+"""`apportion.spark.stop(query)`: a query finishes its batch, commits it, and leaves its group.
+
+Spark's own `query.stop()` interrupts the batch, whose records are then read again, and leaves the
+batch before it uncommitted in the group. Here the source is asked first to plan no further batch
+(`stop_requests.py`). Then one of two things happens:
+
+- Spark asks the source for the next batch. So the last one is in the sink: the source commits it,
+  leaves the group, and says so.
+- No batch runs, as the query waits for its next trigger, which may be hours away. Then the driver
+  says which batch Spark has committed last, and ends the query; the source commits that batch and
+  leaves as its process ends.
+
+Both end with `query.stop()`, which interrupts nothing.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from time import monotonic, sleep
+from typing import Any
+
+from apportion.member.batch.span import Span, SpanError, parse_span
+from apportion.spark import stop_requests
+from apportion.spark.stop_requests import StopRequest
+
+STOP_TIMEOUT_S = 300.0  # as kafka.max.poll.interval.ms: a longer batch has lost its partitions
+LEAVE_TIMEOUT_S = 10.0  # for a commit and a leave, each with its retries
+POLL_INTERVAL_S = 0.05
+
+log = logging.getLogger("apportion.spark")
+
+
+def stop(*queries: Any, timeout_s: float = STOP_TIMEOUT_S) -> bool:
+    """Stop Spark queries in order: finish the batch that runs, commit it to the group, and leave.
+
+    timeout_s: how long a batch may still take; a longer one is interrupted, as by `query.stop()`,
+    and its records are read again. Interrupted itself, as by Ctrl-C, it lets the queries go on.
+
+    Returns whether every query ended in order. One that has ended before did, unless it failed.
+    """
+    return stop_in_time(queries, lambda: False, timeout_s)
+
+
+def stop_in_time(queries: Sequence[Any], is_urgent: Callable[[], bool], timeout_s: float) -> bool:
+    """Stop the queries as `stop` does; once `is_urgent`, wait for no batch any more."""
+    deadline_s = monotonic() + timeout_s
+    stopping = [StoppingQuery(query) for query in queries]
+    try:
+        waiting = stopping
+        while waiting := [each for each in waiting if not each.is_at_rest()]:
+            if is_urgent() or monotonic() > deadline_s:
+                break
+            sleep(POLL_INTERVAL_S)
+        for each in waiting:
+            log.warning(
+                "%s: the batch that runs %s: it is interrupted, and its records are read again",
+                each.name,
+                "is not waited for" if is_urgent() else f"was not finished in {timeout_s:g} s",
+            )
+        for each in stopping:
+            each.end()
+        results = [each.has_ended_in_order(is_urgent) for each in stopping]
+    finally:
+        for each in stopping:
+            each.take_back()
+    return all(results) and not waiting
+
+
+class StoppingQuery:
+    """One query on its way from running to stopped.
+
+    name: the query's own name, or else its id.
+    """
+
+    def __init__(self, query: Any) -> None:
+        self._query = query
+        self._asked: set[str] = set()  # ids of the checkpoints whose sources were asked
+        self.name = f"query {query.name or query.id}"
+
+    def is_at_rest(self) -> bool:
+        """Ask the sources to plan nothing more; return whether no batch runs by now."""
+        if not self._query.isActive:
+            return True
+        self._ask()
+        # After the request: a batch that began before it shows in the status, and one that would
+        # begin after it has nothing to read.
+        if self._asked and all(map(stop_requests.answer_or_none, sorted(self._asked))):
+            return True
+        status = self._query.status
+        if self._asked:
+            return not status["isTriggerActive"]
+        # Its sources have no id yet, so this run has planned no batch, or is at its first one.
+        return not (status["isTriggerActive"] and status["isDataAvailable"])
+
+    def end(self) -> None:
+        """Let Spark end the query."""
+        if self._query.isActive:
+            # Once more, as the request now says which batch was committed last.
+            self._ask()
+            self._query.stop()
+
+    def has_ended_in_order(self, is_urgent: Callable[[], bool]) -> bool:
+        """Return whether the sources have committed the last batch and left; wait for them."""
+        deadline_s = monotonic() + LEAVE_TIMEOUT_S
+        while unanswered := [
+            each for each in sorted(self._asked) if stop_requests.answer_or_none(each) is None
+        ]:
+            if is_urgent() or monotonic() > deadline_s:
+                log.warning("%s: its source has not said that it left the group", self.name)
+                break
+            sleep(POLL_INTERVAL_S)
+        answers = [stop_requests.answer_or_none(each) for each in sorted(self._asked)]
+        if any(answer is not None and not answer.is_committed for answer in answers):
+            log.warning(
+                "%s: its last batch is not committed to the group, so it is read again", self.name
+            )
+        in_order = all(answer is not None and all(answer) for answer in answers)
+        return not unanswered and in_order and self._query.exception() is None
+
+    def take_back(self) -> None:
+        """Remove the requests: a query that was not ended goes on."""
+        for each in sorted(self._asked):
+            stop_requests.delete_both(each)
+
+    def _ask(self) -> None:
+        """Request of each source that is known by now to plan nothing more."""
+        requests = {each: StopRequest() for each in planned_checkpoints(self._query)}
+        requests |= {span.id: StopRequest(span) for span in committed_spans(self._query)}
+        for checkpoint_id, request in requests.items():
+            self._asked.add(checkpoint_id)
+            # Looked at each time: a source that starts removes what it finds.
+            if stop_requests.request_or_none(checkpoint_id) != request:
+                stop_requests.write_request(checkpoint_id, request)
+
+
+def committed_spans(query: Any) -> list[Span]:
+    """Return the spans of the last batch that Spark has committed in this run of the query."""
+    progress = query.lastProgress
+    offsets = [] if progress is None else [source.endOffset for source in progress.sources]
+    return list(_spans(offsets))
+
+
+def planned_checkpoints(query: Any) -> list[str]:
+    """Return the checkpoint ids of the query's sources, which Spark Connect does not tell.
+
+    They are known before the first batch of this run is finished, unlike `committed_spans`.
+    """
+    java_query = getattr(query, "_jsq", None)
+    if java_query is None:
+        return []
+    values = java_query.streamingQuery().availableOffsets().values().iterator()
+    offsets = []
+    while values.hasNext():
+        offsets.append(values.next().json())
+    return [span.id for span in _spans(offsets)]
+
+
+def _spans(offsets: Iterable[str | None]) -> Iterator[Span]:
+    """Yield those of the offsets that are spans with an id: a query may have other sources."""
+    for offset in offsets:
+        with suppress(SpanError):
+            span = parse_span(offset or "")
+            if span.id:
+                yield span

@@ -1,0 +1,68 @@
+"""Requests to a query's source to stop, and its answers, as files."""
+
+from pathlib import Path
+
+import pytest
+
+from apportion.member.batch.span import Span
+from apportion.spark import stop_requests
+from apportion.spark.private_files import private_directory
+from apportion.spark.stop_requests import StopAnswer, StopRequest
+from apportion.topics import TopicIdPartition
+
+SPAN = Span("c", {TopicIdPartition("t", b"i" * 16, 0): (5, 9)}, ("/lake/t",))
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The temporary directory."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("request_", [StopRequest(), StopRequest(SPAN)])
+def test_a_request_is_read_by_its_checkpoint_alone(request_: StopRequest) -> None:
+    stop_requests.write_request("c", request_)
+    assert stop_requests.request_or_none("c") == request_
+    assert stop_requests.request_or_none("another") is None
+
+
+def test_an_answer_is_read_as_it_was_given() -> None:
+    stop_requests.write_answer("c", StopAnswer(is_committed=True, has_left=False))
+    assert stop_requests.answer_or_none("c") == StopAnswer(is_committed=True, has_left=False)
+    assert stop_requests.answer_or_none("another") is None
+
+
+def test_a_request_that_is_taken_back_and_its_answer_are_gone() -> None:
+    stop_requests.write_request("c", StopRequest())
+    stop_requests.write_answer("c", StopAnswer(is_committed=True, has_left=True))
+    stop_requests.delete_both("c")
+    assert stop_requests.request_or_none("c") is None
+    assert stop_requests.answer_or_none("c") is None
+    assert list(private_directory().iterdir()) == []
+
+
+def test_without_a_directory_nothing_is_asked_and_nothing_is_made(temporary: Path) -> None:
+    assert stop_requests.request_or_none("c") is None
+    stop_requests.delete_both("c")
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"committed": 1}', '{"committed": {"v": 9}}'])
+def test_a_file_that_is_no_request_is_no_request(text: str) -> None:
+    stop_requests.write_request("c", StopRequest())
+    stop_requests.write_answer("c", StopAnswer(is_committed=True, has_left=True))
+    for path in private_directory().iterdir():
+        path.write_text(text)
+    assert stop_requests.request_or_none("c") is None
+    assert stop_requests.answer_or_none("c") is None
+
+
+def test_an_answer_that_cannot_be_left_is_said(
+    temporary: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    temporary.rmdir()
+    temporary.write_text("no directory")
+    stop_requests.write_answer("c", StopAnswer(is_committed=True, has_left=True))
+    (line,) = caplog.messages
+    assert line.startswith("the driver cannot be told that the query has left its group: ")

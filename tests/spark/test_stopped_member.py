@@ -1,0 +1,196 @@
+"""A batch member whose driver asks it to stop, on a broker in this process and without Spark."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from apportion.client.cluster import Cluster
+from apportion.member.batch.span import EMPTY_SPAN, Span
+from apportion.server.embedded import EmbeddedBroker
+from apportion.spark import stop_requests
+from apportion.spark.batch_member import BatchMember
+from apportion.spark.source import GroupStreamReader
+from apportion.spark.stop_requests import StopAnswer, StopRequest
+from apportion.topics import TopicIdPartition, partitions_of
+from apportion.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from apportion.wire.messages.describe_groups import DescribeGroupsRequest
+from tests.spark.batch_members import SHORT_SESSIONS, GroupProtocol, produce, span_where
+
+DONE = StopAnswer(is_committed=True, has_left=True)
+UNFINISHED = StopAnswer(is_committed=False, has_left=True)
+
+
+@pytest.fixture(scope="module")
+def broker(protocol: GroupProtocol) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(**SHORT_SESSIONS) as running:
+        yield running
+
+
+@pytest.fixture
+def count_members(cluster: Cluster, protocol: GroupProtocol) -> Callable[[str], int]:
+    """`count_members(group)`, as its coordinator describes it."""
+
+    def count(group: str) -> int:
+        request = (
+            DescribeGroupsRequest(groups=(group,))
+            if protocol == "classic"
+            else ConsumerGroupDescribeRequest(group_ids=(group,))
+        )
+        (described,) = cluster.call(request, coordinator=group).groups
+        return len(described.members)
+
+    return count
+
+
+@pytest.fixture
+def stopped() -> Iterator[Callable[[Span, Span | None], None]]:
+    """`stopped(planned, committed)`: the driver asks the source of `planned`, once in a test."""
+    asked: list[str] = []
+
+    def ask(planned: Span, committed: Span | None = None) -> None:
+        asked.append(planned.id)
+        stop_requests.write_request(planned.id, StopRequest(committed))
+
+    yield ask
+    for checkpoint_id in asked:
+        stop_requests.delete_both(checkpoint_id)
+
+
+def reading(cluster: Cluster, member: BatchMember) -> tuple[TopicIdPartition, Span]:
+    """The one partition of the member's topic, and the batch [0, 5) of its eight records."""
+    (topic,) = member.options.topics
+    (partition,) = partitions_of(cluster.create_topic(topic, 1))
+    produce(cluster, partition, 8)
+    return partition, span_where(member, EMPTY_SPAN, lambda span: span.ranges, limit=5)
+
+
+def test_a_source_that_is_asked_for_another_batch_commits_the_last_and_leaves(
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    count_members: Callable[[str], int],
+    stopped: Callable[..., None],
+) -> None:
+    member = batch_member_of("asked-group", "asked", startingOffsets="earliest")
+    partition, batch = reading(cluster, member)
+    assert count_members("asked-group") == 1
+    stopped(batch)
+    assert member.next_span(batch, None) is batch
+    assert stop_requests.answer_or_none(batch.id) == DONE
+    assert cluster.committed("asked-group", [partition]) == {partition: 5}
+    assert count_members("asked-group") == 0
+    assert member.next_span(batch, None) is batch
+    member.close()
+    assert stop_requests.answer_or_none(batch.id) == DONE
+
+
+def test_a_source_that_is_ended_commits_the_batch_that_spark_has_committed(
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    count_members: Callable[[str], int],
+    stopped: Callable[..., None],
+) -> None:
+    member = batch_member_of("ended-group", "ended", startingOffsets="earliest")
+    partition, batch = reading(cluster, member)
+    stopped(batch, committed=batch)
+    member.close()
+    assert stop_requests.answer_or_none(batch.id) == DONE
+    assert cluster.committed("ended-group", [partition]) == {partition: 5}
+    assert count_members("ended-group") == 0
+
+
+def test_a_batch_that_was_interrupted_is_not_committed(
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    count_members: Callable[[str], int],
+    stopped: Callable[..., None],
+) -> None:
+    member = batch_member_of("broken-group", "broken", startingOffsets="earliest")
+    partition, batch = reading(cluster, member)
+    following = member.next_span(batch, 1)
+    stopped(following, committed=batch)
+    member.close()
+    assert stop_requests.answer_or_none(batch.id) == UNFINISHED
+    assert cluster.committed("broken-group", [partition]) == {partition: 5}
+    assert count_members("broken-group") == 0
+
+
+def test_a_request_that_is_taken_back_lets_the_query_join_again_and_go_on(
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], stopped: Callable[..., None]
+) -> None:
+    member = batch_member_of("resumed-group", "resumed", startingOffsets="earliest")
+    partition, batch = reading(cluster, member)
+    stopped(batch)
+    assert member.next_span(batch, None) is batch
+    stop_requests.delete_both(batch.id)
+    following = span_where(member, batch, lambda span: span != batch)
+    assert dict(following.ranges) == {partition: (5, 8)}
+    stopped(following)
+    assert member.next_span(following, None) is following
+    assert stop_requests.answer_or_none(batch.id) == DONE
+    assert cluster.committed("resumed-group", [partition]) == {partition: 8}
+
+
+def test_a_query_that_starts_again_is_not_stopped_by_a_request_to_its_last_run(
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], stopped: Callable[..., None]
+) -> None:
+    first = batch_member_of("again-group", "again", startingOffsets="earliest")
+    partition, batch = reading(cluster, first)
+    first.close()
+    stopped(batch, committed=batch)
+    again = batch_member_of("again-group", "again", startingOffsets="earliest")
+    following = span_where(again, batch, lambda span: span != batch)
+    assert dict(following.ranges) == {partition: (5, 8)}
+
+
+def test_a_batch_that_is_repeated_and_never_handed_back_is_not_known_to_the_group(
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], stopped: Callable[..., None]
+) -> None:
+    first = batch_member_of("repeat-group", "repeat", startingOffsets="earliest")
+    partition, batch = reading(cluster, first)
+    first.close()
+    again = batch_member_of("repeat-group", "repeat", startingOffsets="earliest")
+    again.begin_batch(batch)
+    stopped(batch, committed=batch)
+    again.close()
+    assert stop_requests.answer_or_none(batch.id) == UNFINISHED
+    assert cluster.committed("repeat-group", [partition]) == {partition: 0}
+
+
+@pytest.fixture
+def signals_kept() -> Iterator[None]:
+    """The handler of SIGTERM and the profiler are at the end what they were."""
+    handler, profiler = signal.getsignal(signal.SIGTERM), sys.getprofile()
+    yield
+    sys.setprofile(profiler)
+    signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.mark.usefixtures("signals_kept")
+def test_a_signal_at_the_first_line_of_stop_does_not_keep_the_member_in_the_group(
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    count_members: Callable[[str], int],
+) -> None:
+    cluster.create_topic("signalled", 1)
+    options = batch_member_of("signalled-group", "signalled").options
+    reader = GroupStreamReader(options)
+    offset = EMPTY_SPAN.to_json()
+    while count_members("signalled-group") == 0:
+        offset = reader.latestOffset(offset, ReadAllAvailable())
+
+    def signal_once(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and frame.f_code is GroupStreamReader.stop.__code__:
+            sys.setprofile(None)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    sys.setprofile(signal_once)
+    reader.stop()
+    assert count_members("signalled-group") == 0
+    with pytest.raises(SystemExit):
+        os.kill(os.getpid(), signal.SIGTERM)
