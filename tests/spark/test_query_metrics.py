@@ -24,8 +24,8 @@ from apportion.server.metric_families import prometheus_text, series_name
 from apportion.spark import PrometheusListener
 from apportion.spark.query_metrics import (
     FAMILIES,
+    ObservedQueries,
     QueryBatch,
-    RunningQueries,
     finished_batch,
 )
 from apportion.spark.source_report import LogPosition, SourceReport
@@ -206,7 +206,7 @@ def test_an_idle_query_keeps_its_batch_and_has_new_reports() -> None:
         its_source = source(span({0: (0, 5)}), report({0: (5, 5)}, epoch), rows=rows)
         return finished_batch(progress(1, its_source, duration_ms=duration_ms).progress)
 
-    queries = RunningQueries()
+    queries = ObservedQueries()
     queries.record_idle("run", batch(1), 0)
     queries.record_batch("run", "etl-query", batch(1, rows=5), 1_000)
     before = series(prometheus_text(FAMILIES, queries.read(1_000)).decode())

@@ -20,9 +20,9 @@ from apportion.server.metrics_listener import MetricsListener
 from apportion.server.sockets import bind_socket
 from apportion.spark.query_metrics import (
     FORMATS,
+    ObservedQueries,
     QueryBatch,
     QueryMetrics,
-    RunningQueries,
     finished_batch,
 )
 
@@ -44,7 +44,7 @@ class PrometheusListener(StreamingQueryListener):
         # With Spark Connect, addListener sets the session where there is none; a classic session
         # does not.
         self.spark = SparkSession.getActiveSession()
-        self._queries, self._lock = RunningQueries(), threading.Lock()
+        self._queries, self._lock = ObservedQueries(), threading.Lock()
         bound = bind_socket(host, port)
         self.address = str(Address(host, bound.getsockname()[1]))
         self._metrics_listener = MetricsListener(self._read, FORMATS, SHOWN)
