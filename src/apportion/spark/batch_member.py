@@ -236,6 +236,7 @@ class BatchMember(RuleDriver):
                 is_committed = self._run(self._retries.commit_last(written))
             finally:
                 has_left = self._leave(for_good=False)
+                self._rebalances.log_end(is_confirmed=has_left)
             # The batch of an earlier process can be committed by a member only, and this one may
             # have been none.
             is_committed = is_committed and written == self._planned and not self._is_replay
