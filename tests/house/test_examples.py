@@ -97,6 +97,7 @@ def test_these_examples_are_not_run() -> None:
         ("simulator.md", "hours, on Spark"),
         ("simulator.md", "hours; tests/spark/test_seeds.py plays fewer"),
         ("simulator.md", "hours"),
+        ("spark.md", "it waits for a signal, and a test runs README's"),
         ("streams.md", "needs an application of Kafka Streams"),
         ("streams.md", "minutes; tests/sim/test_matrix.py plays it"),
         ("streams.md", "a part of a program, without its stores"),

@@ -34,6 +34,7 @@ from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
 from apportion.spark import handover, stop_requests
+from apportion.spark.client_ids import member_client_id
 from apportion.spark.options import SourceOptions
 from apportion.spark.stop_requests import StopAnswer, StopRequest
 from apportion.topics import TopicIdPartition
@@ -63,7 +64,7 @@ class BatchMember(RuleDriver):
         self.options = options
         self.cluster = Cluster(
             options.bootstrap,
-            client_id=options.client_id,
+            client_id=member_client_id(options),
             timeout_ms=options.request_timeout_ms,
             security=options.security,
         )

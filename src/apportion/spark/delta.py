@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame
 
 from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range
 from apportion.spark import handover
+from apportion.spark.checkpoints import warn_of_temporary_checkpoint
 from apportion.spark.files import (
     OffsetWindow,
     PartFileWriter,
@@ -136,6 +137,7 @@ class Writer:
         if run not in self._checked_runs:
             # Not in __init__: the plan exists from the query's first batch on.
             refuse_state(execution, frame.sparkSession._jvm)
+            warn_of_temporary_checkpoint(execution)
             self._checked_runs.add(run)
         # Within one run only: after a restart Spark replays the batch with the same number, and
         # that is the fences' affair.
