@@ -58,11 +58,12 @@ sim: $(READY) ## search the seeds that catch each planted bug, keep them in test
 	@$(PY) tools/hunt.py $(ARGS)
 
 lock: $(READY) ## pin every package anew (ARGS=--upgrade for the newest)
-	@$(PIP_COMPILE) --extra=demo --extra=dev --extra=docs --extra=security --extra=spark --output-file=requirements.lock pyproject.toml
+	@$(PIP_COMPILE) --extra=demo --extra=dev --extra=docs --extra=registry --extra=security --extra=spark --output-file=requirements.lock pyproject.toml
 	@sed -i.old -e '/^# WARNING: pip install/d' -e '/^# Consider using a hashable URL/d' \
 		-e '/^apportion @ /,/^ *# via /d' requirements.lock && rm requirements.lock.old
 	@$(PIP_COMPILE) --output-file=requirements-java.lock tools/java.in
 	@$(PIP_COMPILE) --output-file=requirements-node.lock tools/node.in
+	@for release in tests/compat/spark/*.in; do $(PIP_COMPILE) --output-file=$${release%.in}.lock $$release || exit 1; done
 
 clean: ## remove what builds and tests leave behind
 	rm -rf build dist docs-out bench-out demo-out mutants-out spark-warehouse metastore_db derby.log artifacts tests/compat/target \

@@ -19,6 +19,7 @@ from apportion.settings import (
     fault_or_none,
     nearest_or_none,
 )
+from apportion.spark.batch_options import BatchReadOptions
 from apportion.spark.options import SparkOptions
 
 
@@ -65,6 +66,7 @@ def test_the_nearest_name_is_suggested_or_none() -> None:
         SecuritySettings,
         MechanismSettings,
         SparkOptions,
+        BatchReadOptions,
     ],
 )
 def test_every_field_is_declared_with_a_sentence(owner: Any) -> None:

@@ -26,6 +26,7 @@ FIRST = (
     # of make test-compat
     "tests/kafka/test_spark_on_kafka.py",
     "tests/kafka/test_retention_on_kafka.py",
+    "tests/compat/test_spark_versions.py",
     "tests/compat/test_kafka_streams.py",
     "tests/compat/test_kafka_streams_mixed.py",
     "tests/compat/test_java_clients.py",

@@ -12,6 +12,9 @@ from tools.settings_page import settings_page, with_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
+    "docs/batch-read.md": lambda: with_tables(
+        (ROOT / "docs/batch-read.md").read_text(), "options of a batch read"
+    ),
     "docs/broker.md": lambda: with_tables(
         (ROOT / "docs/broker.md").read_text(), "metrics of a broker", "settings of a topic"
     ),
@@ -36,6 +39,9 @@ PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
     "docs/settings.md": settings_page,
     "docs/spark.md": lambda: with_tables(
         (ROOT / "docs/spark.md").read_text(), "options of the Spark source"
+    ),
+    "docs/spark-metrics.md": lambda: with_tables(
+        (ROOT / "docs/spark-metrics.md").read_text(), "metrics of Spark queries"
     ),
     "docs/streams.md": lambda: with_tables(
         (ROOT / "docs/streams.md").read_text(), "options of a StreamsConsumer"

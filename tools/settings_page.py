@@ -17,8 +17,11 @@ from apportion.node.config_entries import FROM_BROKER
 from apportion.node.security_settings import MechanismSettings, SecuritySettings
 from apportion.node.settings import BrokerSettings
 from apportion.node.topic_settings import SUPPORTED, UNSUPPORTED
-from apportion.server.prometheus import FAMILIES, series_name
+from apportion.server.metric_families import series_name
+from apportion.server.prometheus import FAMILIES
 from apportion.settings import MAX_INT64, Setting, declared
+from apportion.spark import query_metrics
+from apportion.spark.batch_options import BatchQueryOptions
 from apportion.spark.options import QueryOptions, SparkOptions
 from apportion.spark.security_options import KafkaSecurityOptions
 
@@ -83,6 +86,13 @@ Options of `spark.readStream.format("apportion")`. [Spark queries](spark.md) say
 together.
 
 """
+BATCH = """
+## A batch read in Spark
+
+Options of `spark.read.format("apportion")`, beside those about security, which are the same.
+[Batch reads](batch-read.md) says what they mean together.
+
+"""
 TABLE = "| name | default | values | meaning |\n|---|---|---|---|\n"
 
 
@@ -101,6 +111,7 @@ def settings_page() -> str:
             CONSUMER + _table(consumer.values()),
             STREAMS.format(shared=shared) + _streams_table(),
             SPARK + _spark_table(),
+            BATCH + _batch_table(),
         )
     )
 
@@ -149,6 +160,10 @@ def _spark_table() -> str:
     return _table(_as_texts(declared(SparkOptions).values()))
 
 
+def _batch_table() -> str:
+    return _table(_as_texts(declared(BatchQueryOptions).values()))
+
+
 def _topic_table() -> str:
     """Return the settings of a topic, those of which only the default is taken last."""
     supported = (
@@ -184,16 +199,27 @@ def _metrics_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def _spark_metrics_table() -> str:
+    """Return the metrics of Spark queries as Prometheus reads them."""
+    rows = ["| metric | labels | meaning |", "|---|---|---|"]
+    for family in query_metrics.FAMILIES:
+        labels = ", ".join(f"`{label}`" for label in family.labels)
+        rows.append(f"| `{series_name(family)}` | {labels} | {family.meaning} |")
+    return "\n".join(rows) + "\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that prints the table
     "options of a consumer": lambda: _consumer_table(is_classic=False),
     "options of a classic consumer": lambda: _consumer_table(is_classic=True),
     "options of a StreamsConsumer": _streams_table,
     "options of the Spark source": lambda: _table(_as_texts(declared(QueryOptions).values())),
+    "options of a batch read": _batch_table,
     "security options of a consumer": lambda: _table(declared(SecurityOptions).values()),
     "security options of the Spark source": lambda: _table(
         _as_texts(declared(KafkaSecurityOptions).values())
     ),
     "metrics of a broker": _metrics_table,
+    "metrics of Spark queries": _spark_metrics_table,
     "settings of a topic": _topic_table,
     "permissions of APIs": permissions_table,
 }

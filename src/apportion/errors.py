@@ -300,6 +300,18 @@ class EncodeError(ValueError):
     """A value that a version cannot express; the text names the message and the field."""
 
 
+class UnencodableText(EncodeError):
+    """A text that no version can express: UTF-8 has no bytes for a lone surrogate.
+
+    Python makes one of each byte of a command line that is not UTF-8. text: the whole text.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Create the error for a text with a lone surrogate."""
+        super().__init__(f"{text!r} has a lone surrogate")
+        self.text = text
+
+
 def raised_at(error: Exception) -> str:
     """Return the file and line where an error was raised, for a log line."""
     trace = error.__traceback__

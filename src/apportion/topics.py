@@ -102,6 +102,28 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, tuple[V, ...]]:
     return {key: tuple(values) for key, values in groups.items()}
 
 
+def ranges(numbers: Iterable[int]) -> str:
+    """Return the numbers of partitions in order, as `0-19,23`."""
+    return ",".join(
+        str(first) if first == last else f"{first}-{last}" for first, last in _runs(sorted(numbers))
+    )
+
+
+def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """Return the first and the last of each run of consecutive numbers, for `ranges`."""
+    firsts = [
+        number
+        for before, number in zip([None, *numbers], numbers, strict=False)
+        if before is None or number > before + 1
+    ]
+    lasts = [
+        number
+        for number, after in zip(numbers, [*numbers[1:], None], strict=True)
+        if after is None or after > number + 1
+    ]
+    return zip(firsts, lasts, strict=True)
+
+
 class Topics:
     """An immutable snapshot of topics, looked up by name or by id.
 

@@ -14,6 +14,7 @@ from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.server.embedded import EmbeddedBroker
 from apportion.server.embedded_security import BrokerSecurity
 from tests.cli.completions import completed
+from tests.cli.denying_broker import DenyingBroker
 from tests.node.acl_requests import AUTHORIZED, acl
 
 Run = tuple[int, str, str]
@@ -191,6 +192,41 @@ def test_acls_are_shown_before_they_are_removed(bootstrap: str) -> None:
     assert run(bootstrap, *command, "--force") == (0, "No ACL matches.\n", "")
 
 
+@pytest.fixture
+def denying() -> Iterator[str]:
+    """A broker that deletes the ACL of the topic a, and not that of b."""
+    broker = DenyingBroker(acl("a"), acl("b"), "the ACLs of b are kept by a policy")
+    broker.start()
+    yield broker.bootstrap
+    broker.close()
+
+
+def test_a_removal_that_fails_in_part_says_what_is_gone_and_what_is_not(denying: str) -> None:
+    code, stdout, stderr = run(denying, "remove", "--topic", "a", "--topic", "b", "--force")
+    assert (code, [" ".join(line.split()) for line in stdout.splitlines()], stderr) == (
+        1,
+        [
+            "RESOURCE NAME PATTERN PRINCIPAL HOST PERMISSION OPERATION NOTE",
+            "TOPIC a LITERAL User:alice * ALLOW READ removed",
+            "TOPIC b LITERAL User:alice * ALLOW READ still there",
+            "1 ACL is removed.",
+        ],
+        "apportion acls: POLICY_VIOLATION: the ACLs of b are kept by a policy\n",
+    )
+
+
+def test_as_json_each_acl_says_whether_it_was_removed(denying: str) -> None:
+    code, stdout, stderr = run(denying, "remove", "--topic", "a", "--force", "--json")
+    assert (code, [(row["name"], row["removed"]) for row in json.loads(stdout)]) == (
+        1,
+        [("a", True), ("b", False)],
+    )
+    assert json.loads(stderr) == {
+        "error": "POLICY_VIOLATION",
+        "message": "the ACLs of b are kept by a policy",
+    }
+
+
 def test_a_resource_or_a_principal_stands_for_all_of_its_acls(bootstrap: str) -> None:
     for principal in ("User:alice", "User:bob"):
         for name in ("a", "b"):
@@ -260,9 +296,9 @@ def test_a_user_without_the_permission_is_told_how_to_get_it(tmp_path: Path) -> 
         assert given[0] == 0
         assert run_as("alice", "list")[0] == 0
     texts = [
-        f"apportion acls: you may not {what} ACLs: that needs {operation.upper()} on the cluster. "
-        "A super user gives it to you by `apportion acls add --allow-principal User:NAME "
-        f"--operation {operation} --cluster`\n"
+        f"apportion acls: you may not {what} ACLs: that needs {operation.upper()} on the cluster; "
+        "a super user gives it by `apportion acls add --allow-principal User:NAME --operation "
+        f"{operation} --cluster`, with `--bootstrap {broker.bootstrap}` for this cluster\n"
         for what, operation in (("show", "Describe"), ("change", "Alter"), ("change", "Alter"))
     ]
     assert told == [(1, "", text) for text in texts]
@@ -283,6 +319,8 @@ def test_names_are_completed(bootstrap: str) -> None:
         "DescribeConfigs",
         "DescribeTokens",
     ]
+    for typed, word in (("re", "read"), ("Re", "Read"), ("RE", "READ")):
+        assert completed("apportion", "acls", "add", "--operation", typed) == [word]
     assert completed("apportion", "acls", "add", "--resource-pattern-type", "") == [
         "literal",
         "prefixed",

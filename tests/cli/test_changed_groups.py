@@ -123,14 +123,14 @@ def test_offsets_of_a_subscribed_topic_are_not_deleted(cluster: Cluster) -> None
         (
             ["g", "--topic", "nosuch"],
             1,
-            "group 'g' has no offset in topic 'nosuch': `apportion groups offsets g` shows where "
-            "it has one",
+            "group 'g' has no offset in topic 'nosuch': `apportion groups offsets g --bootstrap "
+            "{at}` shows where it has one",
         ),
         (
             ["g", "--topic", "t:1-3"],
             1,
-            "group 'g' has no offset in partition 2-3 of topic 't': `apportion groups offsets g` "
-            "shows where it has one",
+            "group 'g' has no offset in partition 2-3 of topic 't': `apportion groups offsets g "
+            "--bootstrap {at}` shows where it has one",
         ),
         (["g"], 2, "name the topics whose offsets to delete, as --topic TOPIC[:0,1]"),
         (["g", "--group", "h", "--topic", "t"], 2, "name one group, as an argument or as --group"),
@@ -139,7 +139,8 @@ def test_offsets_of_a_subscribed_topic_are_not_deleted(cluster: Cluster) -> None
 def test_offsets_that_are_not_there_are_not_deleted(
     cluster: Cluster, arguments: list[str], code: int, message: Any
 ) -> None:
-    failed = (code, "", f"apportion groups: {message}\n")
+    said = message.format(at=cluster.bootstrap_servers)
+    failed = (code, "", f"apportion groups: {said}\n")
     assert run(cluster, "delete-offsets", *arguments) == failed
     assert len(offsets(cluster, "g")) == 3
 
@@ -211,14 +212,14 @@ def test_all_members_are_removed(cluster: Cluster) -> None:
         (
             ["g", "--member", "nosuch"],
             1,
-            "group 'g' has no member 'nosuch': `apportion groups members g` shows those that it "
-            "has",
+            "group 'g' has no member 'nosuch': `apportion groups members g --bootstrap {at}` shows "
+            "those that it has",
         ),
         (
             ["g", "--instance", "seat-9"],
             1,
-            "group 'g' has no member with the instance id 'seat-9': `apportion groups members g` "
-            "shows those that it has",
+            "group 'g' has no member with the instance id 'seat-9': `apportion groups members g "
+            "--bootstrap {at}` shows those that it has",
         ),
         (["g"], 2, "name members as --member or --instance, or say --all"),
         (
@@ -232,6 +233,7 @@ def test_a_member_that_is_not_there_is_not_removed(
     cluster: Cluster, arguments: list[str], code: int, message: Any
 ) -> None:
     join(cluster, "g", "m")
-    failed = (code, "", f"apportion groups: {message}\n")
+    said = message.format(at=cluster.bootstrap_servers)
+    failed = (code, "", f"apportion groups: {said}\n")
     assert run(cluster, "remove-members", *arguments) == failed
     assert members(cluster, "g") == ["m"]

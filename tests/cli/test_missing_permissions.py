@@ -8,9 +8,10 @@ from typer.testing import CliRunner
 from apportion.broker import BrokerSecurity, EmbeddedBroker
 from apportion.cli.main import app
 
-GIVES = "kafka-acls.sh gives it by --add --allow-principal User:NAME --operation"
+ADD = "`apportion acls add --allow-principal User:NAME --operation"
+GIVES = f"a super user gives it by {ADD}"
 NO_DESCRIBE = "this client's principal has no permission for DESCRIBE on the"
-GIVES_READ = "kafka-acls.sh gives READ, which includes it, by --add --allow-principal User:NAME"
+GIVES_READ = f"a super user gives READ, which includes it, by {ADD} Read"
 
 
 @pytest.fixture(scope="module")
@@ -34,23 +35,22 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     [
         (
             "groups describe etl",
-            f"GROUP_AUTHORIZATION_FAILED: {NO_DESCRIBE} group 'etl'; {GIVES_READ} "
-            "--operation Read --group etl",
+            f"GROUP_AUTHORIZATION_FAILED: {NO_DESCRIBE} group 'etl'; {GIVES_READ} --group etl`",
         ),
         (
             "groups describe etl --configs",
             "GROUP_AUTHORIZATION_FAILED: User:bob has no permission for DESCRIBE_CONFIGS on group "
-            f"etl; {GIVES} DescribeConfigs --group etl",
+            f"etl; {GIVES} DescribeConfigs --group etl`",
         ),
         (
             "topics describe flights",
             f"TOPIC_AUTHORIZATION_FAILED: {NO_DESCRIBE} topic 'flights'; {GIVES_READ} "
-            "--operation Read --topic flights",
+            "--topic flights`",
         ),
         (
             "topics create flights --partitions 1",
             "TOPIC_AUTHORIZATION_FAILED: User:bob has no permission for CREATE on topic flights; "
-            f"{GIVES} Create --topic flights",
+            f"{GIVES} Create --topic flights`",
         ),
     ],
 )
@@ -59,4 +59,6 @@ def test_a_command_names_the_permission_that_is_missing(
 ) -> None:
     result = CliRunner().invoke(app, [*command.split(), *options])
     kind = command.split()[0]
-    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"apportion {kind}: {why}\n")
+    at = f", with `--bootstrap {options[1]}` for this cluster"
+    told = (1, "", f"apportion {kind}: {why}{at}\n")
+    assert (result.exit_code, result.stdout, result.stderr) == told

@@ -52,7 +52,7 @@ def test_a_group_without_members_is_empty(broker: SimpleNamespace) -> None:
             "empty: a classic group, Empty, 0 consumers",
             "It has no members, and a broker tells only of a stable group whether it is one of "
             "Kafka Streams. If it is, no instance of the application is running. `apportion "
-            "groups describe` shows its offsets.",
+            f"groups describe empty --bootstrap {broker.bootstrap}` shows its offsets.",
         ],
     )
 
@@ -84,7 +84,7 @@ def test_a_group_of_others_is_told_by_what_it_speaks(
             1,
             [
                 f"apportion streams: '{name}' is no group of Kafka Streams ({spoken}); "
-                "`apportion groups describe` shows it"
+                f"`apportion groups describe {name} --bootstrap {broker.bootstrap}` shows it"
             ],
         )
 
@@ -101,7 +101,7 @@ def test_a_consumer_group_of_kip_848_is_told_as_one(broker: SimpleNamespace) -> 
     assert cluster.call(request, coordinator="modern").error_code == Code.NONE
     sentence = (
         "'modern' is no classic group but a consumer group of KIP-848; `apportion groups "
-        "describe` shows it"
+        f"describe modern --bootstrap {broker.bootstrap}` shows it"
     )
     assert asked(broker, "modern") == (1, [f"apportion streams: {sentence}"])
     cluster.call(

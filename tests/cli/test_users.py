@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from apportion.cli.main import app
+from apportion.cli.users.changing import LAST_SUPER_USER
 from apportion.client.cluster import Cluster
 from apportion.errors import Refused
 from apportion.security.client_security import ClientSecurity, PasswordLogin
@@ -236,8 +237,27 @@ def test_the_user_of_ones_own_login_is_removed_by_force_alone(tmp_path: Path) ->
         assert removed("admin", "--force") == (
             0,
             f"admin has no password for {mechanism} any more.\n",
-            "",
+            f"apportion users: admin {LAST_SUPER_USER}\n",
         )
+
+
+def test_the_last_super_user_is_removed_with_a_warning() -> None:
+    with EmbeddedBroker(
+        authorizer_class_name="StandardAuthorizer",
+        super_users="User:ANONYMOUS;User:root;User:admin",
+    ) as broker:
+        at = broker.bootstrap
+        for user in ("root", "admin", "alice"):
+            run(at, "add", user, *FROM_VARIABLE, *BOTH)
+        assert run(at, "remove", "root", "alice")[::2] == (0, "")
+        one = ("remove", "admin", "--mechanism", "SCRAM-SHA-256")
+        assert run(at, *one)[::2] == (0, "")
+        code, _, stderr = run(at, "remove", "admin", "--json")
+        assert (code, json.loads(stderr)) == (0, {"warning": f"admin {LAST_SUPER_USER}"})
+        run(at, "add", "root", *FROM_VARIABLE)
+        run(at, "add", "admin", *FROM_VARIABLE)
+        code, _, stderr = run(at, "remove", "admin", "root")
+        assert (code, stderr) == (0, f"apportion users: admin, root {LAST_SUPER_USER}\n")
 
 
 def test_the_password_of_another_mechanism_stays(broker: EmbeddedBroker) -> None:

@@ -89,3 +89,19 @@ def test_a_field_that_the_brokers_version_does_not_have_is_refused_in_words(
     )
     # The connection is still good.
     connection.call(FindCoordinatorRequest(key="g"), timeout_ms=A_MINUTE_MS, version=3)
+
+
+@pytest.mark.parametrize("text", ["caf\udce9", "x" * 100 + "\udce9"])
+def test_a_text_that_is_no_unicode_is_refused_in_words(
+    connection: BrokerConnection, text: str
+) -> None:
+    shown = r"caf\udce9" if len(text) == 4 else "x" * 38 + "..." + "x" * 32 + r"\udce9"
+    why = f"'{shown}' cannot be sent to a broker: it is not UTF-8"
+    with pytest.raises(Refused) as refused:
+        connection.call(FindCoordinatorRequest(key=text), timeout_ms=A_MINUTE_MS, version=3)
+    assert (refused.value.code, refused.value.why) == (Code.INVALID_REQUEST, why)
+    connection.call(FindCoordinatorRequest(key="g"), timeout_ms=A_MINUTE_MS, version=3)
+    host, _, port = connection.address.rpartition(":")
+    with pytest.raises(Refused) as refused:
+        BrokerConnection(host, int(port), text, A_MINUTE_MS)
+    assert (refused.value.code, refused.value.why) == (Code.INVALID_REQUEST, why)

@@ -24,7 +24,8 @@ from tests.node.acl_requests import acl, creating
 
 PROTOCOLS = ("consumer", "classic")
 WITHIN_S = 10
-GIVES = "kafka-acls.sh gives READ, which includes it, by --add --allow-principal User:NAME"
+ADD = "`apportion acls add --allow-principal User:NAME --operation Read"
+GIVES = f"a super user gives READ, which includes it, by {ADD}"
 
 
 def of_bob(name: str, resource: ResourceType = ResourceType.TOPIC, **others: Any) -> AclBinding:
@@ -107,7 +108,7 @@ def test_a_consumer_names_the_topics_that_it_may_not_read_and_reads_once_it_may(
         assert (refused.code, refused.why) == (
             Code.TOPIC_AUTHORIZATION_FAILED,
             f"this client's principal has no permission for DESCRIBE on the topics '{names[0]}', "
-            f"'{names[1]}'; {GIVES} --operation Read --topic {names[0]} --topic {names[1]}",
+            f"'{names[1]}'; {GIVES} --topic {names[0]} --topic {names[1]}`",
         )
         allow(broker, *map(of_bob, names))
         assert sorted(values(consumer, 3), key=str) == [
@@ -126,7 +127,7 @@ def test_a_consumer_names_the_group_that_it_may_not_be_in(
     assert (refused.code, refused.why) == (
         Code.GROUP_AUTHORIZATION_FAILED,
         "this client's principal has no permission for DESCRIBE on the group 'others'; "
-        f"{GIVES} --operation Read --group others",
+        f"{GIVES} --group others`",
     )
 
 
@@ -155,8 +156,7 @@ def test_a_topic_that_may_be_described_alone_is_refused_when_it_is_read(
     assert (refused.code, refused.why) == (
         Code.TOPIC_AUTHORIZATION_FAILED,
         "Fetch of hotels-0: this client's principal has no permission for READ on the topic "
-        "'hotels'; kafka-acls.sh gives it by --add --allow-principal User:NAME --operation Read "
-        "--topic hotels",
+        f"'hotels'; a super user gives it by {ADD} --topic hotels`",
     )
 
 

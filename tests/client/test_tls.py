@@ -22,7 +22,7 @@ from apportion.security.client_security import (
 from apportion.security.key_stores import KeyStore, StoreKind
 from apportion.wire.messages.find_coordinator import FindCoordinatorRequest
 from apportion.wire.table import api_versions_response, decode_request, encode_response
-from tests.certificates import DAY, Authority, Issued, written
+from tests.certificates import Authority, Issued, written
 from tests.client.tls_listener import Serve, listening, server_context, tls_server
 
 TIMEOUT_MS = 10_000
@@ -52,48 +52,6 @@ def failure(serve: Serve, tls: TlsSettings | None) -> str:
 def identity(issued: Issued, password: str | None = None) -> ClientIdentity:
     key = KeyStore(text=issued.key_pem(password), password=password)
     return ClientIdentity(KeyStore(text=issued.chain_pem()), key)
-
-
-@pytest.mark.parametrize(
-    ("issued", "tls", "why"),
-    [
-        (
-            BROKER,
-            TlsSettings(KeyStore(text=Authority("another CA").pem)),
-            "its certificate is of no CA that this client trusts: set ssl_ca_location (Kafka: "
-            "ssl.truststore.location) to the CA of the cluster",
-        ),
-        (
-            BROKER,
-            TlsSettings(KeyStore(text=Authority().pem)),  # of the same name
-            "its certificate is of no CA that this client trusts: set ssl_ca_location (Kafka: "
-            "ssl.truststore.location) to the CA of the cluster",
-        ),
-        (
-            BROKER,
-            TlsSettings(),
-            "its certificate is of no CA that this client trusts: set ssl_ca_location (Kafka: "
-            "ssl.truststore.location) to the CA of the cluster",
-        ),
-        (
-            AUTHORITY.issue("elsewhere", ("kafka.example.com",)),
-            TlsSettings(TRUSTED),
-            "its certificate is not of the host '127.0.0.1': name the broker as its certificate "
-            "does, or set ssl.endpoint.identification.algorithm to none",
-        ),
-        (
-            AUTHORITY.issue("old", HERE, ends_in=-DAY),
-            TlsSettings(TRUSTED),
-            "its certificate has expired",
-        ),
-    ],
-)
-def test_a_broker_that_cannot_be_trusted_is_refused_with_the_reason(
-    tmp_path: Path, issued: Issued, tls: TlsSettings, why: str
-) -> None:
-    assert failure(tls_server(tmp_path, issued), tls) == (
-        f"SSL_HANDSHAKE_FAILED: no TLS with the broker at B: {why}"
-    )
 
 
 @pytest.mark.parametrize(

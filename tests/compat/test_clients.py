@@ -15,7 +15,8 @@ from apportion.wire.records.codec import decode_key, decode_value
 from apportion.wire.records.groups import GroupMetadataKey
 from tests.compat.foreign_clients import SESSION_MS, Client, GroupUnderTest
 from tests.compat.lanes import LANES, ONE_EACH, Lane
-from tests.compat.node import NodeMissing, node_with_clients
+from tests.compat.node import node_with_clients
+from tests.compat.wheels import InstallFailed
 
 if TYPE_CHECKING:
     from tests.compat.conftest import Served
@@ -47,7 +48,7 @@ def client(
     """`client(name, instance)` starts one client of the lane."""
     try:
         program = sys.executable if lane.driver.endswith(".py") else str(node_with_clients())
-    except NodeMissing as problem:
+    except InstallFailed as problem:
         lane_missing(str(problem))
     return lambda name, instance=None: tested.client(
         [program, str(CLIENTS / lane.driver)], name, lane.strategy_option, instance

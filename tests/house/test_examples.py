@@ -98,6 +98,8 @@ def test_these_examples_are_not_run() -> None:
         ("simulator.md", "hours; tests/spark/test_seeds.py plays fewer"),
         ("simulator.md", "hours"),
         ("spark.md", "it waits for a signal, and a test runs README's"),
+        ("spark.md", "needs a schema registry"),
+        ("spark.md", "what it prints is of one machine"),
         ("streams.md", "needs an application of Kafka Streams"),
         ("streams.md", "minutes; tests/sim/test_matrix.py plays it"),
         ("streams.md", "a part of a program, without its stores"),

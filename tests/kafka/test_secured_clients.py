@@ -180,23 +180,24 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         "TLS",
         {"ssl_ca_pem": Authority().pem, "ssl_ca_location": None},
         Code.SSL_HANDSHAKE_FAILED,
-        TLS + "its certificate is of no CA that this client trusts: set ssl_ca_location (Kafka: "
-        "ssl.truststore.location) to the CA of the cluster",
+        TLS + "its certificate, CN=broker, issued by CN=CA of a test, is of no CA that this client "
+        "trusts: set ssl_ca_location (Kafka: ssl.truststore.location) to the CA of the cluster",
     ),
     (
         "host",
         "ELSEWHERE",
         {},
         Code.SSL_HANDSHAKE_FAILED,
-        TLS + "its certificate is not of the host '127.0.0.1': name the broker as its certificate "
-        "does, or set ssl.endpoint.identification.algorithm to none",
+        TLS + "its certificate, CN=broker, is for kafka.example.com, and not for the host "
+        "'127.0.0.1': name the broker as its certificate does, or set "
+        "ssl.endpoint.identification.algorithm to none",
     ),
     (
         "expired",
         "EXPIRED",
         {},
         Code.SSL_HANDSHAKE_FAILED,
-        TLS + "its certificate has expired",
+        TLS + "its certificate, CN=broker, has expired: it was valid until T",
     ),
     (
         "certificate",
@@ -245,8 +246,8 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         {"sasl_username": "bob"},
         Code.GROUP_AUTHORIZATION_FAILED,
         "this client's principal has no permission for DESCRIBE on the group 'wrong-acl-PROTOCOL'; "
-        "kafka-acls.sh gives READ, which includes it, by --add --allow-principal User:NAME "
-        "--operation Read --group wrong-acl-PROTOCOL",
+        "a super user gives READ, which includes it, by `apportion acls add --allow-principal "
+        "User:NAME --operation Read --group wrong-acl-PROTOCOL`",
     ),
     (
         "tls",
@@ -294,7 +295,8 @@ def test_a_consumer_that_is_not_let_in_ends_with_one_sentence(
         read_one(address, f"wrong-{name}-{protocol}", given)
     assert time.monotonic() - begun_s < ENDS_WITHIN_S
     said = re.sub(r"\bB\b", address, why).replace("PROTOCOL", protocol)
-    assert (refused.value.code, refused.value.why) == (code, said)
+    told = re.sub(r"\d{4}(-\d\d){2} (\d\d:){2}\d\d UTC", "T", refused.value.why)
+    assert (refused.value.code, told) == (code, said)
     shown = caplog.text + repr(refused.value) + repr(refused.value.__cause__)
     assert [secret for secret in (WRONG, PASSWORD, "PRIVATE KEY") if secret in shown] == []
 
@@ -319,8 +321,8 @@ def test_a_consumer_names_the_topics_that_it_may_not_read_and_reads_once_it_may(
         assert (refused.value.code, refused.value.why) == (
             Code.TOPIC_AUTHORIZATION_FAILED,
             f"this client's principal has no permission for DESCRIBE on the topics '{TOPIC}', "
-            f"'{topic}'; kafka-acls.sh gives READ, which includes it, by --add --allow-principal "
-            f"User:NAME --operation Read --topic {TOPIC} --topic {topic}",
+            f"'{topic}'; a super user gives READ, which includes it, by `apportion acls add "
+            f"--allow-principal User:NAME --operation Read --topic {TOPIC} --topic {topic}`",
         )
         names = [acl(name, principal="User:bob") for name in (topic, TOPIC)]
         cluster.call(creating(*names))

@@ -21,13 +21,18 @@ class QueryHost(PlannerHost):
     while the clock is below `failing_until_ms`. waits: how long the rule waited, each time.
     """
 
-    def __init__(self, *, classic: bool = False) -> None:
+    def __init__(self, *, classic: bool = False, **settings: int) -> None:
         super().__init__()
         self.sees(target=held(P0))
-        settings = QuerySettings(
-            "g", "b:9092", ("t",), classic=classic, max_poll_interval_ms=POLL_INTERVAL_MS
+        made = QuerySettings(
+            "g",
+            "b:9092",
+            ("t",),
+            classic=classic,
+            max_poll_interval_ms=POLL_INTERVAL_MS,
+            **settings,  # type: ignore[arg-type]  # the pauses are none of them
         )
-        self.retries = BatchRetries(make_planner(), settings)
+        self.retries = BatchRetries(make_planner(), made)
         self.failure: Exception = AssertionError("no failure")
         self.failing_until_ms = 0
         self.waits: list[int] = []

@@ -125,6 +125,16 @@ def test_caps_end_each_partition_for_good_and_what_has_no_cap_is_not_read() -> N
     ).span == sorted_span("c", {P0: (10, 15), P1: (10, 10), P2: (10, 10)})
 
 
+def test_fewer_offsets_than_the_least_are_left_and_ownership_is_planned_all_the_same() -> None:
+    previous = sorted_span("c", {P0: (0, 10)})
+    kept = plan_input({P0: (0, 14)}, kept={P0}, least=5)
+    assert plan_batch(previous, kept).span is previous
+    enough = plan_input({P0: (0, 15)}, kept={P0}, least=5)
+    assert plan_batch(previous, enough).span == sorted_span("c", {P0: (10, 15)})
+    gained = plan_input({P0: (0, 12), P1: (0, 2)}, kept={P0}, committed={P1: 0}, least=5)
+    assert plan_batch(previous, gained).span == sorted_span("c", {P0: (10, 10), P1: (0, 0)})
+
+
 def test_a_limit_is_split_by_lag() -> None:
     previous = sorted_span("c", {P0: (0, 0), P1: (0, 0), P2: (0, 0)})
     logs = {P0: (0, 1000), P1: (0, 100), P2: (0, 1)}

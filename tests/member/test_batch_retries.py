@@ -178,3 +178,41 @@ def test_a_batch_of_over_half_the_poll_interval_is_warned_of(reading: QueryHost)
         "the last batch took 151 s; after 300 s (kafka.max.poll.interval.ms) the query loses its "
         "partitions: lower maxOffsetsPerTrigger or raise that option"
     ]
+
+
+@pytest.fixture
+def sparing() -> QueryHost:
+    """A query that has read its first batch, and reads 5 offsets or more within a minute."""
+    made = QueryHost(least_offsets=5, longest_delay_ms=60_000)
+    assert made.next_span() == FIRST
+    return made
+
+
+def test_few_new_offsets_wait_for_the_longest_delay_after_the_last_batch(
+    sparing: QueryHost,
+) -> None:
+    sparing.ends[P0] = 14
+    sparing.passes(59_900)
+    assert sparing.next_span(FIRST) is FIRST
+    sparing.passes(100)
+    following = read("c", {P0: (10, 14)})
+    assert sparing.next_span(FIRST) == following
+    sparing.ends[P0] = 18
+    assert sparing.next_span(following) is following
+
+
+def test_enough_new_offsets_are_read_at_once(sparing: QueryHost) -> None:
+    sparing.ends[P0] = 15
+    assert sparing.next_span(FIRST) == read("c", {P0: (10, 15)})
+
+
+def test_a_trigger_that_reads_everything_reads_few_offsets(sparing: QueryHost) -> None:
+    sparing.ends[P0] = 11
+    span = sparing.attempt(sparing.retries.next_span(FIRST, None, reads_all=True))
+    assert span == read("c", {P0: (10, 11)})
+
+
+def test_a_query_with_fixed_ends_reads_few_offsets(sparing: QueryHost) -> None:
+    sparing.ends[P0] = 11
+    sparing.attempt(sparing.retries.stop_at_present_ends())
+    assert sparing.next_span(FIRST) == read("c", {P0: (10, 11)})

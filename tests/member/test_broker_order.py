@@ -123,3 +123,9 @@ def test_no_timeout_is_nothing(client: Client) -> None:
     client.hanging = {A, B}
     client.send(limit_ms=1)
     assert client.asked == [(A, 1), (B, 1), (C, 1)]
+
+
+def test_the_failure_of_a_broker_that_left_the_cluster_is_forgotten(client: Client) -> None:
+    client.order.record_failure(A)
+    client.send(B, C)
+    assert client.send() == A

@@ -8,7 +8,7 @@ from apportion.assign.by_name import Given, Subscription, TopicParts
 from apportion.member.assignors.serde import encode_assignment, encode_subscription
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.membership import AssignmentIncomplete
-from apportion.member.batch.queries import NotReady
+from apportion.member.batch.queries import MatchingTopics, NotReady
 from apportion.member.classic.described import (
     DescribedAssignment,
     from_described_group,
@@ -44,6 +44,24 @@ def owns_all(host: PlannerHost, *, classic: bool) -> Rule[bool]:
     return BatchGroup(
         "g", ("t",), classic_session_ms=45_000 if classic else None
     ).has_full_assignment(host.view)
+
+
+class PatternHost(PlannerHost):
+    """The pattern of the group matches the topic t."""
+
+    def answer(self, ask: Any) -> Any:
+        return ("t",) if ask == MatchingTopics("t+") else super().answer(ask)
+
+
+def test_a_share_is_not_whole_before_all_that_the_pattern_matches_has_an_owner() -> None:
+    host = PatternHost()
+    group = BatchGroup("g", (), classic_session_ms=None, expression="t+")
+    host.sees(target=held(P0, P1))
+    host.stood = described(P0, P1)
+    assert not host.attempt(group.has_full_assignment(host.view))
+    host.sees(target=held(P0, P1, P2))
+    host.stood = described(P0, P1, P2)
+    assert host.attempt(group.has_full_assignment(host.view))
 
 
 def large() -> int:

@@ -190,8 +190,8 @@ def test_a_member_whose_topics_are_refused_stays_and_its_view_says_so() -> None:
     code = Code.TOPIC_AUTHORIZATION_FAILED
     why = (
         "this client's principal has no permission for DESCRIBE on the topics 't', 'u'; "
-        "kafka-acls.sh gives READ, which includes it, by --add --allow-principal User:NAME "
-        "--operation Read --topic t --topic u"
+        "a super user gives READ, which includes it, by `apportion acls add --allow-principal "
+        "User:NAME --operation Read --topic t --topic u`"
     )
     assert member.step(Answered(2, refused(code)), at(10)) == [
         Note("warning", f"heartbeat of m: {code.name}: {why}")
@@ -225,7 +225,7 @@ def test_a_coordinator_that_names_the_principal_is_quoted() -> None:
         Lost(1, ()),
         Failed(
             code,
-            "User:bob has no permission for READ on group g; kafka-acls.sh gives it by --add "
-            "--allow-principal User:NAME --operation Read --group g",
+            "User:bob has no permission for READ on group g; a super user gives it by `apportion "
+            "acls add --allow-principal User:NAME --operation Read --group g`",
         ),
     ]

@@ -6,6 +6,7 @@ import pytest
 
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.acls import (
+    AclDeletion,
     CreateAclsQuery,
     DeleteAclsQuery,
     DescribeAclsQuery,
@@ -103,7 +104,7 @@ def test_an_acl_that_two_filters_match_is_deleted_once() -> None:
     assert query.request() == deleting(FILTER, AclFilter())
     matching = DeleteAclsMatchingAcl(**RESOURCE, **WHO, **NUMBERS)
     result = DeleteAclsFilterResult(matching_acls=(matching,))
-    assert query.parse(DeleteAclsResponse(filter_results=(result, result))) == (acl(),)
+    assert query.parse(DeleteAclsResponse(filter_results=(result, result))) == AclDeletion((acl(),))
 
 
 @pytest.mark.parametrize(
@@ -117,9 +118,16 @@ def test_an_acl_that_two_filters_match_is_deleted_once() -> None:
         ),
     ],
 )
-def test_a_deletion_that_failed_in_part_is_refused(result: Any) -> None:
+def test_a_deletion_that_failed_says_why_and_what_was_deleted(result: Any) -> None:
+    query = DeleteAclsQuery((FILTER, AclFilter()))
     with pytest.raises(Refused, match="SECURITY_DISABLED: why"):
-        DeleteAclsQuery((FILTER,)).parse(DeleteAclsResponse(filter_results=(result,)))
+        query.parse(DeleteAclsResponse(filter_results=(result, result)))
+    deleted = DeleteAclsFilterResult(
+        matching_acls=(DeleteAclsMatchingAcl(**RESOURCE, **WHO, **NUMBERS),)
+    )
+    gone, failures = query.parse(DeleteAclsResponse(filter_results=(result, deleted, result)))
+    assert gone == (acl(),)
+    assert [str(each) for each in failures] == ["SECURITY_DISABLED: why"]
 
 
 def test_users_are_described_by_name_and_mechanism() -> None:

@@ -159,6 +159,10 @@ BROKER = {
     "auto.create.topics.enable": (
         "node/test_topics.py::test_metadata_creates_a_topic_only_where_it_is_allowed"
     ),
+    "connections.max.idle.ms": (
+        "server/test_idle_connections.py::"
+        "test_a_connection_is_closed_once_nothing_has_come_or_gone_for_its_limit"
+    ),
     "connections.max.reauth.ms": SECURED,
     "delete.topic.enable": f"{SETTINGS}test_topics_are_deleted_only_where_that_is_allowed",
     "fetch.max.bytes": f"{SETTINGS}test_a_fetch_brings_no_more_than_the_broker_gives_at_once",

@@ -2,7 +2,8 @@
 
 import pytest
 
-from apportion.node.settings import BrokerSettings, SettingRefused, values_of_pairs
+from apportion.node.setting_texts import values_of_pairs
+from apportion.node.settings import BrokerSettings, SettingRefused
 
 
 def test_names_may_have_dots_or_underscores() -> None:

@@ -14,8 +14,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from apportion.broker import BrokerMetrics, EmbeddedBroker, GroupMetrics, SettingRefused
+from apportion.server.metric_families import prometheus_text, series_name
 from apportion.server.metrics_listener import MAX_CONNECTIONS, MetricsListener
-from apportion.server.prometheus import FAMILIES, prometheus_text, series_name
+from apportion.server.prometheus import FAMILIES, FORMATS
 from apportion.server.sockets import bind_socket
 from apportion.wire.group_states import GroupState
 from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -190,7 +191,7 @@ def test_a_text_has_every_family_and_any_name_of_a_group() -> None:
         state_seconds={GroupState.STABLE: 1.5},
     )
     metrics = BrokerMetrics(heartbeat_budget_per_second=0, booked_heartbeats=0, groups=(group,))
-    text = prometheus_text(metrics).decode()
+    text = prometheus_text(FAMILIES, metrics).decode()
     values = series(text)
     assert values["apportion_group_heartbeats_total", (name, "classic")] == 5
     assert values["apportion_group_state_seconds_total", (name, "classic", "Stable")] == 1.5
@@ -346,7 +347,7 @@ def test_peers_that_are_silent_or_do_not_read_are_cut_off_after_five_seconds() -
             return rest, answer_of_silent
 
     async def serve() -> tuple[bytes, bool]:
-        listener = MetricsListener(many)
+        listener = MetricsListener(many, FORMATS, "")
         bound = bind_socket("127.0.0.1", 0)
         address: tuple[str, int] = bound.getsockname()
         await listener.start(bound)
@@ -367,7 +368,7 @@ def test_a_bug_in_the_metrics_is_an_answer_of_its_own() -> None:
         raise AssertionError("a bug")
 
     async def serve() -> bytes:
-        listener = MetricsListener(broken)
+        listener = MetricsListener(broken, FORMATS, "")
         bound = bind_socket("127.0.0.1", 0)
         address: tuple[str, int] = bound.getsockname()
         await listener.start(bound)

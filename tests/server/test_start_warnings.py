@@ -68,11 +68,16 @@ def test_a_start_with_a_certificate_that_is_valid_says_nothing(
     assert warned(caplog, of_certificate(issued.chain_pem(), issued.key_pem())) == []
 
 
-def test_every_certificate_of_a_chain_is_looked_at(tmp_path: Path) -> None:
-    broker, between = AUTHORITY.issue("broker"), AUTHORITY.issue("between", ends_in=DAY / 2)
+def test_the_certificates_of_a_chain_are_looked_at(tmp_path: Path) -> None:
+    broker = AUTHORITY.issue("broker")
+    # Of the name of the issuer.
+    between = Authority("another CA").issue("CA of a test", ends_in=DAY / 2)
     path = tmp_path / "broker.p12"
     path.write_bytes(broker.pkcs12("s"))
     chain = of_certificate(broker.chain_pem() + between.chain_pem(), broker.key_pem())
+    with_ca = of_certificate(
+        broker.chain_pem() + between.chain_pem() + AUTHORITY.pem, broker.key_pem()
+    )
     store = {
         "listeners": "SSL://127.0.0.1:0",
         "ssl.keystore.location": str(path),
@@ -81,19 +86,22 @@ def test_every_certificate_of_a_chain_is_looked_at(tmp_path: Path) -> None:
     ends_s = between.certificate.not_valid_after_utc.timestamp()
     begins_s = broker.certificate.not_valid_before_utc.timestamp()
     begins = f"{broker.certificate.not_valid_before_utc:%Y-%m-%d %H:%M:%S}"
-    start = "clients will refuse the certificate of the listener SSL://127.0.0.1:0:"
+    start = "clients will refuse the certificate of the listener SSL://127.0.0.1:0"
 
     def lines(settings: dict[str, Any], now_s: float) -> list[str]:
         return [*certificate_warnings(broker_settings(settings).listening(), now_s)]
 
     assert lines(chain, ends_s) == []
     assert lines(chain, ends_s + 1) == [
-        f"{start} CN=between has expired at {between.certificate.not_valid_after_utc:%Y-%m-%d}"
-        f" {between.certificate.not_valid_after_utc:%H:%M:%S} UTC (ssl.keystore.certificate.chain)"
+        f"{start}, unless they trust another certificate of CN=CA of a test: CN=CA of a test has "
+        f"expired at {between.certificate.not_valid_after_utc:%Y-%m-%d %H:%M:%S} UTC "
+        "(ssl.keystore.certificate.chain)"
     ]
+    # With the CA itself beside it, as where an older CA has vouched for it.
+    assert lines(with_ca, ends_s + 1) == []
     assert lines(store, begins_s) == []
     assert lines(store, begins_s - 1) == [
-        f"{start} CN=broker is not valid until {begins} UTC (ssl.keystore.location)"
+        f"{start}: CN=broker is not valid until {begins} UTC (ssl.keystore.location)"
     ]
 
 

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from apportion.spark import delta, run
+from apportion.spark.admission_control import ReadLimit, suited_to_spark
 from apportion.spark.options import SourceOptions
 from apportion.spark.source import GroupSource, GroupStreamReader
 
@@ -65,8 +66,8 @@ def gated_source(gate: Path) -> type[GroupSource]:
         def name(cls) -> str:
             return "gated"
 
-        def streamReader(self, schema: StructType) -> Reader:
-            return Reader(SourceOptions.parse(self.options))
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+            return suited_to_spark(Reader(SourceOptions.parse(self.options)))
 
     return Source
 
@@ -143,7 +144,7 @@ def main() -> None:
         if available_now
         else stream.trigger(processingTime=args.trigger)
     ).start()
-    print("started", flush=True)
+    print(f"started on Spark {spark.version}", flush=True)
     if args.ending == "run":
         sys.exit(run(query))
     interrupt_on(stop, query, may_end=available_now)

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from tests.spark.batch_members import batch_member_of, protocol
 from tests.spark.harness import Pipeline
+from tests.spark.schema_registry import Registry, schema_registry
 
 __all__ = ["batch_member_of", "protocol"]
 
@@ -87,3 +89,14 @@ def path(tmp_path: Path) -> str:
 @pytest.fixture
 def pipeline(broker: Broker, pipeline_on: Callable[..., Pipeline]) -> Pipeline:
     return pipeline_on(broker.bootstrap)
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[Registry]:
+    with schema_registry() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(registry: Registry) -> SchemaRegistryClient:
+    return SchemaRegistryClient({"url": registry.url})

@@ -16,12 +16,22 @@ log_like_spark()
 logging.getLogger("apportion.spark").warning("group g: topic %s does not exist yet", "flihgts")
 logging.getLogger("apportion.session").info("not shown")
 """
+REBALANCE = """
+import logging
+{setup}
+from apportion.member.batch.membership import BatchOwnership
+from apportion.spark.log_lines import log_like_spark
+from apportion.spark.rebalance_lines import GroupName, RebalanceLines
+log_like_spark()
+RebalanceLines(GroupName("g")).log_change(BatchOwnership(1, {{}}), 1)
+logging.getLogger("apportion.session").info("not shown")
+"""
 
 
-def stderr_of(setup: str = "") -> str:
+def stderr_of(setup: str = "", program: str = PROGRAM) -> str:
     """What the program writes to stderr after `setup`."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(setup=setup)],
+        [sys.executable, "-c", program.format(setup=setup)],
         capture_output=True,
         text=True,
         timeout=60,
@@ -59,6 +69,21 @@ def test_a_logging_configuration_of_the_user_stays_as_it_is() -> None:
     assert (
         stderr_of("logging.lastResort = None")
         == 'No handlers could be found for logger "apportion.spark"\n'
+    )
+
+
+def test_a_rebalance_is_shown_unless_the_user_has_set_up_logging() -> None:
+    assert re.fullmatch(
+        r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d INFO apportion\.spark\.rebalance: "
+        r"group g: rebalance: joined; has 0 partitions now, member epoch 1\n",
+        stderr_of(program=REBALANCE),
+    )
+    assert stderr_of("logging.basicConfig(format='mine %(message)s')", REBALANCE) == ""
+    own_level = "logging.getLogger('apportion.spark.rebalance').setLevel('WARNING')"
+    assert stderr_of(own_level, REBALANCE) == ""
+    chosen = "logging.basicConfig(format='mine %(message)s', level='INFO')"
+    assert stderr_of(chosen, REBALANCE) == (
+        "mine group g: rebalance: joined; has 0 partitions now, member epoch 1\nmine not shown\n"
     )
 
 

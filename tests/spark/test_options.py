@@ -3,9 +3,12 @@ import pickle
 import pytest
 
 from apportion.member.assignors.builtin import RoundRobin, Sticky
+from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.plan import StartingOffsets
 from apportion.security.client_security import PLAINTEXT, ClientSecurity, PasswordLogin
-from apportion.spark.options import OptionError, SourceOptions
+from apportion.spark.option_values import OptionError
+from apportion.spark.options import SourceOptions
+from apportion.spark.slices import TaskLimits
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 GOOD = {"kafka.bootstrap.servers": "h:9092", "kafka.group.id": "g", "subscribe": "flights"}
@@ -17,6 +20,7 @@ def test_the_three_required_options_are_enough() -> None:
         security=PLAINTEXT,
         group="g",
         topics=("flights",),
+        expression="",
         instance_id=None,
         classic=False,
         assignor=None,
@@ -29,6 +33,9 @@ def test_the_three_required_options_are_enough() -> None:
         request_timeout_ms=30_000,
         starting=StartingOffsets(LATEST),
         max_offsets=None,
+        min_offsets=None,
+        max_delay_ms=900_000,
+        task_limits=TaskLimits(),
         fail_on_data_loss=True,
         include_headers=False,
     )
@@ -82,6 +89,55 @@ def test_option_names_are_read_in_any_case() -> None:
     assert (options.max_offsets, options.starting) == (10, StartingOffsets(EARLIEST))
 
 
+PATTERN = {**GOOD, "subscribe": "", "subscribePattern": "flights|trains-.*"}
+
+
+def test_a_pattern_takes_the_place_of_names() -> None:
+    options = SourceOptions.parse({**PATTERN, "startingOffsets": '{"trains-1":{"0":5}}'})
+    assert (options.topics, options.expression) == ((), "flights|trains-.*")
+    assert options.starting == StartingOffsets(EARLIEST, {("trains-1", 0): 5})
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"subscribePattern": "(?=a)b"},
+            "option subscribePattern is '(?=a)b': it is no regular expression of RE2: ",
+        ),
+        (
+            {"kafka.group.protocol": "classic"},
+            "option subscribePattern is for kafka.group.protocol=consumer: with classic name the "
+            "topics in subscribe, since the broker resolves no pattern.",
+        ),
+        (
+            {"startingOffsets": '{"trains":{"0":5}}'},
+            "option startingOffsets names topic trains, which subscribePattern does not: add it "
+            "there or drop it here.",
+        ),
+    ],
+)
+def test_a_pattern_that_cannot_be_used_is_refused(change: dict[str, str], sentence: str) -> None:
+    with pytest.raises(OptionError) as error:
+        SourceOptions.parse({**PATTERN, **change})
+    assert str(error.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("text", "delay_ms"), [("90s", 90_000), ("15m", 900_000), ("2 h", 7_200_000), ("250", 250)]
+)
+def test_the_size_of_batches_and_tasks_is_read(text: str, delay_ms: int) -> None:
+    given = {
+        "minOffsetsPerTrigger": "5",
+        "maxTriggerDelay": text,
+        "minPartitions": "6",
+        "maxRecordsPerPartition": "700",
+    }
+    options = SourceOptions.parse({**GOOD, **given})
+    assert (options.min_offsets, options.max_delay_ms) == (5, delay_ms)
+    assert options.task_limits == TaskLimits(least_tasks=6, most_offsets=700)
+
+
 def test_local_assignors_are_new_objects_for_each_membership() -> None:
     mine = "apportion.member.assignors.builtin:RoundRobin"
     options = SourceOptions.parse({**GOOD, "kafka.group.local.assignors": f"sticky, {mine}"})
@@ -106,8 +162,54 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() 
 
 
 @pytest.mark.parametrize(
+    ("change", "times"),
+    [
+        ({"startingTimestamp": "1000"}, OffsetTimes("startingTimestamp", 1000)),
+        (
+            {"startingOffsetsByTimestamp": '{"flights":{"0":1000,"1":2000}}'},
+            OffsetTimes(
+                "startingOffsetsByTimestamp",
+                by_partition={("flights", 0): 1000, ("flights", 1): 2000},
+            ),
+        ),
+        (
+            {
+                "startingTimestamp": "1000",
+                "startingOffsetsByTimestamp": '{"flights":{"0":5}}',
+                "startingOffsets": "latest",
+                "startingOffsetsByTimestampStrategy": "Latest",
+            },
+            OffsetTimes("startingTimestamp", 1000, latest_if_none=True),
+        ),
+    ],
+)
+def test_a_time_comes_before_times_in_json_and_these_before_starting_offsets(
+    change: dict[str, str], times: OffsetTimes
+) -> None:
+    options = SourceOptions.parse({**GOOD, **change})
+    assert options.starting == StartingOffsets(EARLIEST, times=times)
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
+        (
+            {"startingTimestamp": "yesterday"},
+            "option startingTimestamp is 'yesterday': give a whole number of at least 0.",
+        ),
+        (
+            {"startingOffsetsByTimestamp": '{"flights":{"0":-1}}'},
+            "option startingOffsetsByTimestamp gives flights-0 the time -1: give JSON such as",
+        ),
+        (
+            {"startingOffsetsByTimestampStrategy": "maybe"},
+            "option startingOffsetsByTimestampStrategy is 'maybe': give error or latest.",
+        ),
+        (
+            {"startingOffsets": "committed"},
+            "option startingOffsets is committed: that is for batch reads; a stream always "
+            "begins at the group's committed offsets",
+        ),
         ({"kafka.group.id": ""}, "option kafka.group.id is missing"),
         ({"subscribe": " "}, "option subscribe is missing"),
         ({"kafka.bootstrap.servers": ""}, "option kafka.bootstrap.servers is missing"),
@@ -119,6 +221,15 @@ def test_starting_offsets_of_single_partitions_leave_the_rest_at_the_earliest() 
         ({"assign": "{}"}, "option assign cannot be used"),
         ({"kafka.enable.auto.commit": "true"}, "option kafka.enable.auto.commit cannot be used"),
         ({"maxOffsetsPerTrigger": "0"}, "give a whole number of at least 1"),
+        (
+            {"minOffsetsPerTrigger": "20", "maxOffsetsPerTrigger": "10"},
+            "option minOffsetsPerTrigger (20) must not be above maxOffsetsPerTrigger (10).",
+        ),
+        (
+            {"maxTriggerDelay": "soon"},
+            "option maxTriggerDelay is 'soon': give a time such as 90s, 15m or 1h.",
+        ),
+        ({"minPartitions": "0"}, "option minPartitions is '0': give a whole number of at least 1"),
         ({"maxOffsetsPerTrigger": "-5"}, "give a whole number of at least 1"),
         ({"maxOffsetsPerTrigger": "\u00b2"}, "give a whole number of at least 1"),
         (
@@ -196,8 +307,8 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
         ("startingOffset", "option startingOffset is unknown: did you mean startingOffsets?"),
         (
             "subscribepattern",
-            "option subscribePattern cannot be used: subscriptions by pattern are not "
-            "supported yet; name the topics in subscribe.",
+            "options subscribe and subscribePattern: subscribe, subscribePattern and assign "
+            "exclude each other: give one of them.",
         ),
         (
             "kafka.security.protocol",

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from apportion.spark import StatefulQuery, delta, guard
-from apportion.spark.source import NO_WRITER
 from apportion.topics import partitions_of
 from apportion.wire.batch import encode_batch
 from tests.client import changes
@@ -45,15 +44,27 @@ def test_a_missing_group_is_refused_before_any_job_starts(
         spark.readStream.format("apportion")
         .option("kafka.bootstrap.servers", pipeline.bootstrap)
         .option("subscribe", "t")
+        .option("maxOffsetsPerTrigger", "100")
     )
     with pytest.raises(AnalysisException, match=r"option kafka\.group\.id is missing"):
         reader.load()
 
 
-def test_a_batch_read_is_refused_with_the_way_out(spark: SparkSession, pipeline: Pipeline) -> None:
-    reader = spark.read.format("apportion").option("kafka.bootstrap.servers", pipeline.bootstrap)
-    with pytest.raises(AnalysisException, match=r"use spark\.readStream"):
-        reader.option("kafka.group.id", "g").option("subscribe", "t").load().collect()
+def test_a_missing_group_is_refused_at_the_latest_when_the_query_begins(
+    spark: SparkSession, pipeline: Pipeline, started: Callable[..., StreamingQuery]
+) -> None:
+    rows = (
+        spark.readStream.format("apportion")
+        .option("kafka.bootstrap.servers", pipeline.bootstrap)
+        .option("subscribe", pipeline.topic)
+        .load()
+    )
+    said = ended(started(rows))
+    assert said.splitlines()[0].endswith(
+        "OptionError: option kafka.group.id is missing: give the name of the consumer group that "
+        'this query joins, as in .option("kafka.group.id", "...").'
+    )
+    assert "Traceback" not in said
 
 
 def test_a_query_that_is_not_let_in_says_why_in_the_first_line_of_its_error(
@@ -69,19 +80,6 @@ def test_a_query_that_is_not_let_in_says_why_in_the_first_line_of_its_error(
         "to PLAINTEXT or SASL_PLAINTEXT, or name a listener of SSL or SASL_SSL"
     )
     assert "Traceback" not in said
-
-
-def test_a_stream_written_to_the_source_is_refused_with_what_to_use_instead(
-    pipeline: Pipeline, source: Callable[..., DataFrame]
-) -> None:
-    writer = (
-        source()
-        .writeStream.format("apportion")
-        .option("checkpointLocation", str(pipeline.path / "checkpoint-sink"))
-    )
-    with pytest.raises(StreamingQueryException) as failure:
-        writer.start().awaitTermination(60)
-    assert NO_WRITER in str(failure.value)
 
 
 def test_a_misspelt_option_is_refused_though_spark_hands_it_over_in_lower_case(
@@ -347,18 +345,3 @@ def test_without_fail_on_data_loss_the_query_goes_on_with_the_new_topic(
     )
     until(lambda: b"new" in seen, what="the new topic's row")
     assert len(seen) == 41
-
-
-def test_the_progress_tells_where_the_source_ends(
-    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
-) -> None:
-    pipeline.produce(40)
-    query = started(source(maxOffsetsPerTrigger="10"), lambda frame, number: frame.count())
-    until(lambda: query.lastProgress and query.lastProgress["numInputRows"] == 10, what="progress")
-    import json
-
-    progress: Any = query.lastProgress
-    latest = json.loads(progress["sources"][0]["latestOffset"])
-    assert {
-        number: end for number, (_, end) in latest["topics"][pipeline.topic]["span"].items()
-    } == {str(n): 10 for n in range(4)}

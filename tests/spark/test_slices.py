@@ -17,7 +17,9 @@ from apportion.spark.options import SourceOptions
 from apportion.spark.slices import (
     OFFSETS_A_TASK,
     PartitionSlice,
+    TaskLimits,
     TaskSlices,
+    divide,
     read_task,
     split_into_tasks,
 )
@@ -39,7 +41,7 @@ def test_the_tasks_read_exactly_the_span_and_are_at_least_as_many_as_the_cores(
     bounds: dict[TopicIdPartition, tuple[int, int]], cores: int
 ) -> None:
     batch = sorted_span("c", bounds)
-    tasks = split_into_tasks(batch, cores)
+    tasks = split_into_tasks(batch, cores=cores)
     wanted = [
         PartitionSlice(partition, *ends)
         for partition, ends in batch.ranges.items()
@@ -57,6 +59,50 @@ def test_each_range_from_the_largest_on_goes_to_the_task_with_the_fewest_records
     span = sorted_span("c", {part.partition: (part.start, part.end) for part in whole})
     tasks = [task.slices for task in split_into_tasks(span, cores=2)]
     assert tasks == [(whole[0], whole[3]), (whole[1], whole[2])]
+
+
+limits = st.builds(
+    TaskLimits, st.none() | st.integers(1, 40), st.none() | st.integers(10**5, 10**6)
+)
+
+
+@given(ranges, limits, st.integers(1, 8))
+def test_divided_ranges_are_the_span_within_the_limits(
+    bounds: dict[TopicIdPartition, tuple[int, int]], limits: TaskLimits, cores: int
+) -> None:
+    batch = sorted_span("c", bounds)
+    tasks = split_into_tasks(batch, limits, cores)
+    parts = sorted(part for task in tasks for part in task.slices)
+    assert all(part.size > 0 for part in parts)
+    joined: dict[TopicIdPartition, tuple[int, int]] = {}
+    for part in parts:
+        start, end = joined.get(part.partition, (part.start, part.start))
+        assert end == part.start
+        joined[part.partition] = start, part.end
+    assert joined == {each: ends for each, ends in batch.ranges.items() if ends[1] > ends[0]}
+    total = sum(part.size for part in parts)
+    assert len(tasks) >= min(total, limits.least_tasks or 0)
+    if limits.most_offsets is not None:
+        assert all(sum(part.size for part in task.slices) <= limits.most_offsets for task in tasks)
+
+
+def sizes(*records: int, **limits: int) -> list[int]:
+    """The sizes of the parts of ranges of so many offsets."""
+    whole = [
+        PartitionSlice(place, 5, 5 + size) for place, size in zip(PLACES, records, strict=False)
+    ]
+    return [part.size for part in divide(whole, TaskLimits(**limits))]
+
+
+def test_the_largest_ranges_are_divided_until_there_are_enough_tasks() -> None:
+    assert sizes(90, 10, least_tasks=4) == [30, 30, 30, 10]
+    assert sizes(90, 10, least_tasks=2) == [90, 10]
+    assert sizes(2, 1, least_tasks=9) == [1, 1, 1]
+
+
+def test_ranges_above_the_limit_are_divided_equally() -> None:
+    assert sizes(90, 10, most_offsets=40) == [30, 30, 30, 10]
+    assert sizes(90, 10, most_offsets=40, least_tasks=5) == [22, 23, 22, 23, 10]
 
 
 def options(bootstrap: str, **more: str) -> SourceOptions:

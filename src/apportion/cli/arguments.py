@@ -109,6 +109,18 @@ def one_of(*words: str) -> Callable[[str], list[str]]:
     return completions
 
 
+def one_of_any_case(*words: str) -> Callable[[str], list[str]]:
+    """Return a completion that offers these words, in capitals or small letters if so typed."""
+
+    def completions(prefix: str) -> list[str]:
+        # Typer drops what does not begin as it was typed.
+        spellings = ((word, word.lower(), word.upper()) for word in words)
+        fitting = ([each for each in own if each.startswith(prefix)] for own in spellings)
+        return [own[0] for own in fitting if own]
+
+    return completions
+
+
 def setting_names(prefix: str) -> list[str]:
     """Return the completions of `--set`: the names of broker settings."""
     return [f"{name}=" for name in BrokerSettings().named() if name.startswith(prefix)]

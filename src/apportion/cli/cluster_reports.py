@@ -22,6 +22,7 @@ from apportion.client.bootstrap import require_known_host
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
+from apportion.member.permissions import RESOURCES
 
 R = TypeVar("R")
 Report = dict[str, Any]
@@ -126,10 +127,10 @@ def with_next_step(error: Exception, asked: Asked) -> Exception:
             f"{error}; see that a broker runs there, or name another one with --bootstrap-server "
             f"or in {BOOTSTRAP_VARIABLE}"
         )
+    if not isinstance(error, Refused) or error.code not in RESOURCES:
+        return error
+    # The sentence ends with the command of a super user, who has another --command-config.
+    why = f"{error.why}, with `--bootstrap {asked.bootstrap}` for this cluster"
     if isinstance(error, Denied) and asked.command_config is None:
-        return Denied(
-            error.code,
-            f"{error.why}; or give your own login as --command-config FILE, or in "
-            f"{COMMAND_CONFIG_VARIABLE}",
-        )
-    return error
+        why += f"; or give your own login as --command-config FILE, or in {COMMAND_CONFIG_VARIABLE}"
+    return type(error)(error.code, why)

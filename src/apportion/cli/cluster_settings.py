@@ -1,5 +1,6 @@
 """Settings of topics and groups: how commands read, check, alter and show them."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 
 from apportion.cli.cluster_reports import Asked, Report
@@ -85,8 +86,8 @@ def require_known(
     for setting in changes:
         if setting not in known:
             near = nearest_or_none(setting, known)
-            command = f"`apportion {KINDS[kind]}s describe {name} --configs "
-            hint = f"did you mean {near}?" if near else f"{command}{asked.at}` shows all"
+            command = f"apportion {KINDS[kind]}s describe {shlex.quote(name)} --configs {asked.at}"
+            hint = f"did you mean {near}?" if near else f"`{command}` shows all"
             raise Advised(
                 Code.INVALID_CONFIG, f"a {KINDS[kind]} has no setting {setting!r}: {hint}"
             )

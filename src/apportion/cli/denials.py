@@ -2,6 +2,8 @@
 
 from apportion.cli.failures import Advised, Denied
 from apportion.errors import Code, Refused
+from apportion.member.permissions import gift
+from apportion.security.acls import AclOperation
 
 NO_AUTHORIZER = (
     "this cluster has no ACLs, and everybody may do everything: its brokers have no authorizer. A "
@@ -10,7 +12,7 @@ NO_AUTHORIZER = (
 )
 
 
-def advised(refused: Refused, what: str, operation: str) -> Refused:
+def advised(refused: Refused, what: str, operation: AclOperation) -> Refused:
     """Return the refusal with the next step, where there is one.
 
     what: the command's work, as in "show ACLs". operation: on the cluster, that it needs.
@@ -20,8 +22,7 @@ def advised(refused: Refused, what: str, operation: str) -> Refused:
     if refused.code is Code.CLUSTER_AUTHORIZATION_FAILED:
         return Denied(
             refused.code,
-            f"you may not {what}: that needs {operation} on the cluster. A super user gives it to "
-            "you by `apportion acls add --allow-principal User:NAME --operation "
-            f"{operation.title()} --cluster`",
+            f"you may not {what}: that needs {operation.name} on the cluster; "
+            f"{gift('it', operation, '--cluster')}",
         )
     return refused

@@ -6,6 +6,7 @@ same with and without `--json`. A message ends with the next step where there is
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -88,11 +89,12 @@ class GroupHasMembers(Advised):
         count = len(members)
         who = f"{count} member{'' if count == 1 else 's'}: " if count else "members"
         who += listed([*map(_member_words, members)], MOST_MEMBERS)
-        shown = f"; `apportion groups members {group_id} {at}` shows them"
+        named = shlex.quote(group_id)
+        shown = f"; `apportion groups members {named} {at}` shows them"
         time = "" if session_ms is None else f", {session_ms / 1000:g} s after its last heartbeat"
         removes = (
             f". One that was killed stays a member until its session ends{time}; `apportion groups "
-            f"remove-members {group_id} --all {at}` removes it at once"
+            f"remove-members {named} --all {at}` removes it at once"
         )
         super().__init__(
             Code.NON_EMPTY_GROUP,
@@ -114,15 +116,25 @@ class NoStreamsGroup(Exception):
 def print_failure(command: str, error: Exception, as_json: bool) -> None:
     """Print the error that ended `command`.
 
-    JSON keys: `error`, Kafka's name of the error code where there is one, and `message`.
+    JSON keys: `error`, Kafka's name of the error code where there is one, and `message`, which does
+    not say the code again.
     """
     # Errors quote names from brokers, which may hold control characters of a terminal.
-    message = readable(str(error))
     if as_json:
-        code = error.code.name if isinstance(error, Refused) else None
-        print(json.dumps({"error": code, "message": message}), file=sys.stderr)
+        code, text = (
+            (error.code.name, error.why) if isinstance(error, Refused) else (None, str(error))
+        )
+        print(json.dumps({"error": code, "message": readable(text)}), file=sys.stderr)
     else:
-        print(f"apportion {command}: {message}", file=sys.stderr)
+        print(f"apportion {command}: {readable(str(error))}", file=sys.stderr)
+
+
+def print_warning(command: str, text: str, as_json: bool) -> None:
+    """Print a consequence of a command that has done what it was told. JSON key: `warning`."""
+    if as_json:
+        print(json.dumps({"warning": readable(text)}), file=sys.stderr)
+    else:
+        print(f"apportion {command}: {readable(text)}", file=sys.stderr)
 
 
 def drop_stdout() -> None:

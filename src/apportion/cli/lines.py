@@ -1,7 +1,6 @@
 """Sentences and tables on a terminal: broken between words, nothing cut; unbroken in a pipe."""
 
 import sys
-from collections.abc import Iterable, Iterator
 from shutil import get_terminal_size
 
 from rich.console import Console
@@ -36,25 +35,3 @@ def folded(table: Table) -> Table:
     for column in table.columns:
         column.overflow = "fold"
     return table
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Return the numbers, such as partitions, in order as `0-19,23`."""
-    return ",".join(
-        str(first) if first == last else f"{first}-{last}" for first, last in _runs(sorted(numbers))
-    )
-
-
-def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """Return the first and the last of each run of consecutive numbers, for `ranges`."""
-    firsts = [
-        number
-        for before, number in zip([None, *numbers], numbers, strict=False)
-        if before is None or number > before + 1
-    ]
-    lasts = [
-        number
-        for number, after in zip(numbers, [*numbers[1:], None], strict=True)
-        if after is None or after > number + 1
-    ]
-    return zip(firsts, lasts, strict=True)

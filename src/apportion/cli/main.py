@@ -13,6 +13,7 @@ from apportion import __version__
 from apportion.cli.acls.commands import acls
 from apportion.cli.arguments import DEFAULT_BOOTSTRAP, setting_names
 from apportion.cli.command_group import Commands
+from apportion.cli.doctor.command import doctor
 from apportion.cli.groups.change_commands import changes
 from apportion.cli.groups.commands import groups
 from apportion.cli.setting_options import help_text
@@ -122,6 +123,7 @@ app.add_typer(topics, name="topics")
 app.add_typer(acls, name="acls")
 app.add_typer(users, name="users")
 app.command(no_args_is_help=True)(watch)
+app.command()(doctor)
 app.add_typer(streams, name="streams")
 app.command(no_args_is_help=True)(sim)
 

@@ -19,13 +19,8 @@ from apportion.coord.config import dotted
 from apportion.machine import PLAINTEXT_LISTENER
 from apportion.node.bootstrap import BootstrapMetadata
 from apportion.node.listeners import Advertised
-from apportion.node.settings import (
-    BrokerSettings,
-    SettingRefused,
-    check_address,
-    check_listeners,
-    values_of_pairs,
-)
+from apportion.node.setting_texts import check_address, check_listeners, values_of_pairs
+from apportion.node.settings import BrokerSettings, SettingRefused
 from apportion.server.assignors import broker_settings
 from apportion.server.data_directory import refuse_foreign_directory
 from apportion.server.server import Server, loop_factory

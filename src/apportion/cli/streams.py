@@ -4,6 +4,7 @@ The command only reads. Its report is one value, printed as JSON or as text; the
 in docs/streams.md, and stay.
 """
 
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -44,7 +45,7 @@ from apportion.wire.messages.list_groups import ListedGroup
 # the protocol type and the protocol with which Kafka Streams joins a classic group
 PROTOCOL_TYPE, PROTOCOL = "consumer", "stream"
 OTHER_TYPES = {  # type of a group that is no classic one -> what it is, and which tool shows it
-    "consumer": "a consumer group of KIP-848; `apportion groups describe` shows it",
+    "consumer": "a consumer group of KIP-848; `{0}` shows it",
     "share": "a share group (KIP-932); kafka-share-groups.sh shows it",
     "streams": (
         "a group of the streams protocol (KIP-1071), whose tasks the broker assigns; "
@@ -55,7 +56,16 @@ OTHER_TYPES = {  # type of a group that is no classic one -> what it is, and whi
 
 def describe(asked: Asked, group_id: str) -> int:
     """Print the group's processes with their versions, tasks and lag; return the exit code."""
-    return print_report(asked, lambda cluster: _read_group(cluster, group_id, asked.at), show)
+    return print_report(
+        asked,
+        lambda cluster: _read_group(cluster, group_id, asked.at),
+        lambda report: show(report, describe_command(group_id, asked.at)),
+    )
+
+
+def describe_command(group_id: str, at: str) -> str:
+    """Return the command that shows a group of any type. at: as Asked.at."""
+    return f"apportion groups describe {shlex.quote(group_id)} {at}"
 
 
 def group_names(typed: TypedCluster, prefix: str) -> list[str]:
@@ -80,7 +90,7 @@ def _read_group(cluster: Cluster, group_id: str, at: str) -> dict[str, Any]:
     if group is None:
         raise NoSuchGroup(group_id, at, "that is the application.id, and ")
     if not isinstance(group, DescribedGroup):
-        raise _no_classic_group(group)
+        raise _no_classic_group(group, describe_command(group_id, at))
     # Brokers send subscriptions and assignments, and the protocol, only of a stable group.
     is_stable = group.group_state == GroupState.STABLE
     # Kafka Streams joins with protocol type "consumer"; what tells it from consumers is the
@@ -90,8 +100,8 @@ def _read_group(cluster: Cluster, group_id: str, at: str) -> dict[str, Any]:
     ):
         protocols = f"protocol type {group.protocol_type!r}, protocol {group.protocol_data!r}"
         raise NoStreamsGroup(
-            f"{group_id!r} is no group of Kafka Streams ({protocols}); `apportion groups "
-            "describe` shows it"
+            f"{group_id!r} is no group of Kafka Streams ({protocols}); "
+            f"`{describe_command(group_id, at)}` shows it"
         )
     # While a group rebalances brokers leave the members' metadata out.
     description = (
@@ -107,10 +117,14 @@ def _read_group(cluster: Cluster, group_id: str, at: str) -> dict[str, Any]:
     return {**report(group, description, positions_by_partition), "lag_problem": lag_problem}
 
 
-def _no_classic_group(other: ConsumerGroup | ListedGroup) -> NoStreamsGroup:
-    """Return the error for the name of a group of another type, with what that is."""
+def _no_classic_group(other: ConsumerGroup | ListedGroup, command: str) -> NoStreamsGroup:
+    """Return the error for the name of a group of another type, with what that is.
+
+    command: that which shows a consumer group.
+    """
     group_type = other.group_type if isinstance(other, ListedGroup) else "consumer"
-    what = OTHER_TYPES.get(group_type.lower(), f"a group of another type ({group_type})")
+    known = OTHER_TYPES.get(group_type.lower())
+    what = f"a group of another type ({group_type})" if known is None else known.format(command)
     return NoStreamsGroup(f"{other.group_id!r} is no classic group but {what}")
 
 

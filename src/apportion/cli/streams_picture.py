@@ -32,10 +32,13 @@ ERRORS = {  # name of the assignor's error -> what it means
 }
 
 
-def show(report: dict[str, Any]) -> None:
-    """Print the report of `streams describe` to stdout."""
+def show(report: dict[str, Any], command: str) -> None:
+    """Print the report of `streams describe` to stdout.
+
+    command: that which shows the offsets of any group.
+    """
     console = row_console()
-    for line in (_title(report), *_group_lines(report)):
+    for line in (_title(report), *_group_lines(report, command)):
         print_sentence(console, Text(readable(line)))
     if not report["told"]:
         consumers = (
@@ -83,14 +86,14 @@ def _title(report: dict[str, Any]) -> str:
     return f"{report['group']}: {kind}, {report['state']}, {', '.join(counts)}"
 
 
-def _group_lines(report: dict[str, Any]) -> Iterator[str]:
+def _group_lines(report: dict[str, Any], command: str) -> Iterator[str]:
     """Yield the lines about the Streams group as a whole."""
     processes = report["processes"]
     if not processes:
         yield (
             "It has no members, and a broker tells only of a stable group whether it is one of "
-            "Kafka Streams. If it is, no instance of the application is running. `apportion "
-            "groups describe` shows its offsets."
+            "Kafka Streams. If it is, no instance of the application is running. "
+            f"`{command}` shows its offsets."
         )
     elif not report["told"]:
         yield (

@@ -13,15 +13,24 @@ import time
 from typing import Any, TypeVar
 
 from apportion import __version__
-from apportion.client import plain_probe
+from apportion.client import plain_probe, presented_certificate
 from apportion.client.connection_security import ConnectionSecurity, reauthentication_at_s
 from apportion.client.tls import SPEAKS_TLS, handshake_failure_or_none, no_tls, openssl_words
-from apportion.errors import Code, DecodeError, EncodeError, Refused, Unanswerable
+from apportion.errors import (
+    Code,
+    DecodeError,
+    EncodeError,
+    Refused,
+    Unanswerable,
+    UnencodableText,
+)
 from apportion.member.fresh_connection import SendOnConnection, authenticate, open_connection
+from apportion.readable import shortened
 from apportion.rules import Rule, run_rule
 from apportion.wire.table import APIS, decode_response, encode_request
 
 FRAME_LIMIT_BYTES = 1 << 30
+MAX_QUOTED = 80  # characters of a text that cannot be sent
 TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 """How an alert of TLS and a message of its handshake begin."""
 # Why a listener may have closed a connection that it has hardly begun to use.
@@ -92,7 +101,11 @@ class BrokerConnection:
         try:
             return self._security.encrypted(plain, host)
         except OSError as error:
-            if (failure := handshake_failure_or_none(error, self.address)) is not None:
+            presented = b""
+            if isinstance(error, ssl.SSLCertVerificationError):
+                presented = self._presented(host, port, timeout_ms)
+            failure = handshake_failure_or_none(error, self.address, presented)
+            if failure is not None:
                 raise failure from None
             if not is_of_socket(error):
                 raise
@@ -106,6 +119,15 @@ class BrokerConnection:
             raise Disconnected(
                 f"no TLS handshake with the broker at {self.address}: {why}{NO_TLS_LISTENER}"
             ) from error
+
+    def _presented(self, host: str, port: int, timeout_ms: int) -> bytes:
+        """Return the certificate of the listener, which was not accepted; nothing if none came."""
+        try:
+            return presented_certificate.presented_certificate(host, port, timeout_ms / 1000)
+        except OSError as error:
+            if not is_of_socket(error):
+                raise
+            return b""
 
     def _has_no_tls(self, host: str, port: int, timeout_ms: int) -> bool:
         """Return whether it is certain that the listener, which has closed, speaks no TLS."""
@@ -152,7 +174,8 @@ class BrokerConnection:
         """Send one request to the broker and return its response.
 
         Raises Disconnected, and closes the connection, after `timeout_ms`; Refused
-        (UNSUPPORTED_VERSION) for a request with a field that the broker's version does not have.
+        (UNSUPPORTED_VERSION) for a request with a field that the broker's version does not have,
+        and (INVALID_REQUEST) for a text that UTF-8 cannot encode.
         """
         if time.monotonic() >= self._renewal_at_s:
             self._renew_session(timeout_ms)
@@ -182,6 +205,12 @@ class BrokerConnection:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF  # an int32
         try:
             encoded = encode_request(request, version, self._correlation_id, self._client_id)
+        except UnencodableText as error:
+            raise Refused(
+                Code.INVALID_REQUEST,
+                f"'{shortened(error.text, MAX_QUOTED)}' cannot be sent to a broker: "
+                "it is not UTF-8",
+            ) from None
         except EncodeError as error:
             raise Refused(
                 Code.UNSUPPORTED_VERSION,
@@ -267,7 +296,7 @@ def is_of_socket(error: OSError) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    own = (__name__, plain_probe.__name__, "socket", "ssl")
+    own = (__name__, plain_probe.__name__, presented_certificate.__name__, "socket", "ssl")
     return trace is None or trace.tb_frame.f_globals.get("__name__") in own
 
 

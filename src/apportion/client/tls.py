@@ -1,10 +1,17 @@
 """TLS of a client: the `ssl.SSLContext` of its settings, and one sentence for each failure."""
 
 import ssl
+import time
+from datetime import UTC, datetime
+from typing import NamedTuple
 
 from apportion.drive.key_files import VERSIONS, load_identity, trust
 from apportion.errors import Code, Refused
+from apportion.readable import listed, shortened
 from apportion.security.client_security import TlsSettings
+from apportion.security.host_names import host_names
+from apportion.security.principals import distinguished_name, issuer_name
+from apportion.security.validity import Validity, validity
 
 NO_TLS = (
     "it speaks no TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or name a listener of "
@@ -37,6 +44,8 @@ REASONS["TLSV1_ALERT_ACCESS_DENIED"] = REASONS["SSLV3_ALERT_CERTIFICATE_UNKNOWN"
 EXPIRED, NOT_YET_VALID, HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH = 10, 9, 62, 64
 UNTRUSTED = (2, 7, 18, 19, 20, 21)
 """7 is a signature that does not fit: the CA was made anew under the same name."""
+MAX_QUOTED = 100  # characters of a name in a certificate
+MOST_HOSTS = 5
 SPEAKS_TLS = (
     "the listener at {0} speaks TLS: set security.protocol to SSL, or to SASL_SSL if clients must "
     "authenticate there"
@@ -65,9 +74,14 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     return context
 
 
-def handshake_failure_or_none(error: BaseException, address: str) -> Refused | None:
-    """Return the final error that an error of TLS is; None for a connection that just broke."""
-    why = _why_or_none(error, address.rpartition(":")[0])
+def handshake_failure_or_none(
+    error: BaseException, address: str, certificate: bytes = b""
+) -> Refused | None:
+    """Return the final error that an error of TLS is; None for a connection that just broke.
+
+    certificate: the broker's, in DER, if it is known.
+    """
+    why = _why_or_none(error, address.rpartition(":")[0], certificate)
     return None if why is None else _refused(address, why)
 
 
@@ -80,9 +94,9 @@ def _refused(address: str, why: str) -> Refused:
     return Refused(Code.SSL_HANDSHAKE_FAILED, f"no TLS with the broker at {address}: {why}")
 
 
-def _why_or_none(error: BaseException, host: str) -> str | None:
+def _why_or_none(error: BaseException, host: str, certificate: bytes) -> str | None:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return _distrust(error, host)
+        return _distrust(error, host, _presented_or_none(certificate))
     # The end of the stream: the broker may be stopping.
     if not isinstance(error, ssl.SSLError) or isinstance(
         error, ssl.SSLEOFError | ssl.SSLZeroReturnError
@@ -96,21 +110,71 @@ def openssl_words(error: ssl.SSLError) -> str:
     return f"OpenSSL says {error.reason or 'no reason'}"
 
 
-def _distrust(error: ssl.SSLCertVerificationError, host: str) -> str:
+class _Presented(NamedTuple):
+    """A certificate that was not accepted, for sentences. name: with a comma before it."""
+
+    name: str
+    issuer: str
+    hosts: list[str]
+    times: Validity
+
+
+def _presented_or_none(certificate: bytes) -> _Presented | None:
+    """Return what a certificate says; None for one that is not known, or cannot be read here."""
+    try:
+        name, issuer = distinguished_name(certificate), issuer_name(certificate)
+        hosts, times = host_names(certificate), validity(certificate)
+    except ValueError:
+        return None
+    shown = f", {shortened(name, MAX_QUOTED)}," if name else ""
+    return _Presented(
+        shown,
+        shortened(issuer, MAX_QUOTED),
+        [shortened(host, MAX_QUOTED) for host in hosts],
+        times,
+    )
+
+
+def _distrust(error: ssl.SSLCertVerificationError, host: str, presented: _Presented | None) -> str:
     """Return why a broker's certificate was not accepted, and what to do."""
     code = error.verify_code
     if code in (HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH):
         return (
-            f"its certificate is not of the host {host!r}: name the broker as its certificate "
-            "does, or set ssl.endpoint.identification.algorithm to none"
+            f"{_foreign_host(host, presented)}: name the broker as its certificate does, or set "
+            "ssl.endpoint.identification.algorithm to none"
         )
-    if code == EXPIRED:
-        return "its certificate has expired"
-    if code == NOT_YET_VALID:
-        return "its certificate is not valid yet: see that the clock of this host is right"
+    if code in (EXPIRED, NOT_YET_VALID):
+        clock = "" if code == EXPIRED else ": see that the clock of this host is right"
+        return f"{_not_now(code, presented)}{clock}"
     if code in UNTRUSTED:
+        of = "" if presented is None else f"{presented.name} issued by {presented.issuer},"
         return (
-            "its certificate is of no CA that this client trusts: set ssl_ca_location (Kafka: "
-            "ssl.truststore.location) to the CA of the cluster"
+            f"its certificate{of} is of no CA that this client trusts: set ssl_ca_location "
+            "(Kafka: ssl.truststore.location) to the CA of the cluster"
         )
     return f"its certificate cannot be verified: {error.verify_message}"
+
+
+def _foreign_host(host: str, presented: _Presented | None) -> str:
+    if presented is None:
+        return f"its certificate is not of the host {host!r}"
+    hosts = listed(presented.hosts, MOST_HOSTS) or "no host at all"
+    return f"its certificate{presented.name} is for {hosts}, and not for the host {host!r}"
+
+
+def _not_now(code: int, presented: _Presented | None) -> str:
+    """Return that a certificate has expired, or is not valid yet, with the time if it is known."""
+    what = "has expired" if code == EXPIRED else "is not valid yet"
+    if presented is None:
+        return f"its certificate {what}"
+    first_s, last_s = presented.times
+    now_s = time.time()
+    if first_s <= now_s <= last_s:
+        return f"a certificate of the chain of its certificate{presented.name} {what}"
+    if code == EXPIRED:
+        return f"its certificate{presented.name} {what}: it was valid until {_utc(last_s)}"
+    return f"its certificate{presented.name} {what}, but from {_utc(first_s)} on"
+
+
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -41,11 +41,21 @@ def trust(context: ssl.SSLContext, trusted: KeyStore | None, purpose: ssl.Purpos
     if trusted is None:
         context.load_default_certs(purpose)
         return
-    text = _pem_of(trusted, "ssl.truststore.type")
+    text = pem_of(trusted, "ssl.truststore.type")
     try:
         context.load_verify_locations(cadata=text.decode("ascii", "ignore"))
     except (ssl.SSLError, ValueError):
         raise ValueError(f"{_named(trusted)} has no CA certificate in PEM") from None
+
+
+def trusted_certificates(trusted: KeyStore | None) -> list[bytes]:
+    """Return the CA certificates of a store, or those of the system that are in one file, in DER.
+
+    Errors: ValueError.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trust(context, trusted, ssl.Purpose.SERVER_AUTH)
+    return context.get_ca_certs(binary_form=True)
 
 
 def load_identity(context: ssl.SSLContext, certificate: KeyStore, key: KeyStore | None) -> None:
@@ -54,9 +64,9 @@ def load_identity(context: ssl.SSLContext, certificate: KeyStore, key: KeyStore 
     Errors: ValueError.
     """
     key = key or certificate
-    chain = _pem_of(certificate, "ssl.keystore.type")
+    chain = pem_of(certificate, "ssl.keystore.type")
     is_one = (key.location, key.text) == (certificate.location, certificate.text)
-    secret = b"" if is_one else _pem_of(key, "ssl.keystore.type")
+    secret = b"" if is_one else pem_of(key, "ssl.keystore.type")
     if b"CERTIFICATE-----" not in chain:
         raise ValueError(f"{_named(certificate)} has no certificate")
     if b" PRIVATE KEY-----" not in chain + secret:
@@ -75,7 +85,7 @@ def load_identity(context: ssl.SSLContext, certificate: KeyStore, key: KeyStore 
 
 def certificates_of(store: KeyStore) -> list[bytes]:
     """Return the certificates of a store, in DER and in their order. Errors: ValueError."""
-    text = _pem_of(store, "ssl.keystore.type").decode("ascii", "ignore")
+    text = pem_of(store, "ssl.keystore.type").decode("ascii", "ignore")
     return [ssl.PEM_cert_to_DER_cert(each) for each in CERTIFICATE.findall(text)]
 
 
@@ -103,7 +113,7 @@ def _named(store: KeyStore) -> str:
     return f"the file {store.location!r}" if store.location else "the PEM text"
 
 
-def _pem_of(store: KeyStore, type_option: str) -> bytes:
+def pem_of(store: KeyStore, type_option: str) -> bytes:
     """Return what a store holds as PEM. type_option: says what it is. Raises ValueError."""
     if not store.location:
         return store.text.encode(errors="replace")

@@ -50,7 +50,10 @@ class BrokerOrder:
         """
         started_ms: int = yield ReadClock()
         deadline = RetryDeadline(started_ms, limit_ms)
-        order = self._in_order(addresses)
+        known = dict.fromkeys(addresses)
+        # A cluster may replace its brokers for ever: those that left it are forgotten.
+        self._failed = {address: None for address in tuple(self._failed) if address in known}
+        order = self._in_order(known)
         failure = Unanswerable("no broker is known")
         for asked, address in enumerate(order):
             now_ms: int = yield ReadClock()
@@ -61,9 +64,6 @@ class BrokerOrder:
                 failure = error
         raise failure
 
-    def _in_order(self, addresses: Iterable[HostAndPort]) -> list[HostAndPort]:
-        known, failed = dict.fromkeys(addresses), tuple(self._failed)
-        return [
-            *(address for address in known if address not in failed),
-            *(address for address in failed if address in known),
-        ]
+    def _in_order(self, known: Iterable[HostAndPort]) -> list[HostAndPort]:
+        failed = tuple(self._failed)
+        return [*(address for address in known if address not in failed), *failed]

@@ -36,6 +36,11 @@ HANDSHAKE_VERSION = 1
 """After version 0 the mechanism's bytes would follow as frames without headers."""
 MOST_MECHANISMS = 10
 SENTENCE_CHARS = 200
+PASSWORD_REMEDY = "see that the name and the password are right"
+TOKEN_REMEDY = (
+    "see that the token has not ended, and is of the issuer and for the audience that the broker "
+    "wants"
+)
 SASL_HANDSHAKE = api_of(SaslHandshakeRequest).key
 SASL_AUTHENTICATE = api_of(SaslAuthenticateRequest).key
 
@@ -123,9 +128,9 @@ def authenticate(address: str, login: SaslLogin, versions: Mapping[int, int]) ->
         if answer.error_code != Code.NONE:
             code, words = Code.of(answer.error_code), answer.error_message or ""
             # The code's own sentence says no more than that.
-            reason = "" if words == code.sentence else _reason(words, secret)
-            why = f"the broker at {address} does not accept {_who(login)}{reason or _remedy(login)}"
-            raise Refused(code, why)
+            reason = "" if words == code.sentence else _reason(login, words, secret)
+            why = f"the broker at {address} does not accept {_who(login)}: "
+            raise Refused(code, why + (reason or _remedy(login)))
         lifetime_ms, outcome = answer.session_lifetime_ms, exchange.step(answer.auth_bytes)
     if isinstance(outcome, AuthenticationFailed):
         why = f"{_who(login)} cannot log in to the broker at {address}: {outcome.why}"
@@ -186,10 +191,15 @@ def _who(login: SaslLogin) -> str:
 
 def _remedy(login: SaslLogin) -> str:
     """Return what to look at, for the end of a sentence without the broker's reason."""
-    is_password = isinstance(login, PasswordLogin)
-    return ": see that the name and the password are right" if is_password else ""
+    return PASSWORD_REMEDY if isinstance(login, PasswordLogin) else TOKEN_REMEDY
 
 
-def _reason(words: str, secret: str) -> str:
+def _reason(login: SaslLogin, words: str, secret: str) -> str:
     """Return the broker's words for the end of a sentence; nothing if they repeat the secret."""
-    return f": {shortened(words, SENTENCE_CHARS)}" if words and secret not in words else ""
+    if not words or secret in words:
+        return ""
+    if not isinstance(login, PasswordLogin):
+        rejection = oauthbearer.rejection_or_none(words, secret)
+        if rejection is not None:
+            return f"it says {rejection}; {TOKEN_REMEDY}"
+    return shortened(words, SENTENCE_CHARS)

@@ -2,9 +2,10 @@
 
 A broker answers with a code that says what kind of resource the permission is missing for, and
 seldom with more. What the API needs is known here, by Kafka's rules; the resource is the request's.
+The command works against any Kafka, for whoever may alter the cluster.
 
-    this client's principal has no permission for READ on the group 'etl'; kafka-acls.sh gives it by
-    --add --allow-principal User:NAME --operation Read --group etl
+    this client's principal has no permission for READ on the group 'etl'; a super user gives it by
+    `apportion acls add --allow-principal User:NAME --operation Read --group etl`
 """
 
 import shlex
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from apportion.errors import Code
 from apportion.readable import listed
-from apportion.security.acls import AclOperation
+from apportion.security.acls import AclOperation, operation_word
 
 READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
 TOPIC, GROUP = Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED
@@ -22,7 +23,7 @@ MOST_NAMES = 5
 
 
 class Resource(NamedTuple):
-    """The kind of resource that an error is about: its word, and its option of kafka-acls.sh."""
+    """The kind of resource that an error is about: its word, and its option of the command."""
 
     word: str
     option: str
@@ -85,11 +86,18 @@ def denial_or_none(api: str, code: Code, names: Sequence[str], said: str = "") -
         else f"this client's principal has no permission for {operation.name} on "
         f"{_named(code, names)}"
     )
-    gives = "gives it" if given is operation else f"gives {given.name}, which includes it,"
-    option = "".join(word.capitalize() for word in given.name.split("_"))
+    what = "it" if given is operation else f"{given.name}, which includes it,"
+    return f"{words}; {gift(what, given, _options(code, names))}"
+
+
+def gift(what: str, operation: AclOperation, resources: str) -> str:
+    """Return the end of a sentence: who gives a permission, and by which command.
+
+    resources: options of the command.
+    """
     return (
-        f"{words}; kafka-acls.sh {gives} by --add --allow-principal User:NAME --operation {option} "
-        f"{_options(code, names)}"
+        f"a super user gives {what} by `apportion acls add --allow-principal User:NAME --operation "
+        f"{operation_word(operation)} {resources}`"
     )
 
 
@@ -102,7 +110,7 @@ def _named(code: Code, names: Sequence[str]) -> str:
 
 
 def _options(code: Code, names: Sequence[str]) -> str:
-    """Return the resources of an error as options of kafka-acls.sh."""
+    """Return the resources of an error as options of the command."""
     option = RESOURCES[code].option
     if code is CLUSTER:
         return option

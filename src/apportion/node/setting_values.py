@@ -7,6 +7,7 @@ from apportion.settings import MAX_INT32, MAX_INT64, Setting
 BOOLEAN, WORD, INT, LONG, LIST, PASSWORD = 1, 2, 3, 5, 7, 9
 """Kafka's numbers for types of settings; LONG has 64 bits."""
 LONGS = (
+    "connections_max_idle_ms",
     "connections_max_reauth_ms",
     "log_message_timestamp_after_max_ms",
     "log_message_timestamp_before_max_ms",

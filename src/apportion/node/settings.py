@@ -1,13 +1,13 @@
 """The settings of one broker, under Kafka's own names; those of its groups are a part of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from apportion.assign.custom import CustomAssignor
 from apportion.coord.config import GroupSettings, check_bounds, dotted
 from apportion.node.authorizer_settings import check_authorizer
-from apportion.node.listeners import Listener, host_and_port, listeners_of, parse_listeners
+from apportion.node.listeners import Listener, host_and_port, listeners_of
 from apportion.node.security_settings import (
     SecurityByListener,
     SecuritySettings,
@@ -21,6 +21,8 @@ from apportion.store.settings import LogSettings
 
 RETENTIONS = ("log_retention_hours", "log_retention_minutes", "log_retention_ms")
 """Of those that are set, the last one counts; a negative number stands for ever."""
+NEVER_ZERO = (*RETENTIONS, "connections_max_idle_ms")
+"""With 0, each check would delete all records, or close all connections."""
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 
@@ -153,6 +155,13 @@ class BrokerSettings:
             is_dynamic=True,
         ),
     ] = MAX_INT32
+    connections_max_idle_ms: Annotated[
+        int,
+        Setting(
+            "How long nothing may come or go on a connection before it is closed, also while a "
+            "request waits for its answer; -1 for ever.",
+        ),
+    ] = 600_000
     apportion_connection_max_inflight_requests: Annotated[
         int,
         Setting("Requests under way on one connection before it is no longer read.", at_least=1),
@@ -298,8 +307,7 @@ class BrokerSettings:
     def _check(self) -> None:
         """Refuse broker settings that are out of bounds. Errors: ValueError."""
         check_bounds(BrokerSettings, self)
-        for name in RETENTIONS:
-            # Kafka refuses 0, too: each check would delete all records.
+        for name in NEVER_ZERO:
             if getattr(self, name) == 0:
                 raise SettingRefused(f"{dotted(name)} must be at least 1, or -1 for ever, not 0.")
         if self.log_message_timestamp_type not in TIMESTAMP_TYPES:
@@ -325,24 +333,6 @@ class BrokerSettings:
             host_and_port(self.apportion_metrics_listen, "apportion.metrics.listen")
 
 
-def values_of_pairs(pairs: Iterable[str]) -> dict[str, str]:
-    """Return the values that `name=value` texts of `apportion serve` give, for `BrokerSettings.of`.
-
-    Errors: SettingRefused.
-    """
-    values: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise SettingRefused(f"{pair!r} is not a setting: write name=value.")
-        # Both spellings are one setting.
-        key = name.strip()
-        if dotted(key) in map(dotted, values):
-            raise SettingRefused(f"{dotted(key)} is given twice.")
-        values[key] = value.strip()
-    return values
-
-
 def broker_settings_by_name() -> dict[str, Setting]:
     """Return the declaration of every broker setting by its name with dots.
 
@@ -365,22 +355,6 @@ def check_alterable(name: str) -> Setting:
             f"{name} cannot be altered while the broker runs: set it when the broker starts."
         )
     return by_name[name]
-
-
-def check_address(text: str, name: str) -> None:
-    """Refuse a text that is not one HOST:PORT. Errors: SettingRefused."""
-    try:
-        host_and_port(text, name)
-    except ValueError as error:
-        raise SettingRefused(str(error)) from None
-
-
-def check_listeners(text: str, name: str) -> None:
-    """Refuse a text that is no list of listeners. Errors: SettingRefused."""
-    try:
-        parse_listeners(text, name)
-    except ValueError as error:
-        raise SettingRefused(str(error)) from None
 
 
 def _unknown(name: str, known: list[str]) -> str:

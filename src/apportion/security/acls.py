@@ -66,6 +66,11 @@ class AclOperation(IntEnum):
     TWO_PHASE_COMMIT = 15
 
 
+def operation_word(operation: AclOperation) -> str:
+    """Return the name of an operation as Kafka's tools take it, such as DescribeConfigs."""
+    return operation.name.title().replace("_", "")
+
+
 class AclPermission(IntEnum):
     """The two kinds of ACLs: those that allow, and those that deny; ANY stands in filters alone."""
 

@@ -1,12 +1,12 @@
-"""The fields of a certificate, read from DER: as much of it as a broker needs."""
+"""The fields of a certificate, read from DER: as much of it as a broker and its clients need."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 VERSION, UTC_TIME = 0xA0, 0x17
 """Tags of DER: of a certificate's version, and of a time whose year has two digits."""
-VALIDITY, SUBJECT = 3, 4
-"""The places of fields: the serial number, the algorithm and the issuer come before."""
+ISSUER, VALIDITY, SUBJECT = 2, 3, 4
+"""The places of fields: the serial number and the algorithm come before."""
 CUT_OFF = "a certificate is cut off"
 
 

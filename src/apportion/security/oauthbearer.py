@@ -164,16 +164,28 @@ def _error(rejected: TokenRejected) -> str:
 def _reason(answer: bytes, token: str) -> str:
     """Return the status and the scope of a server's error, for the client's log."""
     try:
-        said = json.loads(as_text(answer))
+        reason = rejection_or_none(as_text(answer), token)
+    except UnacceptableBytes:
+        reason = None
+    return reason or "it gives no reason that can be shown"
+
+
+def rejection_or_none(error: str, token: str) -> str | None:
+    """Return the status and the scope of a server's error as words; None for what is none.
+
+    error: as JSON (RFC 7628, section 3.2.2), which may come in SaslAuthenticate, too. One that has
+    the token in it is not shown.
+    """
+    try:
+        said = json.loads(error)
     # RecursionError: arrays in arrays, a byte for each.
-    except (ValueError, RecursionError, UnacceptableBytes):
-        said = None
+    except (ValueError, RecursionError):
+        return None
     status, scope = (
         (said.get("status"), said.get("scope")) if isinstance(said, dict) else (None, None)
     )
     if not isinstance(status, str):
-        return "it gives no reason that can be read"
-    # A server may repeat the token in its reason.
+        return None
     if token in f"{status} {scope}":
-        return "it gives a reason that has the token in it"
+        return None
     return shown(status) + (f", for the scope {shown(scope)}" if isinstance(scope, str) else "")

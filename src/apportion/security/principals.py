@@ -8,7 +8,7 @@ shorter names of it.
 import re
 from dataclasses import dataclass
 
-from apportion.security.der import CUT_OFF, SUBJECT, DerElement, elements, fields_of
+from apportion.security.der import CUT_OFF, ISSUER, SUBJECT, DerElement, elements, fields_of
 
 STRINGS = {  # tags of DER -> the encoding of such a string
     0x0C: "utf-8",
@@ -38,12 +38,24 @@ REFERENCE = re.compile(r"\\(.)|\$(\d+)", re.DOTALL)
 def distinguished_name(certificate: bytes) -> str:
     """Return the name of a certificate's subject, in the form of RFC 2253 that Java prints.
 
-    certificate: in DER, which TLS has checked. Errors: ValueError for other bytes.
+    certificate: in DER. Errors: ValueError for other bytes.
     """
+    return _name(certificate, SUBJECT)
+
+
+def issuer_name(certificate: bytes) -> str:
+    """Return the name of a certificate's issuer, as `distinguished_name` does that of its subject.
+
+    Errors: ValueError.
+    """
+    return _name(certificate, ISSUER)
+
+
+def _name(certificate: bytes, field: int) -> str:
     try:
         parts = [
             "+".join([_attribute(each) for each in elements(part.content)])
-            for part in elements(fields_of(certificate)[SUBJECT].content)
+            for part in elements(fields_of(certificate)[field].content)
         ]
     except IndexError:
         raise ValueError(CUT_OFF) from None

@@ -41,6 +41,7 @@ class BrokerOptions(TypedDict, total=False):
     producer_id_expiration_ms: int
     socket_request_max_bytes: int
     max_connections: int
+    connections_max_idle_ms: int
     apportion_connection_max_inflight_requests: int
     apportion_connection_max_inflight_bytes: int
     apportion_authentication_timeout_ms: int

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 from apportion.errors import Code, DecodeError
 from apportion.machine import ANONYMOUS, Caller, CloseConnection, Ticket
 from apportion.node.settings import BrokerSettings
+from apportion.server.reading import Reading
+from apportion.server.sockets import peer_of
 from apportion.wire.frames import FrameSplitter, request_header
 from apportion.wire.table import (
     Api,
@@ -68,11 +70,13 @@ class ResponseSlot:
 class OpenConnection(Protocol):
     """The part of a connection that `Server` uses for each, whatever it has got to.
 
-    host: the client's address. peer: the same with its port.
+    host: the client's address. peer: the same with its port. last_active_s: when something came or
+    went last, on the event loop's clock; infinite while the connection has another time limit.
     """
 
     host: str
     peer: str
+    last_active_s: float
 
     def stop_reading(self) -> None:
         """Start no further request of the client."""
@@ -84,6 +88,10 @@ class OpenConnection(Protocol):
 
     def abort(self) -> None:
         """Close the connection now."""
+        ...
+
+    def close_if_idle(self, since_s: float) -> None:
+        """Close the connection if nothing has come or gone since then."""
         ...
 
 
@@ -128,15 +136,17 @@ class ServerConnection(asyncio.Protocol):
         "_inflight_bytes",
         "_is_collecting",
         "_is_finishing",
-        "_is_reading",
         "_peer_is_reading",
         "_pending",
+        "_reading",
         "_receiver",
         "_transport",
+        "_unsent_bytes",
         "_unwritten",
         "_unwritten_bytes",
         "_waiting_frames",
         "host",
+        "last_active_s",
         "peer",
     )
 
@@ -154,7 +164,6 @@ class ServerConnection(asyncio.Protocol):
         self._pending: deque[ResponseSlot] = deque()
         self._inflight_bytes = 0
         self._peer_is_reading = True
-        self._is_reading = True
         self._is_finishing = False
         self._is_collecting = False
         self._unwritten: list[Any] = []
@@ -162,11 +171,16 @@ class ServerConnection(asyncio.Protocol):
         self._close_reason: str | None = None
         self._caller = Caller("", "", principal, listener)
         self._transport: Any = None
+        self._reading: Reading
+        self._unsent_bytes = 0  # that the transport had when the connection seemed idle
+        self.last_active_s = 0.0
         self.peer = self.host = "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note the peer's address; close the connection if there are more than max.connections."""
         self._transport = transport
+        self._reading = Reading(transport, self._pending)
+        self.last_active_s = asyncio.get_running_loop().time()
         self.host, self.peer = peer_of(transport)
         # With a slash, as Kafka has client hosts in group descriptions (InetAddress.toString).
         self._caller = self._caller._replace(host=f"/{self.host}")
@@ -176,6 +190,7 @@ class ServerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Split bytes of a client into requests, and start as many as the limits allow."""
+        self.last_active_s = asyncio.get_running_loop().time()
         if self._is_finishing:
             return
         try:
@@ -208,13 +223,8 @@ class ServerConnection(asyncio.Protocol):
         if self._close_reason is not None:
             self._close_transport()
         # One of these requests may have had `stop_reading` called.
-        elif not self._is_finishing and self._is_reading != (not waiting_frames):
-            self._is_reading = not waiting_frames
-            (
-                self._transport.resume_reading
-                if self._is_reading
-                else self._transport.pause_reading
-            )()
+        elif not self._is_finishing:
+            self._reading.switch(not waiting_frames)
 
     def send_response(self, slot: ResponseSlot, body: Any) -> None:
         """Send a response to the client after those of all its earlier requests.
@@ -260,6 +270,7 @@ class ServerConnection(asyncio.Protocol):
     def connection_lost(self, _error: Exception | None) -> None:
         """Drop everything that waits for this client's connection, which is closed (asyncio)."""
         self._close_reason = self._close_reason or ""  # "": the peer has closed the connection
+        self._reading.stop()
         self._waiting_frames.clear()
         self._unwritten.clear()
         tickets = tuple(slot.ticket for slot in self._pending if slot.ticket is not None)
@@ -284,6 +295,22 @@ class ServerConnection(asyncio.Protocol):
         """Close the connection now; what the peer has not read is lost."""
         self._transport.abort()
 
+    def close_if_idle(self, since_s: float) -> None:
+        """Close the connection if nothing has come or gone since then.
+
+        As in Kafka, also if the client waits for an answer: it may have gone without a word.
+        """
+        if self.last_active_s > since_s:
+            return
+        unsent_bytes = self._transport.get_write_buffer_size()
+        if unsent_bytes != self._unsent_bytes:  # the client takes a long response bit by bit
+            self._unsent_bytes = unsent_bytes
+            self.last_active_s = asyncio.get_running_loop().time()
+        elif unsent_bytes:
+            self._transport.abort()
+        else:
+            self._transport.close()
+
     def _start_no_more(self) -> None:
         """Do nothing that comes behind a refused request, however long its response has to wait.
 
@@ -291,9 +318,8 @@ class ServerConnection(asyncio.Protocol):
         """
         self._is_finishing = True
         self._waiting_frames.clear()
-        if not self._is_reading and not self._transport.is_closing():
-            self._is_reading = True
-            self._transport.resume_reading()
+        if not self._transport.is_closing():
+            self._reading.switch(True)
 
     def _may_start(self, size_bytes: int) -> bool:
         """Return whether the connection's limits allow to start a request of this size.
@@ -353,6 +379,7 @@ class ServerConnection(asyncio.Protocol):
         if not parts or self._transport.is_closing():
             return
         self._unwritten, self._unwritten_bytes = [], 0
+        self.last_active_s = asyncio.get_running_loop().time()
         # writelines joins its parts, a copy that one part does not need.
         if len(parts) == 1:
             self._transport.write(parts[0])
@@ -366,11 +393,3 @@ class ServerConnection(asyncio.Protocol):
     def _close_transport(self) -> None:
         """Close the connection once the peer has taken what was written."""
         self._transport.close()
-
-
-def peer_of(transport: asyncio.BaseTransport) -> tuple[str, str]:
-    """Return a client's address, and the same with its port."""
-    peer = transport.get_extra_info("peername")
-    if not isinstance(peer, tuple) or len(peer) < 2:
-        return "?", "?"
-    return str(peer[0]), f"{peer[0]}:{peer[1]}"

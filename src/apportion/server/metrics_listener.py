@@ -1,22 +1,20 @@
-"""The HTTP listener of metrics: GET /metrics for Prometheus, GET /metrics.json as JSON.
+"""The HTTP listener of metrics, of a broker or of Spark queries: GET /metrics for Prometheus.
 
 It answers one request on each connection, small and soon: a peer that sends too much, or too
-slowly, or does not read, is refused or cut off. Nothing here can stop the broker. There is no TLS,
-login or ACL, whatever the broker's listeners have, and nothing can be changed.
+slowly, or does not read, is refused or cut off. Nothing here can stop the broker, or the query.
+There is no TLS, login or ACL, whatever the broker's listeners have, and nothing can be changed.
 """
 
 import asyncio
-import json
 import logging
 import socket
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from apportion.coord.metrics import BrokerMetrics
-from apportion.server.prometheus import CONTENT_TYPE, prometheus_text
 from apportion.server.sockets import is_reachable
+
+M = TypeVar("M")
 
 log = logging.getLogger("apportion.server")
 
@@ -27,7 +25,7 @@ END_OF_HEAD = b"\r\n\r\n"
 PLAIN = "text/plain; charset=utf-8"
 UNGUARDED = (
     "metrics are reachable from other machines, without TLS, login or ACLs: whoever connects may "
-    "read the ids of all groups (docs/security.md)"
+    "read {shown} (docs/security.md)"
 )
 
 
@@ -59,25 +57,18 @@ class RequestRefused(Exception):
         self.status = status
 
 
-def json_text(metrics: BrokerMetrics) -> bytes:
-    """Return the metrics as JSON."""
-    counts = [
-        {"protocol": protocol, "state": state, "groups": groups}
-        for (protocol, state), groups in metrics.group_counts().items()
-    ]
-    return json.dumps({**asdict(metrics), "group_count": counts}, indent=1).encode()
+class MetricsFormat(NamedTuple, Generic[M]):
+    """One text of the metrics: its content type, and the function that writes it."""
+
+    content_type: str
+    write: Callable[[M], bytes]
 
 
-FORMATS = {  # path -> the content type, and what writes it
-    "/metrics": (CONTENT_TYPE, prometheus_text),
-    "/metrics.json": ("application/json", json_text),
-}
-
-
-def requested_path(head: bytes) -> str:
+def requested_path(head: bytes, formats: Mapping[str, Any]) -> str:
     """Return the path that a request asks for.
 
     head: the request up to the end of its headers, which are not looked at.
+    formats: what there is, by path.
     Errors: RequestRefused for anything but GET of a path that there is.
     """
     words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
@@ -85,26 +76,31 @@ def requested_path(head: bytes) -> str:
         raise RequestRefused(HTTPStatus.BAD_REQUEST, "This is no request of HTTP/1.1.")
     method, target, _ = words
     path = target.partition("?")[0]
-    if path not in FORMATS:
-        raise RequestRefused(HTTPStatus.NOT_FOUND, f"There is only {' and '.join(FORMATS)}.")
+    if path not in formats:
+        raise RequestRefused(HTTPStatus.NOT_FOUND, f"There is only {' and '.join(formats)}.")
     if method != "GET":
         raise RequestRefused(HTTPStatus.METHOD_NOT_ALLOWED, "Metrics can only be read, with GET.")
     return path
 
 
-class MetricsListener:
-    """The listener of metrics on the event loop of the broker's server."""
+class MetricsListener(Generic[M]):
+    """The listener of metrics on the event loop that runs it."""
 
-    def __init__(self, read: Callable[[], Awaitable[BrokerMetrics]]) -> None:
-        """Keep the function that reads the metrics; `start` listens."""
-        self._read = read
+    def __init__(
+        self, read: Callable[[], Awaitable[M]], formats: Mapping[str, MetricsFormat[M]], shown: str
+    ) -> None:
+        """Keep the function that reads the metrics; `start` listens.
+
+        formats: of the metrics, by path. shown: what people learn of them, for a warning.
+        """
+        self._read, self._formats, self._shown = read, formats, shown
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def start(self, listener: socket.socket) -> None:
         """Answer requests on a socket that is bound."""
         if is_reachable(listener):
-            log.warning("%s", UNGUARDED)
+            log.warning("%s", UNGUARDED.format(shown=self._shown))
         self._server = await asyncio.start_server(self._serve, sock=listener, limit=REQUEST_BYTES)
 
     async def stop(self) -> None:
@@ -143,11 +139,11 @@ class MetricsListener:
                     HTTPStatus.SERVICE_UNAVAILABLE,
                     f"There are {MAX_CONNECTIONS} connections for metrics already.",
                 )
-            path = requested_path(await _read_head(reader))
-            content_type, written = FORMATS[path]
+            path = requested_path(await _read_head(reader), self._formats)
+            content_type, write = self._formats[path]
             metrics = await self._read()
             # Of many groups it takes long, and the broker has clients that wait.
-            return Response(HTTPStatus.OK, await asyncio.to_thread(written, metrics), content_type)
+            return Response(HTTPStatus.OK, await asyncio.to_thread(write, metrics), content_type)
         except RequestRefused as refusal:
             return Response(refusal.status, f"{refusal}\n".encode())
         except (TimeoutError, asyncio.IncompleteReadError, OSError):

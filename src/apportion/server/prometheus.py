@@ -1,36 +1,19 @@
-"""The metrics of a broker in the text format of Prometheus, by the library prometheus_client.
+"""The metrics of a broker, as Prometheus and scripts read them.
 
 FAMILIES is the one list of what there is; docs/broker.md prints it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
-
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
 
 from apportion.coord.metrics import STATES, BrokerMetrics, GroupMetrics
+from apportion.server.metric_families import CONTENT_TYPE, Family, Samples, prometheus_text
+from apportion.server.metrics_listener import MetricsFormat
 from apportion.wire.group_states import GroupState
 
-CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 GROUP_LABELS = ("group", "protocol")
-
-Samples = Iterable[tuple[tuple[str, ...], float]]
-"""Values by the texts of their labels."""
-
-
-class Family(NamedTuple):
-    """One metric: its name, its labels, what it means, and how to read it.
-
-    kafka: the name of the same metric in Kafka's group `group-coordinator-metrics`, if it is there.
-    """
-
-    name: str
-    is_counter: bool
-    labels: tuple[str, ...]
-    meaning: str
-    samples: Callable[[BrokerMetrics], Samples]
-    kafka: str = ""
 
 
 def _of_groups(value: Callable[[GroupMetrics], float | None]) -> Callable[[BrokerMetrics], Samples]:
@@ -62,7 +45,7 @@ def _present_state(group: GroupMetrics) -> dict[GroupState, int]:
     return {state: int(state == group.state) for state in STATES[group.protocol]}
 
 
-FAMILIES = (
+FAMILIES: tuple[Family[BrokerMetrics], ...] = (
     Family(
         "apportion_group_count",
         False,
@@ -165,26 +148,17 @@ FAMILIES = (
 )
 
 
-class _Collector:
-    """The metrics of one moment, as `generate_latest` reads them."""
-
-    def __init__(self, metrics: BrokerMetrics) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterator[Metric]:
-        for family in FAMILIES:
-            kind = CounterMetricFamily if family.is_counter else GaugeMetricFamily
-            metric = kind(family.name, family.meaning, labels=family.labels)
-            for labels, value in family.samples(self._metrics):
-                metric.add_metric(labels, value)
-            yield metric
+def json_text(metrics: BrokerMetrics) -> bytes:
+    """Return the metrics as JSON."""
+    counts = [
+        {"protocol": protocol, "state": state, "groups": groups}
+        for (protocol, state), groups in metrics.group_counts().items()
+    ]
+    return json.dumps({**asdict(metrics), "group_count": counts}, indent=1).encode()
 
 
-def prometheus_text(metrics: BrokerMetrics) -> bytes:
-    """Return the metrics in the text format of Prometheus."""
-    return generate_latest(_Collector(metrics))
-
-
-def series_name(family: Family) -> str:
-    """Return the name of the metric as Prometheus shows it: that of a counter ends in _total."""
-    return f"{family.name}_total" if family.is_counter else family.name
+FORMATS: dict[str, MetricsFormat[BrokerMetrics]] = {
+    "/metrics": MetricsFormat(CONTENT_TYPE, lambda metrics: prometheus_text(FAMILIES, metrics)),
+    "/metrics.json": MetricsFormat("application/json", json_text),
+}
+"""The formats of a broker's metrics, by path."""

@@ -29,6 +29,7 @@ from apportion.server.closed_connections import ClosedConnectionLog
 from apportion.server.connection import OpenConnection, ResponseSlot, ServerConnection
 from apportion.server.counted_lines import SUMMARY_INTERVAL_S
 from apportion.server.denied_requests import DeniedRequestLog
+from apportion.server.idle_connections import IdleConnections
 from apportion.server.openings import Openings
 from apportion.server.sockets import (
     bind_listeners,
@@ -76,6 +77,7 @@ class Server:
         self._disk: RealDisk
         self._unanswered: dict[Ticket, tuple[ServerConnection, ResponseSlot]] = {}
         self._connections: dict[OpenConnection, None] = {}
+        self._idle = IdleConnections(self._connections, settings.connections_max_idle_ms)
         self._last_ticket = 0
         self._random_bytes = b""
         self._random_used = 0
@@ -89,7 +91,7 @@ class Server:
         self._denied_log = DeniedRequestLog()
         self._has_logged_last_counts = False
         self._summary_timer: asyncio.TimerHandle | None = None
-        self._metrics_listener: MetricsListener | None = None
+        self._metrics_listener: MetricsListener[BrokerMetrics] | None = None
         self.advertised: dict[str, Address] = {}  # by listener, once started
         self.metrics_address: Address | None = None  # where they are read, if they are
         self._openings = Openings(self)
@@ -179,6 +181,7 @@ class Server:
         for listening in self._listening:
             listening.close()
         self._is_closing = True
+        self._idle.stop()
         for connection in self._connections:
             connection.stop_reading()  # else a busy client would keep the driver from being idle
         # Every request in flight is answered before a connection is closed: an acknowledged write
@@ -215,6 +218,8 @@ class Server:
         if self._is_closing:  # accepted before the listener was closed
             connection.stop_reading()
             connection.close_after_writes()
+        else:
+            self._idle.watch()
         return len(self._connections) <= self._node.settings.max_connections and leaves_descriptors(
             accepted
         )
@@ -309,8 +314,9 @@ class Server:
         """Let metrics be read over HTTP."""
         # Imported here: prometheus_client takes 10 ms, and most brokers do without.
         from apportion.server.metrics_listener import MetricsListener
+        from apportion.server.prometheus import FORMATS
 
-        self._metrics_listener = MetricsListener(self.metrics)
+        self._metrics_listener = MetricsListener(self.metrics, FORMATS, "the ids of all groups")
         await self._metrics_listener.start(listener)
         log.info("metrics are at http://%s/metrics", Address(*listener.getsockname()[:2]))
 

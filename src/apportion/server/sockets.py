@@ -1,6 +1,8 @@
-"""The sockets of a broker's listeners, and the addresses that clients are told."""
+"""The sockets of a broker: its listeners', with the addresses that clients are told, and peers'."""
 
+import asyncio
 import resource
+import select
 import socket
 from contextlib import ExitStack
 from ipaddress import ip_address
@@ -10,6 +12,8 @@ from apportion.node.listeners import WILDCARDS, Address, Listener
 
 LEAST_KEPT_DESCRIPTORS = 64
 MAX_DESCRIPTORS = 1 << 20  # where the system grants as many as anybody wants
+# Linux alone tells the end of a peer's stream before the bytes that lie unread in front of it.
+HUNG_UP: int = getattr(select, "POLLRDHUP", select.POLLHUP)
 
 
 class BoundListener(NamedTuple):
@@ -95,3 +99,18 @@ def granted_descriptors() -> int:
     """Return how many descriptors the system grants to this process."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
+def peer_of(transport: asyncio.BaseTransport) -> tuple[str, str]:
+    """Return a client's address, and the same with its port."""
+    peer = transport.get_extra_info("peername")
+    if not isinstance(peer, tuple) or len(peer) < 2:
+        return "?", "?"
+    return str(peer[0]), f"{peer[0]}:{peer[1]}"
+
+
+def has_hung_up(connection: socket.socket) -> bool:
+    """Return whether the peer has ended its side of a connection, whatever lies unread of it."""
+    poll = select.poll()
+    poll.register(connection.fileno(), HUNG_UP)
+    return bool(poll.poll(0))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from apportion.machine import ANONYMOUS
 from apportion.node.authorizer_settings import super_users_of
 from apportion.node.broker import authorizer_or_none
-from apportion.node.listeners import Listener
+from apportion.node.listeners import Listener, ListenerTls
 from apportion.node.settings import BrokerSettings
 from apportion.readable import listed, readable, shortened
 from apportion.security.acls import (
@@ -58,29 +58,40 @@ def certificate_warnings(listeners: Sequence[Listener], now_s: float) -> Iterato
     for listener in listeners:
         if (tls := listener.security.tls) is None:
             continue
-        # Not imported by the many brokers without TLS.
-        from apportion.drive.key_files import certificates_of
-
-        faults = (_fault_or_none(each, now_s) for each in certificates_of(tls.certificate))
-        fault = next((each for each in faults if each is not None), None)
+        fault = _certificate_fault_or_none(tls, now_s)
         if fault is not None:
             yield (
-                f"clients will refuse the certificate of the listener {listener}: {fault} "
+                f"clients will refuse the certificate of the listener {listener}{fault} "
                 f"({tls.certificate_setting})"
             )
 
 
-def _fault_or_none(certificate: bytes, now_s: float) -> str | None:
-    """Return why a certificate is not valid now; None if it is, or cannot be read here."""
+def _certificate_fault_or_none(tls: ListenerTls, now_s: float) -> str | None:
+    """Return which certificate of a listener's chain is not valid now, for the end of a sentence.
+
+    None if clients may trust the chain all the same, or if it cannot be read here.
+    """
+    # Not imported by the many brokers without TLS.
+    from apportion.drive.key_files import certificates_of, trusted_certificates
+    from apportion.security.chains import invalid_link_or_none
+
+    def trusted() -> list[bytes]:
+        stores = (None, tls.trusted) if tls.trusted else (None,)
+        return [each for store in stores for each in trusted_certificates(store)]
+
+    chain = certificates_of(tls.certificate)
     try:
-        name, (first_s, last_s) = distinguished_name(certificate), validity(certificate)
-    except ValueError:
+        link = invalid_link_or_none(chain, now_s, trusted)
+        if link is None:
+            return None
+        name, (first_s, last_s) = distinguished_name(link), validity(link)
+    except (IndexError, ValueError):
         return None  # OpenSSL has read it
-    if first_s <= now_s <= last_s:
-        return None
     when_s, what = (last_s, "has expired at") if now_s > last_s else (first_s, "is not valid until")
     time = datetime.fromtimestamp(when_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    return f"{shortened(name, MAX_QUOTED)} {what} {time} UTC"
+    name = shortened(name, MAX_QUOTED)
+    unless = "" if link == chain[0] else f", unless they trust another certificate of {name}"
+    return f"{unless}: {name} {what} {time} UTC"
 
 
 def user_warnings(listeners: Sequence[Listener], credentials: ScramCredentials) -> Iterator[str]:

@@ -9,10 +9,12 @@ import asyncio
 import ssl
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 from apportion.node.listeners import ListenerTls
-from apportion.server.connection import RequestReceiver, peer_of
+from apportion.server.connection import RequestReceiver
+from apportion.server.sockets import peer_of
 from apportion.server.tls import ClientUnnamed, handshake_fault, is_no_tls, tls_principal
 
 READ_BYTES = 1 << 14  # as many as one record of TLS has
@@ -51,6 +53,7 @@ class TlsConnection(asyncio.Protocol):
         "_tls",
         "_transport",
         "host",
+        "last_active_s",
         "peer",
     )
 
@@ -79,6 +82,7 @@ class TlsConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._deadline_s = 0.0
         self._transport: Any = None
+        self.last_active_s = inf  # the handshake has a time limit of its own
         self.peer = self.host = "?"
 
     # The protocol of the socket.
@@ -142,6 +146,10 @@ class TlsConnection(asyncio.Protocol):
         """Return whether nothing can be written any more."""
         return self._is_ending or bool(self._transport.is_closing())
 
+    def get_write_buffer_size(self) -> int:
+        """Return how many encrypted bytes the socket has not taken."""
+        return int(self._transport.get_write_buffer_size())
+
     def write(self, data: Any) -> None:
         """Encrypt and send bytes."""
         self.writelines((data,))
@@ -194,6 +202,9 @@ class TlsConnection(asyncio.Protocol):
     def close_after_writes(self) -> None:
         """Give up the handshake: the server stops."""
         self.abort()
+
+    def close_if_idle(self, since_s: float) -> None:
+        """Leave the handshake to its own time limit."""
 
     def _shake_hands(self) -> None:
         """Go on with the handshake as far as the client's bytes allow."""

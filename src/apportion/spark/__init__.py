@@ -1,28 +1,43 @@
 """Spark queries that are members of a Kafka consumer group: source, exactly-once writer, guard.
 
 `spark.readStream.format("apportion")` finds the source by itself; `delta.Writer` is the
-exactly-once writer for Delta tables. `run` and `stop` end queries in order. `seeds` plays the
-simulator's seeds on a Spark cluster.
+exactly-once writer for Delta tables. `run` and `stop` end queries in order. `PrometheusListener`
+shows lag and member epoch of the queries to Prometheus. `decode` reads values of a schema registry.
+`seeds` plays the simulator's seeds on a Spark cluster.
+
+To import it has Spark start its workers with this interpreter (`workers_python.py`).
 """
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from apportion.exports import lazily
+from apportion.spark.versions import refuse_old_spark
+from apportion.spark.workers_python import use_this_python
 
 if TYPE_CHECKING:
     from apportion.member.batch.span import LostOffsets
     from apportion.spark import delta, seeds
-    from apportion.spark.options import OptionError
+    from apportion.spark.decoding.columns import decode
+    from apportion.spark.option_values import OptionError
+    from apportion.spark.prometheus_listener import PrometheusListener
     from apportion.spark.running import run
     from apportion.spark.stateless import StatefulQuery, guard
     from apportion.spark.stopping import stop
+    from apportion.spark.versions import UnsupportedTrigger
 else:
+    # Here, before a module asks an older pyspark for what it does not have.
+    refuse_old_spark()
     __getattr__, __dir__ = lazily(
         __name__,
         {
             "LostOffsets": "apportion.member.batch.span",
-            "OptionError": "apportion.spark.options",
+            "OptionError": "apportion.spark.option_values",
+            "PrometheusListener": "apportion.spark.prometheus_listener",
             "StatefulQuery": "apportion.spark.stateless",
+            "UnsupportedTrigger": "apportion.spark.versions",
+            "decode": "apportion.spark.decoding.columns",
             "delta": "apportion.spark.delta",
             "guard": "apportion.spark.stateless",
             "run": "apportion.spark.running",
@@ -32,10 +47,20 @@ else:
         extra="spark",
     )
 
+# PySpark is not imported for that, which takes a second: while it is not loaded no Spark runs.
+_context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+use_this_python(
+    os.environ,
+    is_spark_running=getattr(_context, "_active_spark_context", None) is not None,
+)
+
 __all__ = [
     "LostOffsets",
     "OptionError",
+    "PrometheusListener",
     "StatefulQuery",
+    "UnsupportedTrigger",
+    "decode",
     "delta",
     "guard",
     "run",

@@ -25,6 +25,7 @@ from apportion.member.batch.queries import (
     DeleteOldReports,
     EndMembership,
     GroupSetting,
+    MatchingTopics,
     ReadWriterReport,
     StartMembership,
 )
@@ -34,13 +35,16 @@ from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
 from apportion.spark import handover, stop_requests
+from apportion.spark.chosen_topics import matching_topics
 from apportion.spark.client_ids import member_client_id
 from apportion.spark.options import SourceOptions
+from apportion.spark.rebalance_lines import GroupName, RebalanceLines
+from apportion.spark.source_report import LogPosition, SourceReport
 from apportion.spark.stop_requests import StopAnswer, StopRequest
-from apportion.topics import TopicIdPartition
 
 LEAVE_TIMEOUT_MS = 3_000
 CALL_TIMEOUT_MS = 5_000
+EPOCH_WAIT_MS = 500
 
 log = logging.getLogger("apportion.spark")
 
@@ -74,6 +78,7 @@ class BatchMember(RuleDriver):
                 options.group,
                 options.topics,
                 classic_session_ms=options.session_timeout_ms if options.classic else None,
+                expression=options.expression,
             ),
             # Used by a new checkpoint alone: every later span copies the id of the one before.
             checkpoint=uuid4().hex,
@@ -88,12 +93,18 @@ class BatchMember(RuleDriver):
                 options.topics,
                 classic=options.classic,
                 max_poll_interval_ms=options.rebalance_timeout_ms,
+                least_offsets=options.min_offsets or 0,
+                longest_delay_ms=options.max_delay_ms,
+                expression=options.expression,
             ),
         )
         self._has_joined = False
         # True at first: a process that was lost may have left reports of its writers.
         self._has_stale_reports = True
         self._last_report = NO_REPORT
+        self._rebalances = RebalanceLines(
+            GroupName(options.group, options.instance_id, classic=options.classic)
+        )
         # What Spark was given last, and what it handed back last, which is in the sink.
         self._planned = self._written = EMPTY_SPAN
         self._is_replay = False  # the batch was planned by an earlier process of the query
@@ -115,7 +126,8 @@ class BatchMember(RuleDriver):
                 self._written = self._planned
             self._leave_in_order(self._written)
         if self._has_joined:
-            self._membership.leave(timeout_ms)
+            is_confirmed = self._membership.leave(timeout_ms)
+            self._rebalances.log_end(is_confirmed=is_confirmed)
         self.cluster.close()
 
     def touch(self) -> None:
@@ -127,26 +139,58 @@ class BatchMember(RuleDriver):
         """Read no partition beyond its present end from now on, for trigger(availableNow=True)."""
         self._run(self._retries.stop_at_present_ends())
 
-    def next_span(self, previous: Span, limit: int | None) -> Span:
+    def next_span(self, previous: Span, limit: int | None, *, reads_all: bool = False) -> Span:
         """Return the span to read after `previous`, for Spark's latestOffset: `previous` if none.
 
-        limit: maxOffsetsPerTrigger. Raises as `BatchRetries.next_span` does.
+        limit: maxOffsetsPerTrigger. reads_all: without minOffsetsPerTrigger. Raises as
+        `BatchRetries.next_span` does.
         """
         self._remove_old_requests(previous)
         self._written = previous
+        epoch = self._membership.status().epoch
         try:
-            self._planned = self._run(self._retries.next_span(previous, limit))
+            self._planned = self._run(self._retries.next_span(previous, limit, reads_all=reads_all))
         except StopRequested:
             self._planned = previous
             self._leave_in_order(previous)
         else:
             self._answer = None
+            self._log_rebalance(epoch)
         self._is_replay = False
         return self._planned
 
-    def ends(self) -> dict[TopicIdPartition, int]:
-        """Return the last known end offset of each owned partition."""
-        return dict(self.planner.ends)
+    def _log_rebalance(self, last_epoch: int) -> None:
+        """Log what the plan has changed of the query's partitions, if anything.
+
+        last_epoch: of the member, before the plan.
+        """
+        ownership = self.planner.ownership
+        is_planned = self.planner.planned_incarnation == ownership.incarnation
+        if not self._rebalances.has_change(ownership, is_planned=is_planned):
+            return
+        if self._rebalances.gives_up_some(ownership) and not self.options.classic:
+            # The answer to the acknowledgement brings the new epoch, mostly before the plan has
+            # ended. Waited for, as an idle query has no further batch that would show it.
+            self._membership.wait(lambda view: view.epoch != last_epoch, EPOCH_WAIT_MS)
+        self._rebalances.log_change(ownership, self._membership.status().epoch)
+
+    def source_report(self) -> SourceReport | None:
+        """Return what the last plan says of this membership; None if nothing was planned."""
+        if self.planner.planned_incarnation is None:
+            return None
+        status, ends = self._membership.status(), self.planner.ends
+        return SourceReport(
+            self.options.group,
+            status.member_id,
+            status.epoch,
+            self.options.rebalance_timeout_ms,
+            {
+                partition.topic_partition: LogPosition(to, ends[partition])
+                for partition, to in self._planned.end_offsets().items()
+                # Not in it: a partition that the member has given up, where no plan came after.
+                if partition in ends and partition in self.planner.ownership.partitions
+            },
+        )
 
     def begin_batch(self, planned: Span) -> None:
         """Show that the query is alive, as Spark plans the tasks of a batch.
@@ -216,6 +260,8 @@ class BatchMember(RuleDriver):
             # Before `start`: if that fails, `close` must still stop what has begun.
             self._has_joined = True
             self._membership.start()
+            if self.options.expression:
+                self._membership.subscribe((), self.options.expression)
 
     def _leave(self, *, for_good: bool = True) -> bool:
         """Leave the group; return whether that is confirmed.
@@ -246,6 +292,7 @@ class BatchMember(RuleDriver):
         GroupSetting: lambda member, query: member.cluster.group_setting(
             member.options.group, query.name
         ),
+        MatchingTopics: lambda member, query: matching_topics(member.cluster, query.expression),
         BrokerSetting: lambda member, query: member.cluster.broker_setting(query.name),
         AskCoordinator: lambda member, query: member.cluster.ask_coordinator(
             query.query, timeout_ms=CALL_TIMEOUT_MS

@@ -23,11 +23,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range
 from apportion.spark import handover
 from apportion.spark.checkpoints import warn_of_temporary_checkpoint
+from apportion.spark.connect_query import ConnectQuery
 from apportion.spark.files import (
     OffsetWindow,
     PartFileWriter,
@@ -40,8 +41,14 @@ from apportion.spark.ownership import (
     table_location,
     table_name,
 )
-from apportion.spark.query_introspection import SourceReading, execution_of, readings
-from apportion.spark.stateless import refuse_state
+from apportion.spark.plain_errors import without_traceback
+from apportion.spark.query_introspection import (
+    ClassicQuery,
+    RunningQuery,
+    SourceReading,
+    classic_query,
+    is_classic,
+)
 from apportion.spark.table import CommitConflict, TableAttempt
 from apportion.spark.table_cleaning import DailyCleaning, clean
 from apportion.spark.uncommitted_files import UncommittedFiles
@@ -124,6 +131,8 @@ class Writer:
         self._checked_runs: set[str] = set()  # run ids of the queries known to keep no state
         self._written: tuple[str, int] | None = None  # run id and batch id of the last batch
         self._cleaning = DailyCleaning(self.table, self.storage_options)
+        self._connect_query = ConnectQuery()
+        self._connect_session: SparkSession | None = None  # where Spark Connect lists the query
 
     @WRITER_WORK.running()
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
@@ -131,13 +140,25 @@ class Writer:
 
         frame: the rows of the batch. batch_id: Spark's; a replayed batch has the same one again.
         """
-        execution = execution_of(frame)
-        # The run and not the query: a restarted query may have another plan.
-        run = str(execution.runId())
+        with without_traceback():
+            self._write_batch(self._query(frame, batch_id), frame, batch_id)
+        self._cleaning.start_if_due()
+
+    def _query(self, frame: DataFrame, batch_id: int) -> RunningQuery:
+        """Return the query that has called this writer."""
+        if is_classic(frame):
+            return classic_query(frame)
+        self._connect_query.begin(self._connect_session, frame, batch_id)
+        return self._connect_query
+
+    def _write_batch(self, query: RunningQuery, frame: DataFrame, batch_id: int) -> None:
+        """Write the rows of the batch, if the query may be written and this is the first call."""
+        run = query.run
         if run not in self._checked_runs:
             # Not in __init__: the plan exists from the query's first batch on.
-            refuse_state(execution, frame.sparkSession._jvm)
-            warn_of_temporary_checkpoint(execution)
+            query.refuse_state()
+            if isinstance(query, ClassicQuery):
+                warn_of_temporary_checkpoint(query.execution)
             self._checked_runs.add(run)
         # Within one run only: after a restart Spark replays the batch with the same number, and
         # that is the fences' affair.
@@ -148,10 +169,9 @@ class Writer:
                 "written, since the first has moved the fences of all partitions. Unite "
                 "the frames and call it once for a batch"
             )
-        self.write(frame, readings(execution))
+        self.write(frame, query.readings())
         # After the write: a batch that failed may be tried again in the same run.
         self._written = run, batch_id
-        self._cleaning.start_if_due()
 
     def write(self, frame: DataFrame, sources: list[SourceReading]) -> None:
         """Write the rows of `frame` and move the fences to the ends of the sources' spans.
@@ -326,7 +346,19 @@ class Writer:
             "_rewinds": {},
             "_written": None,
             "_cleaning": DailyCleaning(self.table, self.storage_options),
+            "_connect_query": None,
+            "_connect_session": None,
         }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of pickle, and the session that is active.
+
+        A Connect server unpickles the function of foreachBatch in the session that started the
+        query, and calls it with frames of a clone.
+        """
+        self.__dict__.update(state)
+        self._connect_query = ConnectQuery()
+        self._connect_session = SparkSession.getActiveSession()
 
 
 def _refuse_one_topic_twice(sources: list[SourceReading]) -> None:

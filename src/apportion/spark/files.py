@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, PyFileSystem
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from apportion.spark.source_columns import without_load
+from apportion.spark.versions import to_utc_arrow_schema
 from apportion.topics import TopicPartition
 
 REPORT = "path string, size long, rows long, topic string, partition int, first long, last long"
@@ -288,6 +289,8 @@ def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
 def table_schema(frame: DataFrame) -> pa.Schema:
     """Return the columns of `frame` as the table has them: nullable, timestamps in UTC.
 
+    The id that the source gives its column offset (`source_columns.py`) is no part of a table.
+
     Raises ValueError where a column of SOURCE_COLUMNS is missing or has another type.
     """
     missing = [name for name in SOURCE_COLUMNS.names if name not in frame.columns]
@@ -297,7 +300,7 @@ def table_schema(frame: DataFrame) -> pa.Schema:
             "write each record once; "
             f"this query dropped {', '.join(missing)}"
         )
-    schema = to_arrow_schema(frame.schema, timezone="UTC")
+    schema = to_utc_arrow_schema(without_load(frame.schema))
     for column in SOURCE_COLUMNS:
         if schema.field(column.name).type != column.type:
             raise ValueError(

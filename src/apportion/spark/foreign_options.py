@@ -2,12 +2,10 @@
 
 NO_SERIALIZER = "this is a source; drop the option"
 BATCH_READS = "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
-USE_STARTING_OFFSETS = "not supported yet; use startingOffsets"
-USE_TRIGGER = "not supported yet; use the query's trigger interval"
+STREAMS = "it limits the micro-batches of a stream; drop the option"
 REFUSED = {  # option -> why it cannot be used with a real group member
-    "assign": "the group decides which partitions this query reads; use subscribe",
-    "subscribePattern": (
-        "subscriptions by pattern are not supported yet; name the topics in subscribe"
+    "assign": (
+        "the group decides which partitions this stream reads; use subscribe, or a batch read"
     ),
     "kafka.enable.auto.commit": (
         "the source commits a batch when Spark has committed it; drop the option"
@@ -25,22 +23,22 @@ REFUSED = {  # option -> why it cannot be used with a real group member
     "kafka.value.serializer": NO_SERIALIZER,
     "kafka.interceptor.classes": "interceptors do not exist here; drop the option",
     "groupIdPrefix": "the group is real and has one name; use kafka.group.id",
-    "startingTimestamp": USE_STARTING_OFFSETS,
-    "startingOffsetsByTimestamp": USE_STARTING_OFFSETS,
-    "startingOffsetsByTimestampStrategy": USE_STARTING_OFFSETS,
     "endingOffsets": BATCH_READS,
     "endingTimestamp": BATCH_READS,
     "endingOffsetsByTimestamp": BATCH_READS,
-    "minOffsetsPerTrigger": USE_TRIGGER,
-    "maxTriggerDelay": USE_TRIGGER,
-    "minPartitions": (
-        "not supported yet; a batch is cut into as many tasks as there are cores, more where "
-        "there is much to read"
-    ),
     "kafka.partition.assignment.strategy": (
         "the classic protocol is spoken here with cooperative-sticky alone, so that queries "
         "keep what stays with them; with KIP-848 the broker assigns, as "
         "kafka.group.remote.assignor says, or a query, as kafka.group.local.assignors says"
     ),
 }
-REFUSED_SPELLING = {name.lower(): name for name in REFUSED}
+REFUSED_IN_BATCH_READS = {  # what has another reason in a batch read
+    **{name: why for name, why in REFUSED.items() if name != "assign" and why != BATCH_READS},
+    "kafka.enable.auto.commit": "a batch read commits nothing; drop the option",
+    "kafka.auto.offset.reset": "use startingOffsets",
+    "groupIdPrefix": "a batch read joins no group; drop the option",
+    "kafka.partition.assignment.strategy": "a batch read joins no group; drop the option",
+    "maxOffsetsPerTrigger": STREAMS,
+    "minOffsetsPerTrigger": STREAMS,
+    "maxTriggerDelay": STREAMS,
+}

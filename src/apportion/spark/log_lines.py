@@ -5,6 +5,8 @@ The process's stderr is the driver's, so the lines stand among Spark's own.
 
 import logging
 
+from apportion.spark.rebalance_lines import log as rebalance_log
+
 LINE_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 TIME_FORMAT = "%y/%m/%d %H:%M:%S"
 LOG4J_LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}  # log4j's names
@@ -27,7 +29,11 @@ def log_like_spark() -> None:
     """Log with time, level and logger in this process, where the user has not set up logging.
 
     Python uses `logging.lastResort` only where no handler is found, so a user's own handler
-    replaces it at any time.
+    replaces it at any time. What a rebalance moved is shown too, though it is no warning.
     """
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(SparkLine())
+        # Other loggers drop what is below their own level, which is WARNING by default.
+        logging.lastResort.setLevel(logging.INFO)
+    if not rebalance_log.hasHandlers() and rebalance_log.level == logging.NOTSET:
+        rebalance_log.setLevel(logging.INFO)

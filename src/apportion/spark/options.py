@@ -4,11 +4,11 @@ Every error is one sentence that names the option and the remedy. Options have t
 own Kafka source where they mean the same.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, NoReturn, TypedDict
+from functools import partial
+from typing import Annotated, Any, Literal, TypedDict
 
-from apportion.client.bootstrap import scheme_remedy_or_none
 from apportion.member.assignors.interface import MeasuringAssignor
 from apportion.member.assignors.strategy import local_assignors, strategy
 from apportion.member.batch.plan import StartingOffsets
@@ -24,20 +24,32 @@ from apportion.member.settings import (
     heartbeat_fault_or_none,
 )
 from apportion.security.client_security import ClientSecurity
-from apportion.settings import Setting, declared, fault_or_none, nearest_or_none, whole_number
-from apportion.spark.foreign_options import REFUSED, REFUSED_SPELLING
-from apportion.spark.security_options import (
-    SECURITY_PREFIXES,
-    KafkaSecurityOptions,
-    query_security,
+from apportion.settings import Setting, declared, fault_or_none
+from apportion.spark.chosen_topics import topic_option
+from apportion.spark.foreign_options import REFUSED
+from apportion.spark.option_values import (
+    OptionError,
+    bootstrap_servers,
+    by_lower_name,
+    duration_ms,
+    parsed,
+    required_text,
 )
-from apportion.spark.starting_offsets import starting_offsets
+from apportion.spark.security_options import KafkaSecurityOptions, query_security
+from apportion.spark.slices import TaskLimits
+from apportion.spark.starting_offsets import (
+    STARTING_OFFSETS_BY_TIMESTAMP,
+    STARTING_TIMESTAMP,
+    TIMESTAMP_STRATEGY,
+    stream_start,
+)
 
 CLIENT_ID_PREFIX = "apportion-spark-"
 PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other one has instead
     "consumer": {
         "kafka.group.remote.assignor": "the members assign, by cooperative-sticky; drop the option",
         "kafka.group.local.assignors": "the members assign, by cooperative-sticky; drop the option",
+        "subscribePattern": "name the topics in subscribe, since the broker resolves no pattern",
     },
     "classic": {
         "kafka.session.timeout.ms": (
@@ -49,6 +61,18 @@ PROTOCOL_OPTIONS = {  # protocol -> option that it alone has -> what the other o
         "kafka.metadata.max.age.ms": "the broker looks after the topics; drop the option",
     },
 }
+MIN_PARTITIONS = Setting(
+    "The fewest tasks of a batch: the ranges of large partitions are divided where there are fewer "
+    "partitions than that.",
+    default_words="as many as cores",
+    at_least=1,
+)
+MAX_RECORDS_PER_PARTITION = Setting(
+    "The most offsets that one task reads: larger ranges are divided, and a task reads one part.",
+    default_words="none",
+    at_least=1,
+)
+INCLUDE_HEADERS = Setting("Whether rows have the column headers.", False)
 QueryOptions = TypedDict(
     "QueryOptions",
     {
@@ -64,7 +88,15 @@ QueryOptions = TypedDict(
             ),
         ],
         "subscribe": Annotated[
-            str, Setting("Topics, with commas between.", default_words="required")
+            str,
+            Setting("Topics, with commas between.", default_words="required, or subscribePattern"),
+        ],
+        "subscribePattern": Annotated[
+            str | None,
+            Setting(
+                "Topics by a regular expression of RE2, which matches whole names and which the "
+                "broker resolves, also for topics that come later."
+            ).only_with("kafka.group.protocol=consumer"),
         ],
         "startingOffsets": Annotated[
             str,
@@ -75,12 +107,34 @@ QueryOptions = TypedDict(
                 "latest",
             ),
         ],
+        "startingTimestamp": Annotated[int | None, STARTING_TIMESTAMP],
+        "startingOffsetsByTimestamp": Annotated[str | None, STARTING_OFFSETS_BY_TIMESTAMP],
+        "startingOffsetsByTimestampStrategy": Annotated[str, TIMESTAMP_STRATEGY],
         "maxOffsetsPerTrigger": Annotated[
             int | None,
             Setting(
                 "The most offsets in one batch, shared by lag.", default_words="none", at_least=1
             ),
         ],
+        "minOffsetsPerTrigger": Annotated[
+            int | None,
+            Setting(
+                "The fewest new offsets for which a batch is read, unless maxTriggerDelay has "
+                "passed; not with trigger(availableNow=True).",
+                default_words="none",
+                at_least=1,
+            ),
+        ],
+        "maxTriggerDelay": Annotated[
+            str,
+            Setting(
+                "How long after the last batch fewer offsets than minOffsetsPerTrigger are left "
+                "unread, such as 90s, 15m or 1h.",
+                "15m",
+            ).only_with("minOffsetsPerTrigger"),
+        ],
+        "minPartitions": Annotated[int | None, MIN_PARTITIONS],
+        "maxRecordsPerPartition": Annotated[int | None, MAX_RECORDS_PER_PARTITION],
         "failOnDataLoss": Annotated[
             bool,
             Setting(
@@ -89,7 +143,7 @@ QueryOptions = TypedDict(
                 True,
             ),
         ],
-        "includeHeaders": Annotated[bool, Setting("Whether rows have the column headers.", False)],
+        "includeHeaders": Annotated[bool, INCLUDE_HEADERS],
         "kafka.group.instance.id": Annotated[str | None, INSTANCE_ID],
         "kafka.group.protocol": Annotated[
             Literal["consumer", "classic"],
@@ -149,13 +203,6 @@ class SparkOptions(QueryOptions, KafkaSecurityOptions):
 
 
 OPTIONS = declared(SparkOptions)
-KNOWN_SPELLING = {name.lower(): name for name in OPTIONS}
-"""The name of an option in lower case -> as the documentation writes it."""
-BOOLEANS = {"true": True, "false": False}
-
-
-class OptionError(ValueError):
-    """An option is missing, unknown, wrong, or contradicts another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +213,7 @@ class SourceOptions:
     security: ClientSecurity
     group: str
     topics: tuple[str, ...]
+    expression: str
     instance_id: str | None
     classic: bool
     assignor: str | None
@@ -178,6 +226,9 @@ class SourceOptions:
     request_timeout_ms: int
     starting: StartingOffsets
     max_offsets: int | None
+    min_offsets: int | None
+    max_delay_ms: int
+    task_limits: TaskLimits
     fail_on_data_loss: bool
     include_headers: bool
 
@@ -188,61 +239,55 @@ class SourceOptions:
         Raises OptionError for the first fault. Unknown options come first: a name that is misspelt
         would also be reported as missing.
         """
-        # Spark hands option names over in lower case.
-        values = {name.lower(): value for name, value in options.items()}
-        for name in values:
-            if name in REFUSED_SPELLING:
-                raise OptionError(
-                    f"option {REFUSED_SPELLING[name]} cannot be used: "
-                    f"{REFUSED[REFUSED_SPELLING[name]]}."
-                )
-            if name not in KNOWN_SPELLING and not name.startswith(SECURITY_PREFIXES):
-                # As the user has written it, if Spark has kept that.
-                _refuse_unknown(next(each for each in options if each.lower() == name))
+        values = by_lower_name(options, OPTIONS, REFUSED)
+        value_of = partial(parsed, OPTIONS, values)
         classic = _parse_protocol(values) == "classic"
-        group = _parse_required(
+        group = required_text(
             values, "kafka.group.id", "the name of the consumer group that this query joins"
         )
-        topics = _parse_topics(
-            _parse_required(values, "subscribe", "the topics to read, with commas between them")
-        )
-        bootstrap = _parse_required(
-            values, "kafka.bootstrap.servers", "the brokers as host:port with commas between"
-        )
-        start = values.get("startingoffsets", OPTIONS["startingOffsets"].default)
+        topics = topic_option(values, ("subscribe", "subscribePattern"))
+        bootstrap = bootstrap_servers(values)
         try:
-            starting, security = starting_offsets(start, topics), query_security(values)
+            starting = stream_start(values, value_of, topics)
+            security = query_security(values)
+        except OptionError:
+            raise
         except ValueError as error:
             # Without its cause, which may show a secret.
             raise OptionError(f"option {error}.") from None
+        least, most = _parse_batch_sizes(value_of)
         if classic:
             names = (
                 "kafka.heartbeat.interval.ms",
                 "kafka.session.timeout.ms",
                 "kafka.max.poll.interval.ms",
             )
-            fault = heartbeat_fault_or_none(*((name, _parsed(values, name)) for name in names))
+            fault = heartbeat_fault_or_none(*((name, value_of(name)) for name in names))
             if fault is not None:
                 raise OptionError(f"option {fault}.")
         return cls(
-            bootstrap=_parse_bootstrap(bootstrap),
+            bootstrap=bootstrap,
             security=security,
             group=group,
-            topics=topics,
+            topics=topics.topics.names,
+            expression=topics.topics.expression,
             instance_id=values.get("kafka.group.instance.id") or None,
             classic=classic,
             assignor=values.get("kafka.group.remote.assignor") or None,
             local_assignors=_parse_local_assignors(values),
-            session_timeout_ms=_parsed(values, "kafka.session.timeout.ms"),
-            heartbeat_interval_ms=_parsed(values, "kafka.heartbeat.interval.ms"),
-            metadata_max_age_ms=_parsed(values, "kafka.metadata.max.age.ms"),
+            session_timeout_ms=value_of("kafka.session.timeout.ms"),
+            heartbeat_interval_ms=value_of("kafka.heartbeat.interval.ms"),
+            metadata_max_age_ms=value_of("kafka.metadata.max.age.ms"),
             client_id=values.get("kafka.client.id") or CLIENT_ID_PREFIX + group,
-            rebalance_timeout_ms=_parsed(values, "kafka.max.poll.interval.ms"),
-            request_timeout_ms=_parsed(values, "kafka.request.timeout.ms"),
+            rebalance_timeout_ms=value_of("kafka.max.poll.interval.ms"),
+            request_timeout_ms=value_of("kafka.request.timeout.ms"),
             starting=starting,
-            max_offsets=_parsed(values, "maxOffsetsPerTrigger"),
-            fail_on_data_loss=_parsed(values, "failOnDataLoss"),
-            include_headers=_parsed(values, "includeHeaders"),
+            max_offsets=most,
+            min_offsets=least,
+            max_delay_ms=duration_ms(OPTIONS, values, "maxTriggerDelay"),
+            task_limits=task_limits(value_of),
+            fail_on_data_loss=value_of("failOnDataLoss"),
+            include_headers=value_of("includeHeaders"),
         )
 
     def membership(self) -> dict[str, Any]:
@@ -267,32 +312,20 @@ class SourceOptions:
         }
 
 
-def _refuse_unknown(name: str) -> NoReturn:
-    """Raise OptionError for an unknown option, with the nearest name that is known."""
-    nearest = nearest_or_none(name.lower(), KNOWN_SPELLING)
-    hint = (
-        f"did you mean {KNOWN_SPELLING[nearest]}?"
-        if nearest
-        else f"known are {', '.join(sorted(KNOWN_SPELLING.values()))}."
-    )
-    # The message shows the name as Spark gives it: a person who wrote startingOffset should not
-    # take the missing capital letter for the mistake.
-    case_hint = (
-        " (Spark hands names over in lower case)"
-        if nearest and name != KNOWN_SPELLING[nearest] and name.islower()
-        else ""
-    )
-    raise OptionError(f"option {name} is unknown{case_hint}: {hint}")
+def task_limits(value_of: Callable[[str], Any]) -> TaskLimits:
+    """Return the limits of the tasks of a stream or of a batch read."""
+    return TaskLimits(value_of("minPartitions"), value_of("maxRecordsPerPartition"))
 
 
-def _parse_required(options: Mapping[str, str], name: str, meaning: str) -> str:
-    """Return an option that the source needs; raise OptionError if it is missing or empty."""
-    value = (options.get(name) or "").strip()
-    if not value:
+def _parse_batch_sizes(value_of: Callable[[str], Any]) -> tuple[int | None, int | None]:
+    """Return the fewest and the most offsets of a batch; raise OptionError if they contradict."""
+    least, most = value_of("minOffsetsPerTrigger"), value_of("maxOffsetsPerTrigger")
+    if least is not None and most is not None and least > most:
         raise OptionError(
-            f'option {name} is missing: give {meaning}, as in .option("{name}", "...").'
+            f"option minOffsetsPerTrigger ({least}) must not be above maxOffsetsPerTrigger "
+            f"({most})."
         )
-    return value
+    return least, most
 
 
 def _parse_protocol(options: Mapping[str, str]) -> str:
@@ -303,7 +336,7 @@ def _parse_protocol(options: Mapping[str, str]) -> str:
         raise OptionError(f"option {setting.name} is {protocol!r}: give {setting.sentence}")
     for other, own_options in PROTOCOL_OPTIONS.items():
         for name, remedy in own_options.items():
-            if other != protocol and name in options:
+            if other != protocol and name.lower() in options:
                 raise OptionError(
                     f"option {name} is for kafka.group.protocol={other}: with {protocol} {remedy}."
                 )
@@ -330,46 +363,3 @@ def _parse_local_assignors(options: Mapping[str, str]) -> tuple[str, ...]:
                 "reads, and a query's executors read; use lag-weighted."
             )
     return names
-
-
-def _parse_bootstrap(value: str) -> str:
-    """Return `kafka.bootstrap.servers` if each address is host:port, else raise OptionError."""
-    for address in value.split(","):
-        if (remedy := scheme_remedy_or_none(address.strip())) is not None:
-            raise OptionError(
-                f"option kafka.bootstrap.servers holds {address.strip()!r}, which has a scheme: "
-                f"{remedy}."
-            )
-        host, colon, port = address.strip().rpartition(":")
-        if not host or not colon or not port.isdigit() or not 0 < int(port) < 65536:
-            raise OptionError(
-                f"option kafka.bootstrap.servers holds {address.strip()!r}: write each "
-                "broker as host:port."
-            )
-    return value
-
-
-def _parse_topics(value: str) -> tuple[str, ...]:
-    """Return the topics of `subscribe`, each once; raise OptionError for an empty name."""
-    names = [name.strip() for name in value.split(",")]
-    if not all(names):
-        raise OptionError(
-            f"option subscribe holds an empty name in {value!r}: write topics with one "
-            "comma between them."
-        )
-    return tuple(dict.fromkeys(names))
-
-
-def _parsed(options: Mapping[str, str], name: str) -> Any:
-    """Return the value of an option that is a number or a boolean, or its default."""
-    setting, text = OPTIONS[name], options.get(name.lower())
-    if text is None:
-        return setting.default
-    word = text.strip()
-    if setting.type is bool:
-        if word.lower() not in BOOLEANS:
-            raise OptionError(f"option {name} is {text!r}: give true or false.")
-        return BOOLEANS[word.lower()]
-    if not word.isdecimal() or fault_or_none(setting, int(word)) is not None:
-        raise OptionError(f"option {name} is {text!r}: give {whole_number(setting)}.")
-    return int(word)

@@ -10,11 +10,35 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from apportion.member.batch.bounded_read import ReadRefused
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
+from apportion.member.batch.offset_times import NoRecordAtTime
+from apportion.member.batch.span import LostOffsets
 from apportion.member.group_claims import AnotherSink
+from apportion.spark.connect_query import ConnectRefused
+from apportion.spark.option_values import OptionError
+from apportion.spark.plan_text import PlanNotShown
+from apportion.spark.private_files import NoPrivateDirectory
+from apportion.spark.stateless import StatefulQuery
+from apportion.spark.topic_records import NotWritten
+from apportion.spark.versions import UnsupportedTrigger
 
-SENTENCES = (MembershipFailed, AnotherSink, DataLoss)
+SENTENCES = (
+    MembershipFailed,
+    AnotherSink,
+    DataLoss,
+    ReadRefused,
+    NoRecordAtTime,
+    NotWritten,
+    OptionError,
+    LostOffsets,
+    StatefulQuery,
+    ConnectRefused,
+    PlanNotShown,
+    NoPrivateDirectory,
+    UnsupportedTrigger,
+)
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""
 OF_WORKERS = "PYTHON_WORKER_FACTORY_"

@@ -1,24 +1,21 @@
 """The group and the span of each source of the running query, for the writer in foreachBatch.
 
 The function of foreachBatch is given rows and a batch id, and Spark has no public way from there to
-the offsets of the batch. They are read from the JVM's StreamExecution and its logical plan by py4j.
+the offsets of the batch. In a classic session they are read from the JVM's StreamExecution and its
+logical plan by py4j; through Spark Connect see `connect_query.py`.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame
 
 from apportion.client.kafka_security import FIELDS, kafka_security
 from apportion.member.batch.span import Span, parse_span
 from apportion.security.client_security import PLAINTEXT, ClientSecurity
 from apportion.spark.security_options import PREFIX
+from apportion.spark.stateless import refuse_state
+from apportion.spark.versions import refuse_available_now
 
-CONNECT_UNSUPPORTED = (
-    "apportion's writer asks the JVM of the driver about its query, which Spark Connect "
-    "does not allow: "
-    "start the query from a classic SparkSession, or write with one of Spark's own sinks"
-)
 GROUP_OPTION = "kafka.group.id"
 BOOTSTRAP_OPTION = "kafka.bootstrap.servers"
 PROTOCOL_OPTION = "kafka.security.protocol"
@@ -37,32 +34,70 @@ class SourceReading(NamedTuple):
     security: ClientSecurity = PLAINTEXT
 
 
-def execution_of(frame: DataFrame) -> Any:
-    """Return the JVM StreamExecution of the Spark query whose foreachBatch was given `frame`.
+def is_classic(frame: DataFrame) -> bool:
+    """Return whether the frame is of a classic session, and not of Spark Connect."""
+    return hasattr(frame, "_jdf")
 
-    For the Delta writer, which reads from it what the query's sources have planned. Raises
-    RuntimeError outside of a query, and under Spark Connect, which has no JVM in reach.
+
+class RunningQuery(Protocol):
+    """The query whose foreachBatch has called a writer."""
+
+    @property
+    def run(self) -> str:
+        """The name of this run of the query: a restarted one may have another plan."""
+
+    def refuse_state(self) -> None:
+        """Raise StatefulQuery if the running batch has a stateful operator."""
+
+    def readings(self) -> list[SourceReading]:
+        """Return every apportion source of the query with its current span."""
+
+
+class ClassicQuery(NamedTuple):
+    """The query of a classic session, by its StreamExecution in the JVM."""
+
+    execution: Any
+    jvm: Any
+
+    @property
+    def run(self) -> str:
+        """The id of the run."""
+        return str(self.execution.runId())
+
+    def refuse_state(self) -> None:
+        """Raise StatefulQuery if the running batch has a stateful operator.
+
+        Before Spark 4.2 it raises UnsupportedTrigger for trigger(availableNow=True), too.
+        """
+        refuse_available_now(self.execution)
+        refuse_state(self.execution, self.jvm)
+
+    def readings(self) -> list[SourceReading]:
+        """Return every apportion source of the query with its current span."""
+        return readings(self.execution)
+
+
+def classic_query(frame: DataFrame) -> ClassicQuery:
+    """Return the query of a classic session whose foreachBatch was given `frame`.
+
+    Raises RuntimeError outside of a query.
     """
-    spark = frame.sparkSession
-    try:
-        query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-    except PySparkAttributeError:
-        raise RuntimeError(CONNECT_UNSUPPORTED) from None
+    spark: Any = frame.sparkSession
+    query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
     execution = None
     # `frame` belongs to a clone of the session that started the query, and a session knows only its
     # own queries: the state that all sessions share knows every one.
     if query_id:
-        jvm: Any = spark._jvm
         execution = (
             spark._jsparkSession.sharedState()
             .activeStreamingQueries()
-            .get(jvm.java.util.UUID.fromString(query_id))
+            .get(spark._jvm.java.util.UUID.fromString(query_id))
         )
     if execution is None:
         raise RuntimeError(
             "apportion's writer works only as the function of writeStream.foreachBatch(...)"
         )
-    return execution
+    return ClassicQuery(execution, spark._jvm)
 
 
 def _security(options: Any) -> ClientSecurity:

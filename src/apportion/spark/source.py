@@ -1,4 +1,4 @@
-"""`spark.readStream.format("apportion")`: a Spark query that is a member of a Kafka consumer group.
+"""`format("apportion")`: a Spark query that is a member of a Kafka consumer group, and batch reads.
 
 Spark creates the reader in several processes. Only the process that plans micro-batches joins the
 group, on the first call that needs it. Everything that must survive a restart is in Spark's own
@@ -10,47 +10,45 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
-    DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     InputPartition,
 )
-from pyspark.sql.streaming.datasource import (
+from pyspark.sql.types import StructType
+
+from apportion.member.batch.span import EMPTY_SPAN, parse_span
+from apportion.settings import MAX_INT64
+from apportion.spark.admission_control import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
+    suited_to_spark,
 )
-from pyspark.sql.types import StructType
-
-from apportion.member.batch.span import EMPTY_SPAN, parse_span, sorted_span
 from apportion.spark.batch_member import BatchMember
+from apportion.spark.batch_options import BatchOptions, loaded_options
+from apportion.spark.batch_reader import BatchReader
 from apportion.spark.log_lines import log_like_spark
+from apportion.spark.option_values import OptionError
 from apportion.spark.options import SourceOptions
 from apportion.spark.plain_errors import without_traceback
+from apportion.spark.planned_batches import PlannedBatchFile
+from apportion.spark.refused_stream import RefusedStreamReader
 from apportion.spark.slices import TaskSlices, read_task, split_into_tasks
-
-COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
-    "timestampType int"
-)
-HEADERS = ", headers array<struct<key: string, value: binary>>"
-
-NO_WRITER = (
-    'format("apportion") is a source only: write a stream with '
-    "foreachBatch(apportion.spark.delta.Writer(path)), each record once, "
-    "or with any sink of Spark's; to produce to Kafka, use Spark's own format(\"kafka\")"
-)
+from apportion.spark.source_columns import load_id, source_columns
+from apportion.spark.topic_writer import batch_writer, stream_writer
 
 
 class GroupSource(DataSource):
-    """Kafka records as a stream, with the columns of Spark's own Kafka source.
+    """Kafka records as a stream or a batch, with the columns of Spark's own Kafka source.
 
-    For the options see `SourceOptions`.
+    For the options see `SourceOptions` and `BatchOptions`.
     """
 
     @classmethod
@@ -58,47 +56,56 @@ class GroupSource(DataSource):
         """Return the name for `format(...)`."""
         return "apportion"
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """Return the columns.
 
         Spark calls this first: parsing all options here makes a wrong one fail in `load()`.
         """
-        return COLUMNS + (HEADERS if SourceOptions.parse(self.options).include_headers else "")
+        return source_columns(include_headers=loaded_options(self.options).include_headers)
 
-    def streamReader(self, schema: StructType) -> "GroupStreamReader":
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader that Spark serializes to its processes."""
-        return GroupStreamReader(SourceOptions.parse(self.options))
+        try:
+            options = SourceOptions.parse(self.options)
+        except OptionError as error:
+            return RefusedStreamReader(error)
+        return suited_to_spark(GroupStreamReader(options, load_id(schema)))
 
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """Raise: a batch read has no membership."""
-        raise ValueError(
-            'format("apportion") is a stream: use spark.readStream; '
-            "trigger(availableNow=True) reads what is there now and stops"
-        )
+    def reader(self, schema: StructType) -> BatchReader:
+        """Return the reader of a batch read, which joins no group."""
+        with without_traceback():
+            return BatchReader(BatchOptions.parse(self.options))
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """Raise: rows go to a sink of another format."""
-        raise ValueError(NO_WRITER)
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Return the writer of a stream to topics."""
+        return stream_writer(self.options, schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """Raise, as for streams."""
-        raise ValueError(NO_WRITER)
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a batch to topics."""
+        return batch_writer(self.options, schema, overwrite=overwrite)
 
 
 class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark's stream reader: plans micro-batches as a member of the group, and reads their tasks.
 
+    Its methods are those of Spark 4.2; `admission_control.py` suits them to 4.0 and 4.1.
     Spark pickles it for its executors. A copy has the options, and no member of its own until it
     plans a batch.
     """
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, load: str = "") -> None:
         self._options = options
         self._batch_member: BatchMember | None = None
+        self._planned_batch = PlannedBatchFile(load, options)
 
     def __getstate__(self) -> dict[str, Any]:
         # Sockets and threads cannot be pickled, and an executor's copy must never join the group.
-        return {"_options": self._options, "_batch_member": None}
+        nothing_planned = PlannedBatchFile("", self._options)
+        return {
+            "_options": self._options,
+            "_batch_member": None,
+            "_planned_batch": nothing_planned,
+        }
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the empty span: the group's committed offsets say where the first one starts."""
@@ -108,11 +115,11 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the option maxOffsetsPerTrigger as a limit, or no limit."""
-        return (
-            ReadMaxRows(self._options.max_offsets)
-            if self._options.max_offsets
-            else ReadAllAvailable()
-        )
+        if self._options.max_offsets:
+            return ReadMaxRows(self._options.max_offsets)
+        # ReadAllAvailable would not tell a trigger that reads everything, such as once, from one
+        # that may wait for minOffsetsPerTrigger. Spark has no limit of both kinds.
+        return ReadMaxRows(MAX_INT64) if self._options.min_offsets else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Read no further than the topics' present ends."""
@@ -128,23 +135,21 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         previous = parse_span(start)
         with without_traceback():
             following = self._member().next_span(
-                previous, limit.max_rows if isinstance(limit, ReadMaxRows) else None
+                previous,
+                limit.max_rows if isinstance(limit, ReadMaxRows) else None,
+                reads_all=isinstance(limit, ReadAllAvailable),
             )
         # The very dict that Spark gave: it compares offsets as JSON text, and any difference starts
         # an empty batch.
         return start if following == previous else following.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the end offsets of the owned partitions; None until a batch was planned.
+        """Return the report on this membership; None until a batch was planned.
 
-        Spark shows them in StreamingQueryProgress.
+        Spark shows it in StreamingQueryProgress, as the latest offset of the source.
         """
-        ends = self._member().ends()
-        return (
-            sorted_span("", {partition: (end, end) for partition, end in ends.items()}).to_json()
-            if ends
-            else None
-        )
+        report = self._member().source_report()
+        return None if report is None else report.to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks of a batch: the span to read is `end`, whatever `start` is."""
@@ -152,7 +157,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # only keeps the member alive and changes nothing.
         planned = parse_span(end)
         self._member().begin_batch(planned)
-        return [] if start == end else split_into_tasks(planned)
+        self._planned_batch.write(planned)
+        return [] if start == end else split_into_tasks(planned, self._options.task_limits)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task, in an executor."""
@@ -167,6 +173,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         The last batch is committed if `apportion.spark.stop` says that it is finished.
         """
+        self._planned_batch.close()
         # Taken first, so that a second call of `stop` finds nothing to do.
         member, self._batch_member = self._batch_member, None
         if member is not None:

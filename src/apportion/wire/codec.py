@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from apportion.errors import DecodeError, EncodeError
+from apportion.errors import DecodeError, EncodeError, UnencodableText
 from apportion.wire.codec_builder import Malformed, field_at
 from apportion.wire.reading import reader_of
 from apportion.wire.writing import writer_of
@@ -64,7 +64,7 @@ def write(value: Any, version: int) -> bytes:
 def write_onto(parts: list[FramePart], value: Any, version: int) -> None:
     """Append the encoded parts of a message of Kafka's protocol, most of them tiny, to `parts`.
 
-    Errors: EncodeError.
+    Errors: EncodeError, and UnencodableText for a text that is no Unicode.
     """
     cls = value.__class__
     writer = _WRITERS.get((cls, version)) or _generate(
@@ -72,6 +72,8 @@ def write_onto(parts: list[FramePart], value: Any, version: int) -> None:
     )
     try:
         writer[0](value, parts.append)
+    except UnicodeEncodeError as error:
+        raise UnencodableText(error.object) from None
     # All that generated code raises for a value that does not fit the declaration of its field.
     except (AttributeError, TypeError, ValueError, struct.error, Malformed) as error:
         raise EncodeError(_error_text(cls, version, error, writer)) from error

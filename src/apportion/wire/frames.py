@@ -6,7 +6,7 @@ response header version 1 instead of 0.
 
 from struct import Struct, error
 
-from apportion.errors import DecodeError
+from apportion.errors import DecodeError, UnencodableText
 from apportion.wire.codec import JOIN_BELOW_BYTES, Buffer, FramePart, join_short_parts
 from apportion.wire.codec_builder import Malformed
 from apportion.wire.reading import skip_tags
@@ -106,8 +106,14 @@ def frame_request(
     flexible: bool,
     body: bytes,
 ) -> bytes:
-    """Return a client's request frame: length, header and encoded body."""
-    client_bytes = b"" if client_id is None else client_id.encode()
+    """Return a client's request frame: length, header and encoded body.
+
+    Errors: UnencodableText for the client id.
+    """
+    try:
+        client_bytes = b"" if client_id is None else client_id.encode()
+    except UnicodeEncodeError as fault:
+        raise UnencodableText(fault.object) from None
     client_size = -1 if client_id is None else len(client_bytes)
     header = _REQUEST.pack(key, version, correlation_id, client_size)
     # No tagged fields; Kafka defines none for a request header.

@@ -6,7 +6,7 @@ from apportion.cli.acls.entries import TypedEntries, acl_bindings, acl_filters
 from apportion.cli.acls.listing import principal_filters
 from apportion.cli.acls.report import NO_ACL, acl_report, counted, print_acls, read_acls
 from apportion.cli.acls.resources import OPTIONS, OWN_PATTERNS, PATTERNS, TypedResources
-from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change, print_report
+from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
 from apportion.cli.denials import advised
 from apportion.cli.failures import WrongArguments
 from apportion.cli.lines import print_sentence, row_console
@@ -14,9 +14,10 @@ from apportion.client.cluster import Cluster
 from apportion.errors import Refused
 from apportion.member.cluster_queries.acls import CreateAclsQuery, DeleteAclsQuery
 from apportion.member.cluster_queries.retries import send_until_accepted
-from apportion.security.acls import AclFilter
+from apportion.security.acls import AclFilter, AclOperation
 
 THERE_ALREADY = "there already"
+STILL_THERE = "still there"
 DRY_ADD = "Nothing was changed: leave --dry-run out to add them."
 DRY_REMOVE = "Nothing was changed: add --force to remove them."
 ONLY_ALL = "Without --operation just those of All are removed: name others, or --principal."
@@ -33,7 +34,7 @@ def add_acls(asked: Asked, resources: TypedResources, entries: TypedEntries, dry
         results: tuple[Refused | None, ...] = (None,) * len(new)
         if new and not dry_run:
             results = cluster.run(send_until_accepted(CreateAclsQuery(new)))
-        failures = [advised(each, "change ACLs", "ALTER") for each in results if each is not None]
+        failures = [_denied(each) for each in results if each is not None]
         added = [acl for acl, error in zip(new, results, strict=True) if error is None]
         rows = [
             acl_report(acl)
@@ -67,14 +68,18 @@ def remove_acls(
     """Show the ACLs that were named, and remove them if that is forced; return the exit code."""
     filters = _filters_to_remove(resources, entries, principals)
 
-    def change(cluster: Cluster) -> list[Report]:
+    def change(cluster: Cluster) -> ReportedChange[list[Report]]:
         if not is_forced:
-            return [acl_report(acl) | {"removed": False} for acl in read_acls(cluster, filters)]
+            found = read_acls(cluster, filters)
+            return ReportedChange([acl_report(acl) | {"removed": False} for acl in found], ())
         try:
-            gone = cluster.run(send_until_accepted(DeleteAclsQuery(filters)))
+            gone, failures = cluster.run(send_until_accepted(DeleteAclsQuery(filters)))
         except Refused as refused:
-            raise advised(refused, "change ACLs", "ALTER") from None
-        return [acl_report(acl) | {"removed": True} for acl in sorted(gone)]
+            raise _denied(refused) from None
+        # The response does not say what matches a filter that has failed.
+        left = read_acls(cluster, filters) if failures else ()
+        rows = [acl_report(acl) | {"removed": acl in gone} for acl in sorted({*gone, *left})]
+        return ReportedChange(rows, [_denied(each) for each in failures])
 
     def show(rows: list[Report]) -> None:
         if not rows:
@@ -83,10 +88,19 @@ def remove_acls(
             hint = f" {ONLY_ALL}" if is_all_alone and not has_role else ""
             print_sentence(row_console(), f"{NO_ACL}{hint}")
             return
-        print_acls(rows)
-        print_sentence(row_console(), f"{counted(len(rows))} removed." if is_forced else DRY_REMOVE)
+        count = sum(row["removed"] for row in rows)
+        is_partial = 0 < count < len(rows)
+        note = "removed" if is_partial else ""
+        print_acls(
+            [row | {"removed": "removed" if row["removed"] else STILL_THERE} for row in rows], note
+        )
+        print_sentence(row_console(), f"{counted(count)} removed." if is_forced else DRY_REMOVE)
 
-    return print_report(asked, change, show)
+    return print_change(asked, change, show)
+
+
+def _denied(refused: Refused) -> Refused:
+    return advised(refused, "change ACLs", AclOperation.ALTER)
 
 
 def _filters_to_remove(

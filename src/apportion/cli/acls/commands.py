@@ -12,7 +12,7 @@ from apportion.cli.arguments import (
     CommandConfig,
     Timeout,
     group_names,
-    one_of,
+    one_of_any_case,
     principal_names,
     topic_names,
 )
@@ -75,7 +75,7 @@ OwnPattern = Annotated[
         "--resource-pattern-type",
         "TYPE",
         "literal: just these names; prefixed: all names that begin so.",
-        autocompletion=one_of(LITERAL, "prefixed"),
+        autocompletion=one_of_any_case(LITERAL, "prefixed"),
     ),
 ]
 AnyPattern = Annotated[
@@ -85,7 +85,7 @@ AnyPattern = Annotated[
         "TYPE",
         "literal or prefixed: ACLs of that type with just this name; any: of both types; match: "
         "every ACL that holds for it.",
-        autocompletion=one_of(LITERAL, "prefixed", "match", "any"),
+        autocompletion=one_of_any_case(LITERAL, "prefixed", "match", "any"),
     ),
 ]
 AllowedOption = Annotated[
@@ -114,7 +114,7 @@ OperationsOption = Annotated[
     list[str] | None,
     _entry(
         *("--operation", "OPERATION", f"{', '.join(OPERATIONS)}, which is the default. {MORE}"),
-        autocompletion=one_of(*OPERATIONS),
+        autocompletion=one_of_any_case(*OPERATIONS),
     ),
 ]
 ProducerOption = Annotated[

@@ -12,7 +12,6 @@ from apportion.cli.acls.resources import (
     OPERATIONS,
     OPTIONS,
     ResourcePattern,
-    operation_word,
     parse_operations,
 )
 from apportion.cli.failures import WrongArguments
@@ -27,6 +26,7 @@ from apportion.security.acls import (
     PatternType,
     ResourceType,
     host_in_acls,
+    operation_word,
 )
 
 Role = Mapping[ResourceType, tuple[AclOperation, ...]]

@@ -9,7 +9,7 @@ from apportion.client.cluster import Cluster
 from apportion.errors import Refused
 from apportion.member.cluster_queries.acls import DescribeAclsQuery
 from apportion.member.cluster_queries.retries import send_until_accepted
-from apportion.security.acls import AclBinding, AclFilter
+from apportion.security.acls import AclBinding, AclFilter, AclOperation
 
 COLUMNS = (
     Column("RESOURCE"),
@@ -32,7 +32,7 @@ def read_acls(cluster: Cluster, filters: Iterable[AclFilter]) -> tuple[AclBindin
             for acl in cluster.run(send_until_accepted(DescribeAclsQuery(wanted)))
         ]
     except Refused as refused:
-        raise advised(refused, "show ACLs", "DESCRIBE") from None
+        raise advised(refused, "show ACLs", AclOperation.DESCRIBE) from None
     return tuple(sorted(dict.fromkeys(found)))
 
 

@@ -6,7 +6,13 @@ from typing import NamedTuple
 
 from apportion.cli.failures import WrongArguments
 from apportion.security import authorizer
-from apportion.security.acls import CLUSTER_NAME, AclOperation, PatternType, ResourceType
+from apportion.security.acls import (
+    CLUSTER_NAME,
+    AclOperation,
+    PatternType,
+    ResourceType,
+    operation_word,
+)
 from apportion.settings import nearest_or_none
 
 LITERAL = "literal"
@@ -105,11 +111,6 @@ def parse_operations(texts: Iterable[str]) -> tuple[AclOperation, ...]:
             raise WrongArguments(f"--operation has {text!r}, which is none: {hint}")
         found.append(operation)
     return tuple(dict.fromkeys(found))
-
-
-def operation_word(operation: AclOperation) -> str:
-    """Return the name of an operation as kafka-acls takes it, such as DescribeConfigs."""
-    return operation.name.title().replace("_", "")
 
 
 def _bare(text: str) -> str:

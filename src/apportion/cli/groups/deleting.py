@@ -1,5 +1,6 @@
 """`apportion groups delete` and `delete-offsets`: of groups without members, unread offsets."""
 
+import shlex
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -7,14 +8,14 @@ from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_c
 from apportion.cli.failures import Advised, GroupHasMembers, NoSuchGroup, WrongArguments
 from apportion.cli.groups.partitions import PartitionChoice, chosen, require_in_group
 from apportion.cli.groups.report import group_has_members, read_members
-from apportion.cli.lines import print_sentence, ranges, row_console
+from apportion.cli.lines import print_sentence, row_console
 from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.group_changes import DeleteGroupQuery, DeleteOffsetsQuery
 from apportion.member.cluster_queries.offsets import AllOffsetsQuery
 from apportion.member.permissions import denial_or_none
 from apportion.readable import readable
-from apportion.topics import TopicPartition, grouped
+from apportion.topics import TopicPartition, grouped, ranges
 
 
 def delete_groups(asked: Asked, names: Iterable[str]) -> int:
@@ -75,7 +76,7 @@ def _delete_offsets(
     """Delete the offsets; return the partitions that have none any more, and the failures."""
     read_members(cluster, group_id, at)  # raises NoSuchGroup
     committed = cluster.ask_coordinator(AllOffsetsQuery(group_id))
-    require_in_group(group_id, committed, choice)
+    require_in_group(group_id, committed, choice, at)
     partitions = tuple(sorted(chosen(committed, choice)))
     codes = cluster.ask_coordinator(DeleteOffsetsQuery(group_id, partitions))
     deleted = [
@@ -99,7 +100,7 @@ def _refusal(group_id: str, code: Code, partitions: tuple[TopicPartition, ...], 
         return Advised(
             code,
             f"members of group {group_id!r} are subscribed to topic {topic!r}: stop them first; "
-            f"`apportion groups members {group_id} {at}` shows them",
+            f"`apportion groups members {shlex.quote(group_id)} {at}` shows them",
         )
     numbers = ranges(each.partition for each in partitions)
     why = denial_or_none("OffsetDelete", code, (topic,)) or code.sentence

@@ -17,10 +17,11 @@ from apportion.cli.groups.report import (
     without_owner,
 )
 from apportion.cli.groups.views import GroupForm, GroupView, Sort
-from apportion.cli.lines import print_sentence, ranges, row_console
+from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster
 from apportion.readable import readable
+from apportion.topics import ranges
 from apportion.wire.group_states import GroupState
 
 NO_MEMBERS = "It has no members."
@@ -108,7 +109,7 @@ def show_offsets(asked: Asked, group_id: str, choice: PartitionChoice, sort: Sor
 
     def read(cluster: Cluster) -> Report:
         group = read_group(cluster, group_id, asked.at)
-        rows = sorted(chosen_rows(group, choice), key=SORTS[sort])
+        rows = sorted(chosen_rows(group, choice, asked.at), key=SORTS[sort])
         return group | {"lag": total_lag(map(unread, rows)), "offsets": rows}
 
     return print_report(asked, read, lambda group: _advise(_print_offsets(group, idle=False)))

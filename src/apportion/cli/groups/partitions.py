@@ -1,14 +1,14 @@
 """Partitions that a command names, as in `--topic orders:0,1,4-7`, and where they are looked up."""
 
+import shlex
 from collections.abc import Iterable
 from re import fullmatch
 from typing import NamedTuple
 
 from apportion.cli.cluster_reports import Report
 from apportion.cli.failures import Impossible, NoSuchTopic, WrongArguments
-from apportion.cli.lines import ranges
 from apportion.client.cluster import Cluster
-from apportion.topics import TopicIdPartition, TopicPartition, partitions_of
+from apportion.topics import TopicIdPartition, TopicPartition, partitions_of, ranges
 
 MOST_PARTITIONS = 1_000_000
 NUMBERS = r"\d{1,7}(-\d{1,7})?(,\d{1,7}(-\d{1,7})?)*"
@@ -69,16 +69,16 @@ def existing_partitions(
     return tuple(sorted(found))
 
 
-def chosen_rows(group: Report, choice: PartitionChoice) -> list[Report]:
+def chosen_rows(group: Report, choice: PartitionChoice, at: str) -> list[Report]:
     """Return the rows of a group's offsets that were chosen; all if no topic was named.
 
-    Raises Impossible if the group has nothing in a chosen topic or partition.
+    at: as Asked.at. Raises Impossible if the group has nothing in a chosen topic or partition.
     """
     rows: list[Report] = group["offsets"]
     if choice.is_everything:
         return rows
     partitions = [TopicPartition(row["topic"], row["partition"]) for row in rows]
-    require_in_group(group["group"], partitions, choice)
+    require_in_group(group["group"], partitions, choice, at)
     kept = chosen(partitions, choice)
     return [row for row, each in zip(rows, partitions, strict=True) if each in kept]
 
@@ -96,9 +96,12 @@ def chosen(
 
 
 def require_in_group(
-    group_id: str, partitions: Iterable[TopicPartition], choice: PartitionChoice
+    group_id: str, partitions: Iterable[TopicPartition], choice: PartitionChoice, at: str
 ) -> None:
-    """Raise Impossible if a chosen topic or partition is not among the group's `partitions`."""
+    """Raise Impossible if a chosen topic or partition is not among the group's `partitions`.
+
+    at: as Asked.at.
+    """
     known = dict.fromkeys(partitions)
     topics = {each.topic for each in known}
     for topic, numbers in choice.partitions_by_topic.items():
@@ -107,5 +110,5 @@ def require_in_group(
             what = f"partition {ranges(missing)} of topic" if missing else "topic"
             raise Impossible(
                 f"group {group_id!r} has no offset in {what} {topic!r}: `apportion groups offsets "
-                f"{group_id}` shows where it has one"
+                f"{shlex.quote(group_id)} {at}` shows where it has one"
             )

@@ -1,5 +1,6 @@
 """`apportion groups remove-members`: removes members before their sessions expire."""
 
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -40,11 +41,12 @@ def parse_members(
 
 def remove_members(asked: Asked, group_id: str, choice: MemberChoice) -> int:
     """Remove the members and print which are gone; return the exit code."""
-    return print_change(
-        asked,
-        lambda cluster: _remove(cluster, read_members(cluster, group_id, asked.at), choice),
-        _show,
-    )
+
+    def change(cluster: Cluster) -> ReportedChange[list[Report]]:
+        group = read_members(cluster, group_id, asked.at)
+        return _remove(cluster, group, tuple(dict.fromkeys(_chosen(group, choice, asked.at))))
+
+    return print_change(asked, change, _show)
 
 
 def _show(removed: list[Report]) -> None:
@@ -54,10 +56,11 @@ def _show(removed: list[Report]) -> None:
     print_sentence(row_console(), REJOINS if removed else "The group has no members.")
 
 
-def _remove(cluster: Cluster, group: Report, choice: MemberChoice) -> ReportedChange[list[Report]]:
-    """Remove the chosen members of a group; return those that are gone, and the failures."""
+def _remove(
+    cluster: Cluster, group: Report, members: tuple[RemovedMember, ...]
+) -> ReportedChange[list[Report]]:
+    """Remove these members of a group; return those that are gone, and the failures."""
     classic = {each["member"] for each in group["members"] if each["protocol"] == "classic"}
-    members = tuple(dict.fromkeys(_chosen(group, choice)))
     errors = _remove_classic(
         cluster, group["group"], tuple(each for each in members if each.member_id in classic)
     )
@@ -101,8 +104,8 @@ def _error_or_none(refused: Refused) -> Refused | None:
     return None if refused.code in (Code.NONE, Code.UNKNOWN_MEMBER_ID) else refused
 
 
-def _chosen(group: Report, choice: MemberChoice) -> Iterator[RemovedMember]:
-    """Yield the chosen members; raise Impossible if there is no such member."""
+def _chosen(group: Report, choice: MemberChoice, at: str) -> Iterator[RemovedMember]:
+    """Yield the chosen members; raise Impossible if there is no such member. at: as Asked.at."""
     known = [RemovedMember(each["member"], each["instance"]) for each in group["members"]]
     if choice.all_members:
         yield from known
@@ -116,6 +119,6 @@ def _chosen(group: Report, choice: MemberChoice) -> Iterator[RemovedMember]:
             if name not in found:
                 raise Impossible(
                     f"group {group['group']!r} has no {what} {name!r}: `apportion groups members "
-                    f"{group['group']}` shows those that it has"
+                    f"{shlex.quote(group['group'])} {at}` shows those that it has"
                 )
             yield found[name]

@@ -56,8 +56,7 @@ def create_topic(asked: Asked, topic: NewTopic, if_not_exists: bool) -> int:
                 raise Advised(
                     refused.code,
                     f"topic {topic.name!r} exists already: `apportion topics describe {topic.name} "
-                    f"{asked.at}` shows it, and with --if-not-exists this is no "
-                    "error",
+                    f"{asked.at}` shows it, and with --if-not-exists this is no error",
                 ) from None
             return {"topic": topic.name, "created": False}
         (made,) = read_topics(cluster, [topic.name])

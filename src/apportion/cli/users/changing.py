@@ -1,13 +1,14 @@
 """`apportion users add`, `alter` and `remove`: passwords of SCRAM users."""
 
 import os
+import shlex
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
 from apportion.cli.command_config import command_security
 from apportion.cli.denials import advised
-from apportion.cli.failures import Advised, WrongArguments
+from apportion.cli.failures import Advised, WrongArguments, print_warning
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.users.passwords import PasswordSource, asked_password
 from apportion.cli.users.report import NoSuchUser, read_users, user_report
@@ -20,7 +21,9 @@ from apportion.member.cluster_queries.scram_users import (
     SetPasswordQuery,
     UserIterations,
 )
-from apportion.readable import readable
+from apportion.node.authorizer_settings import super_users_of
+from apportion.readable import listed, readable
+from apportion.security.acls import AclOperation
 from apportion.security.client_security import PasswordLogin
 from apportion.security.scram_credentials import (
     MAX_ITERATIONS,
@@ -38,6 +41,11 @@ ITERATIONS = Setting(
 )
 CHANGE = "change users"
 NOTHING = "Nothing was changed: there is no such user, or no such password."
+LAST_SUPER_USER = (
+    "had the last SCRAM password of super.users: unless a super user logs in otherwise, or an ACL "
+    "allows somebody to ALTER the cluster, nobody can change users and ACLs any more. To mend "
+    "that, start the broker with --add-scram, or Apache Kafka with another super.users"
+)
 DEFAULT_MECHANISM = ScramMechanism.SCRAM_SHA_512
 
 
@@ -142,6 +150,8 @@ def remove_users(
 
     def change(cluster: Cluster) -> ReportedChange[list[Report]]:
         found = read_users(cluster, named)
+        # Before: a command without its own login any more may be unable to ask.
+        last = _last_super_users(cluster, found, mechanisms)
         rows: list[Report] = []
         failures: list[Exception] = []
         for user in named:
@@ -155,13 +165,33 @@ def remove_users(
                         cluster.run(send_until_accepted(query))
                         rows.append(user_report(has[mechanism]) | {"removed": True})
             except Refused as refused:
-                failures.append(advised(refused, CHANGE, "ALTER"))
+                failures.append(advised(refused, CHANGE, AclOperation.ALTER))
+        gone = {row["user"] for row in rows}
+        if last and all(user in gone for user in last):
+            print_warning(asked.command, f"{listed(last)} {LAST_SUPER_USER}", asked.as_json)
         return ReportedChange(rows, failures)
 
     def sentence(row: Report) -> str:
         return f"{row['user']} has no password for {row['mechanism']} any more."
 
     return print_change(asked, change, _shown(sentence))
+
+
+def _last_super_users(
+    cluster: Cluster, found: Iterable[UserIterations], mechanisms: tuple[ScramMechanism, ...]
+) -> list[str]:
+    """Return the super users without whom none has a password of SCRAM any more.
+
+    found: the passwords of the named users, of which those of the mechanisms are removed, or all.
+    () where others have one, and where the broker does not tell who is a super user.
+    """
+    supers = super_users_of(cluster.broker_setting("super.users") or "")
+    removed = {each for each in found if not mechanisms or each.mechanism in mechanisms}
+    last = sorted({each.user for each in removed if f"User:{each.user}" in supers})
+    if not last:
+        return []
+    left = (each for each in read_users(cluster) if each not in removed)
+    return [] if any(f"User:{each.user}" in supers for each in left) else last
 
 
 def _refuse_own_login(
@@ -205,7 +235,7 @@ def _set(
         try:
             cluster.run(send_until_accepted(SetPasswordQuery(each.user, each.mechanism, secret)))
         except Refused as refused:
-            failures.append(advised(refused, CHANGE, "ALTER"))
+            failures.append(advised(refused, CHANGE, AclOperation.ALTER))
         else:
             rows.append(user_report(each))
     return ReportedChange(rows, failures)
@@ -216,7 +246,7 @@ def _exists(asked: Asked, there: UserIterations) -> Advised:
     return Advised(
         Code.DUPLICATE_RESOURCE,
         f"user {there.user!r} has a password for {there.mechanism.value} already: `apportion users "
-        f"alter {there.user} {asked.at}` gives another one, and with "
+        f"alter {shlex.quote(there.user)} {asked.at}` gives another one, and with "
         "--if-not-exists this is no error",
     )
 
@@ -230,12 +260,13 @@ def _require(
     """Raise Advised if the user does not exist, or has no password for one of the mechanisms."""
     if not has:
         raise NoSuchUser(user, asked.at)
+    named = shlex.quote(user)
     for mechanism in mechanisms:
         if mechanism not in has:
             raise Advised(
                 Code.RESOURCE_NOT_FOUND,
                 f"user {user!r} has no password for {mechanism.value}: `apportion users list "
-                f"{user} {asked.at}` shows those that there are, and "
-                f"`apportion users add {user} --mechanism {mechanism.value} {asked.at}` "
+                f"{named} {asked.at}` shows those that there are, and "
+                f"`apportion users add {named} --mechanism {mechanism.value} {asked.at}` "
                 "adds it",
             )

@@ -13,7 +13,7 @@ from apportion.cli.arguments import (
     Bootstrap,
     CommandConfig,
     Timeout,
-    one_of,
+    one_of_any_case,
     user_names,
     whole_number_or_none,
 )
@@ -50,7 +50,7 @@ def _mechanisms(default: str) -> Any:
         "--mechanism",
         metavar="MECHANISM",
         help=f"{' or '.join(NAMES)}; {default}. May be given more than once.",
-        autocompletion=one_of(*NAMES),
+        autocompletion=one_of_any_case(*NAMES),
     )
 
 

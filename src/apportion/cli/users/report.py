@@ -9,6 +9,7 @@ from apportion.client.cluster import Cluster
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.scram_users import DescribeUsersQuery, UserIterations
+from apportion.security.acls import AclOperation
 from apportion.security.scram_credentials import ScramMechanism
 
 MECHANISMS = {mechanism.value: mechanism for mechanism in ScramMechanism}
@@ -33,7 +34,7 @@ def read_users(cluster: Cluster, names: Iterable[str] = ()) -> tuple[UserIterati
     try:
         return cluster.run(send_until_accepted(DescribeUsersQuery(tuple(dict.fromkeys(names)))))
     except Refused as refused:
-        raise advised(refused, "show users", "DESCRIBE") from None
+        raise advised(refused, "show users", AclOperation.DESCRIBE) from None
 
 
 def parse_mechanisms(typed: Iterable[str]) -> tuple[ScramMechanism, ...]:

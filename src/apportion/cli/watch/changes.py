@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 
 from apportion.cli.cluster_reports import Report
 from apportion.cli.groups.report import REBALANCING_STATES
-from apportion.cli.lines import ranges
 from apportion.member.consumer.requests import LEAVE_FOR_NOW
-from apportion.topics import TopicPartition, grouped
+from apportion.topics import TopicPartition, grouped, ranges
 
 NOBODY = "nobody"
 GONE = "is gone: it left, was removed, or its session ended"

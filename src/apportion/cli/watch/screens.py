@@ -12,11 +12,10 @@ from rich.text import Text
 
 from apportion.cli.cluster_reports import Report
 from apportion.cli.groups.describing import lag_words, owner_words, title
-from apportion.cli.lines import ranges
 from apportion.cli.short_names import least_width, shortened_or_none
 from apportion.cli.tables import Column, Kind, lay_out
 from apportion.readable import readable
-from apportion.topics import grouped
+from apportion.topics import grouped, ranges
 
 SHOWN_CHANGES = 12
 SHORT_NAME_WIDTH = 24

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from apportion.errors import Code, Refused
 from apportion.member.batch.queries import BrokerSetting, GroupSetting
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.classic.described import (
     from_described_group,
     has_assignment,
@@ -19,10 +20,9 @@ from apportion.member.cluster_queries.offsets import OffsetAndMetadata
 from apportion.member.group_claims import fetch_offsets
 from apportion.member.group_protocols import describe_by_protocol
 from apportion.member.membership import View, from_id_parts
-from apportion.member.queries import ExistingTopics
 from apportion.readable import readable
 from apportion.rules import Rule
-from apportion.topics import TopicIdPartition, Topics
+from apportion.topics import TopicIdPartition, Topics, partitions_of
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.consumer_group_describe import Member as ConsumerGroupMember
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
@@ -45,16 +45,22 @@ class TopicReader(NamedTuple):
 
 
 class BatchGroup:
-    """A batch planner's group. topics: those that its member subscribes to.
+    """A batch planner's group. topics: those that its member subscribes to by name.
 
-    classic_session_ms: the session timeout of a member that speaks the classic protocol, as its
-    group then probably does; None for one of the consumer protocol.
+    expression: of RE2, in their place; "" for none. classic_session_ms: the session timeout of a
+    member that speaks the classic protocol, as its group then probably does; None for one of the
+    consumer protocol.
     """
 
     def __init__(
-        self, group_id: str, topics: tuple[str, ...], *, classic_session_ms: int | None
+        self,
+        group_id: str,
+        topics: tuple[str, ...],
+        *,
+        classic_session_ms: int | None,
+        expression: str = "",
     ) -> None:
-        self.topics = topics
+        self.topics, self.expression = topics, expression
         self._group_id, self._classic_session_ms = group_id, classic_session_ms
         self._is_classic = classic_session_ms is not None
 
@@ -73,8 +79,7 @@ class BatchGroup:
 
     def fetch_topics(self) -> Rule[Topics]:
         """Return the subscribed topics that exist."""
-        topics: Topics = yield ExistingTopics(self.topics)
-        return topics
+        return (yield from TopicChoice(self.topics, self.expression).find_topics())
 
     def fetch_offsets(
         self, incarnation: int, gained: tuple[TopicIdPartition, ...] = ()
@@ -103,12 +108,30 @@ class BatchGroup:
         if not isinstance(group, ConsumerGroup):
             what = f"there is no group {self._group_id!r} of consumers"
             raise Refused(Code.GROUP_ID_NOT_FOUND, what)
+        if self.expression and not (yield from self._has_resolved_expression(group)):
+            return False
         return any(
             group.group_epoch == group.assignment_epoch == member.member_epoch == view.epoch
             and from_id_parts(member.target_assignment.topic_partitions) == view.target
             and from_id_parts(member.assignment.topic_partitions) == view.target
             for member in group.members
             if member.member_id == view.member_id
+        )
+
+    def _has_resolved_expression(self, group: ConsumerGroup) -> Rule[bool]:
+        """Return whether every partition that the expression matches has an owner to be.
+
+        A coordinator admits a member before it has resolved its expression, and the target is
+        complete then without the topics that it matches.
+        """
+        topics = yield from self.fetch_topics()
+        assigned = {
+            partition
+            for member in group.members
+            for partition in from_id_parts(member.target_assignment.topic_partitions)
+        }
+        return all(
+            each.id_partition in assigned for topic in topics for each in partitions_of(topic)
         )
 
     def list_readers(self) -> Rule[tuple[TopicReader, ...]]:
@@ -118,12 +141,15 @@ class BatchGroup:
         group that does not exist has no members.
         """
         group = yield from describe_by_protocol(self._group_id, classic_first=self._is_classic)
+        names = self.topics
+        if self.expression:
+            names = tuple(topic.name for topic in (yield from self.fetch_topics()))
         readers: list[TopicReader] = []
         if isinstance(group, ClassicGroup):
             readers = [
                 TopicReader(member.member_id, has_assignment(member), _client_text(member))
                 for member in group.members
-                if may_be_assigned(member.member_metadata, self.topics)
+                if may_be_assigned(member.member_metadata, names)
             ]
         elif isinstance(group, ConsumerGroup):
             readers = [
@@ -137,7 +163,7 @@ class BatchGroup:
                 )
                 for member in group.members
                 if member.subscribed_topic_regex
-                or {*member.subscribed_topic_names}.intersection(self.topics)
+                or {*member.subscribed_topic_names}.intersection(names)
             ]
         return tuple(sorted(readers))
 

@@ -124,6 +124,13 @@ class BatchMembership:
         """
         topics = yield from self._group.fetch_topics()
         self._partition_counts = {topic.id: topic.partitions for topic in topics}
+        if self._group.expression and not topics:
+            yield Note(
+                "warning",
+                f"no topic matches {self._group.expression} yet; those that come are read from "
+                "their beginning",
+                ": is the pattern right?",
+            )
         for name in self._group.topics:
             if topics.named(name) is None:
                 yield Note(

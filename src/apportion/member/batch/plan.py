@@ -6,15 +6,18 @@ limits allow. The position of a partition is, in this order:
 1. Owned without interruption: the end of the last span.
 2. Gained, or owned in an earlier incarnation or process: the committed offset or the end of the
    last span, whichever is further, since everything below either is in the sink.
-3. Neither is known: startingOffsets. This start is committed before the span is used; otherwise an
-   owner that dies before its first commit would lose the records between `latest` now and then.
+3. Neither is known: startingOffsets, or the time that is given instead. This start is committed
+   before the span is used; otherwise an owner that dies before its first commit would lose the
+   records between `latest` now and then.
 """
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from apportion.member.batch.offset_times import OffsetTimes
 from apportion.member.batch.span import Span, sorted_span
+from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
@@ -34,11 +37,22 @@ class StartingOffsets:
     """Start of a partition without a committed offset (the option startingOffsets).
 
     by_partition: by topic name and partition; EARLIEST and LATEST are allowed. default: for all
-    others.
+    others. times: their offsets come before both, once they are found.
     """
 
     default: int = LATEST
     by_partition: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    times: OffsetTimes | None = None
+
+    def with_times_found(self, partitions: tuple[TopicIdPartition, ...]) -> Rule["StartingOffsets"]:
+        """Return the same with the offsets of its times for these partitions.
+
+        Raises NoRecordAtTime.
+        """
+        if self.times is None:
+            return self
+        found = yield from self.times.find_offsets(partitions)
+        return StartingOffsets(self.default, {**self.by_partition, **found})
 
     def start_offset(self, partition: TopicIdPartition, log: LogBounds, *, is_new: bool) -> int:
         """Return the first offset to read of a partition without a position (startingOffsets).
@@ -61,7 +75,8 @@ class PlanInput:
     committed: the group's offset of each gained partition, None where it has none; fetched after it
     was assigned.
     new_partitions: those that appeared after this member first saw their topic.
-    limit: the most offsets that one span reads; None: all (maxOffsetsPerTrigger).
+    limit: the most offsets that one span reads; None: all (maxOffsetsPerTrigger). least: the fewest
+    new offsets for which a span reads anything (minOffsetsPerTrigger).
     caps: where each partition ends for good (availableNow); without a cap it reads nothing. None:
     no caps.
     """
@@ -73,7 +88,20 @@ class PlanInput:
     starting_offsets: StartingOffsets = StartingOffsets()
     new_partitions: Container[TopicIdPartition] = ()
     limit: int | None = None
+    least: int = 0
     caps: Mapping[TopicIdPartition, int] | None = None
+
+
+class ReadLimits(NamedTuple):
+    """Limits on the offsets that the next span reads.
+
+    offsets: in all partitions together (maxOffsetsPerTrigger); None: no limit.
+    ends: of each partition (availableNow); None: no limit. least: below it nothing is read.
+    """
+
+    offsets: int | None
+    ends: Mapping[TopicIdPartition, int] | None
+    least: int
 
 
 class Gap(NamedTuple):
@@ -120,8 +148,8 @@ def plan_batch(previous: Span, inputs: PlanInput) -> BatchPlan:
             position = inputs.starting_offsets.start_offset(
                 partition, log, is_new=partition in inputs.new_partitions
             )
-            commit_first[partition] = position = _clamp(partition, position, log, gaps)
-        positions[partition] = _clamp(partition, position, log, gaps)
+            commit_first[partition] = position = nearest_offset(partition, position, log, gaps)
+        positions[partition] = nearest_offset(partition, position, log, gaps)
     ends = _read_ends(positions, inputs)
     # Ends and not ranges: a change of ownership alone must change the span, and costs one empty
     # batch.
@@ -144,7 +172,9 @@ def known_position(previous: Span, inputs: PlanInput, partition: TopicIdPartitio
     return max(known, default=None)
 
 
-def _clamp(partition: TopicIdPartition, position: int, log: LogBounds, gaps: list[Gap]) -> int:
+def nearest_offset(
+    partition: TopicIdPartition, position: int, log: LogBounds, gaps: list[Gap]
+) -> int:
     """Return the nearest offset that the partition's log has; add a gap if it is not `position`."""
     offset = min(max(position, log.start), log.end)
     if offset != position:
@@ -163,6 +193,9 @@ def _read_ends(
             # availableNow: a partition without a cap appeared after the caps were read
             end = min(end, inputs.caps.get(partition, position))
         lags[partition] = max(end - position, 0)
+    if sum(lags.values()) < inputs.least:
+        # Left for a later span; a change of ownership is planned all the same.
+        return dict(positions)
     shares = (
         lags
         if inputs.limit is None

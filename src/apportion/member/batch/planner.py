@@ -22,7 +22,6 @@ can go on.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from apportion.member.batch.admission import GroupAdmission, offsets_skipping_records
 from apportion.member.batch.data_loss import DataLossCheck
@@ -32,6 +31,7 @@ from apportion.member.batch.plan import (
     BatchPlan,
     LogBounds,
     PlanInput,
+    ReadLimits,
     StartingOffsets,
     due_commits,
     plan_batch,
@@ -56,17 +56,6 @@ from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
 TopicIdPartitions = tuple[TopicIdPartition, ...]
-
-
-class ReadLimits(NamedTuple):
-    """Limits on the offsets that the next span reads.
-
-    offsets: in all partitions together (maxOffsetsPerTrigger); None: no limit.
-    ends: of each partition (availableNow); None: no limit.
-    """
-
-    offsets: int | None
-    ends: Mapping[TopicIdPartition, int] | None
 
 
 class BatchPlanner:
@@ -113,12 +102,16 @@ class BatchPlanner:
         self._provisional_starts: dict[TopicIdPartition, int] = {}
 
     def plan_next(
-        self, previous: Span, limit: int | None, caps: Mapping[TopicIdPartition, int] | None = None
+        self,
+        previous: Span,
+        limit: int | None,
+        caps: Mapping[TopicIdPartition, int] | None = None,
+        least: int = 0,
     ) -> Rule[Span]:
         """Return the span of a query's next micro-batch; `previous`, which is in the sink, if none.
 
-        limit, caps: as in `PlanInput`. Raises NotReady, DataLoss, MembershipFailed, AnotherSink,
-        and whatever the driver throws in.
+        limit, caps, least: as in `PlanInput`. Raises NotReady, DataLoss, NoRecordAtTime,
+        MembershipFailed, AnotherSink, and whatever the driver throws in.
         """
         report: WriterReport = yield ReadWriterReport(previous)
         if previous.sinks is None and not previous.question_number:
@@ -133,7 +126,7 @@ class BatchPlanner:
             return (yield from self._ask_writers(to_ask, previous, report.rewind))
         batch = FinishedBatch(previous, report)
         owned = yield from self._commit_and_adopt(batch)
-        plan, unclaimed = yield from self._plan_owned(batch, owned, ReadLimits(limit, caps))
+        plan, unclaimed = yield from self._plan_owned(batch, owned, ReadLimits(limit, caps, least))
         # Before the span is returned: with `latest` an owner that dies before its first commit
         # would lose what it skipped over.
         yield from self._commit_starts(batch, plan)
@@ -237,6 +230,15 @@ class BatchPlanner:
         committed.update(
             (partition, offset) for partition, offset in rewinds.items() if partition in committed
         )
+        starting = yield from self._starting_offsets.with_times_found(
+            tuple(
+                partition
+                for partition in gained
+                if committed[partition] is None
+                and batch.written.end_or_none(partition) is None
+                and not self._membership.is_new(partition)
+            )
+        )
         starts: dict[TopicIdPartition, int] = yield ListOffsets(owned, EARLIEST)
         self.ends = yield ListOffsets(owned, LATEST)
         inputs = PlanInput(
@@ -246,9 +248,10 @@ class BatchPlanner:
             },
             kept=kept,
             committed=committed,
-            starting_offsets=self._starting_offsets,
+            starting_offsets=starting,
             new_partitions=dict.fromkeys(filter(self._membership.is_new, owned)),
             limit=limits.offsets,
+            least=limits.least,
             caps=limits.ends,
         )
         plan = plan_batch(batch.written, inputs)

@@ -33,9 +33,9 @@ from apportion.member.batch.queries import (
     NotReadyForATime,
 )
 from apportion.member.batch.span import Span
+from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.group_claims import AnotherSink
 from apportion.member.queries import (
-    ExistingTopics,
     ListOffsets,
     MembershipSnapshot,
     PollMembership,
@@ -67,8 +67,11 @@ class Pauses(NamedTuple):
 class QuerySettings(NamedTuple):
     """The settings of one query: its group, its brokers as the user gave them, its topics.
 
+    expression: in place of the topics' names; "" for none.
+
     classic: the member speaks the classic protocol. max_poll_interval_ms: the time within which
-    the query must ask for its next batch; also the member's rebalance timeout.
+    the query must ask for its next batch; also the member's rebalance timeout. least_offsets: fewer
+    new offsets are not read until `longest_delay_ms` after the last batch (minOffsetsPerTrigger).
     """
 
     group_id: str
@@ -77,6 +80,9 @@ class QuerySettings(NamedTuple):
     classic: bool
     max_poll_interval_ms: int
     pauses: Pauses = Pauses()
+    least_offsets: int = 0
+    longest_delay_ms: int = 0
+    expression: str = ""
 
 
 class BatchRetries:
@@ -95,6 +101,8 @@ class BatchRetries:
         # the same without the time of errors that end their wait by themselves
         self._failing_since_ms: int | None = None
         self._returned_at_ms: int | None = None
+        # When the last span with records was returned.
+        self._read_at_ms: int | None = None
         self._last_logged = ""
 
     def stop_at_present_ends(self) -> Rule[None]:
@@ -102,12 +110,13 @@ class BatchRetries:
 
         Raises MembershipFailed if no broker tells the ends in time.
         """
-        limit_s, topics = retry_limits.NO_PROGRESS_TIMEOUT_S, self._settings.topics
+        limit_s = retry_limits.NO_PROGRESS_TIMEOUT_S
+        choice = TopicChoice(self._settings.topics, self._settings.expression)
         deadline_ms = (yield from self._read_time_ms()) + int(limit_s * 1000)
         pause_ms = FIRST_PAUSE_MS
         while True:
             try:
-                existing = yield ExistingTopics(topics)
+                existing = yield from choice.find_topics()
                 partitions = tuple(each for topic in existing for each in partitions_of(topic))
                 self._end_limits = yield ListOffsets(partitions, LATEST)
                 return
@@ -117,30 +126,33 @@ class BatchRetries:
             yield from self._log(retry_limits.waiting_text(failure, limit_s))
             if (yield from self._read_time_ms()) + pause_ms >= deadline_ms:
                 raise MembershipFailed(
-                    f"the ends of {', '.join(topics)} cannot be read: {failure}"
-                    f"{retry_limits.remedy(failure)}"
+                    f"the ends of {choice} cannot be read: {failure}{retry_limits.remedy(failure)}"
                 )
             yield AwaitNextAttempt(pause_ms)
             pause_ms = min(pause_ms * 2, LONGEST_PAUSE_MS)
 
-    def next_span(self, previous: Span, limit: int | None) -> Rule[Span]:
+    def next_span(
+        self, previous: Span, limit: int | None, *, reads_all: bool = False
+    ) -> Rule[Span]:
         """Return the span of the query's next micro-batch after `previous`, which is in the sink.
 
         Returns `previous` itself if there is nothing new, or if nothing can be planned now. After
         `stop_at_present_ends` the latter does not happen.
 
-        limit: maxOffsetsPerTrigger. Raises DataLoss, MembershipFailed, AnotherSink.
+        limit: maxOffsetsPerTrigger. reads_all: any number of new offsets is enough. Raises
+        DataLoss, NoRecordAtTime, MembershipFailed, AnotherSink.
         """
         now_ms = yield from self._read_time_ms()
         yield from self._warn_of_long_batch(now_ms)
         limit_ms = int(retry_limits.NO_PROGRESS_TIMEOUT_S * 1000)
+        least = 0 if reads_all else self._least_offsets(now_ms)
         while True:
             yield PollMembership()
             try:
                 # The whole plan is made anew in each attempt: the planner keeps a state from which
                 # it can go on.
                 following: Span = yield from self._planner.plan_next(
-                    previous, limit, self._end_limits
+                    previous, limit, self._end_limits, least
                 )
                 if self._is_end(previous, following):
                     yield from self._planner.require_full_assignment(now_ms + limit_ms, limit_ms)
@@ -162,7 +174,17 @@ class BatchRetries:
                 following = previous
                 break
         self._returned_at_ms = yield from self._read_time_ms()
+        if following != previous and any(start < end for start, end in following.ranges.values()):
+            self._read_at_ms = self._returned_at_ms
         return following
+
+    def _least_offsets(self, now_ms: int) -> int:
+        """Return the fewest new offsets that are worth a batch now (minOffsetsPerTrigger)."""
+        # The first batch comes at once, and with fixed ends the rest would never be read.
+        if self._read_at_ms is None or self._end_limits is not None:
+            return 0
+        waited_ms = now_ms - self._read_at_ms
+        return self._settings.least_offsets if waited_ms < self._settings.longest_delay_ms else 0
 
     def commit_last(self, previous: Span) -> Rule[bool]:
         """Commit `previous`, which is in the sink, for a member that leaves next, in one attempt.

@@ -6,7 +6,7 @@ then there, or gone.
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.query import BrokerQuery
@@ -25,6 +25,7 @@ from apportion.wire.messages.create_acls import (
 )
 from apportion.wire.messages.delete_acls import (
     DeleteAclsFilter,
+    DeleteAclsFilterResult,
     DeleteAclsMatchingAcl,
     DeleteAclsRequest,
     DeleteAclsResponse,
@@ -104,8 +105,18 @@ class CreateAclsQuery(BrokerQuery[tuple[Refused | None, ...]]):
         return (*found, *(Refused(Code.UNKNOWN_SERVER_ERROR) for _ in range(left_out)))
 
 
+class AclDeletion(NamedTuple):
+    """The result of a deletion of ACLs.
+
+    failures: why ACLs that match are still there, each reason once.
+    """
+
+    gone: tuple[AclBinding, ...]
+    failures: tuple[Refused, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
-class DeleteAclsQuery(BrokerQuery[tuple[AclBinding, ...]]):
+class DeleteAclsQuery(BrokerQuery[AclDeletion]):
     """Delete the ACLs that one of these filters matches."""
 
     api: ClassVar[str] = "DeleteAcls"
@@ -129,15 +140,23 @@ class DeleteAclsQuery(BrokerQuery[tuple[AclBinding, ...]]):
             )
         )
 
-    def parse(self, response: DeleteAclsResponse) -> tuple[AclBinding, ...]:
-        """Return the deleted ACLs; raise Refused if any that matched was not deleted."""
+    def parse(self, response: DeleteAclsResponse) -> AclDeletion:
+        """Return what was deleted; raise Refused if nothing was, and anything failed."""
         gone: dict[AclBinding, None] = {}
+        failures: dict[tuple[Code, str], Refused] = {}
         for result in response.filter_results:
-            self.refuse_error(result.error_code, result.error_message)
-            for each in result.matching_acls:
-                self.refuse_error(each.error_code, each.error_message)
-                gone[_binding(each, each)] = None
-        return tuple(gone)
+            answers: tuple[DeleteAclsFilterResult | DeleteAclsMatchingAcl, ...]
+            answers = (result, *result.matching_acls)
+            for each in answers:
+                failure = _error_or_none(each.error_code, each.error_message)
+                if failure is not None:
+                    failures.setdefault((failure.code, failure.why), failure)
+                elif isinstance(each, DeleteAclsMatchingAcl):
+                    gone[_binding(each, each)] = None
+        first = next(iter(failures.values()), None)
+        if first is not None and not gone:
+            raise first
+        return AclDeletion(tuple(gone), tuple(failures.values()))
 
 
 def _error_or_none(error_code: int, message: str | None) -> Refused | None:

@@ -1,0 +1,127 @@
+"""The checks of a query's paths: its checkpoint, and the Delta table that it writes to."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from apportion.cli.doctor.finding import Finding, failed, ok, skipped, warning
+from apportion.cli.doctor.subjects import Subjects
+from apportion.member.batch.span import Span, SpanError, parse_span
+from apportion.member.group_claims import sink_names
+
+OWN_CHECKPOINT = "give the query a checkpoint of its own"
+OFFSETS = "offsets"
+"""The directory of a checkpoint in which Spark logs what each batch reads."""
+
+
+def check_paths(subjects: Subjects) -> Iterator[Finding]:
+    """Yield the findings on the checkpoint and on the table."""
+    if subjects.checkpoint is None:
+        yield skipped("checkpoint", "--checkpoint is not given")
+    else:
+        yield _checkpoint(subjects.checkpoint, subjects.sink)
+    if subjects.table is None:
+        yield skipped("table", "--table is not given")
+    else:
+        yield _table(subjects.table)
+
+
+def _checkpoint(location: str, sink: str | None) -> Finding:
+    """Return whether a query that writes to `sink` can begin or go on with this checkpoint."""
+    check = "checkpoint"
+    path = local_or_none(location)
+    if path is None:
+        return skipped(check, f"{location} is not on this machine, so it was not looked at")
+    if not path.exists():
+        return _new(check, path, "a query begins with it")
+    if not path.is_dir():
+        return failed(check, f"{path} is a file", "name a directory")
+    if not os.access(path, os.W_OK | os.X_OK):
+        return failed(check, f"{path} cannot be written by you", "change its owner or its rights")
+    logged = sorted(
+        (int(each.name), each) for each in (path / OFFSETS).glob("*") if each.name.isdigit()
+    )
+    if not logged:
+        return ok(check, f"{path} has no batch yet: a query begins with it")
+    number, newest = logged[-1]
+    spans = _spans_of(newest)
+    if not spans:
+        return failed(
+            check, f"{path} belongs to a query without a source of apportion", OWN_CHECKPOINT
+        )
+    sinks = next((span.sinks for span in spans if span.sinks), None)
+    if sinks and sink is not None and sink not in sinks:
+        return failed(check, f"{path} belongs to a query of {sink_names(sinks)}", OWN_CHECKPOINT)
+    return ok(check, f"{path}: a query goes on after batch {number}")
+
+
+def _spans_of(offsets: Path) -> list[Span]:
+    """Return the spans of a logged batch: those of its sources that are apportion's."""
+    spans = []
+    for line in offsets.read_text(errors="replace").splitlines():
+        with suppress(SpanError):  # the version, Spark's own settings, or another source
+            spans.append(parse_span(line))
+    return spans
+
+
+def _table(location: str) -> Finding:
+    """Return whether `delta.Writer` can write to this table."""
+    check = "table"
+    try:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
+        from apportion.spark.ownership import table_location
+        from apportion.spark.table import TableAttempt
+    except ModuleNotFoundError as error:
+        return skipped(check, f"{error.name} is not installed, so it was not looked at")
+    table = table_location(location)
+    try:
+        if TableAttempt.on_existing_or_none(table, None) is None:
+            path = local_or_none(table)
+            return (
+                ok(check, f"{table} does not exist yet: the writer creates it")
+                if path is None
+                else _new(check, path, "the writer creates the table")
+            )
+        opened = DeltaTable(table)
+    except (DeltaError, OSError, ValueError) as error:
+        return failed(check, str(error), "give delta.Writer another path, or these rights")
+    columns = opened.metadata().partition_columns
+    if columns:
+        return failed(
+            check,
+            f"{table} is partitioned by {', '.join(columns)}",
+            "write to a table that is not partitioned",
+        )
+    names = [field.name for field in opened.schema().fields]
+    found = f"{table}, version {opened.version()}, columns {', '.join(names)}"
+    lacking = [name for name in ("topic", "partition", "offset") if name not in names]
+    if lacking:
+        return warning(
+            check,
+            found,
+            f"the writer adds {', '.join(lacking)}: each row says which record it came from",
+        )
+    return ok(check, found)
+
+
+def _new(check: str, path: Path, then: str) -> Finding:
+    """Return whether a directory can be created."""
+    parent = next(each for each in (path, *path.absolute().parents) if each.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        return failed(
+            check,
+            f"{path} cannot be created: you may not write to {parent}",
+            "name another directory, or change the rights of that one",
+        )
+    return ok(check, f"{path} does not exist yet: {then}")
+
+
+def local_or_none(location: str) -> Path | None:
+    """Return the path of a location on this machine; None for one of another file system."""
+    scheme, colon, path = location.partition(":")
+    if not colon or "/" in scheme:
+        return Path(location)
+    return Path("/" + path.lstrip("/")) if scheme.lower() == "file" else None

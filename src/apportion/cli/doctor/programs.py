@@ -1,0 +1,150 @@
+"""The checks of what runs here: packages, Java, and the Python of Spark's workers."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+from apportion import __version__
+from apportion.cli.doctor.finding import Finding, failed, ok, warning
+from apportion.spark.workers_python import DEFAULT, VARIABLE
+
+SPARK_PACKAGES = ("pyspark", "pyarrow", "numba", "pandas", "deltalake")
+"""What the extra `spark` installs; pyproject.toml says which versions."""
+INSTALL = "install it: pip install 'apportion[spark]'"
+LEAST_JAVA = 17
+STARTS_WITHIN_S = 60
+QUESTION = """
+import json, sys
+said = {"python": list(sys.version_info[:3]), "path": sys.executable}
+try:
+    import apportion
+    said["apportion"] = apportion.__version__
+    import apportion.spark.source
+except ImportError as error:
+    said["missing"] = error.name or str(error)
+print(json.dumps(said))
+"""
+
+
+class WorkersPython(NamedTuple):
+    """An interpreter as it describes itself.
+
+    missing: the module that its import of apportion lacks; None if it lacks none.
+    """
+
+    python: tuple[int, ...]
+    path: str
+    apportion: str | None = None
+    missing: str | None = None
+
+
+def check_programs(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield the findings on this Python, Spark's packages, Java and the workers' Python.
+
+    environment: the variables of the process.
+    """
+    yield ok("Python", f"{dotted(sys.version_info[:3])}, apportion {__version__}, {sys.executable}")
+    yield check_packages()
+    yield check_java(environment)
+    yield check_workers_python(environment)
+
+
+def check_packages() -> Finding:
+    """Return whether the packages of the extra `spark` are installed."""
+    found, missing = [], []
+    for package in SPARK_PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            missing.append(package)
+    if missing:
+        return failed("Spark", f"{', '.join(missing)} is not installed", INSTALL)
+    return ok("Spark", ", ".join(found))
+
+
+def check_java(environment: Mapping[str, str]) -> Finding:
+    """Return whether Spark finds a Java that is new enough."""
+    home = environment.get("JAVA_HOME", "")
+    java = str(Path(home, "bin", "java")) if home else _path_or_none("java", environment)
+    remedy = f"install Java {LEAST_JAVA} or newer and set JAVA_HOME to its directory"
+    if java is None:
+        return failed("Java", "JAVA_HOME is not set, and no java is on the PATH", remedy)
+    found = f"{java}, {'of JAVA_HOME' if home else 'of the PATH'}"
+    printed = output_or_none([java, "-XshowSettings:properties", "-version"])
+    major = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", printed or "")
+    if major is None:
+        return failed("Java", f"{found}, does not start", remedy)
+    if int(major[1]) < LEAST_JAVA:
+        return failed("Java", f"{found}, is version {major[1]}", remedy)
+    return ok("Java", f"{major[1]}, {found}")
+
+
+def check_workers_python(environment: Mapping[str, str]) -> Finding:
+    """Return whether the Python that Spark starts for its workers is like this one.
+
+    Spark starts it for the source, too, on the driver. On a cluster each node has its own.
+    """
+    check, typed = "workers' Python", environment.get(VARIABLE)
+    name = DEFAULT if typed is None else typed
+    source = f"{VARIABLE} is not set, so Spark starts {name}" if typed is None else name
+    use_this = f"export {VARIABLE}={sys.executable}"
+    # A script that imports apportion.spark sets the variable; spark-submit starts Java before that.
+    unfit = warning if typed is None else failed
+    path = _path_or_none(name, environment)
+    if path is None:
+        return unfit(check, f"{source}: there is no such program", use_this)
+    answer = asked_or_none(path)
+    if answer is None:
+        return unfit(check, f"{source}: {path} does not start as a Python", use_this)
+    its_version = f"{source}: {answer.path} is Python {dotted(answer.python)}"
+    if answer.python[:2] != sys.version_info[:2]:
+        return unfit(check, f"{its_version}, and this one {dotted(sys.version_info[:3])}", use_this)
+    if answer.apportion is None:
+        return unfit(check, f"{its_version} without apportion", use_this)
+    if answer.apportion != __version__:
+        return unfit(
+            check, f"{its_version} with apportion {answer.apportion}, not {__version__}", use_this
+        )
+    if answer.missing is not None:
+        return unfit(check, f"{its_version} without {answer.missing}", f"{use_this}, or {INSTALL}")
+    return ok(check, f"{its_version} with apportion {answer.apportion}")
+
+
+def asked_or_none(python: str) -> WorkersPython | None:
+    """Return what an interpreter says of itself; None if it does not start or says nothing."""
+    printed = output_or_none([python, "-c", QUESTION])
+    try:
+        said = json.loads((printed or "").strip().splitlines()[-1])
+        return WorkersPython(
+            tuple(said["python"]), said["path"], said.get("apportion"), said.get("missing")
+        )
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None
+
+
+def output_or_none(command: list[str]) -> str | None:
+    """Return what a program prints, stderr first; None if it does not start or does not end."""
+    try:
+        # Not from this directory: Spark starts its workers elsewhere, too.
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=STARTS_WITHIN_S, cwd="/"
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return done.stderr + done.stdout
+
+
+def _path_or_none(program: str, environment: Mapping[str, str]) -> str | None:
+    """Return the path of a program; None if there is none."""
+    return shutil.which(program, path=environment.get("PATH", ""))
+
+
+def dotted(numbers: tuple[int, ...]) -> str:
+    """Return a version as it is written."""
+    return ".".join(map(str, numbers))

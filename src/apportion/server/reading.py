@@ -1,0 +1,72 @@
+"""The reading of a client's socket: while requests must wait, TCP's flow control stops the client.
+
+The end of a client that hangs up comes behind its bytes, and would not be noticed while they are
+not read: its requests, which may wait for days, and its connection would stay. So a socket that is
+not read is looked at once a second.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from apportion.server.sockets import has_hung_up
+
+LOOK_SECONDS = 1
+
+
+class Reading:
+    """The reading of one client's socket.
+
+    A client that hangs up loses what it has sent and what was not begun, if for a second none of
+    its requests was answered.
+    """
+
+    __slots__ = ("_is_on", "_pending", "_timer", "_transport")
+
+    def __init__(self, transport: Any, pending: Sequence[object]) -> None:
+        """Begin with a socket that is read.
+
+        pending: the requests that have no answer yet, oldest first, as they are at any time.
+        """
+        self._transport = transport
+        self._pending = pending
+        self._is_on = True
+        self._timer: asyncio.TimerHandle | None = None
+
+    def switch(self, is_on: bool) -> None:
+        """Read the socket from now on, or leave the client's bytes in it."""
+        if is_on == self._is_on:
+            return
+        self._is_on = is_on
+        if is_on:
+            self._transport.resume_reading()
+            return
+        self._transport.pause_reading()
+        # One that has paused many times within a second is looked at once.
+        if self._timer is None:
+            self._look_later()
+
+    def stop(self) -> None:
+        """Look no more: the connection has closed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look_later(self) -> None:
+        oldest = self._pending[0] if self._pending else None
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(LOOK_SECONDS, self._close_if_hung_up, oldest)
+
+    def _close_if_hung_up(self, oldest: object | None) -> None:
+        """Close a connection whose client has gone.
+
+        oldest: the request that waited longest a second ago.
+        """
+        self._timer = None
+        if self._is_on or self._transport.is_closing():
+            return
+        is_stuck = bool(self._pending) and self._pending[0] is oldest
+        if is_stuck and has_hung_up(self._transport.get_extra_info("socket")):
+            self._transport.close()
+        else:
+            self._look_later()

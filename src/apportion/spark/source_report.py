@@ -1,0 +1,95 @@
+"""The report of a query's source on its membership, which Spark shows in StreamingQueryProgress.
+
+Spark takes no metrics from Python sources: their `sources[].metrics` is always empty. But it asks
+them for their latest offset (`reportLatestOffset`, from Spark 4.2 on), and shows that JSON as it
+is. So the report is the source's latest offset: member epoch, assigned partitions and lag, and the
+three metrics of Spark's own Kafka source under their names.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from apportion.topics import TopicPartition
+
+
+class LogPosition(NamedTuple):
+    """The place of a query in one partition's log, once it has written the planned batch.
+
+    next: the first offset that it has not read. latest: the end of the log at the plan.
+    """
+
+    next: int
+    latest: int
+
+    @property
+    def lag(self) -> int:
+        """The offsets that are left to read; 0 if the log was cut below them."""
+        return max(self.latest - self.next, 0)
+
+
+class SourceReport(NamedTuple):
+    """The membership of a query's source, as of the plan of a micro-batch.
+
+    member_epoch: of a classic member the generation. positions: of its assigned partitions.
+    """
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    max_poll_interval_ms: int
+    positions: Mapping[TopicPartition, LogPosition]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as Spark shows it, with partitions in order."""
+        topics: dict[str, dict[str, dict[str, int]]] = {}
+        for partition, position in sorted(self.positions.items()):
+            topics.setdefault(partition.topic, {})[str(partition.partition)] = {
+                "next": position.next,
+                "latest": position.latest,
+                "lag": position.lag,
+            }
+        return {
+            "group": self.group_id,
+            "memberId": self.member_id,
+            "memberEpoch": self.member_epoch,
+            "maxPollIntervalMs": self.max_poll_interval_ms,
+            "assignedPartitions": len(self.positions),
+            "metrics": self._offsets_behind_latest(),
+            "topics": topics,
+        }
+
+    def _offsets_behind_latest(self) -> dict[str, str]:
+        """Return the metrics of Spark's own Kafka source, as texts as there."""
+        lags = [position.lag for position in self.positions.values()]
+        if not lags:
+            return {}
+        return {
+            "avgOffsetsBehindLatest": str(sum(lags) / len(lags)),
+            "maxOffsetsBehindLatest": str(max(lags)),
+            "minOffsetsBehindLatest": str(min(lags)),
+        }
+
+
+def parse_report(latest_offset: Any) -> SourceReport | None:
+    """Return the report in `sources[].latestOffset` of a query's progress; None if it is none.
+
+    latest_offset: a dict, or its JSON text. It is none of a source of another kind, before the
+    first plan, and in a batch that Spark runs again after a restart.
+    """
+    try:
+        fields = json.loads(latest_offset) if isinstance(latest_offset, str) else latest_offset
+        return SourceReport(
+            fields["group"],
+            fields["memberId"],
+            fields["memberEpoch"],
+            fields["maxPollIntervalMs"],
+            {
+                TopicPartition(topic, int(number)): LogPosition(each["next"], each["latest"])
+                for topic, numbers in fields["topics"].items()
+                for number, each in numbers.items()
+            },
+        )
+    # Any JSON may stand there: a number, an object of another source, null.
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None

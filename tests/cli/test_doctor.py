@@ -1,0 +1,315 @@
+"""`apportion doctor`: each check finds what is there, and says what to do where something lacks."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from typer.testing import CliRunner
+
+from apportion import __version__
+from apportion.broker import BrokerSecurity, EmbeddedBroker
+from apportion.cli.doctor.finding import Finding, Result
+from apportion.cli.doctor.programs import check_java, check_packages, check_workers_python
+from apportion.cli.main import app
+from apportion.client.cluster import Cluster
+from apportion.member.batch.span import sorted_span
+from apportion.member.group_claims import metadata_of
+from apportion.topics import partitions_of
+from tests.cli.groups_on_a_broker import join
+from tests.client import changes
+
+HERE = ".".join(map(str, sys.version_info[:3]))
+USE_THIS = f"export PYSPARK_PYTHON={sys.executable}"
+OTHER = "delta.Writer(..., adopt=True)"
+
+
+def examined(*arguments: str) -> tuple[int, dict[str, list[Any]]]:
+    """The exit code, and result, finding and remedy of each check of a query's parts."""
+    result = CliRunner().invoke(app, ["doctor", *arguments, "--json"])
+    checks = json.loads(result.stdout)["checks"]
+    assert [each["check"] for each in checks[:4]] == ["Python", "Spark", "Java", "workers' Python"]
+    return result.exit_code, {
+        each["check"]: [each["result"], each["found"], each["remedy"]] for each in checks[4:]
+    }
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A broker with `t`, whose group `g` has a member, and `lake` the offsets of a table."""
+    with EmbeddedBroker() as broker:
+        cluster = Cluster(broker.bootstrap)
+        (partition,) = partitions_of(cluster.create_topic("t", 1))
+        join(cluster, "g", "member-1")
+        changes.commit(cluster, "lake", {partition: 0}, metadata=metadata_of(("/lake/a",)))
+        changes.commit(cluster, "plain", {partition: 0})
+        yield cluster
+        cluster.close()
+
+
+# programs
+
+
+def program(directory: Path, name: str, script: str) -> dict[str, str]:
+    """An environment whose PATH has one program of that name."""
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return {"PATH": str(directory)}
+
+
+def python_that_says(directory: Path, **facts: Any) -> dict[str, str]:
+    said = {"python": [*sys.version_info[:3]], "path": "/opt/python", **facts}
+    return program(directory, "python3", f"echo '{json.dumps(said)}'")
+
+
+def test_the_packages_of_spark_are_named_with_their_versions() -> None:
+    finding = check_packages()
+    assert finding.result is Result.OK
+    assert [each.split()[0] for each in finding.found.split(", ")] == [
+        *("pyspark", "pyarrow", "numba", "pandas", "deltalake")
+    ]
+
+
+def test_the_workers_python_is_the_one_that_is_set() -> None:
+    environment = {"PATH": os.environ["PATH"], "PYSPARK_PYTHON": sys.executable}
+    found = f"{sys.executable}: {sys.executable} is Python {HERE} with apportion {__version__}"
+    assert check_workers_python(environment) == Finding("workers' Python", Result.OK, found)
+
+
+@pytest.mark.parametrize(
+    ("facts", "lack"),
+    [
+        ({"python": [3, 9, 1]}, f"Python 3.9.1, and this one {HERE}"),
+        ({}, f"Python {HERE} without apportion"),
+        (
+            {"apportion": "0.0.1"},
+            f"Python {HERE} with apportion 0.0.1, not {__version__}",
+        ),
+    ],
+)
+def test_another_python_on_the_path_is_a_warning(
+    tmp_path: Path, facts: dict[str, Any], lack: str
+) -> None:
+    # A program that imports apportion.spark before it starts Spark has its own.
+    finding = check_workers_python(python_that_says(tmp_path, **facts))
+    found = f"PYSPARK_PYTHON is not set, so Spark starts python3: /opt/python is {lack}"
+    assert finding == Finding("workers' Python", Result.WARNING, found, USE_THIS)
+
+
+def test_a_python_that_is_set_and_lacks_sparks_packages_fails(tmp_path: Path) -> None:
+    environment = python_that_says(tmp_path, apportion=__version__, missing="pyarrow")
+    environment["PYSPARK_PYTHON"] = "python3"
+    finding = check_workers_python(environment)
+    assert finding.result is Result.FAILED
+    assert finding.found.endswith(f"Python {HERE} without pyarrow")
+    assert finding.remedy == f"{USE_THIS}, or install it: pip install 'apportion[spark]'"
+
+
+def test_workers_without_a_python_fail(tmp_path: Path) -> None:
+    finding = check_workers_python({"PATH": str(tmp_path), "PYSPARK_PYTHON": "/no/python"})
+    assert finding == Finding(
+        "workers' Python", Result.FAILED, "/no/python: there is no such program", USE_THIS
+    )
+    silent = check_workers_python(program(tmp_path, "python3", "exit 1"))
+    assert silent.found.endswith(f"{tmp_path}/python3 does not start as a Python")
+
+
+def test_java_must_be_new_enough(tmp_path: Path) -> None:
+    remedy = "install Java 17 or newer and set JAVA_HOME to its directory"
+    java = tmp_path / "java"
+    assert check_java({"PATH": str(tmp_path)}) == Finding(
+        "Java", Result.FAILED, "JAVA_HOME is not set, and no java is on the PATH", remedy
+    )
+    for printed, found in (
+        ("echo '    java.specification.version = 21' >&2", f"21, {java}, of the PATH"),
+        (
+            "echo '    java.specification.version = 1.8' >&2",
+            f"{java}, of the PATH, is version 8",
+        ),
+        ("exit 1", f"{java}, of the PATH, does not start"),
+    ):
+        assert check_java(program(tmp_path, "java", printed)).found == found
+
+
+# the cluster
+
+
+def test_a_query_that_can_run_fails_no_check_of_its_cluster(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    bootstrap = cluster.bootstrap_servers
+    table, checkpoint = str(tmp_path / "table"), str(tmp_path / "v1")
+    _, found = examined(
+        *("--bootstrap", bootstrap, "--group", "g", "--topic", "t"),
+        *("--table", table, "--checkpoint", checkpoint),
+    )
+    assert found == {
+        "cluster": ["ok", f"{bootstrap}: 1 broker, plain, without a login", None],
+        "topic t": ["ok", "1 partition, 0 offsets from their beginning to their end", None],
+        "KIP-848": ["ok", "the brokers have consumer groups", None],
+        "group g": ["ok", "consumer, Stable, 1 member, lag 0", None],
+        "sink": ["ok", "the group belongs to no table yet", None],
+        "checkpoint": ["ok", f"{checkpoint} does not exist yet: a query begins with it", None],
+        "table": ["ok", f"{table} does not exist yet: the writer creates the table", None],
+    }
+
+
+def test_parts_of_a_query_without_a_name_are_skipped(cluster: Cluster) -> None:
+    _, found = examined("--bootstrap", cluster.bootstrap_servers)
+    assert {check: each[0] for check, each in found.items()} == {
+        "cluster": "ok",
+        "group": "skipped",
+        "checkpoint": "skipped",
+        "table": "skipped",
+    }
+
+
+def test_a_topic_and_a_group_may_be_new(cluster: Cluster) -> None:
+    at = cluster.bootstrap_servers
+    _, found = examined("--bootstrap", at, "--group", "new", "--topic", "nowhere")
+    assert found["topic nowhere"] == [
+        "warning",
+        "does not exist: a query waits for it, and reads it from its beginning",
+        f"see that the name is right, or create it: apportion topics create nowhere "
+        f"--bootstrap {at}",
+    ]
+    assert found["group new"] == ["ok", "does not exist yet: the first query creates it", None]
+
+
+def test_a_group_of_another_table_fails(cluster: Cluster) -> None:
+    asked = ("--bootstrap", cluster.bootstrap_servers, "--group", "lake", "--topic", "t")
+    code, found = examined(*asked, "--table", "/lake/b")
+    assert (code, found["sink"]) == (
+        1,
+        [
+            "failed",
+            "the group belongs to /lake/a, as its committed offsets say",
+            "give this query a group of its own (kafka.group.id), or the group's table",
+        ],
+    )
+    for also in (("--table", "/lake/a"), ()):
+        assert examined(*asked, *also)[1]["sink"] == [*("ok", "the group belongs to /lake/a", None)]
+
+
+def test_offsets_that_came_from_no_table_are_a_warning(cluster: Cluster) -> None:
+    asked = ("--bootstrap", cluster.bootstrap_servers, "--group", "plain", "--topic", "t")
+    result, found, remedy = examined(*asked, "--table", "/lake/b")[1]["sink"]
+    assert (result, found) == (
+        "warning",
+        "the group has committed offsets that did not come from a table",
+    )
+    assert OTHER in remedy
+
+
+def test_a_cluster_that_cannot_be_reached_fails() -> None:
+    code, found = examined("--bootstrap", "127.0.0.1:1", "--topic", "t", "--group", "g")
+    assert (code, found["cluster"][0]) == (1, "failed")
+    assert "127.0.0.1:1" in found["cluster"][1]
+    assert "see that a broker runs there" in found["cluster"][2]
+    why = ["skipped", "the cluster was not reached", None]
+    assert (found["topic t"], found["group g"]) == (why, why)
+
+
+def test_a_bootstrap_that_makes_no_sense_fails() -> None:
+    code, found = examined("--bootstrap", "localhost")
+    assert (code, found["cluster"][0]) == (1, "failed")
+    assert "localhost" in found["cluster"][1]
+
+
+def test_a_permission_that_is_missing_is_named(tmp_path: Path) -> None:
+    security = BrokerSecurity(
+        protocol="SASL_PLAINTEXT",
+        users={"alice": "a-secret", "bob": "b-secret"},
+        mechanisms=["PLAIN"],
+        super_users=["User:alice"],
+    )
+    path = tmp_path / "bob.properties"
+    with EmbeddedBroker(security=security) as broker:
+        properties = broker.client_properties("bob")
+        path.write_text("\n".join(f"{name}={value}" for name, value in properties.items()))
+        at = ("--bootstrap-server", broker.bootstrap, "--command-config", str(path))
+        code, found = examined(*at, "--group", "g", "--topic", "t")
+    assert code == 1
+    assert found["cluster"] == ["ok", f"{broker.bootstrap}: 1 broker, reached as {path} says", None]
+    assert "sink" not in found
+    for check, kind in (("topic t", "TOPIC"), ("group g", "GROUP"), ("KIP-848", "GROUP")):
+        assert found[check][0] == "failed"
+        assert found[check][1].startswith(f"{kind}_AUTHORIZATION_FAILED: ")
+
+
+# the paths
+
+
+def checkpoint_with(directory: Path, *lines: str) -> str:
+    (directory / "offsets").mkdir(parents=True)
+    (directory / "offsets" / "7").write_text("\n".join(["v1", "{}", *lines]))
+    return str(directory)
+
+
+def looked_at(cluster: Cluster, *arguments: str) -> dict[str, list[Any]]:
+    return examined("--bootstrap", cluster.bootstrap_servers, *arguments)[1]
+
+
+def test_a_checkpoint_belongs_to_one_query_and_its_table(cluster: Cluster, tmp_path: Path) -> None:
+    span = sorted_span("id", {})._replace(sinks=("/lake/a",)).canonical_json()
+    ours = checkpoint_with(tmp_path / "ours", span)
+    foreign = checkpoint_with(tmp_path / "foreign", '{"logOffset":0}')
+    own = "give the query a checkpoint of its own"
+    assert looked_at(cluster, "--checkpoint", ours)["checkpoint"] == [
+        *("ok", f"{ours}: a query goes on after batch 7", None)
+    ]
+    assert looked_at(cluster, "--checkpoint", ours, "--table", "/lake/b")["checkpoint"] == [
+        *("failed", f"{ours} belongs to a query of /lake/a", own)
+    ]
+    assert looked_at(cluster, "--checkpoint", foreign)["checkpoint"] == [
+        *("failed", f"{foreign} belongs to a query without a source of apportion", own)
+    ]
+    assert looked_at(cluster, "--checkpoint", "s3://bucket/v1")["checkpoint"] == [
+        *("skipped", "s3://bucket/v1 is not on this machine, so it was not looked at", None)
+    ]
+
+
+def test_a_checkpoint_is_a_directory(cluster: Cluster, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    found = looked_at(cluster, "--checkpoint", f"file://{path}")["checkpoint"]
+    assert found == ["failed", f"{path} is a file", "name a directory"]
+
+
+def test_a_table_is_one_that_the_writer_can_write_to(cluster: Cluster, tmp_path: Path) -> None:
+    names = ("plain", "partitioned", "files")
+    plain, partitioned, files = (str(tmp_path / name) for name in names)
+    rows = pa.table({"topic": ["t"], "partition": [0], "value": ["v"]})
+    write_deltalake(plain, rows)
+    write_deltalake(partitioned, rows, partition_by=["partition"])
+    Path(files).mkdir()
+    Path(files, "readme.txt").touch()
+    assert looked_at(cluster, "--table", plain)["table"] == [
+        "warning",
+        f"{plain}, version 0, columns topic, partition, value",
+        "the writer adds offset: each row says which record it came from",
+    ]
+    assert looked_at(cluster, "--table", partitioned)["table"][:2] == [
+        *("failed", f"{partitioned} is partitioned by partition")
+    ]
+    result, found, _ = looked_at(cluster, "--table", files)["table"]
+    assert result == "failed"
+    assert "it holds readme.txt" in found
+
+
+# as lines
+
+
+def test_lines_say_each_finding_and_the_next_step(cluster: Cluster) -> None:
+    result = CliRunner().invoke(app, ["doctor", "--bootstrap", "127.0.0.1:1"])
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"ok       Python: {HERE}, apportion {__version__}, {sys.executable}"
+    failed = next(number for number, line in enumerate(lines) if "failed   cluster" in line)
+    assert lines[failed + 1].startswith("         -> see that a broker runs there")
+    assert lines[-1].endswith("failed: a query would not run.")

@@ -1,0 +1,107 @@
+"""A broker's certificate that a client does not accept is named, with what is wrong with it."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from apportion.client.tls import handshake_failure_or_none
+from apportion.security.client_security import TlsSettings
+from apportion.security.key_stores import KeyStore
+from tests.certificates import DAY, Authority, Issued
+from tests.client.test_tls import AUTHORITY, BROKER, HERE, TRUSTED, failure
+from tests.client.tls_listener import tls_server
+
+OLD = AUTHORITY.issue("old", HERE, ends_in=-DAY)
+UNTRUSTED = (
+    "its certificate, CN=broker, issued by CN=CA of a test, is of no CA that this client trusts: "
+    "set ssl_ca_location (Kafka: ssl.truststore.location) to the CA of the cluster"
+)
+NAME_IT = (
+    "name the broker as its certificate does, or set ssl.endpoint.identification.algorithm to none"
+)
+
+
+@pytest.mark.parametrize(
+    ("issued", "tls", "why"),
+    [
+        (
+            BROKER,
+            TlsSettings(KeyStore(text=Authority("another CA").pem)),
+            UNTRUSTED,
+        ),
+        (
+            BROKER,
+            TlsSettings(KeyStore(text=Authority().pem)),  # of the same name
+            UNTRUSTED,
+        ),
+        (
+            BROKER,
+            TlsSettings(),
+            UNTRUSTED,
+        ),
+        (
+            AUTHORITY.issue("elsewhere", ("kafka.example.com", "10.0.0.1")),
+            TlsSettings(TRUSTED),
+            "its certificate, CN=elsewhere, is for kafka.example.com, 10.0.0.1, and not for the "
+            f"host '127.0.0.1': {NAME_IT}",
+        ),
+        (
+            AUTHORITY.issue("nameless"),
+            TlsSettings(TRUSTED),
+            "its certificate, CN=nameless, is for no host at all, and not for the host "
+            f"'127.0.0.1': {NAME_IT}",
+        ),
+        (
+            OLD,
+            TlsSettings(TRUSTED),
+            "its certificate, CN=old, has expired: it was valid until "
+            f"{OLD.certificate.not_valid_after_utc:%Y-%m-%d %H:%M:%S} UTC",
+        ),
+    ],
+)
+def test_a_broker_that_cannot_be_trusted_is_refused_with_the_reason(
+    tmp_path: Path, issued: Issued, tls: TlsSettings, why: str
+) -> None:
+    assert failure(tls_server(tmp_path, issued), tls) == (
+        f"SSL_HANDSHAKE_FAILED: no TLS with the broker at B: {why}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (62, f"its certificate is not of the host 'broker': {NAME_IT}"),
+        (10, "its certificate has expired"),
+        (9, "its certificate is not valid yet: see that the clock of this host is right"),
+        (20, UNTRUSTED.replace(", CN=broker, issued by CN=CA of a test,", "")),
+        (1, "its certificate cannot be verified: words of OpenSSL"),
+    ],
+)
+def test_a_certificate_that_cannot_be_had_again_is_left_out(code: int, why: str) -> None:
+    error = ssl.SSLCertVerificationError(1, "no")
+    error.verify_code, error.verify_message = code, "words of OpenSSL"
+    failure = handshake_failure_or_none(error, "broker:9093")
+    assert failure is not None
+    assert failure.why == f"no TLS with the broker at broker:9093: {why}"
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (10, "a certificate of the chain of its certificate, CN=broker, has expired"),
+        (
+            9,
+            "a certificate of the chain of its certificate, CN=broker, is not valid yet: see that "
+            "the clock of this host is right",
+        ),
+    ],
+)
+def test_the_certificate_that_is_not_valid_may_be_one_of_the_chain(code: int, why: str) -> None:
+    error = ssl.SSLCertVerificationError(1, "no")
+    error.verify_code = code
+    presented = BROKER.certificate.public_bytes(Encoding.DER)
+    failure = handshake_failure_or_none(error, "broker:9093", presented)
+    assert failure is not None
+    assert failure.why == f"no TLS with the broker at broker:9093: {why}"

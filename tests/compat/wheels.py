@@ -1,0 +1,53 @@
+"""Packages of PyPI that a lane needs beside .venv, installed the first time they are wanted.
+
+Each lock has a directory in `target/`, which git ignores; a changed lock has a new one, and that of
+the old lock is removed.
+"""
+
+import shutil
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+from apportion.testing.lock import locked
+
+TARGET = Path(__file__).parent / "target"
+
+
+class InstallFailed(Exception):
+    """Something cannot be installed here; the text is a sentence that says what failed."""
+
+
+def installed(lock: Path, name: str) -> Path:
+    """The directory that the packages of a lock are installed in, as `name` and a mark. Raises
+    InstallFailed.
+    """
+    with locked(TARGET / f"{name}.lock"):
+        home = TARGET / f"{name}-{mark_of(lock)}"
+        if not home.is_dir():
+            for other in TARGET.glob(f"{name}-*"):
+                shutil.rmtree(other)
+            unfinished = TARGET / f"{name}-unfinished"
+            # not in isolation: what builds a package is in .venv, at the version of its lock
+            pip = "-m pip install --disable-pip-version-check --quiet --require-hashes"
+            words = [*pip.split(), "--no-build-isolation", "--target", str(unfinished)]
+            run("pip", [sys.executable, *words, "-r", str(lock)], TARGET)
+            unfinished.rename(home)
+        return home
+
+
+def mark_of(path: Path) -> str:
+    """A short name for what is in a file now."""
+    return sha256(path.read_bytes()).hexdigest()[:12]
+
+
+def run(what: str, command: list[str], directory: Path) -> None:
+    """`command` has succeeded in `directory`. Raises InstallFailed."""
+    done = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    if done.returncode:
+        raise InstallFailed(
+            f"{what} could not install what this lane needs: {(done.stdout + done.stderr)[-1000:]}"
+        )

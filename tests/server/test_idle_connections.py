@@ -1,0 +1,149 @@
+"""Connections that nobody uses any more: idle ones, and those whose client hangs up unnoticed."""
+
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from apportion.node.settings import BrokerSettings, SettingRefused
+from apportion.server.embedded import EmbeddedBroker
+from apportion.wire.messages.api_versions import ApiVersionsRequest
+from apportion.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from apportion.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from apportion.wire.messages.produce import ProduceRequest
+from apportion.wire.table import encode_request
+from tests.server.peer import Peer, batch, produce
+
+LIMIT_MS = 400
+SETTING = "connections.max.idle.ms"
+
+
+def fetch(max_bytes: int = 1, wait_ms: int = 2**31 - 1) -> FetchRequest:
+    """A Fetch of the topic t from offset 1, or from 0 if it brings many bytes."""
+    partition = FetchPartition(
+        partition=0, fetch_offset=int(max_bytes == 1), partition_max_bytes=max_bytes
+    )
+    return FetchRequest(
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        topics=(FetchTopic(topic="t", partitions=(partition,)),),
+    )
+
+
+def with_topic(peer: Peer, size: int = 1) -> None:
+    """Create the topic t with one record of that size."""
+    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    peer.ask(CreateTopicsRequest(topics=(topic,)), 7)
+    peer.answer(CreateTopicsRequest, 7)
+    peer.ask(produce("t", batch(size)), 12)
+    peer.answer(ProduceRequest, 12)
+
+
+def until_closed(idle: Peer) -> Iterator[None]:
+    """Come back a few times until the broker closes an idle connection, after its time limit."""
+    began = time.monotonic()
+    idle.socket.settimeout(LIMIT_MS / 4 / 1000)
+    while True:
+        try:
+            assert idle.is_closed()
+            break
+        except TimeoutError:
+            yield
+    assert LIMIT_MS / 1000 <= time.monotonic() - began < 20
+
+
+def test_a_connection_is_closed_once_nothing_has_come_or_gone_for_its_limit() -> None:
+    with (
+        EmbeddedBroker(connections_max_idle_ms=LIMIT_MS) as broker,
+        Peer(broker.bootstrap) as used,
+        Peer(broker.bootstrap) as waiting,
+    ):
+        with_topic(used)
+        waiting.ask(fetch(), 12)
+        for _ in range(3):
+            with Peer(broker.bootstrap) as idle:
+                for _ in until_closed(idle):
+                    used.ask(ApiVersionsRequest(), 0)
+                    used.answer(ApiVersionsRequest, 0)
+        # Also one whose request waits, as in Kafka.
+        assert waiting.is_closed()
+        used.ask(ApiVersionsRequest(), 0)
+        used.answer(ApiVersionsRequest, 0)
+
+
+def test_a_client_that_reads_nothing_is_idle_and_one_that_reads_slowly_is_not() -> None:
+    size = 24 << 20
+    with (
+        EmbeddedBroker(connections_max_idle_ms=LIMIT_MS, message_max_bytes=size + 1000) as broker,
+        Peer(broker.bootstrap) as slow,
+        Peer(broker.bootstrap) as stuck,
+    ):
+        with_topic(slow, size)
+        for peer in (slow, stuck):
+            peer.ask(fetch(size), 12)
+        read_bytes = 0
+        for _ in range(4):
+            with Peer(broker.bootstrap) as idle:
+                for _ in until_closed(idle):
+                    read_bytes += len(slow.receive(min(1 << 20, size - read_bytes)))
+        slow.receive(size - read_bytes)
+        with pytest.raises((EOFError, ConnectionError)):
+            stuck.receive(size)
+
+
+def test_without_a_limit_nothing_is_closed_and_a_limit_of_zero_is_refused() -> None:
+    with (
+        EmbeddedBroker(connections_max_idle_ms=-1) as broker,
+        Peer(broker.bootstrap) as peer,
+    ):
+        peer.socket.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            peer.is_closed()
+        peer.ask(ApiVersionsRequest(), 0)
+        peer.answer(ApiVersionsRequest, 0)
+    with pytest.raises(SettingRefused) as refused:
+        BrokerSettings.of({SETTING: "0"})
+    assert str(refused.value) == f"{SETTING} must be at least 1, or -1 for ever, not 0."
+
+
+@contextmanager
+def peer_of(broker: EmbeddedBroker) -> Iterator[Peer]:
+    """A client of bare bytes, by TLS where the broker has that."""
+    with Peer(broker.bootstrap) as peer:
+        if broker.ca_location:
+            context = ssl.create_default_context(cafile=broker.ca_location)
+            peer.socket = context.wrap_socket(peer.socket, server_hostname="127.0.0.1")
+        yield peer
+
+
+def is_served(broker: EmbeddedBroker) -> bool:
+    """Whether the broker answers a new client."""
+    try:
+        with peer_of(broker) as peer:
+            peer.ask(ApiVersionsRequest(), 0)
+            peer.answer(ApiVersionsRequest, 0)
+    except (EOFError, OSError):
+        return False
+    return True
+
+
+# Where the system has not taken all bytes of the peer, it does not know of the end behind them.
+@pytest.mark.parametrize(
+    ("count", "limit_ms"), [(200, -1), (20_000, LIMIT_MS)], ids=["noticed", "closed as idle"]
+)
+@pytest.mark.parametrize("security", [None, "SSL"])
+def test_a_peer_that_hangs_up_behind_more_long_requests_than_begin_is_gone_soon(
+    security: str | None, count: int, limit_ms: int
+) -> None:
+    with EmbeddedBroker(
+        max_connections=1, security=security, connections_max_idle_ms=limit_ms
+    ) as broker:
+        with peer_of(broker) as peer:
+            with_topic(peer)
+            peer.send(encode_request(fetch(), 12, 1, "test") * count)
+        deadline = time.monotonic() + 30
+        while not is_served(broker):
+            assert time.monotonic() < deadline

@@ -1,0 +1,171 @@
+"""Values of a schema registry, by the official serializers, become Spark columns."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.json_schema import JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+from google.protobuf import any_pb2, type_pb2
+from pyspark.errors import PythonException, SparkRuntimeException
+from pyspark.sql import Row, SparkSession
+
+from apportion.spark.decoding.columns import decode
+from apportion.spark.decoding.registry import RegistryError, SchemaRegistry
+from tests.spark.application import spark_session
+from tests.spark.schema_registry import Registry, at, avro_bytes
+
+V1 = {
+    "type": "record",
+    "name": "Flight",
+    "namespace": "air",
+    "fields": [
+        {"name": "carrier", "type": "string"},
+        {"name": "delay", "type": ["null", "int"]},
+        {"name": "gate", "type": "string"},
+    ],
+}
+V2 = V1 | {
+    "fields": [
+        {"name": "carrier", "type": "string"},
+        {"name": "delay", "type": ["null", "long"]},
+        {"name": "seats", "type": "int", "default": 100},
+    ]
+}
+JSON_FLIGHT = {
+    "title": "Flight",
+    "type": "object",
+    "properties": {
+        "carrier": {"type": "string"},
+        "delay": {"type": ["integer", "null"]},
+        "crew": {"type": "array", "items": {"type": "string"}},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = spark_session("local[1]")
+    yield session
+    session.stop()
+
+
+def of_values(spark: SparkSession, values: list[bytes | None]) -> Any:
+    return spark.createDataFrame([(each,) for each in values], "value binary").coalesce(1)
+
+
+# on Spark
+
+
+def test_avro_values_of_every_version_have_the_columns_of_one(
+    spark: SparkSession, registry: Registry, client: SchemaRegistryClient
+) -> None:
+    old = avro_bytes(client, "air-value", V1, {"carrier": "UA", "delay": 3, "gate": "B2"})
+    new = avro_bytes(client, "air-value", V2, {"carrier": "DL", "delay": None, "seats": 9})
+    frame = of_values(spark, [old, new, None])
+    latest = frame.select(decode("value", registry.url, subject="air-value").alias("f"))
+    assert latest.schema.simpleString() == "struct<f:struct<carrier:string,delay:bigint,seats:int>>"
+    assert [row.f for row in latest.collect()] == [
+        Row(carrier="UA", delay=3, seats=100),
+        Row(carrier="DL", delay=None, seats=9),
+        None,
+    ]
+    first = of_values(spark, [old]).select(
+        decode("value", {"url": registry.url}, subject="air-value", version=1).alias("f")
+    )
+    assert first.collect() == [Row(f=Row(carrier="UA", delay=3, gate="B2"))]
+
+
+def test_json_values_are_decoded_by_the_subjects_schema(
+    spark: SparkSession, registry: Registry, client: SchemaRegistryClient
+) -> None:
+    write = JSONSerializer(json.dumps(JSON_FLIGHT), client)
+    values = [
+        write({"carrier": "UA", "delay": 3, "crew": ["a", "b"]}, at("json-value")),
+        write({"carrier": "DL", "delay": None}, at("json-value")),
+        None,
+    ]
+    decoded = of_values(spark, values).select(
+        decode("value", registry.url, subject="json-value").alias("f")
+    )
+    assert [row.f for row in decoded.collect()] == [
+        Row(carrier="UA", delay=3, crew=["a", "b"]),
+        Row(carrier="DL", delay=None, crew=None),
+        None,
+    ]
+
+
+def test_protobuf_values_are_decoded_by_their_class(
+    spark: SparkSession, registry: Registry, client: SchemaRegistryClient
+) -> None:
+    write = ProtobufSerializer(type_pb2.Field, client, {"use.deprecated.format": False})
+    field = type_pb2.Field(name="carrier", number=7, kind=type_pb2.Field.TYPE_STRING)
+    field.options.add(name="deprecated", value=any_pb2.Any(type_url="t", value=b"\x01"))
+    value = write(field, at("proto-value"))
+    (row,) = (
+        of_values(spark, [value])
+        .select(
+            decode("value", registry.url, subject="proto-value", message=type_pb2.Field).alias("f")
+        )
+        .select("f.name", "f.number", "f.kind", "f.packed", "f.options")
+        .collect()
+    )
+    option = Row(name="deprecated", value=Row(type_url="t", value=bytearray(b"\x01")))
+    assert row == Row(name="carrier", number=7, kind="TYPE_STRING", packed=False, options=[option])
+
+
+def test_a_value_that_cannot_be_decoded_ends_the_query_or_is_null(
+    spark: SparkSession, registry: Registry, client: SchemaRegistryClient
+) -> None:
+    avro_bytes(client, "bad-value", V1, {"carrier": "UA", "delay": 3, "gate": "B2"})
+    JSONSerializer(json.dumps(JSON_FLIGHT), client)({"carrier": "UA"}, at("worse-value"))
+    frame = of_values(spark, [b"no schema"])
+    for subject, error in (
+        ("bad-value", PythonException),
+        ("worse-value", SparkRuntimeException),
+    ):
+        with pytest.raises(error, match=r"was (not|it) written by"):
+            frame.select(decode("value", registry.url, subject=subject)).collect()
+        lenient = decode("value", registry.url, subject=subject, mode="PERMISSIVE").alias("f")
+        assert frame.select(lenient).collect() == [Row(f=None)]
+
+
+# arguments
+
+
+def test_a_subject_that_is_not_there_is_named(registry: Registry) -> None:
+    with pytest.raises(RegistryError, match=r"says 40401.*no schema of subject 'nowhere', version"):
+        decode("value", registry.url, subject="nowhere")
+
+
+def test_a_registry_that_does_not_answer_is_named() -> None:
+    settings = {"url": "http://127.0.0.1:1", "max.retries": 0}
+    with pytest.raises(
+        RegistryError, match=r"schema registry http://127\.0\.0\.1:1 cannot be asked"
+    ):
+        decode("value", settings, subject="flights-value")
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(RegistryError, match="settings are wrong"):
+        decode("value", {"url": "http://127.0.0.1:1", "no.such": "1"}, subject="s")
+
+
+def test_a_message_class_is_given_for_protobuf_alone(
+    registry: Registry, client: SchemaRegistryClient
+) -> None:
+    client.register_schema("a-value", Schema(json.dumps(V1), "AVRO"))
+    client.register_schema("p-value", Schema('syntax = "proto3"; message M {}', "PROTOBUF"))
+    with pytest.raises(ValueError, match=r"'a-value' is AVRO: leave message=\.\.\. out"):
+        decode("value", registry.url, subject="a-value", message=type_pb2.Field)
+    with pytest.raises(ValueError, match="'p-value' is PROTOBUF: give the class"):
+        decode("value", registry.url, subject="p-value")
+    with pytest.raises(ValueError, match="mode 'lax' is unknown"):
+        decode("value", registry.url, subject="a-value", mode="lax")  # type: ignore[arg-type]
+
+
+def test_a_registrys_secrets_are_in_no_repr() -> None:
+    known = SchemaRegistry.at({"url": "http://r", "basic.auth.user.info": "etl:secret"})
+    assert repr(known) == "SchemaRegistry('http://r')"

@@ -1,0 +1,162 @@
+"""What two running queries show to Prometheus and in their progress, against what their group says.
+
+One Spark session serves both tests.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from typer.testing import CliRunner
+
+from apportion.cli.main import app
+from apportion.spark import PrometheusListener
+from apportion.topics import TopicPartition, partitions_of
+from tests.spark.batch_members import produce
+from tests.spark.conftest import Broker
+from tests.spark.harness import ROOT, Pipeline, until
+from tests.spark.queries import spark
+from tests.spark.test_query_metrics import Series, read, series
+
+__all__ = ["spark"]
+
+PAGE = (ROOT / "docs/spark-metrics.md").read_text()
+
+
+@pytest.fixture
+def listener(spark: SparkSession) -> Iterator[PrometheusListener]:
+    listener = PrometheusListener(port=0)
+    spark.streams.addListener(listener)
+    yield listener
+    spark.streams.removeListener(listener)
+    listener.close()
+
+
+@pytest.fixture
+def started(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> Iterator[Callable[..., StreamingQuery]]:
+    """`started(name, group, topic, **options)`: a running query of that name."""
+    queries: list[StreamingQuery] = []
+
+    def start(name: str, group: str, topic: str, **options: str) -> StreamingQuery:
+        frame: DataFrame = (
+            spark.readStream.format("apportion")
+            .option("kafka.bootstrap.servers", broker.bootstrap)
+            .option("kafka.group.id", group)
+            .option("subscribe", topic)
+            .option("startingOffsets", "earliest")
+            .options(**options)
+            .load()
+        )
+        writer = frame.writeStream.queryName(name).format("noop")
+        writer = writer.option("checkpointLocation", str(tmp_path / name))
+        queries.append(writer.trigger(processingTime="300 milliseconds").start())
+        return queries[-1]
+
+    yield start
+    for query in queries:
+        query.stop()
+
+
+def described(broker: Broker, group: str) -> Any:
+    """The group that `apportion groups describe --json` prints."""
+    words = ["groups", "describe", group, "--bootstrap-server", broker.bootstrap, "--json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def shown(listener: PrometheusListener) -> Series:
+    """What Prometheus reads over HTTP."""
+    status, text = read(listener.address, "/metrics")
+    assert status == 200
+    return series(text)
+
+
+def members(values: Series) -> dict[str, tuple[str, str]]:
+    """query -> the group and the member that it is."""
+    return {key[1]: (key[3], key[4]) for key in values if key[0] == "apportion_spark_member_info"}
+
+
+def test_prometheus_reads_of_two_queries_what_the_group_says_of_them(
+    broker: Broker,
+    pipeline: Pipeline,
+    listener: PrometheusListener,
+    started: Callable[..., StreamingQuery],
+) -> None:
+    def assigned() -> dict[str, float]:
+        name = "apportion_spark_assigned_partitions"
+        return {key[1]: value for key, value in shown(listener).items() if key[0] == name}
+
+    pipeline.produce(40)
+    started("one", pipeline.group, pipeline.topic)
+    until(lambda: assigned() == {"one": 4}, what="one with all partitions")
+    two = started("two", pipeline.group, pipeline.topic)
+    until(lambda: assigned() == {"one": 2, "two": 2}, what="two with a half")
+    # Both have a batch now with the epoch that the group has come to.
+    pipeline.produce(20)
+    until(lambda: pipeline.total_committed() == 60, what="the commits")
+
+    def committed() -> float:
+        name = "apportion_spark_committed_offset"
+        return sum(value for key, value in shown(listener).items() if key[0] == name)
+
+    until(lambda: committed() == 60, what="the listener's last event")
+
+    group, values = described(broker, pipeline.group), shown(listener)
+    its_members = {member["member"]: member for member in group["members"]}
+    assert {its for its, _ in members(values).values()} == {pipeline.group}
+    owners = {query: its_members[member] for query, (_, member) in members(values).items()}
+    assert owners.keys() == {"one", "two"}
+    expected: Series = {
+        ("apportion_spark_member_epoch", query, "0"): member["epoch"]
+        for query, member in owners.items()
+    }
+    rows = {TopicPartition(row["topic"], row["partition"]): row for row in group["offsets"]}
+    for query, member in owners.items():
+        for number in member["owns"][pipeline.topic]:
+            row = rows[TopicPartition(pipeline.topic, number)]
+            labels = query, "0", pipeline.topic, str(number)
+            expected |= {
+                ("apportion_spark_committed_offset", *labels): row["committed"],
+                ("apportion_spark_latest_offset", *labels): row["end"],
+                ("apportion_spark_lag", *labels): row["lag"],
+            }
+    assert len(expected) == 2 + 3 * 4
+    names = {key[0] for key in expected}
+    assert {key: value for key, value in values.items() if key[0] in names} == expected
+    rows_read = [value for key, value in values.items() if key[0] == "apportion_spark_rows_total"]
+    assert (len(rows_read), sum(rows_read)) == (2, 60)
+
+    two.stop()
+    until(lambda: assigned() == {"one": 4}, what="one with all partitions again")
+    assert {key[1] for key in shown(listener)} == {"one"}
+
+
+def test_the_progress_of_a_query_is_as_the_docs_show_it(
+    broker: Broker, pipeline: Pipeline, started: Callable[..., StreamingQuery]
+) -> None:
+    first, second = partitions_of(pipeline.cluster.create_topic("flights", 2))
+    produce(pipeline.cluster, first, 30)
+    produce(pipeline.cluster, second, 10)
+    query = started("etl", "flights-etl", "flights", maxOffsetsPerTrigger="20")
+    until(lambda: len(batches(query)) == 2, what="two batches")
+    text = re.search(r"<!-- latest offset of a query -->\n```json\n(.*?)```", PAGE, re.DOTALL)
+    assert text is not None
+    printed = json.loads(text[1])
+    latest = json.loads(batches(query)[0].sources[0].latestOffset)
+    for volatile in ("memberId", "memberEpoch"):
+        assert type(latest.pop(volatile)) is type(printed.pop(volatile))
+    assert latest == printed
+    assert dict(batches(query)[0].sources[0].metrics) == {}
+
+
+def batches(query: StreamingQuery) -> list[Any]:
+    """The progress of each batch that had records."""
+    return [each for each in query.recentProgress if each.numInputRows]

@@ -1,0 +1,132 @@
+"""The file in which a source leaves the batch that it has planned."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from apportion.member.batch.span import Span, sorted_span
+from apportion.spark.options import SourceOptions
+from apportion.spark.planned_batches import PlannedBatchFile, planned_batches
+from apportion.spark.query_introspection import SourceReading
+from apportion.topics import TopicIdPartition
+from tests.spark.micro_batches import TOPIC_ID
+
+LOAD = "a" * 32
+OPTIONS = {
+    "kafka.bootstrap.servers": "b:9092",
+    "kafka.group.id": "g",
+    "subscribe": "t",
+}
+
+HELD_BY_A_PROCESS = """
+import sys
+from apportion.member.batch.span import Span
+from apportion.spark.options import SourceOptions
+from apportion.spark.planned_batches import PlannedBatchFile
+
+planned = PlannedBatchFile(sys.argv[1], SourceOptions.parse({options}))
+planned.write(Span("of the other process", {{}}))
+print("written", flush=True)
+sys.stdin.read()
+"""
+
+
+def span(start: int, to: int) -> Span:
+    return sorted_span("checkpoint", {TopicIdPartition("t", TOPIC_ID, 0): (start, to)})
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The temporary directory."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "temporary"
+
+
+@pytest.fixture
+def planned() -> Iterator[PlannedBatchFile]:
+    file = PlannedBatchFile(LOAD, SourceOptions.parse(OPTIONS))
+    yield file
+    file.close()
+
+
+def read() -> list[SourceReading]:
+    return list(planned_batches(LOAD).values())
+
+
+def files(temporary: Path) -> list[str]:
+    return [path.name for path in (temporary / f"apportion-{os.getuid()}").iterdir()]
+
+
+def test_the_batch_of_a_running_source_is_found_by_its_load(
+    planned: PlannedBatchFile, temporary: Path
+) -> None:
+    assert read() == []
+    for ends in (5, 9):
+        planned.write(span(0, ends))
+        assert read() == [SourceReading("g", span(0, ends), "b:9092")]
+    assert files(temporary) == [f"{LOAD}.{os.getpid()}.batch"]
+    assert planned_batches("b" * 32) == {}
+
+
+def test_a_source_that_ends_takes_its_file_along(
+    planned: PlannedBatchFile, temporary: Path
+) -> None:
+    planned.write(span(0, 5))
+    planned.close()
+    assert (read(), files(temporary)) == ([], [])
+
+
+def test_the_batch_of_a_killed_source_is_not_found() -> None:
+    command = [sys.executable, "-c", HELD_BY_A_PROCESS.format(options=OPTIONS), LOAD]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"written\n"
+        assert read() == [SourceReading("g", Span("of the other process", {}), "b:9092")]
+        other.send_signal(signal.SIGKILL)
+        other.wait(30)
+    assert read() == []
+
+
+def test_no_secret_and_no_address_of_a_secured_cluster_is_left_on_the_disk() -> None:
+    secured = SourceOptions.parse(
+        {
+            **OPTIONS,
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "PLAIN",
+            "kafka.sasl.jaas.config": (
+                "org.apache.kafka.common.security.plain.PlainLoginModule required "
+                'username="u" password="hidden";'
+            ),
+        }
+    )
+    file = PlannedBatchFile(LOAD, secured)
+    file.write(span(0, 5))
+    (path,) = planned_batches(LOAD)
+    assert (read(), "hidden" in path.read_text()) == ([SourceReading("g", span(0, 5))], False)
+    file.close()
+
+
+def test_where_the_batch_cannot_be_left_the_one_before_is_not_taken_for_it(
+    planned: PlannedBatchFile, temporary: Path
+) -> None:
+    planned.write(span(0, 5))
+    private = temporary / f"apportion-{os.getuid()}"
+    private.chmod(0o777)  # others may write there now
+    planned.write(span(5, 9))
+    private.chmod(0o700)
+    assert read() == []
+
+
+def test_without_a_directory_a_source_goes_on(temporary: Path) -> None:
+    temporary.rmdir()
+    file = PlannedBatchFile(LOAD, SourceOptions.parse(OPTIONS))
+    file.write(span(0, 5))
+    assert read() == []
+    file.close()

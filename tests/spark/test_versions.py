@@ -1,0 +1,77 @@
+"""What apportion does by the release of Spark; the releases themselves are run by make
+test-compat.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+from apportion.spark.versions import (
+    SparkTooOld,
+    refuse_if_old,
+    stateful_operator_class,
+    to_utc_arrow_schema,
+)
+
+TOO_OLD = (
+    "apportion.spark works with Spark 4.0, 4.1, 4.2 and 4.3, and this Python has pyspark 3.5.9: "
+    "pip install 'pyspark>=4.0'"
+)
+
+
+def test_a_spark_without_sources_in_python_is_refused_in_one_sentence() -> None:
+    with pytest.raises(SparkTooOld) as refusal:
+        refuse_if_old("3.5.9")
+    assert str(refusal.value) == TOO_OLD
+
+
+@pytest.mark.parametrize("version", ["4.0.0", "4.3.0", "4.4.0.dev0", "5.0.1", "10.1"])
+def test_no_later_spark_is_refused(version: str) -> None:
+    refuse_if_old(version)
+
+
+def test_importing_apportion_spark_beside_an_old_spark_ends_with_that_sentence(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").touch()
+    (tmp_path / "pyspark" / "version.py").write_text('__version__ = "3.5.9"\n')
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    program = subprocess.run(
+        [sys.executable, "-c", "from apportion.spark import delta"],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert program.returncode == 1
+    assert program.stderr.splitlines()[-1] == f"apportion.spark.versions.SparkTooOld: {TOO_OLD}"
+
+
+@pytest.mark.parametrize(
+    ("version", "package"),
+    [
+        ("4.0.5", "streaming"),
+        ("4.1.0", "streaming.operators.stateful"),
+        ("4.3.0", "streaming.operators.stateful"),
+        ("5.0.0", "streaming.operators.stateful"),
+    ],
+)
+def test_the_supertype_of_stateful_operators_moved_with_spark_4_1(
+    version: str, package: str
+) -> None:
+    assert (
+        stateful_operator_class(version)
+        == f"org.apache.spark.sql.execution.{package}.StatefulOperator"
+    )
+
+
+def test_timestamps_of_a_table_are_in_utc() -> None:
+    columns = StructType().add("at", "timestamp").add("local", "timestamp_ntz")
+    assert to_utc_arrow_schema(columns) == pa.schema(
+        [("at", pa.timestamp("us", tz="UTC")), ("local", pa.timestamp("us"))]
+    )

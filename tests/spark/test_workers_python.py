@@ -1,0 +1,59 @@
+"""Spark's workers are started with the interpreter of the program that imports apportion.spark."""
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from apportion.spark.workers_python import use_this_python
+
+PRINT_IT = "import os, apportion.spark; print(os.environ.get('PYSPARK_PYTHON'))"
+
+
+def other_python(directory: Path) -> dict[str, str]:
+    """An environment whose python3 is of another directory than this interpreter."""
+    path = directory / "python3"
+    path.write_text("#!/bin/sh")
+    path.chmod(0o755)
+    return {"PATH": str(directory)}
+
+
+def test_spark_is_told_this_python_where_it_would_start_another_one(tmp_path: Path) -> None:
+    for environment in ({"PATH": str(tmp_path)}, other_python(tmp_path)):
+        path = environment["PATH"]
+        use_this_python(environment, is_spark_running=False)
+        assert environment == {"PATH": path, "PYSPARK_PYTHON": sys.executable}
+
+
+def test_a_python_that_is_set_or_found_stays(tmp_path: Path) -> None:
+    typed = {**other_python(tmp_path), "PYSPARK_PYTHON": "python9"}
+    active = {"PATH": str(Path(sys.executable).parent)}
+    for environment in (typed, active):
+        before = dict(environment)
+        use_this_python(environment, is_spark_running=False)
+        assert environment == before
+
+
+def test_a_spark_that_runs_already_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    environment = other_python(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        use_this_python(environment, is_spark_running=True)
+    assert "PYSPARK_PYTHON" not in environment
+    (line,) = caplog.messages
+    assert f"set PYSPARK_PYTHON={sys.executable} before Spark starts" in line
+
+
+def test_an_import_of_the_package_is_enough(tmp_path: Path) -> None:
+    environment = other_python(tmp_path) | {"PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", PRINT_IT],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == sys.executable
