@@ -39,7 +39,8 @@ def decoded_avro(registry: Registry, client: SchemaRegistryClient, schema: Any, 
     known = SchemaRegistry.at(registry.url)
     read = known.by_id(framed(raw).schema_id)
     decoder = avro.AvroDecoder(known, read)
-    (field,) = avro.AvroSchema(known, read).spark_type().fields
+    column: Any = avro.AvroSchema(known, read).spark_type()
+    (field,) = column.fields
     return field.dataType.simpleString(), decoder(raw)["one"]
 
 
@@ -123,7 +124,7 @@ def test_an_avro_schema_may_use_those_of_other_subjects(
     reference = SchemaReference("air.Gate", "gate-value", 1)
     client.register_schema("at-value", Schema(json.dumps(schema), "AVRO", [reference]))
     known = SchemaRegistry.at(registry.url)
-    read = known.registered("at-value", None)
+    read: Any = known.registered("at-value", None)
     assert avro.AvroSchema(known, read.schema).spark_type().simpleString() == "struct<gate:string>"
     raw = b"\0" + read.schema_id.to_bytes(4, "big") + b"\x02"
     assert avro.AvroDecoder(known, read.schema)(raw) == {"gate": "B"}

@@ -62,7 +62,7 @@ def _span_or_none(end_offset: Any) -> Span | None:
         return None
 
 
-class RunningQuery(NamedTuple):
+class ObservedQuery(NamedTuple):
     """A query as of its last event.
 
     batches, rows: since the first event; rows by source. last: its last micro-batch. seen_ms: when
@@ -80,20 +80,20 @@ class RunningQueries:
     """The queries with a source of apportion that run now, by their run id."""
 
     def __init__(self) -> None:
-        self._queries: dict[str, RunningQuery] = {}
+        self._queries: dict[str, ObservedQuery] = {}
 
     def record_batch(self, run_id: str, name: str, batch: QueryBatch, at_ms: int) -> None:
         """Record a micro-batch. name: of the query, or its id, unless another one runs with it."""
         if not batch.sources:
             return
-        before = self._queries.get(run_id, RunningQuery(name, 0, {}, batch, at_ms))
+        before = self._queries.get(run_id, ObservedQuery(name, 0, {}, batch, at_ms))
         # Prometheus refuses two values of one series. A name is free again when its query has
         # ended, so another run with it is one whose end nobody has told.
         self._queries = {
             other: query for other, query in self._queries.items() if query.name != name
         }
         rows = {each.source: before.rows.get(each.source, 0) + each.rows for each in batch.sources}
-        self._queries[run_id] = RunningQuery(name, before.batches + 1, rows, batch, at_ms)
+        self._queries[run_id] = ObservedQuery(name, before.batches + 1, rows, batch, at_ms)
 
     def record_idle(self, run_id: str, at_ms: int) -> None:
         """Record that a query has found nothing to read."""
@@ -114,19 +114,19 @@ class RunningQueries:
 class QueryMetrics(NamedTuple):
     """The queries that run, and when they were read (monotonic ms)."""
 
-    queries: tuple[RunningQuery, ...]
+    queries: tuple[ObservedQuery, ...]
     read_at_ms: int
 
 
 def _of_queries(
-    value: Callable[[RunningQuery, QueryMetrics], float],
+    value: Callable[[ObservedQuery, QueryMetrics], float],
 ) -> Callable[[QueryMetrics], Samples]:
     """Return what reads one value of each query."""
     return lambda metrics: [((query.name,), value(query, metrics)) for query in metrics.queries]
 
 
 def _of_sources(
-    value: Callable[[SourceBatch, RunningQuery], float | None],
+    value: Callable[[SourceBatch, ObservedQuery], float | None],
 ) -> Callable[[QueryMetrics], Samples]:
     """Return what reads one value of each source, but not of those for which it is None."""
 
@@ -156,12 +156,12 @@ def _of_positions(value: Callable[[LogPosition], int]) -> Callable[[QueryMetrics
     return samples
 
 
-def _sources(metrics: QueryMetrics) -> Iterable[tuple[RunningQuery, SourceBatch]]:
+def _sources(metrics: QueryMetrics) -> Iterable[tuple[ObservedQuery, SourceBatch]]:
     return ((query, batch) for query in metrics.queries for batch in query.last.sources)
 
 
 def _partition_labels(
-    query: RunningQuery, batch: SourceBatch, partition: TopicPartition
+    query: ObservedQuery, batch: SourceBatch, partition: TopicPartition
 ) -> tuple[str, ...]:
     return query.name, str(batch.source), partition.topic, str(partition.partition)
 

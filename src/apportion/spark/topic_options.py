@@ -22,7 +22,7 @@ from apportion.settings import (
 )
 from apportion.spark.foreign_producer_options import LEFT_ALONE, REFUSED_FOR_WRITING
 from apportion.spark.option_values import OptionError
-from apportion.spark.options import KNOWN_SPELLING as SOURCE_OPTIONS
+from apportion.spark.options import OPTIONS as SOURCE_OPTIONS
 from apportion.spark.security_options import (
     SECURITY_PREFIXES,
     KafkaSecurityOptions,
@@ -191,6 +191,7 @@ class TopicWriterSettings(ProducerOptions, KafkaSecurityOptions):
 WRITER_OPTIONS = declared(TopicWriterSettings)
 SPELLING = {name.lower(): name for name in WRITER_OPTIONS}
 """The name of an option in lower case -> as the documentation writes it."""
+SOURCE_SPELLINGS = {name.lower(): name for name in SOURCE_OPTIONS}
 REFUSED_SPELLINGS = {name.lower(): name for name in REFUSED_FOR_WRITING}
 WHY_ONLY = {
     "kafka.acks": "with less, a record could be lost after it was taken for written",
@@ -281,8 +282,8 @@ def _refuse_name(name: str) -> NoReturn:
         raise OptionError(
             f"option {spelling} cannot be used for writing: {REFUSED_FOR_WRITING[spelling]}."
         )
-    if name in SOURCE_OPTIONS:
-        raise OptionError(f"option {SOURCE_OPTIONS[name]} is for reading: drop it.")
+    if name in SOURCE_SPELLINGS:
+        raise OptionError(f"option {SOURCE_SPELLINGS[name]} is for reading: drop it.")
     nearest = nearest_or_none(name, SPELLING)
     hint = (
         f"did you mean {SPELLING[nearest]}?"

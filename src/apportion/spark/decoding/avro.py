@@ -56,7 +56,7 @@ class AvroSchema:
     def _parse(self, registry: SchemaRegistry, schema: Schema) -> Any:
         for reference in registry.references(schema):
             self._parse(registry, reference)
-        return fastavro.parse_schema(json.loads(schema.schema_str), named_schemas=self.named)
+        return fastavro.parse_schema(json.loads(schema.schema_str or ""), named_schemas=self.named)
 
     def spark_type(self) -> types.DataType:
         """Return the type of the decoded column. Raises UnsupportedSchema."""

@@ -44,7 +44,7 @@ def spark_type(message: Descriptor, within: tuple[str, ...] = ()) -> types.Struc
 
 def _field_type(field: FieldDescriptor, within: tuple[str, ...]) -> types.DataType:
     if _is_map(field):
-        key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+        key, value = (_message_of(field).fields_by_name[name] for name in ("key", "value"))
         return types.MapType(_one_type(key, within), _one_type(value, within))
     one = _one_type(field, within)
     return types.ArrayType(one) if field.is_repeated else one
@@ -58,9 +58,14 @@ def _one_type(field: FieldDescriptor, within: tuple[str, ...]) -> types.DataType
         return types.StringType()
     if field.cpp_type != FieldDescriptor.CPPTYPE_MESSAGE:
         return SCALARS[field.cpp_type]
-    if field.message_type.full_name == TIMESTAMP:
-        return types.TimestampType()
-    return spark_type(field.message_type, within)
+    message = _message_of(field)
+    return types.TimestampType() if message.full_name == TIMESTAMP else spark_type(message, within)
+
+
+def _message_of(field: FieldDescriptor) -> Descriptor:
+    """Return the message that a field holds."""
+    assert field.message_type is not None
+    return field.message_type
 
 
 def _is_map(field: FieldDescriptor) -> bool:
@@ -75,7 +80,7 @@ def _fields(message: Descriptor) -> tuple[tuple[str, bool, FieldConversion], ...
 
 def _field_converter(field: FieldDescriptor) -> FieldConversion:
     if _is_map(field):
-        of_value = _one_converter(field.message_type.fields_by_name["value"])
+        of_value = _one_converter(_message_of(field).fields_by_name["value"])
         return lambda entries: {key: of_value(entries[key]) for key in entries}
     convert = _one_converter(field)
     return (lambda values: [convert(each) for each in values]) if field.is_repeated else convert
@@ -83,11 +88,12 @@ def _field_converter(field: FieldDescriptor) -> FieldConversion:
 
 def _one_converter(field: FieldDescriptor) -> FieldConversion:
     if field.cpp_type == FieldDescriptor.CPPTYPE_MESSAGE:
-        is_time = field.message_type.full_name == TIMESTAMP
+        is_time = _message_of(field).full_name == TIMESTAMP
         return (lambda value: value.ToDatetime(UTC)) if is_time else as_dict
     if field.cpp_type == FieldDescriptor.CPPTYPE_ENUM:
         # A number that this version of the message does not know is shown as it is.
-        names = {value.number: value.name for value in field.enum_type.values}
+        kind: Any = field.enum_type
+        names = {value.number: value.name for value in kind.values}
         return lambda number: names.get(number, str(number))
     return Decimal if field.cpp_type == FieldDescriptor.CPPTYPE_UINT64 else lambda value: value
 

@@ -48,7 +48,7 @@ class SchemaRegistry:
         """Return a version of a subject, the latest if None. Raises RegistryError."""
         try:
             if version is None:
-                self.client.clear_latest_caches()  # it would keep the first answer for ever
+                self.client.clear_latest_caches()  # type: ignore[no-untyped-call]  # it would keep the first answer for ever
                 return self.client.get_latest_version(subject)
             return self.client.get_version(subject, version)
         except Exception as error:  # the client raises those of its HTTP library, too
@@ -67,7 +67,8 @@ class SchemaRegistry:
     def references(self, schema: Schema) -> list[Schema]:
         """Return the schemas that a schema names, in its order. Raises RegistryError."""
         return [
-            self.registered(each.subject, each.version).schema for each in schema.references or ()
+            self.registered(str(each.subject), each.version).schema
+            for each in schema.references or ()
         ]
 
     def _what(self, error: Exception) -> str:
