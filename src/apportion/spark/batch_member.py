@@ -37,6 +37,7 @@ from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
 from apportion.spark import handover, stop_requests
 from apportion.spark.chosen_topics import matching_topics
+from apportion.spark.client_ids import member_client_id
 from apportion.spark.fixed_assignment import FixedAssignment
 from apportion.spark.options import SourceOptions
 from apportion.spark.rebalance_lines import GroupName, RebalanceLines
@@ -69,7 +70,7 @@ class BatchMember(RuleDriver):
         self.options = options
         self.cluster = Cluster(
             options.bootstrap,
-            client_id=options.client_id,
+            client_id=member_client_id(options),
             timeout_ms=options.request_timeout_ms,
             security=options.security,
         )
@@ -200,6 +201,11 @@ class BatchMember(RuleDriver):
                 if partition in ends and partition in self.planner.ownership.partitions
             },
         )
+
+    @property
+    def waits_for(self) -> str:
+        """The reason why the query waits, as `BatchRetries.waits_for`."""
+        return self._retries.waits_for
 
     def begin_batch(self, planned: Span) -> None:
         """Show that the query is alive, as Spark plans the tasks of a batch.

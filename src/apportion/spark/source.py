@@ -148,12 +148,13 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if following == previous else following.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the report on this membership; None until a batch was planned.
+        """Return the report on this membership, and what it waits for; None if there is neither.
 
         Spark shows it in StreamingQueryProgress, as the latest offset of the source.
         """
-        report = self._member().source_report()
-        return None if report is None else report.to_json()
+        report, waits_for = self._member().source_report(), self._member().waits_for
+        fields = {} if report is None else report.to_json()
+        return (fields | {"waitsFor": waits_for} if waits_for else fields) or None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks of a batch: the span to read is `end`, whatever `start` is."""
