@@ -37,6 +37,7 @@ from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
 from apportion.spark import handover, stop_requests
 from apportion.spark.chosen_topics import matching_topics
+from apportion.spark.client_ids import member_client_id
 from apportion.spark.fixed_assignment import FixedAssignment
 from apportion.spark.options import SourceOptions
 from apportion.spark.rebalance_lines import GroupName, RebalanceLines
@@ -69,7 +70,7 @@ class BatchMember(RuleDriver):
         self.options = options
         self.cluster = Cluster(
             options.bootstrap,
-            client_id=options.client_id,
+            client_id=member_client_id(options),
             timeout_ms=options.request_timeout_ms,
             security=options.security,
         )
@@ -201,6 +202,11 @@ class BatchMember(RuleDriver):
             },
         )
 
+    @property
+    def waits_for(self) -> str:
+        """The reason why the query waits, as `BatchRetries.waits_for`."""
+        return self._retries.waits_for
+
     def begin_batch(self, planned: Span) -> None:
         """Show that the query is alive, as Spark plans the tasks of a batch.
 
@@ -236,6 +242,7 @@ class BatchMember(RuleDriver):
                 is_committed = self._run(self._retries.commit_last(written))
             finally:
                 has_left = self._leave(for_good=False)
+                self._rebalances.log_end(is_confirmed=has_left)
             # The batch of an earlier process can be committed by a member only, and this one may
             # have been none.
             is_committed = is_committed and written == self._planned and not self._is_replay

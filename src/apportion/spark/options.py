@@ -200,7 +200,9 @@ QueryOptions = TypedDict(
         "kafka.isolation.level": Annotated[str, ISOLATION_LEVEL],
         "kafka.client.id": Annotated[
             str,
-            replace(CLIENT_ID, default=None, default_words=CLIENT_ID_PREFIX + "<group>"),
+            replace(
+                CLIENT_ID, default=None, default_words=CLIENT_ID_PREFIX + "<group>-<host>-<pid>"
+            ),
         ],
         "kafka.request.timeout.ms": Annotated[int, REQUEST_TIMEOUT_MS],
     },
