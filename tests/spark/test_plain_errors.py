@@ -7,7 +7,11 @@ import pytest
 from apportion.member.batch.data_loss import DataLoss
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.group_claims import AnotherSink
+from apportion.spark.connect_query import ConnectRefused
+from apportion.spark.option_values import OptionError
 from apportion.spark.plain_errors import HIDE, reason_of, without_traceback
+from apportion.spark.plan_text import PlanNotShown
+from apportion.spark.private_files import NoPrivateDirectory
 
 
 def raise_within(error: Exception) -> None:
@@ -19,7 +23,18 @@ def raise_within(error: Exception) -> None:
             raise error from cause
 
 
-@pytest.mark.parametrize("kind", [MembershipFailed, AnotherSink, DataLoss])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        MembershipFailed,
+        AnotherSink,
+        DataLoss,
+        OptionError,
+        ConnectRefused,
+        PlanNotShown,
+        NoPrivateDirectory,
+    ],
+)
 @pytest.mark.parametrize("worker", [True, False])
 def test_an_error_in_a_sentence_loses_its_cause_and_in_sparks_process_its_traceback(
     monkeypatch: pytest.MonkeyPatch, kind: type[Exception], worker: bool

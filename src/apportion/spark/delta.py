@@ -132,7 +132,8 @@ class Writer:
         self._written: tuple[str, int] | None = None  # run id and batch id of the last batch
         self._cleaning = DailyCleaning(self.table, self.storage_options)
         self._connect_query = ConnectQuery()
-        self._connect_session: SparkSession | None = None  # where Spark Connect lists the query
+        # Where Spark Connect lists the query, for a writer of a module that its server imports.
+        self._connect_session = SparkSession.getActiveSession()
 
     @WRITER_WORK.running()
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
