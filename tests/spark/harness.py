@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import pyspark
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -23,6 +24,11 @@ from demo import host
 T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
+STARTED = (sys.executable, "-m", "tests.spark.application")
+SUBMITTED = (
+    str(Path(pyspark.__file__).with_name("bin") / "spark-submit"),
+    str(Path(__file__).with_name("application.py")),
+)
 PATIENCE_S = 300  # Spark alone takes two minutes to start where others use the cores
 
 
@@ -65,6 +71,7 @@ class Application:
             "gates": str(self.gates),
             **options,
         }
+        submit = given.pop("submit", False)
         extra, settings = given.pop("source", {}), given.pop("spark", {})
         words = [word for key, value in given.items() for word in (f"--{key}", value)]
         words += [
@@ -77,7 +84,7 @@ class Application:
         self._expected_end = False
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.spark.application", *words],
+                [*(SUBMITTED if submit else STARTED), *words],
                 cwd=ROOT,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -31,3 +31,23 @@ def test_an_application_that_is_told_to_end_finishes_its_batch_commits_and_leave
     second.wait_for_end(60)
     until(lambda: not pipeline.owners(), 3, "nobody owns")
     assert (pipeline.total_committed(), pipeline.rows()) == (80, pipeline.expected())
+
+
+def test_an_application_of_spark_submit_finishes_its_batch_before_java_ends(
+    pipeline: Pipeline,
+) -> None:
+    submitted = pipeline.start("submitted", ending="run", submit=True)
+    pipeline.produce(8)
+    pipeline.until_written()
+    submitted.close_gate("written")
+    pipeline.produce(8)
+    submitted.wait_at("written")
+    planned = submitted.batches("offsets")
+    submitted.process.terminate()
+    until(lambda: "Java process is told to end" in submitted.tail(), 30)
+    submitted.open_gate("written")
+    # The Java process is the first one here, and ends by the signal.
+    assert submitted.process.wait(60) == 128 + signal.SIGTERM
+    until(lambda: not pipeline.owners(), 3, "nobody owns")
+    assert submitted.batches() == planned
+    assert (pipeline.total_committed(), pipeline.rows()) == (16, pipeline.expected())

@@ -11,6 +11,7 @@ import pytest
 
 from apportion.member.batch.span import Span, sorted_span
 from apportion.spark import run, running, stop, stop_requests, stopping
+from apportion.spark.java_shutdown import ShutdownHook
 from apportion.spark.stop_requests import StopAnswer, StopRequest
 from apportion.topics import TopicIdPartition
 
@@ -196,6 +197,16 @@ def test_a_second_signal_stops_at_once(
             "records are read again"
         ],
     )
+
+
+def test_a_java_process_that_ends_waits_until_the_program_has_stopped() -> None:
+    hook = ShutdownHook()
+    java = threading.Thread(target=hook.run)
+    java.start()
+    assert hook.has_begun.wait(5)
+    assert java.is_alive()
+    hook.is_over.set()
+    java.join()
 
 
 def test_a_program_ends_with_its_queries_and_with_code_1_if_one_fails(

@@ -16,6 +16,7 @@ from typing import Any, Self
 from pyspark.errors import StreamingQueryException
 
 from apportion.spark.checkpoints import warn_of_temporary_checkpoint
+from apportion.spark.java_shutdown import JavaShutdown
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.plain_errors import reason_of
 from apportion.spark.stopping import stop_in_time
@@ -50,11 +51,17 @@ def run(*queries: Any, timeout_s: float = RUN_TIMEOUT_S) -> int:
         # Under Spark Connect the checkpoint's place is not in reach.
         if (java_query := getattr(query, "_jsq", None)) is not None:
             warn_of_temporary_checkpoint(java_query.streamingQuery())
-    with StopSignals(timeout_s) as signals:
-        while not signals.numbers and not _failed(queries):
+    with StopSignals(timeout_s) as signals, JavaShutdown(timeout_s) as shutdown:
+        while not (signals.numbers or shutdown.has_begun or _failed(queries)):
             if not any(query.isActive for query in queries):
                 break
             _wait(queries)
+        if shutdown.has_begun and not signals.numbers:
+            log.warning(
+                "Spark's Java process is told to end: the batch that runs is finished first, for "
+                "up to %g s",
+                timeout_s,
+            )
         in_order = stop_in_time(queries, lambda: len(signals.numbers) > 1, timeout_s)
     if failed := _failed(queries):
         # Last, where it is seen: Spark has printed its own report before.

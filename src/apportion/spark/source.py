@@ -191,6 +191,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # another thread, the process ends as Spark wants it.
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, _exit_on_sigterm)
+                # Ctrl-C is the driver's affair, and a terminal sends it to this process as well.
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
             log_like_spark()
             self._batch_member = BatchMember(self._options)
         return self._batch_member
