@@ -97,10 +97,10 @@ def test_a_topic_that_is_denied_is_named(passwords: EmbeddedBroker) -> None:
         ),
         (
             [],
-            "CLUSTER_AUTHORIZATION_FAILED: this client's principal may write to no topic at all; a "
-            "super user gives WRITE by `apportion acls add --allow-principal User:NAME --operation "
-            "Write --topic TOPIC`, and old brokers want `--operation IdempotentWrite --cluster`, "
-            "too",
+            "CLUSTER_AUTHORIZATION_FAILED: this client's principal may write to no topic at all; "
+            "a super user gives WRITE by `apportion acls add --allow-principal User:NAME "
+            "--operation Write --topic TOPIC`, and old brokers want --operation IdempotentWrite "
+            "--cluster besides",
         ),
     ],
 )

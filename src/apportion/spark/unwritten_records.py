@@ -3,16 +3,17 @@
 from typing import Any
 
 from apportion.errors import Code, Refused
-from apportion.member.permissions import denial_or_none
+from apportion.member.permissions import denial_or_none, gift
+from apportion.security.acls import AclOperation
 
 NO_LIBRARY = (
     "writing to a topic needs the package confluent-kafka in the Python of the driver and of every "
     "executor: install apportion[spark] there"
 )
 NO_PRODUCER_ID = (
-    "CLUSTER_AUTHORIZATION_FAILED: this client's principal may write to no topic at all; a super "
-    "user gives WRITE by `apportion acls add --allow-principal User:NAME --operation Write --topic "
-    "TOPIC`, and old brokers want `--operation IdempotentWrite --cluster`, too"
+    "CLUSTER_AUTHORIZATION_FAILED: this client's principal may write to no topic at all; "
+    f"{gift('WRITE', AclOperation.WRITE, '--topic TOPIC')}, and old brokers want --operation "
+    "IdempotentWrite --cluster besides"
 )
 REPLICAS = "see min.insync.replicas of the topic, and that its brokers run"
 REMEDIES = {  # by the codes of brokers
