@@ -12,11 +12,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from apportion.spark import StatefulQuery, delta, guard
+from apportion.spark import PrometheusListener, StatefulQuery, delta, guard
 from apportion.topics import partitions_of
 from tests.spark.connect_server import connect_server, connect_session, start_patiently
 from tests.spark.harness import ROOT, Pipeline, until
 from tests.spark.queries import ended, source
+from tests.spark.test_query_metrics import series
 
 __all__ = ["source"]
 
@@ -63,14 +64,15 @@ def rows(source: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
 
 def reported_ends(progress: Any) -> list[dict[str, int]]:
     """The offsets, by partition, up to which the batch has read and which the source knows of."""
-    offsets = [progress.sources[0].endOffset, progress.sources[0].latestOffset] if progress else []
-    topics = [json.loads(offset) for offset in offsets if offset]
-    if len(topics) < 2 or None in topics:
+    source = progress and progress.sources[0]
+    latest = json.loads(source.latestOffset) if source and source.latestOffset else None
+    if latest is None:
         return []  # the batch was one of the run before, and the source has not looked yet
+    (ends,) = json.loads(source.endOffset)["topics"].values()
+    (positions,) = latest["topics"].values()
     return [
-        {number: to for number, (_, to) in topic["span"].items()}
-        for offset in topics
-        for topic in offset["topics"].values()
+        {number: to for number, (_, to) in ends["span"].items()},
+        {number: each["latest"] for number, each in positions.items()},
     ]
 
 
@@ -196,6 +198,30 @@ def test_queries_that_spark_connect_hides_from_the_writer_are_refused(
     error = ended(started(two), 200)
     assert "more than once" in error
     assert pipeline.rows() == []
+
+
+def test_a_listener_in_the_client_shows_a_query_until_it_ends(
+    spark: SparkSession, source: Callable[..., DataFrame], pipeline: Pipeline
+) -> None:
+    def committed() -> list[float]:
+        values = series(listener.text())
+        return [values[key] for key in values if key[0] == "apportion_spark_committed_offset"]
+
+    listener = PrometheusListener(port=0)
+    spark.streams.addListener(listener)
+    pipeline.produce(20)
+    writer = source().writeStream.queryName("observed").format("noop")
+    query = writer.option("checkpointLocation", str(pipeline.path / "observed")).start()
+    until(lambda: committed() == [5] * 4, what="the records of each partition")
+    values = series(listener.text())
+    (member,) = (key for key in values if key[0] == "apportion_spark_member_info")
+    assert (member[1], member[3]) == ("observed", pipeline.group)
+    assert values["apportion_spark_assigned_partitions", "observed", "0"] == 4
+    assert values["apportion_spark_rows_total", "observed", "0"] == 20
+    query.stop()
+    until(lambda: series(listener.text()) == {}, what="the end")
+    spark.streams.removeListener(listener)
+    listener.close()
 
 
 def test_a_wrong_option_is_named_at_the_start(source: Callable[..., DataFrame]) -> None:
