@@ -29,6 +29,12 @@ PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
     "docs/diagrams/heartbeat.svg": diagrams.heartbeat,
     "docs/diagrams/micro-batch.svg": diagrams.micro_batch,
     "docs/diagrams/rooms.svg": diagrams.rooms,
+    "docs/from-format-kafka.md": lambda: with_tables(
+        (ROOT / "docs/from-format-kafka.md").read_text(),
+        "refused options of any read",
+        "refused options of a stream",
+        "refused options of a batch read",
+    ),
     "docs/rooms.md": rooms_page,
     "docs/security.md": lambda: with_tables(
         (ROOT / "docs/security.md").read_text(),
@@ -42,6 +48,9 @@ PRINTED: dict[str, Callable[[], str]] = {  # file -> the function that prints it
     ),
     "docs/spark-metrics.md": lambda: with_tables(
         (ROOT / "docs/spark-metrics.md").read_text(), "metrics of Spark queries"
+    ),
+    "docs/spark-writing.md": lambda: with_tables(
+        (ROOT / "docs/spark-writing.md").read_text(), "options of a write"
     ),
     "docs/streams.md": lambda: with_tables(
         (ROOT / "docs/streams.md").read_text(), "options of a StreamsConsumer"

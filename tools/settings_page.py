@@ -3,7 +3,7 @@
 A page has a table between `<!-- printed: NAME -->` and `<!-- end of table -->`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from tools.permissions_table import permissions_table
@@ -22,8 +22,14 @@ from apportion.server.prometheus import FAMILIES
 from apportion.settings import MAX_INT64, Setting, declared
 from apportion.spark import query_metrics
 from apportion.spark.batch_options import BatchQueryOptions
+from apportion.spark.foreign_options import (
+    REFUSED_EVERYWHERE,
+    REFUSED_IN_BATCH_READS,
+    REFUSED_IN_STREAMS,
+)
 from apportion.spark.options import QueryOptions, SparkOptions
 from apportion.spark.security_options import KafkaSecurityOptions
+from apportion.spark.topic_options import ProducerOptions
 
 HEAD = """# Settings and options
 
@@ -93,6 +99,13 @@ Options of `spark.read.format("apportion")`, beside those about security, which 
 [Batch reads](batch-read.md) says what they mean together.
 
 """
+WRITES = """
+## Rows written to topics
+
+Options of `df.write.format("apportion")` and `df.writeStream.format("apportion")`, beside those of
+the source about TLS and SASL: [writing rows to topics](spark-writing.md).
+
+"""
 TABLE = "| name | default | values | meaning |\n|---|---|---|---|\n"
 
 
@@ -112,6 +125,7 @@ def settings_page() -> str:
             STREAMS.format(shared=shared) + _streams_table(),
             SPARK + _spark_table(),
             BATCH + _batch_table(),
+            WRITES + TABLES["options of a write"](),
         )
     )
 
@@ -164,6 +178,16 @@ def _batch_table() -> str:
     return _table(_as_texts(declared(BatchQueryOptions).values()))
 
 
+def _refused_table(refused: Mapping[str, str], but: Mapping[str, str]) -> str:
+    """Return options that are refused, without those of `but`; one row for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in refused.items():
+        if name not in but:
+            by_reason.setdefault(reason, []).append(f"`{name}`")
+    rows = [f"| {', '.join(names)} | {reason} |" for reason, names in by_reason.items()]
+    return "\n".join(["| option | reason |", "|---|---|", *rows]) + "\n"
+
+
 def _topic_table() -> str:
     """Return the settings of a topic, those of which only the default is taken last."""
     supported = (
@@ -214,6 +238,12 @@ TABLES: dict[str, Callable[[], str]] = {  # name in a page -> the function that 
     "options of a StreamsConsumer": _streams_table,
     "options of the Spark source": lambda: _table(_as_texts(declared(QueryOptions).values())),
     "options of a batch read": _batch_table,
+    "options of a write": lambda: _table(_as_texts(declared(ProducerOptions).values())),
+    "refused options of any read": lambda: _refused_table(REFUSED_EVERYWHERE, {}),
+    "refused options of a stream": lambda: _refused_table(REFUSED_IN_STREAMS, REFUSED_EVERYWHERE),
+    "refused options of a batch read": lambda: _refused_table(
+        REFUSED_IN_BATCH_READS, REFUSED_EVERYWHERE
+    ),
     "security options of a consumer": lambda: _table(declared(SecurityOptions).values()),
     "security options of the Spark source": lambda: _table(
         _as_texts(declared(KafkaSecurityOptions).values())

@@ -4,6 +4,10 @@ from collections.abc import Callable, Sequence
 
 MOST_NAMES = 10
 """How many names a sentence lists; fewer where a caller's are long."""
+MAX_QUOTED = 80
+"""How many characters of a name or a value stand in an error or a log line, unless one of its own
+reason has more or fewer.
+"""
 
 
 def readable(text: str) -> str:

@@ -1,5 +1,6 @@
 """One real Apache Kafka for the whole run of the tests in this directory."""
 
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +9,7 @@ from typing import NoReturn
 
 import pytest
 
-from apportion.testing.kafka import JVM_OPTIONS, KafkaMissing, RealKafka, jars_of
+from apportion.testing.kafka import JVM_OPTIONS, KafkaMissing, RealKafka, jars_of, java_program
 from tests.kafka.differential.side import Side
 from tests.kafka.secured import Secured, running, secured_kafka
 
@@ -65,6 +66,31 @@ def config_tool(jars: Path) -> Callable[..., list[str]]:
         )
         # Without the stack of its own classes.
         return [line for line in done.stdout.splitlines() if not line.startswith("\t")]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def acl_tool(lane_missing: Callable[[str], NoReturn]) -> Callable[..., list[str]]:
+    """`acl_tool(bootstrap, *arguments)` gives the blocks that kafka-acls.sh prints, in order."""
+    try:
+        jars = jars_of(Path(__file__).with_name("pom-tools.xml"))
+    except KafkaMissing as problem:
+        lane_missing(str(problem))
+
+    def run(bootstrap: str, *arguments: str) -> list[str]:
+        command = ("-cp", f"{jars.resolve()}/*", "org.apache.kafka.tools.AclCommand")
+        done = subprocess.run(
+            [java_program(), *JVM_OPTIONS, *command, "--bootstrap-server", bootstrap, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+        # Java has both the resources and their ACLs in hash tables.
+        blocks = re.split(r"\n\s*\n", done.stdout.strip())
+        return sorted("\n".join(sorted(map(str.strip, each.splitlines()))) for each in blocks)
 
     return run
 

@@ -1,7 +1,6 @@
 """`apportion acls` and `apportion users` on our broker and a real Kafka, beside Kafka's tools."""
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,17 +12,13 @@ from apportion.cli.main import app
 from apportion.errors import Code
 from apportion.server.embedded import EmbeddedBroker
 from apportion.testing.kafka import (
-    JVM_OPTIONS,
     KafkaMissing,
     RealKafka,
-    jars_of,
-    java_program,
 )
 from tests.kafka.acl_cluster import both_with_acls
 from tests.kafka.conftest import until
 from tests.kafka.secured import PASSWORD, Secured
 
-ACLS = "org.apache.kafka.tools.AclCommand"
 CHANGED = [("alice", name, 5000) for name in ("SCRAM-SHA-256", "SCRAM-SHA-512")]
 ALICE = ("--allow-principal", "User:alice")
 
@@ -37,31 +32,6 @@ def brokers(
             yield both
     except KafkaMissing as problem:
         lane_missing(str(problem))
-
-
-@pytest.fixture(scope="module")
-def acl_tool(lane_missing: Callable[[str], NoReturn]) -> Callable[..., list[str]]:
-    """`acl_tool(bootstrap, *arguments)` gives the lines that kafka-acls prints, sorted."""
-    try:
-        jars = jars_of(Path(__file__).with_name("pom-tools.xml"))
-    except KafkaMissing as problem:
-        lane_missing(str(problem))
-
-    def lines(bootstrap: str, *arguments: str) -> list[str]:
-        done = subprocess.run(
-            [
-                *(java_program(), *JVM_OPTIONS, "-cp", f"{jars.resolve()}/*", ACLS),
-                *("--bootstrap-server", bootstrap, *arguments),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-            stdin=subprocess.DEVNULL,
-        )
-        return sorted(line.strip() for line in done.stdout.splitlines() if line.strip())
-
-    return lines
 
 
 def run(bootstrap: str, *arguments: str) -> tuple[int, str, str]:
@@ -125,7 +95,8 @@ def test_kafkas_tool_lists_the_acls_of_ours_on_both(
         run(bootstrap, "acls", "add", *bob, "--topic", "fl", *prefixed)
         until(lambda at=bootstrap: len(listed(at)) == 4)
         matching = listed(bootstrap, "--topic", "flights", "--resource-pattern-type", "match")
-        lines = acl_tool(bootstrap, "--list")
+        blocks = acl_tool(bootstrap, "--list")
+        lines = sorted(line for block in blocks for line in block.splitlines())
         code, stdout, _ = run(bootstrap, "acls", "remove", "--topic", "flights", "--force")
         until(lambda at=bootstrap: len(listed(at)) == 2)
         printed.append((lines, matching, code, stdout, listed(bootstrap)))

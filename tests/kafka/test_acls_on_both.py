@@ -1,7 +1,5 @@
 """ACLs are created, described and deleted alike on our broker and on a real Kafka."""
 
-import re
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -21,7 +19,7 @@ from confluent_kafka.admin import (
 from apportion.security import acls
 from apportion.security.acls import AclFilter
 from apportion.server.embedded import EmbeddedBroker
-from apportion.testing.kafka import JVM_OPTIONS, KafkaMissing, RealKafka, jars_of
+from apportion.testing.kafka import KafkaMissing, RealKafka
 from apportion.wire.messages.create_acls import AclCreation
 from tests.kafka.acl_cluster import AclCluster, both_with_acls
 from tests.kafka.acl_decisions import random_acl, random_acls
@@ -157,55 +155,30 @@ def test_more_acls_than_one_request_may_change_have_kafkas_codes(
     assert answers[0] == answers[1] == ({44}, [42, 42])
 
 
-@pytest.fixture(scope="module")
-def tool(lane_missing: Callable[[str], NoReturn]) -> Callable[..., list[str]]:
-    """`tool(bootstrap, *arguments)` gives what kafka-acls.sh prints, block by block, in order."""
-    try:
-        jars = jars_of(Path(__file__).with_name("pom-tools.xml"))
-    except KafkaMissing as problem:
-        lane_missing(str(problem))
-
-    def run(bootstrap: str, *arguments: str) -> list[str]:
-        command = ("-cp", f"{jars.resolve()}/*", "org.apache.kafka.tools.AclCommand")
-        done = subprocess.run(
-            ["java", *JVM_OPTIONS, *command, "--bootstrap-server", bootstrap, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-            stdin=subprocess.DEVNULL,
-        )
-        # Java has both the resources and their ACLs in hash tables.
-        blocks = re.split(r"\n\s*\n", done.stdout.strip())
-        return sorted("\n".join(sorted(map(str.strip, each.splitlines()))) for each in blocks)
-
-    return run
-
-
 def test_kafkas_acl_tool_prints_the_same_for_both(
     brokers: tuple[str, str],
     sides: tuple[AclCluster, AclCluster],
-    tool: Callable[..., list[str]],
+    acl_tool: Callable[..., list[str]],
 ) -> None:
     flights = ("--topic", "flights", "--resource-pattern-type")
     printed = []
     for bootstrap, side in zip(brokers, sides, strict=True):
         lines = [
-            tool(
+            acl_tool(
                 *(bootstrap, "--add", "--allow-principal", "User:alice", "--consumer"),
                 *("--topic", "flights", "--group", "g"),
             ),
-            tool(
+            acl_tool(
                 *(bootstrap, "--add", "--deny-principal", "User:bob", "--deny-host", "10.0.0.1"),
                 *("--operation", "Write", "--topic", "fl", "--resource-pattern-type", "prefixed"),
             ),
         ]
         until(lambda side=side: len(side.described()) == 4)
-        lines.append(tool(bootstrap, "--list"))
-        lines.append(tool(bootstrap, "--list", *flights, "match"))
-        lines.append(tool(bootstrap, "--remove", "--force", *flights, "match"))
+        lines.append(acl_tool(bootstrap, "--list"))
+        lines.append(acl_tool(bootstrap, "--list", *flights, "match"))
+        lines.append(acl_tool(bootstrap, "--remove", "--force", *flights, "match"))
         until(lambda side=side: len(side.described()) == 1)
-        lines.append(tool(bootstrap, "--list", "--principal", "User:alice"))
+        lines.append(acl_tool(bootstrap, "--list", "--principal", "User:alice"))
         printed.append(lines)
     assert printed[0] == printed[1]
     assert [len(blocks) for blocks in printed[0]] == [2, 1, 3, 2, 1, 1]

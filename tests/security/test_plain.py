@@ -60,10 +60,10 @@ def test_a_message_of_the_greatest_length_is_looked_at() -> None:
 
 
 def test_a_long_name_is_shortened_in_the_reason() -> None:
-    end = plain.server(PASSWORDS).step(b"\0" + b"n" * 61 + b"\0p")
-    assert end == AuthenticationFailed(f"user '{'n' * 28}...{'n' * 28}' is unknown")
-    end = plain.server(PASSWORDS).step(b"\0" + b"n" * 60 + b"\0p")
-    assert end == AuthenticationFailed(f"user '{'n' * 60}' is unknown")
+    end = plain.server(PASSWORDS).step(b"\0" + b"n" * 81 + b"\0p")
+    assert end == AuthenticationFailed(f"user '{'n' * 38}...{'n' * 38}' is unknown")
+    end = plain.server(PASSWORDS).step(b"\0" + b"n" * 80 + b"\0p")
+    assert end == AuthenticationFailed(f"user '{'n' * 80}' is unknown")
 
 
 def test_a_user_without_a_password_in_the_table_is_no_unknown_user() -> None:

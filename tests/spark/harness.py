@@ -66,7 +66,6 @@ class Application:
             **options,
         }
         extra, settings = given.pop("source", {}), given.pop("spark", {})
-        environment = given.pop("environment", {})
         words = [word for key, value in given.items() for word in (f"--{key}", value)]
         words += [
             word
@@ -82,7 +81,7 @@ class Application:
                 cwd=ROOT,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYSPARK_PYTHON": sys.executable, **environment},
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
                 start_new_session=True,
             )
 
@@ -131,12 +130,6 @@ class Application:
     def wait_for_end(self, seconds: int = PATIENCE_S) -> None:
         self._expected_end = True
         assert self.process.wait(seconds) == 0, self.tail()
-
-    def failure(self, seconds: int = PATIENCE_S) -> str:
-        """What the application says at its end, which is a failure."""
-        self._expected_end = True
-        assert self.process.wait(seconds) == 1, self.tail()
-        return self._log.read_text(errors="replace")
 
 
 class Pipeline:

@@ -42,6 +42,7 @@ def test_the_beginning_and_the_end_are_read() -> None:
             "startingoffsets": '{"flights":{"0":23,"1":-2}}',
             "endingOffsets": '{"flights":{"0":42,"1":-1}}',
             "failOnDataLoss": "false",
+            "kafka.isolation.level": "read_committed",
         }
     )
     assert options.read == BoundedRead(
@@ -134,6 +135,23 @@ def test_a_group_is_where_the_read_begins_and_only_if_that_is_said() -> None:
             "read begins",
         ),
         (
+            {
+                "startingOffsets": '{"flights":{"0":9,"1":-2}}',
+                "endingOffsets": '{"flights":{"0":8,"1":-1}}',
+            },
+            "option startingOffsets gives flights-0 the offset 9, and endingOffsets 8: the read "
+            "would end before it begins.",
+        ),
+        (
+            {"startingTimestamp": "9", "endingTimestamp": "8"},
+            "option startingTimestamp is 9, and endingTimestamp 8: the read would end before it "
+            "begins.",
+        ),
+        (
+            {"kafkaConsumer.pollTimeoutMs": "5"},
+            "option kafkaConsumer.pollTimeoutMs cannot be used: a task waits two minutes for a",
+        ),
+        (
             {"maxOffsetsPerTrigger": "5"},
             "option maxOffsetsPerTrigger cannot be used: it limits the micro-batches of a stream; "
             "drop the option.",
@@ -142,6 +160,12 @@ def test_a_group_is_where_the_read_begins_and_only_if_that_is_said() -> None:
             {"kafka.group.protocol": "classic"},
             "option kafka.group.protocol cannot be used: a batch read is no member of a group; "
             "drop the option.",
+        ),
+        (
+            {"kafka.isolation.level": "read_uncommitted"},
+            "option kafka.isolation.level is 'read_uncommitted': only read_committed is here, "
+            "because a record that is aborted later could not be taken back from where it was "
+            "written; drop the option.",
         ),
         ({"endingOffset": "latest"}, "option endingOffset is unknown: did you mean endingOffsets?"),
         (
@@ -165,6 +189,7 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
         (GROUP, SourceOptions),
         (GOOD, BatchOptions),
         ({"kafka.bootstrap.servers": "h:1", "assign": '{"t":[0]}'}, BatchOptions),
+        ({**GROUP, "subscribe": "", "assign": '{"t":[0]}'}, SourceOptions),
         ({**GOOD, "endingOffsets": "latest"}, BatchOptions),
         ({**GROUP, "STARTINGOFFSETS": "Committed"}, BatchOptions),
     ],
@@ -178,11 +203,6 @@ def test_the_options_tell_a_stream_from_a_batch_read(options: dict[str, str], ki
     [
         ({**GOOD, "maxOffsetsPerTrigger": "5"}, "option kafka.group.id is missing"),
         ({**GROUP, "endingOffsets": "latest"}, "option kafka.group.id says nothing in a batch"),
-        (
-            {**GROUP, "assign": '{"t":[0]}'},
-            "option assign cannot be used: the group decides which partitions this stream reads; "
-            "use subscribe, or a batch read.",
-        ),
         ({**GROUP, "maxOffsetsPerTrigger": "0"}, "option maxOffsetsPerTrigger is '0'"),
     ],
 )

@@ -1,6 +1,5 @@
 """The Delta writer and the guard through Spark Connect, with a server in a process of its own."""
 
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from apportion.spark import PrometheusListener, StatefulQuery, delta, guard
+from apportion.spark import PrometheusListener, StatefulQuery, delta, guard, seeds
+from apportion.spark.source_report import SourceReport, parse_report
 from apportion.topics import partitions_of
 from tests.spark.connect_server import connect_server, connect_session, start_patiently
 from tests.spark.harness import ROOT, Pipeline, until
@@ -62,18 +62,9 @@ def rows(source: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
     return lambda **options: source(**options).selectExpr(*COLUMNS)
 
 
-def reported_ends(progress: Any) -> list[dict[str, int]]:
-    """The offsets, by partition, up to which the batch has read and which the source knows of."""
-    source = progress and progress.sources[0]
-    latest = json.loads(source.latestOffset) if source and source.latestOffset else None
-    if latest is None:
-        return []  # the batch was one of the run before, and the source has not looked yet
-    (ends,) = json.loads(source.endOffset)["topics"].values()
-    (positions,) = latest["topics"].values()
-    return [
-        {number: to for number, (_, to) in ends["span"].items()},
-        {number: each["latest"] for number, each in positions.items()},
-    ]
+def report_on(progress: Any) -> SourceReport | None:
+    """The source's report in the progress of a batch; None while there is none."""
+    return parse_report(progress.sources[0].latestOffset) if progress else None
 
 
 def test_a_restarted_query_writes_each_record_once(
@@ -88,9 +79,9 @@ def test_a_restarted_query_writes_each_record_once(
     again = started(rows(), checkpoint="v1")
     until(lambda: len(pipeline.rows()) >= len(pipeline.produced))
     assert pipeline.rows() == pipeline.expected()
-    ends, latest = until(lambda: reported_ends(again.lastProgress))
-    assert ends == latest
-    assert sum(ends.values()) == len(pipeline.produced)
+    report = until(lambda: report_on(again.lastProgress))
+    assert (report.group_id, len(report.positions)) == (pipeline.group, len(pipeline.partitions))
+    assert sum(position.next for position in report.positions.values()) == len(pipeline.produced)
 
 
 def test_a_second_query_takes_over_and_each_record_is_written_once(
@@ -227,4 +218,13 @@ def test_a_listener_in_the_client_shows_a_query_until_it_ends(
 def test_a_wrong_option_is_named_at_the_start(source: Callable[..., DataFrame]) -> None:
     with pytest.raises(AnalysisException) as error:
         source(startingOffset="earliest").columns  # noqa: B018
-    assert "did you mean startingOffsets?" in str(error.value)
+    reason = str(error.value).splitlines()[0]
+    assert reason.endswith(
+        "OptionError: option startingoffset is unknown (Spark hands names over in lower case): did "
+        "you mean startingOffsets?"
+    )
+
+
+def test_seeds_are_played_through_spark_connect(spark: SparkSession) -> None:
+    played = seeds.seeds(spark, 2, duration_ms=10_000)
+    assert sorted(row.seed for row in played.select("seed").collect()) == [0, 1]

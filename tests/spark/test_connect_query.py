@@ -30,7 +30,7 @@ def span(to: int) -> Span:
 
 
 def frame(schema: StructType = SCHEMA, session: Session | None = None) -> Any:
-    return SimpleNamespace(schema=schema, sparkSession=session)
+    return SimpleNamespace(schema=schema, columns=schema.names, sparkSession=session)
 
 
 def at(batch_id: int, *plans: str, schema: StructType = SCHEMA, **session: str) -> ConnectQuery:
@@ -98,6 +98,11 @@ def test_columns_without_the_id_of_a_load_are_refused_with_the_remedy() -> None:
     by_text["offset"].metadata = {}
     with pytest.raises(ConnectRefused, match=r"give mapInArrow and the like the schema of a frame"):
         at(0, schema=by_text).readings()
+
+
+def test_a_query_that_dropped_a_column_of_the_source_is_refused() -> None:
+    with pytest.raises(ValueError, match="this query dropped partition, offset"):
+        at(0, schema=StructType().add("topic", "string")).readings()
 
 
 def test_a_query_that_keeps_state_is_refused_whichever_of_the_session_it_is() -> None:

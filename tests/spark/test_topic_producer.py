@@ -1,18 +1,45 @@
 """What the producer of a task does with records: on a broker in this process, without Spark."""
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
+from pyspark.sql.types import StructType
 
 from apportion.broker import EmbeddedBroker
 from apportion.client.cluster import Cluster
-from apportion.spark.topic_options import TopicWriterOptions
+from apportion.settings import declared
+from apportion.spark.topic_options import LEVELS, ProducerOptions, TopicWriterOptions
 from apportion.spark.topic_producer import TopicProducer, forget_producers, worker_producer
 from apportion.spark.topic_records import NotWritten, OutgoingRecord
+from apportion.spark.topic_writer import batch_writer
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+
+OF_SEVEN = {
+    "": 2,
+    "0": 3,
+    "1": 2,
+    "2": 2,
+    "_?": 3,
+    "a": 5,
+    "ab": 0,
+    "abc": 4,
+    "abcd": 5,
+    "abcde": 4,
+    "kafka": 3,
+    "AA1141": 6,
+    "flight-1": 0,
+    "flight-2": 2,
+    "é": 4,
+    "日本": 1,
+    "x" * 37: 3,
+}
+"""The partition, of seven, to which kafka-console-producer of Apache Kafka 4.3.1 sends each key;
+`tests/kafka/test_topic_writer_on_kafka.py` asks it again.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +76,8 @@ def record(topic: str, value: bytes | None = b"v", **others: Any) -> OutgoingRec
 
 def read(config: dict[str, Any], topic: str, partitions: int) -> list[tuple[Any, ...]]:
     """Partition, key, value and headers of every record, by confluent-kafka's consumer."""
-    reader = Consumer(
-        {**config, "group.id": "readers", "enable.partition.eof": True, "log_level": 0}
-    )
+    own = {"group.id": "readers", "enable.auto.commit": False, "enable.partition.eof": True}
+    reader = Consumer({**config, **own, "log_level": 0})
     reader.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
     found, ended = [], 0
     while ended < partitions:
@@ -119,6 +145,15 @@ def test_a_full_buffer_makes_the_task_wait(
     values = [b"%06d" % number + b"." * 500 for number in range(2_000)]
     assert writer.write(record(topic, value) for value in values) == 2_000
     assert [value for _, _, value, _ in read_plain(broker, topic)] == values
+
+
+def test_a_key_goes_where_kafkas_own_producer_puts_it(
+    broker: EmbeddedBroker, cluster: Cluster, producer: Callable[..., TopicProducer]
+) -> None:
+    cluster.create_topic("by-key", 7)
+    producer().write(record("by-key", key=key.encode()) for key in OF_SEVEN)
+    found = {key.decode(): number for number, key, _, _ in read_plain(broker, "by-key", 7)}
+    assert found == OF_SEVEN
 
 
 def test_a_missing_topic_is_named_and_not_created(
@@ -235,6 +270,41 @@ def test_a_record_that_nobody_acknowledges_ends_the_task(
     )
     # Once, however often the producer has tried to connect.
     assert caplog.messages == [f"no broker of {lost.bootstrap} can be reached: records wait"]
+
+
+def test_a_worker_without_the_library_says_what_to_install(
+    broker: EmbeddedBroker,
+    producer: Callable[..., TopicProducer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)  # importing it fails
+    said = (
+        "writing to a topic needs the package confluent-kafka in the Python of the driver and of "
+        "every executor: install apportion[spark] there"
+    )
+    with pytest.raises(NotWritten) as in_a_task:
+        producer()
+    assert str(in_a_task.value) == said
+    fields = StructType().add("value", "string").add("topic", "string")
+    with pytest.raises(NotWritten) as in_the_plan:
+        batch_writer({"kafka.bootstrap.servers": broker.bootstrap}, fields, overwrite=False)
+    assert str(in_the_plan.value) == said
+
+
+@pytest.mark.parametrize("bound", ["at_least", "at_most"])
+def test_librdkafka_takes_every_number_that_an_option_takes(
+    bound: str, broker: EmbeddedBroker, producer: Callable[..., TopicProducer]
+) -> None:
+    bounds = {
+        name: str(getattr(setting, bound))
+        for name, setting in declared(ProducerOptions).items()
+        if setting.at_least is not None and not name.endswith(".level")
+    }
+    producer(**bounds)
+    for codec, (least, most) in LEVELS.items():
+        level = str(least if bound == "at_least" else most)
+        named = {"kafka.compression.type": codec, f"kafka.compression.{codec}.level": level}
+        producer(**named)
 
 
 def test_the_tasks_of_a_worker_share_a_producer(broker: EmbeddedBroker) -> None:

@@ -132,8 +132,8 @@ def test_a_wrong_write_is_refused_before_a_task_runs(
         f"name is right, or create it; a write creates no topic{after}"
     )
     assert said_at_plan(lambda: write(frame, topic=target, **{"kafka.acks": "0"})) == (
-        f"{wrong}apportion.spark.options.OptionError: option kafka.acks is '0': give all or -1: "
-        f"with less, a record could be lost after it was taken for written.{after}"
+        f"{wrong}apportion.spark.option_values.OptionError: option kafka.acks is '0': give all or "
+        f"-1: with less, a record could be lost after it was taken for written.{after}"
     )
     assert said_at_plan(
         lambda: write(frame, topic=target, **{"kafka.bootstrap.servers": "127.0.0.1:1"})

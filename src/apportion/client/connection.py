@@ -25,12 +25,11 @@ from apportion.errors import (
     UnencodableText,
 )
 from apportion.member.fresh_connection import SendOnConnection, authenticate, open_connection
-from apportion.readable import shortened
+from apportion.readable import MAX_QUOTED, shortened
 from apportion.rules import Rule, run_rule
 from apportion.wire.table import APIS, decode_response, encode_request
 
 FRAME_LIMIT_BYTES = 1 << 30
-MAX_QUOTED = 80  # characters of a text that cannot be sent
 TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 """How an alert of TLS and a message of its handshake begin."""
 # Why a listener may have closed a connection that it has hardly begun to use.

@@ -10,7 +10,7 @@ from apportion.errors import Code, Refused
 from apportion.readable import listed, shortened
 from apportion.security.client_security import TlsSettings
 from apportion.security.host_names import host_names
-from apportion.security.principals import distinguished_name, issuer_name
+from apportion.security.principals import MAX_SHOWN, distinguished_name, issuer_name
 from apportion.security.validity import Validity, validity
 
 NO_TLS = (
@@ -44,7 +44,6 @@ REASONS["TLSV1_ALERT_ACCESS_DENIED"] = REASONS["SSLV3_ALERT_CERTIFICATE_UNKNOWN"
 EXPIRED, NOT_YET_VALID, HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH = 10, 9, 62, 64
 UNTRUSTED = (2, 7, 18, 19, 20, 21)
 """7 is a signature that does not fit: the CA was made anew under the same name."""
-MAX_QUOTED = 100  # characters of a name in a certificate
 MOST_HOSTS = 5
 SPEAKS_TLS = (
     "the listener at {0} speaks TLS: set security.protocol to SSL, or to SASL_SSL if clients must "
@@ -126,11 +125,11 @@ def _presented_or_none(certificate: bytes) -> _Presented | None:
         hosts, times = host_names(certificate), validity(certificate)
     except ValueError:
         return None
-    shown = f", {shortened(name, MAX_QUOTED)}," if name else ""
+    shown = f", {shortened(name, MAX_SHOWN)}," if name else ""
     return _Presented(
         shown,
-        shortened(issuer, MAX_QUOTED),
-        [shortened(host, MAX_QUOTED) for host in hosts],
+        shortened(issuer, MAX_SHOWN),
+        [shortened(host, MAX_SHOWN) for host in hosts],
         times,
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from apportion.coord.config import BOUNDED, GroupSettings, dotted
 from apportion.errors import Code, Refused
+from apportion.readable import MAX_QUOTED
 from apportion.settings import (
     MAX_INT32,
     Setting,
@@ -41,7 +42,6 @@ OWN_SETTINGS: Mapping[str, Setting] = MappingProxyType(
 MISSING = {"share.": "share groups", "streams.": "streams groups"}
 """Settings of Kafka's that begin so are for groups of kinds that are not there yet."""
 SESSION, INTERVAL = "group_consumer_session_timeout_ms", "group_consumer_heartbeat_interval_ms"
-MAX_QUOTED = 80  # characters of a wrong name or value in an error message
 
 
 def check_group_settings(own: Mapping[str, str], broker: GroupSettings) -> dict[str, str]:

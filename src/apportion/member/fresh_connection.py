@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import Any, Never
 
 from apportion.errors import Code, Refused
-from apportion.readable import shortened
+from apportion.readable import MAX_QUOTED, shortened
 from apportion.rules import Rule, RuleQuery
 from apportion.security import oauthbearer, plain, scram
 from apportion.security.client_security import BearerToken, PasswordLogin, SaslLogin
-from apportion.security.exchange import MAX_QUOTED, AuthenticationFailed, Exchange, shown
+from apportion.security.exchange import AuthenticationFailed, Exchange, shown
 from apportion.security.scram_credentials import ScramMechanism
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.messages.sasl_authenticate import SaslAuthenticateRequest

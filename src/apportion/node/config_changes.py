@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from apportion.errors import Code, Refused
+from apportion.readable import MAX_QUOTED
 from apportion.topics import grouped
 from apportion.wire.messages.incremental_alter_configs import APPEND, DELETE, SET, SUBTRACT
 
 OPERATIONS = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
-MAX_QUOTED = 80  # characters of a name in an error message
 
 
 class ConfigChange(NamedTuple):

@@ -5,11 +5,11 @@ from re import fullmatch
 
 from apportion.errors import Code, Refused
 from apportion.node.settings import TIMESTAMP_TYPES
+from apportion.readable import MAX_QUOTED
 from apportion.settings import MAX_INT32, MAX_INT64, Setting, nearest_or_none, whole_number
 from apportion.store.settings import LogSettings
 
 BOOLEAN = ("false", "true")
-MAX_QUOTED = 80  # characters of a wrong value in an error message
 CONFIG_TYPES = {bool: 1, str: 2, float: 6, tuple: 7}
 """Type of a setting -> its number in DescribeConfigs; whole numbers are INT or LONG."""
 INT, LONG = 3, 5

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from apportion.errors import Code
-from apportion.readable import shortened
+from apportion.readable import MAX_QUOTED, shortened
 from apportion.rules import RunningRule
 
 Query = TypeVar("Query")
@@ -22,8 +22,6 @@ Verdict = TypeVar("Verdict")
 
 REJECTED = Code.SASL_AUTHENTICATION_FAILED.sentence
 """The sentence for a client whose credentials are wrong: the same for an unknown user."""
-MAX_QUOTED = 60
-"""How much of a name, or of a peer's words, stands in a log line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ KEYWORDS = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
+MAX_SHOWN = 200
+"""How much of a certificate's name stands in an error or a log line."""
 ESCAPED = frozenset(',=+<>#;"\\')
 BLANKS = " \r"
 RULE = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|$)")

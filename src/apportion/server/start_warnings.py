@@ -18,15 +18,13 @@ from apportion.security.acls import (
     ResourceType,
 )
 from apportion.security.key_stores import ClientAuth
-from apportion.security.principals import distinguished_name
+from apportion.security.principals import MAX_SHOWN, distinguished_name
 from apportion.security.scram_credentials import ScramMechanism
 from apportion.security.validity import validity
 from apportion.store.metadata_log import LogEnd, ScramCredentials
 
 USER = "User:"
 QUOTES = "\"'"
-MAX_QUOTED = 200
-"""How much of a certificate's name stands in a log line."""
 SCRAM = {each.value: each for each in ScramMechanism}
 
 
@@ -89,7 +87,7 @@ def _certificate_fault_or_none(tls: ListenerTls, now_s: float) -> str | None:
         return None  # OpenSSL has read it
     when_s, what = (last_s, "has expired at") if now_s > last_s else (first_s, "is not valid until")
     time = datetime.fromtimestamp(when_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    name = shortened(name, MAX_QUOTED)
+    name = shortened(name, MAX_SHOWN)
     unless = "" if link == chain[0] else f", unless they trust another certificate of {name}"
     return f"{unless}: {name} {what} {time} UTC"
 
@@ -119,7 +117,7 @@ def user_warnings(listeners: Sequence[Listener], credentials: ScramCredentials) 
     }
     stranded = sorted({user for users in useless.values() for user in users})
     if stranded:
-        who = listed([shortened(user, MAX_QUOTED) for user in stranded])
+        who = listed([shortened(user, MAX_SHOWN) for user in stranded])
         names = " and ".join(name for name, users in useless.items() if users)
         yield (
             f"{who} cannot log in: no listener offers {names}, and there is no password for "
@@ -179,7 +177,7 @@ def unchangeable_acl_warnings(
     alter = (AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
     if is_any or authorizer.allows(EVERY_PRINCIPAL, EVERY_HOST, *alter):
         return
-    who = listed([shortened(each, MAX_QUOTED) for each in supers])
+    who = listed([shortened(each, MAX_SHOWN) for each in supers])
     why = f"no client can log in as {who} (super.users)" if supers else "super.users names nobody"
     yield (
         f"nobody can change ACLs or users: {why}, and no ACL allows one who can log in to ALTER "

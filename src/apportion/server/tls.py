@@ -8,15 +8,13 @@ from apportion.node.listeners import ListenerTls
 from apportion.node.settings import SettingRefused
 from apportion.readable import shortened
 from apportion.security.key_stores import ClientAuth
-from apportion.security.principals import distinguished_name
+from apportion.security.principals import MAX_SHOWN, distinguished_name
 
 VERIFY_MODES = {
     ClientAuth.NONE: ssl.CERT_NONE,
     ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
     ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
 }
-MAX_QUOTED = 200
-"""How much of a certificate's name stands in a log line."""
 NO_TLS = (
     "it speaks no TLS, as the listener {0} does: its client wants security.protocol SSL or "
     "SASL_SSL, or another listener"
@@ -88,7 +86,7 @@ def tls_principal(connection: ssl.SSLObject, tls: ListenerTls) -> str:
     if mapped is None:
         raise ClientUnnamed(
             "no rule of ssl.principal.mapping.rules fits the name of its certificate, "
-            f"'{shortened(name, MAX_QUOTED)}'"
+            f"'{shortened(name, MAX_SHOWN)}'"
         )
     return f"User:{mapped}"
 

@@ -16,10 +16,12 @@ from apportion.settings import Setting, declared
 from apportion.spark.chosen_topics import topic_option
 from apportion.spark.foreign_options import REFUSED_IN_BATCH_READS
 from apportion.spark.option_values import (
+    ISOLATION_LEVEL,
     OptionError,
     bootstrap_servers,
     by_lower_name,
     parsed,
+    refuse_uncommitted_reads,
     required_text,
 )
 from apportion.spark.options import (
@@ -41,6 +43,7 @@ from apportion.spark.starting_offsets import (
     batch_start,
     ending_times,
 )
+from apportion.wire.messages.list_offsets import LATEST
 
 CLIENT_ID = "apportion-spark-batch"
 BatchQueryOptions = TypedDict(
@@ -112,6 +115,7 @@ BatchQueryOptions = TypedDict(
             ),
         ],
         "includeHeaders": Annotated[bool, INCLUDE_HEADERS],
+        "kafka.isolation.level": Annotated[str, ISOLATION_LEVEL],
         "kafka.client.id": Annotated[
             str, Setting("The name that brokers log and tools show.", CLIENT_ID)
         ],
@@ -126,10 +130,7 @@ class BatchReadOptions(BatchQueryOptions, KafkaSecurityOptions):
 
 
 BATCH_OPTIONS = declared(BatchReadOptions)
-# Without assign, which is mostly meant for a stream where there is a group.
-ONLY_IN_BATCH_READS = {
-    name.lower() for name in BATCH_OPTIONS if name not in OPTIONS and name != "assign"
-}
+ONLY_IN_BATCH_READS = {name.lower() for name in BATCH_OPTIONS if name not in OPTIONS}
 ONLY_IN_STREAMS = {name.lower() for name in OPTIONS if name not in BATCH_OPTIONS}
 NO_MEMBER = "a batch read is no member of a group; drop the option"
 REFUSED = {
@@ -166,9 +167,10 @@ class BatchOptions:
         Raises OptionError for the first fault.
         """
         values = by_lower_name(options, BATCH_OPTIONS, REFUSED)
+        refuse_uncommitted_reads(values)
         value_of = partial(parsed, BATCH_OPTIONS, values)
         bootstrap = bootstrap_servers(values)
-        topics = topic_option(values, ("subscribe", "subscribePattern", "assign"))
+        topics = topic_option(values)
         group = _group_of_offsets(values, values.get("startingoffsets", "earliest"))
         try:
             security = query_security(values)
@@ -186,6 +188,7 @@ class BatchOptions:
         except ValueError as error:
             # Without its cause, which may show a secret.
             raise OptionError(f"option {error}.") from None
+        _refuse_reversed(read)
         return cls(
             bootstrap=bootstrap,
             security=security,
@@ -213,6 +216,27 @@ def _group_of_offsets(values: Mapping[str, str], start: str) -> str | None:
             "or leave kafka.group.id out; a batch read joins no group and commits nothing."
         )
     return None
+
+
+def _refuse_reversed(read: BoundedRead) -> None:
+    """Raise OptionError for a beginning that the options put behind its end."""
+    for partition, start in read.starting.by_partition.items():
+        end = read.ending.get(partition, LATEST)
+        if start > end >= 0:
+            topic, number = partition
+            raise OptionError(
+                f"option startingOffsets gives {topic}-{number} the offset {start}, and "
+                f"endingOffsets {end}: the read would end before it begins."
+            )
+    since, until = (
+        None if times is None else times.for_all
+        for times in (read.starting.times, read.ending_times)
+    )
+    if since is not None and until is not None and since > until:
+        raise OptionError(
+            f"option startingTimestamp is {since}, and endingTimestamp {until}: the read would "
+            "end before it begins."
+        )
 
 
 def loaded_options(options: Mapping[str, str]) -> SourceOptions | BatchOptions:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from apportion.spark.files import refuse_missing_columns
 from apportion.spark.plan_text import printed_plan
 from apportion.spark.planned_batches import planned_batches
 from apportion.spark.query_introspection import SourceReading
@@ -84,6 +85,7 @@ class ConnectQuery:
         return [reading]
 
     def _source_reading(self) -> SourceReading:
+        refuse_missing_columns(self._of_batch())
         load = load_id(self._of_batch().schema)
         if not load:
             raise ConnectRefused(

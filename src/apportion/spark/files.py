@@ -286,13 +286,8 @@ def delete_files(filesystem: FileSystem, paths: Iterable[str]) -> list[str]:
     return deleted
 
 
-def table_schema(frame: DataFrame) -> pa.Schema:
-    """Return the columns of `frame` as the table has them: nullable, timestamps in UTC.
-
-    The id that the source gives its column offset (`source_columns.py`) is no part of a table.
-
-    Raises ValueError where a column of SOURCE_COLUMNS is missing or has another type.
-    """
+def refuse_missing_columns(frame: DataFrame) -> None:
+    """Raise ValueError where a column of SOURCE_COLUMNS is missing."""
     missing = [name for name in SOURCE_COLUMNS.names if name not in frame.columns]
     if missing:
         raise ValueError(
@@ -300,6 +295,16 @@ def table_schema(frame: DataFrame) -> pa.Schema:
             "write each record once; "
             f"this query dropped {', '.join(missing)}"
         )
+
+
+def table_schema(frame: DataFrame) -> pa.Schema:
+    """Return the columns of `frame` as the table has them: nullable, timestamps in UTC.
+
+    The id that the source gives its column offset (`source_columns.py`) is no part of a table.
+
+    Raises ValueError where a column of SOURCE_COLUMNS is missing or has another type.
+    """
+    refuse_missing_columns(frame)
     schema = to_utc_arrow_schema(without_load(frame.schema))
     for column in SOURCE_COLUMNS:
         if schema.field(column.name).type != column.type:

@@ -1,18 +1,24 @@
-"""Options of Spark's own Kafka source and its clients that ours cannot have, with the reason."""
+"""Options of Spark's own Kafka source and its clients that ours cannot have, with the reason.
 
-NO_SERIALIZER = "this is a source; drop the option"
+docs/from-format-kafka.md prints them.
+"""
+
+NO_SERIALIZER = "rows are read here, and nothing is serialized; drop the option"
 BATCH_READS = "it is for batch reads; a stream with trigger(availableNow=True) reads up to now"
 STREAMS = "it limits the micro-batches of a stream; drop the option"
-REFUSED = {  # option -> why it cannot be used with a real group member
-    "assign": (
-        "the group decides which partitions this stream reads; use subscribe, or a batch read"
+AUTOMATIC = "it is chosen by itself here; drop the option"
+NO_METRICS = "the client has no metrics of Kafka's; drop the option"
+NO_JOIN = "a batch read joins no group; drop the option"
+REQUEST_TIMEOUT = "requests are sent again for kafka.request.timeout.ms; drop the option"
+REFUSED_EVERYWHERE = {  # option -> why no read can have it
+    "topic": "it is for writes; name the topics to read in subscribe",
+    "kafkaConsumer.pollTimeoutMs": (
+        "a task waits two minutes for a broker that does not answer, or longer with a longer "
+        "kafka.request.timeout.ms; drop the option"
     ),
-    "kafka.enable.auto.commit": (
-        "the source commits a batch when Spark has committed it; drop the option"
-    ),
-    "kafka.auto.offset.reset": (
-        "use startingOffsets, which applies where the group has no committed offset"
-    ),
+    "fetchOffset.numRetries": REQUEST_TIMEOUT,
+    "fetchOffset.retryIntervalMs": REQUEST_TIMEOUT,
+    "partition.metadata.cache.ttl.ms": "metadata is fetched again where it is wrong; drop it",
     "kafka.key.deserializer": (
         "keys are bytes; decode them with Spark functions and drop the option"
     ),
@@ -22,6 +28,57 @@ REFUSED = {  # option -> why it cannot be used with a real group member
     "kafka.key.serializer": NO_SERIALIZER,
     "kafka.value.serializer": NO_SERIALIZER,
     "kafka.interceptor.classes": "interceptors do not exist here; drop the option",
+    "kafka.client.rack": "records are read from the leaders of partitions; drop the option",
+    "kafka.allow.auto.create.topics": "a read never makes a topic; drop the option",
+    "kafka.exclude.internal.topics": (
+        "a pattern may match internal topics; write the pattern so that it does not"
+    ),
+    "kafka.max.poll.records": (
+        "a task reads its whole range; limit that by maxRecordsPerPartition, or a stream's batch "
+        "by maxOffsetsPerTrigger"
+    ),
+    **dict.fromkeys(
+        (
+            "kafka.enable.metrics.push",
+            "kafka.metric.reporters",
+            "kafka.metrics.num.samples",
+            "kafka.metrics.recording.level",
+            "kafka.metrics.sample.window.ms",
+        ),
+        NO_METRICS,
+    ),
+    **dict.fromkeys(
+        (
+            "kafka.check.crcs",
+            "kafka.client.dns.lookup",
+            "kafka.connections.max.idle.ms",
+            "kafka.default.api.timeout.ms",
+            "kafka.fetch.max.bytes",
+            "kafka.fetch.max.wait.ms",
+            "kafka.fetch.min.bytes",
+            "kafka.max.partition.fetch.bytes",
+            "kafka.metadata.recovery.rebootstrap.trigger.ms",
+            "kafka.metadata.recovery.strategy",
+            "kafka.receive.buffer.bytes",
+            "kafka.reconnect.backoff.max.ms",
+            "kafka.reconnect.backoff.ms",
+            "kafka.retry.backoff.max.ms",
+            "kafka.retry.backoff.ms",
+            "kafka.send.buffer.bytes",
+            "kafka.socket.connection.setup.timeout.max.ms",
+            "kafka.socket.connection.setup.timeout.ms",
+        ),
+        AUTOMATIC,
+    ),
+}
+COMMITS_BATCHES = "the source commits a batch when Spark has committed it; drop the option"
+REFUSED_IN_STREAMS = {  # option -> why it cannot be used with a real group member
+    **REFUSED_EVERYWHERE,
+    "kafka.enable.auto.commit": COMMITS_BATCHES,
+    "kafka.auto.commit.interval.ms": COMMITS_BATCHES,
+    "kafka.auto.offset.reset": (
+        "use startingOffsets, which applies where the group has no committed offset"
+    ),
     "groupIdPrefix": "the group is real and has one name; use kafka.group.id",
     "endingOffsets": BATCH_READS,
     "endingTimestamp": BATCH_READS,
@@ -32,12 +89,14 @@ REFUSED = {  # option -> why it cannot be used with a real group member
         "kafka.group.remote.assignor says, or a query, as kafka.group.local.assignors says"
     ),
 }
-REFUSED_IN_BATCH_READS = {  # what has another reason in a batch read
-    **{name: why for name, why in REFUSED.items() if name != "assign" and why != BATCH_READS},
-    "kafka.enable.auto.commit": "a batch read commits nothing; drop the option",
+COMMITS_NOTHING = "a batch read commits nothing; drop the option"
+REFUSED_IN_BATCH_READS = {  # option -> why it cannot be used without a membership
+    **REFUSED_EVERYWHERE,
+    "kafka.enable.auto.commit": COMMITS_NOTHING,
+    "kafka.auto.commit.interval.ms": COMMITS_NOTHING,
     "kafka.auto.offset.reset": "use startingOffsets",
-    "groupIdPrefix": "a batch read joins no group; drop the option",
-    "kafka.partition.assignment.strategy": "a batch read joins no group; drop the option",
+    "groupIdPrefix": NO_JOIN,
+    "kafka.partition.assignment.strategy": NO_JOIN,
     "maxOffsetsPerTrigger": STREAMS,
     "minOffsetsPerTrigger": STREAMS,
     "maxTriggerDelay": STREAMS,

@@ -89,6 +89,24 @@ def bootstrap_servers(options: Mapping[str, str]) -> str:
     return value
 
 
+ISOLATION_LEVEL = Setting(
+    "Which records of transactions are read: committed ones, up to the last stable offset.",
+    "read_committed",
+    choices=("read_committed",),
+)
+
+
+def refuse_uncommitted_reads(options: Mapping[str, str]) -> None:
+    """Raise OptionError for another `kafka.isolation.level` than the one that there is."""
+    value = options.get("kafka.isolation.level", "read_committed").strip().lower()
+    if value not in ISOLATION_LEVEL.choices:
+        raise OptionError(
+            f"option kafka.isolation.level is {value!r}: only read_committed is here, because a "
+            "record that is aborted later could not be taken back from where it was written; drop "
+            "the option."
+        )
+
+
 def duration_ms(settings: Settings, options: Mapping[str, str], name: str) -> int:
     """Return a duration in ms, written as Spark has it: a number with a unit, or of ms."""
     text = options.get(name.lower(), settings[name].default).strip().lower()

@@ -26,13 +26,15 @@ from apportion.member.settings import (
 from apportion.security.client_security import ClientSecurity
 from apportion.settings import Setting, declared, fault_or_none
 from apportion.spark.chosen_topics import topic_option
-from apportion.spark.foreign_options import REFUSED
+from apportion.spark.foreign_options import REFUSED_IN_STREAMS
 from apportion.spark.option_values import (
+    ISOLATION_LEVEL,
     OptionError,
     bootstrap_servers,
     by_lower_name,
     duration_ms,
     parsed,
+    refuse_uncommitted_reads,
     required_text,
 )
 from apportion.spark.security_options import KafkaSecurityOptions, query_security
@@ -89,7 +91,9 @@ QueryOptions = TypedDict(
         ],
         "subscribe": Annotated[
             str,
-            Setting("Topics, with commas between.", default_words="required, or subscribePattern"),
+            Setting(
+                "Topics, with commas between.", default_words="required, or one of the next two"
+            ),
         ],
         "subscribePattern": Annotated[
             str | None,
@@ -97,6 +101,13 @@ QueryOptions = TypedDict(
                 "Topics by a regular expression of RE2, which matches whole names and which the "
                 "broker resolves, also for topics that come later."
             ).only_with("kafka.group.protocol=consumer"),
+        ],
+        "assign": Annotated[
+            str | None,
+            Setting(
+                'Partitions in place of topics, as JSON such as {"flights":[0,1]}: without a '
+                "membership, so that nobody balances them; the group only keeps the offsets."
+            ),
         ],
         "startingOffsets": Annotated[
             str,
@@ -186,9 +197,12 @@ QueryOptions = TypedDict(
                 "is back, and loses its partitions meanwhile.",
             ),
         ],
+        "kafka.isolation.level": Annotated[str, ISOLATION_LEVEL],
         "kafka.client.id": Annotated[
             str,
-            replace(CLIENT_ID, default=None, default_words=CLIENT_ID_PREFIX + "<group>"),
+            replace(
+                CLIENT_ID, default=None, default_words=CLIENT_ID_PREFIX + "<group>-<host>-<pid>"
+            ),
         ],
         "kafka.request.timeout.ms": Annotated[int, REQUEST_TIMEOUT_MS],
     },
@@ -212,6 +226,7 @@ class SourceOptions:
     group: str
     topics: tuple[str, ...]
     expression: str
+    assigned: tuple[tuple[str, int], ...] | None
     instance_id: str | None
     classic: bool
     assignor: str | None
@@ -237,13 +252,14 @@ class SourceOptions:
         Raises OptionError for the first fault. Unknown options come first: a name that is misspelt
         would also be reported as missing.
         """
-        values = by_lower_name(options, OPTIONS, REFUSED)
+        values = by_lower_name(options, OPTIONS, REFUSED_IN_STREAMS)
+        refuse_uncommitted_reads(values)
         value_of = partial(parsed, OPTIONS, values)
         classic = _parse_protocol(values) == "classic"
         group = required_text(
             values, "kafka.group.id", "the name of the consumer group that this query joins"
         )
-        topics = topic_option(values, ("subscribe", "subscribePattern"))
+        topics = topic_option(values)
         bootstrap = bootstrap_servers(values)
         try:
             starting = stream_start(values, value_of, topics)
@@ -269,6 +285,7 @@ class SourceOptions:
             group=group,
             topics=topics.topics.names,
             expression=topics.topics.expression,
+            assigned=topics.partitions,
             instance_id=values.get("kafka.group.instance.id") or None,
             classic=classic,
             assignor=values.get("kafka.group.remote.assignor") or None,

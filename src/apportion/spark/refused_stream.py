@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
+from apportion.spark.admission_control import ReadLimit, SupportsTriggerAvailableNow
 from apportion.spark.option_values import OptionError
 from apportion.spark.plain_errors import without_traceback
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from apportion.sim.streams.matrix import MatrixRun, play_run
-from apportion.spark.seeds import rows_played
+from apportion.spark.seeds import parallelism, rows_played
 
 SCHEMA = pa.schema(
     [
@@ -40,7 +40,7 @@ def rehearsals(spark: SparkSession, runs: Sequence[MatrixRun]) -> DataFrame:
     have apportion installed.
     """
     every = tuple(runs)
-    tasks = min(len(runs), spark.sparkContext.defaultParallelism * 4)
+    tasks = min(len(runs), parallelism(spark) * 4)
     return spark.range(0, len(runs), numPartitions=tasks).mapInArrow(
         rows_played(lambda number: play_run(every[number])._asdict(), SCHEMA),
         from_arrow_schema(SCHEMA),

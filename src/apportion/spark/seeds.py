@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkAttributeError, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -74,11 +74,21 @@ def seeds(
         raise ScenarioRefused(f"runs must be at least 1, not {runs}.")
     draw = Draw(None if kinds is None else tuple(kinds), sizes)
     draw.scenario(first)
-    tasks = max(min(runs, spark.sparkContext.defaultParallelism * 4), -(-runs // SEEDS_PER_TASK))
+    tasks = max(min(runs, parallelism(spark) * 4), -(-runs // SEEDS_PER_TASK))
     return spark.range(first, first + runs, numPartitions=tasks).mapInArrow(
         rows_played(lambda seed: _dataframe_row(play_seed(seed, draw, play)), SCHEMA),
         from_arrow_schema(SCHEMA),
     )
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Return how many tasks Spark runs at once."""
+    try:
+        return spark.sparkContext.defaultParallelism
+    except PySparkAttributeError:
+        # Spark Connect shows no SparkContext, but a range has as many parts.
+        parts = spark.range(1 << 16).select(F.spark_partition_id())
+        return parts.distinct().count()
 
 
 def summary(frame: DataFrame) -> DataFrame:

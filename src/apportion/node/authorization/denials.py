@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from apportion.readable import shortened
 from apportion.security.acls import AclOperation, ResourceType
 
-MAX_QUOTED = 100
+MAX_KEPT = 100
 """How much of a name is kept; a principal is the name of a certificate at times."""
 
 
@@ -62,7 +62,7 @@ class Denials:
             return []
         taken, self._by_request = self._by_request, {}
         return [
-            RequestDenied(shortened(principal, MAX_QUOTED), host, api, what, count - 1)
+            RequestDenied(shortened(principal, MAX_KEPT), host, api, what, count - 1)
             for (principal, host, api), (what, count) in taken.items()
         ]
 
@@ -71,4 +71,4 @@ def resource_words(resource: ResourceType, name: str) -> str:
     """Return a resource for a line of the log."""
     if resource == ResourceType.CLUSTER:
         return "the cluster"
-    return f"the {resource.name.lower().replace('_', ' ')} '{shortened(name, MAX_QUOTED)}'"
+    return f"the {resource.name.lower().replace('_', ' ')} '{shortened(name, MAX_KEPT)}'"

@@ -25,7 +25,7 @@ MOST_DECISIONS = 65_536
 LONGEST_NAME = 255
 """Decisions about longer names are not kept: a group id may have many thousand characters."""
 
-MAX_QUOTED = 300
+MAX_IN_RESPONSE = 300
 """Of longer names this much is quoted: old versions have no place for more than 32,767 bytes."""
 
 CODES = {
@@ -128,8 +128,8 @@ class Rights:
         self.deny(operation, resource, name)
         what = RESOURCES[resource]
         if resource != ResourceType.CLUSTER:
-            what = f"{what} {name[:MAX_QUOTED]}"
-        who, to_do = self._principal[:MAX_QUOTED], OPERATIONS[operation]
+            what = f"{what} {name[:MAX_IN_RESPONSE]}"
+        who, to_do = self._principal[:MAX_IN_RESPONSE], OPERATIONS[operation]
         return Refused(CODES[resource], f"{who} has no permission for {to_do} on {what}.")
 
     def deny(

@@ -13,6 +13,7 @@ from typing import TypeVar
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, BrokerContext, BrokerHandler
+from apportion.readable import MAX_QUOTED
 from apportion.security.acls import (
     CLUSTER_NAME,
     AclBinding,
@@ -44,7 +45,6 @@ from apportion.wire.messages.describe_acls import (
 
 MAX_CHANGES = 10_000
 """How many ACLs one request may create or delete, as in Kafka."""
-MAX_QUOTED = 80  # characters of a principal in an error message
 IN_FILTERS = ("UNKNOWN", "ANY", "MATCH")
 """The values of each kind that no ACL has."""
 

@@ -18,7 +18,7 @@ from apportion.node.batch_validation import (
 from apportion.node.broker import Answer, BrokerContext, BrokerHandler
 from apportion.node.partitions import Partition
 from apportion.node.topic_rules import TopicRules
-from apportion.readable import shortened
+from apportion.readable import MAX_QUOTED, shortened
 from apportion.store.disk import DiskError
 from apportion.wire.batch import (
     HEADER_BYTES,
@@ -41,7 +41,6 @@ from apportion.wire.uuids import uuid_text
 
 FIRST_ZSTD_VERSION = 7
 FIRST_SERVED_VERSION = 3
-MAX_QUOTED = 80  # characters of a name in a log line
 ONE_BATCH = "a produce request carries exactly one record batch for a partition"
 
 

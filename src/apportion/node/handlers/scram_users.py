@@ -10,7 +10,7 @@ from typing import NamedTuple
 from apportion.errors import Code, Refused
 from apportion.machine import Arrived, Instant
 from apportion.node.broker import Answer, BrokerContext, BrokerHandler
-from apportion.readable import shortened
+from apportion.readable import MAX_QUOTED, shortened
 from apportion.security.scram_credentials import (
     ScramCredential,
     ScramMechanism,
@@ -42,7 +42,6 @@ MAX_CHANGES = 10_000
 """How many credentials one request may alter, and how many users it may name to describe them."""
 MAX_SALT_BYTES = 4_096
 """A server sends the salt to its clients in one message of SCRAM."""
-MAX_QUOTED = 80  # characters of a name in an error message
 
 
 Wanted = tuple[ScramCredentialDeletion | ScramCredentialUpsertion, ...]
