@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from apportion.client.cluster import Cluster
-from tests.compat.test_spark_versions import environment, release
+from tests.compat.spark_releases import environment, release
 from tests.spark.harness import PATIENCE_S
 from tests.spark.test_topic_producer import read
 
