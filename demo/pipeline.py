@@ -1,7 +1,7 @@
 """One Spark application of the demonstration: flights from Kafka, parsed, into a Delta table.
 
-It runs as a process of its own; SIGTERM stops the query, which leaves the group. Version 2 adds a
-column, `day_part`.
+It runs as a process of its own; at SIGTERM the query finishes its batch and leaves the group.
+Version 2 adds a column, `day_part`.
 """
 
 import argparse
@@ -9,23 +9,19 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from tempfile import gettempdir
-from time import monotonic, sleep
+from time import sleep
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from apportion.spark import delta
+from apportion.spark import delta, run
 from demo.flights import COLUMNS, TEXT
 
 FLIGHT = StructType(
     [StructField(name, StringType() if name in TEXT else IntegerType()) for name in COLUMNS]
 )
-BATCH_TIMEOUT_S = 10.0
 # For a JVM that lives two minutes: less compilation, and a third less processor time at the start.
 FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -94,48 +90,28 @@ def session(name: str) -> SparkSession:
     return builder.getOrCreate()
 
 
-def warm_up(spark: SparkSession, version: int) -> None:
-    """Run the pipeline once on one empty record, before the query joins the group.
+def end_with_parent() -> None:
+    """Let this process end in order once the demonstration is gone, in whatever way."""
+    parent = os.getppid()
 
-    The first job of a JVM takes long; the query's partitions would wait for it.
-    """
+    def watch() -> None:
+        while os.getppid() == parent:
+            sleep(0.2)
+        os.kill(os.getpid(), signal.SIGTERM)
 
-    def import_modules(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import apportion.columns.read
-        import apportion.spark.files  # noqa: F401  Spark reuses its Python workers
-
-        return batches
-
-    record = spark.createDataFrame(
-        [(b"{}", "", 0, 0)], "value binary, topic string, partition int, offset long"
-    )
-    rows = pipeline(record.repartition(2), version)
-    rows.mapInArrow(import_modules, rows.schema).write.format("noop").mode("overwrite").save()
-
-
-def wait_for_batch(query: StreamingQuery) -> None:
-    """Wait until the running batch is written, BATCH_TIMEOUT_S at most.
-
-    A batch that is interrupted must be read again by the next owner of its partitions.
-    """
-    deadline_s = monotonic() + BATCH_TIMEOUT_S
-    while query.isActive and query.status["isTriggerActive"] and monotonic() < deadline_s:
-        sleep(0.02)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def main() -> None:
-    """Run until SIGTERM, or until the query fails."""
+    """Run until SIGTERM, or until the query fails; exit with the code that says which."""
     parser = argparse.ArgumentParser(description=__doc__)
     for option in ("--name", "--bootstrap", "--group", "--topic", "--table", "--checkpoint"):
         parser.add_argument(option, required=True)
     parser.add_argument("--version", type=int, required=True)
     options = parser.parse_args()
-    stop, parent = threading.Event(), os.getppid()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent stops us in order
+    end_with_parent()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = session(options.name)
-    warm_up(spark, options.version)
     source = (
         spark.readStream.format("apportion")
         .option("kafka.bootstrap.servers", options.bootstrap)
@@ -152,13 +128,7 @@ def main() -> None:
         .trigger(processingTime="1 second")
         .start()
     )
-    print("started", flush=True)
-    while not stop.is_set() and os.getppid() == parent:  # without a parent it ends, too
-        if query.awaitTermination(0.2):  # type: ignore[arg-type]  # it takes fractions of a second
-            sys.exit(f"the query ended by itself: {query.exception()}")
-    wait_for_batch(query)
-    query.stop()
-    print("stopped", flush=True)
+    sys.exit(run(query))
 
 
 if __name__ == "__main__":

@@ -100,6 +100,7 @@ def test_these_examples_are_not_run() -> None:
         ("spark-metrics.md", "a query goes on until it is stopped"),
         ("spark.md", "needs a schema registry"),
         ("spark.md", "what it prints is of one machine"),
+        ("spark.md", "it waits for a signal, and a test runs README's"),
         ("streams.md", "needs an application of Kafka Streams"),
         ("streams.md", "minutes; tests/sim/test_matrix.py plays it"),
         ("streams.md", "a part of a program, without its stores"),

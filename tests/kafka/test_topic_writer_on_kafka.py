@@ -155,8 +155,8 @@ def test_a_topic_that_kafka_denies_is_named(secured: Secured) -> None:
     try:
         assert refusal(bob, record("flights")) == (
             "topic flights: TOPIC_AUTHORIZATION_FAILED: this client's principal has no permission "
-            "for WRITE on the topic 'flights'; kafka-acls.sh gives it by --add --allow-principal "
-            "User:NAME --operation Write --topic flights"
+            "for WRITE on the topic 'flights'; a super user gives it by `apportion acls add "
+            "--allow-principal User:NAME --operation Write --topic flights`"
         )
     finally:
         bob.close()

@@ -6,6 +6,7 @@ from apportion.errors import Code, Refused, Unanswerable
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.queries import DeleteOldReports
 from apportion.member.queries import PollMembership
+from apportion.topics import Topics
 from tests.member.planner_host import BEGUN, P0, P1, described, held, read
 from tests.member.query_host import POLL_INTERVAL_MS, QueryHost
 
@@ -67,6 +68,28 @@ def test_an_outage_is_logged_once_and_so_is_its_end(reading: QueryHost) -> None:
         [],
         ["reading again"],
     ]
+
+
+def test_a_query_says_what_it_waits_for_until_it_reads_again(reading: QueryHost) -> None:
+    assert reading.retries.waits_for == ""
+    reading.fails(GONE, 150)
+    said = []
+    for _ in range(3):
+        reading.next_span(FIRST)
+        said.append(reading.retries.waits_for)
+    outage = f"no connection; the query waits until a broker answers{REMEDY}"
+    assert said == [outage, outage, ""]
+
+
+def test_a_query_waits_for_a_topic_until_it_has_a_partition_of_it(host: QueryHost) -> None:
+    there, host.topics = host.topics, Topics()
+    host.sees(target=held())
+    span = host.next_span()
+    assert host.retries.waits_for == "t: no such topic as the query began"
+    host.topics = there
+    host.sees(target=held(P0))
+    host.next_span(span)
+    assert host.retries.waits_for == ""
 
 
 def test_an_outage_ends_no_query_that_has_read(reading: QueryHost) -> None:

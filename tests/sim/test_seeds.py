@@ -7,6 +7,7 @@ import pytest
 
 from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.kernel.settings import CONSUMER, MIXED, PROTOCOLS, UNRELIABLE
+from apportion.sim.kernel.trace import Trace
 from apportion.sim.play import play
 from apportion.sim.seed_pool import Draw
 
@@ -78,6 +79,21 @@ def test_seeds_with_consumers_in_the_group_of_queries_hold(protocol: str) -> Non
 def test_seeds_with_settings_of_groups_that_change_hold(protocol: str) -> None:
     outcomes = [play(Draw(ALTERED, {"protocol": protocol}).scenario(seed)) for seed in range(5)]
     assert [outcome.broken for outcome in outcomes] == [None] * 5
+
+
+LOST_JOINS = ("lost-join", "crash", "restart", "broker-crash", "cut")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_seeds_with_lost_requests_to_join_hold(protocol: str) -> None:
+    sizes = {"protocol": protocol, "statics": 1}
+    traces = [Trace() for _ in range(5)]
+    outcomes = [
+        play(Draw(LOST_JOINS, sizes).scenario(seed), trace) for seed, trace in enumerate(traces)
+    ]
+    assert [outcome.broken for outcome in outcomes] == [None] * 5
+    lost = [line for trace in traces for line in trace.lines if "to join is lost" in line.text]
+    assert len(lost) >= 5
 
 
 EXPRESSIONS = (

@@ -189,6 +189,7 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
         (GROUP, SourceOptions),
         (GOOD, BatchOptions),
         ({"kafka.bootstrap.servers": "h:1", "assign": '{"t":[0]}'}, BatchOptions),
+        ({**GROUP, "subscribe": "", "assign": '{"t":[0]}'}, SourceOptions),
         ({**GOOD, "endingOffsets": "latest"}, BatchOptions),
         ({**GROUP, "STARTINGOFFSETS": "Committed"}, BatchOptions),
     ],
@@ -202,11 +203,6 @@ def test_the_options_tell_a_stream_from_a_batch_read(options: dict[str, str], ki
     [
         ({**GOOD, "maxOffsetsPerTrigger": "5"}, "option kafka.group.id is missing"),
         ({**GROUP, "endingOffsets": "latest"}, "option kafka.group.id says nothing in a batch"),
-        (
-            {**GROUP, "assign": '{"t":[0]}'},
-            "option assign cannot be used: the group decides which partitions this stream reads; "
-            "use subscribe, or a batch read.",
-        ),
         ({**GROUP, "maxOffsetsPerTrigger": "0"}, "option maxOffsetsPerTrigger is '0'"),
     ],
 )

@@ -100,7 +100,7 @@ def test_columns_without_the_id_of_a_load_are_refused_with_the_remedy() -> None:
         at(0, schema=by_text).readings()
 
 
-def test_a_query_that_dropped_a_column_is_refused_as_in_a_classic_session() -> None:
+def test_a_query_that_dropped_a_column_of_the_source_is_refused() -> None:
     with pytest.raises(ValueError, match="this query dropped partition, offset"):
         at(0, schema=StructType().add("topic", "string")).readings()
 

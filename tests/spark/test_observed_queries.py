@@ -28,6 +28,12 @@ __all__ = ["spark"]
 PAGE = (ROOT / "docs/spark-metrics.md").read_text()
 
 
+@pytest.fixture(autouse=True)
+def soon_idle(spark: SparkSession) -> None:
+    """A query without records says so at once, and not each 10 s."""
+    spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "300")
+
+
 @pytest.fixture
 def listener(spark: SparkSession) -> Iterator[PrometheusListener]:
     listener = PrometheusListener(port=0)
@@ -137,6 +143,35 @@ def test_prometheus_reads_of_two_queries_what_the_group_says_of_them(
     two.stop()
     until(lambda: assigned() == {"one": 4}, what="one with all partitions again")
     assert {key[1] for key in shown(listener)} == {"one"}
+
+
+def test_an_idle_query_shows_the_epoch_that_others_have_brought(
+    broker: Broker,
+    pipeline_on: Callable[..., Pipeline],
+    listener: PrometheusListener,
+    started: Callable[..., StreamingQuery],
+) -> None:
+    pipeline = pipeline_on(broker.bootstrap, partitions=1)
+    pipeline.produce(5)
+    batches_before = ("apportion_spark_batches_total", "owner")
+
+    def epochs() -> dict[str, float]:
+        name = "apportion_spark_member_epoch"
+        return {key[1]: value for key, value in shown(listener).items() if key[0] == name}
+
+    def described_epochs() -> dict[str, float]:
+        by_id = {each["member"]: each["epoch"] for each in described(broker, group)["members"]}
+        return {query: by_id[member] for query, (_, member) in members(shown(listener)).items()}
+
+    group = pipeline.group
+    started("owner", group, pipeline.topic)
+    until(lambda: pipeline.total_committed() == 5 and epochs().keys() == {"owner"}, what="a batch")
+    first, batches_then = epochs()["owner"], shown(listener)[batches_before]
+    started("spare", group, pipeline.topic)
+    until(lambda: epochs().get("owner", 0) > first, what="the epoch with two members")
+    assert epochs() == described_epochs()
+    assert epochs()["owner"] > first
+    assert shown(listener)[batches_before] == batches_then
 
 
 def test_the_progress_of_a_query_is_as_the_docs_show_it(

@@ -21,6 +21,7 @@ def test_the_three_required_options_are_enough() -> None:
         group="g",
         topics=("flights",),
         expression="",
+        assigned=None,
         instance_id=None,
         classic=False,
         assignor=None,
@@ -87,6 +88,12 @@ def test_option_names_are_read_in_any_case() -> None:
         {**GOOD, "MAXOFFSETSPERTRIGGER": "10", "startingoffsets": "EARLIEST"}
     )
     assert (options.max_offsets, options.starting) == (10, StartingOffsets(EARLIEST))
+
+
+def test_partitions_may_be_assigned_by_hand() -> None:
+    options = SourceOptions.parse({**GOOD, "subscribe": "", "assign": '{"u":[1],"t":[2,0]}'})
+    assert options.topics == ("t", "u")
+    assert options.assigned == (("t", 0), ("t", 2), ("u", 1))
 
 
 PATTERN = {**GOOD, "subscribe": "", "subscribePattern": "flights|trains-.*"}
@@ -218,7 +225,11 @@ def test_a_time_comes_before_times_in_json_and_these_before_starting_offsets(
         ({"subscribe": "a,,b"}, "option subscribe holds an empty name"),
         ({"startingOffset": "earliest"}, "did you mean startingOffsets?"),
         ({"colour": "red"}, "option colour is unknown: known are"),
-        ({"assign": "{}"}, "option assign cannot be used"),
+        ({"assign": '{"flights":[0]}'}, "options subscribe and assign: subscribe"),
+        (
+            {"subscribe": "", "assign": '{"t":[0]}', "kafka.group.instance.id": "i"},
+            "option kafka.group.instance.id says nothing with assign, which joins no group: drop",
+        ),
         ({"kafka.enable.auto.commit": "true"}, "option kafka.enable.auto.commit cannot be used"),
         ({"maxOffsetsPerTrigger": "0"}, "give a whole number of at least 1"),
         (

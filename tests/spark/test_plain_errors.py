@@ -9,7 +9,7 @@ from apportion.member.batch.membership import MembershipFailed
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.connect_query import ConnectRefused
 from apportion.spark.option_values import OptionError
-from apportion.spark.plain_errors import HIDE, without_traceback
+from apportion.spark.plain_errors import HIDE, reason_of, without_traceback
 from apportion.spark.plan_text import PlanNotShown
 from apportion.spark.private_files import NoPrivateDirectory
 
@@ -54,3 +54,38 @@ def test_a_defect_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
         raise_within(AssertionError("a defect"))
     assert isinstance(raised.value.__cause__, ConnectionError)
     assert HIDE not in os.environ
+
+
+SPARKS_REPORT = """
+=== Streaming Query ===
+Identifier: [id = 8f6c8faf, runId = 88c09706]
+Current Committed Offsets: {}
+
+Logical Plan:
+~WriteToMicroBatchDataSourceV1 ForeachBatchSink
+"""
+IN_A_SOURCE = (
+    "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when Python streaming data source perform "
+    "latestOffset: apportion.member.batch.membership.MembershipFailed: group g: not let in\n"
+    " SQLSTATE: 38000"
+)
+IN_A_WRITER = """An exception was raised by the Python Proxy. Return Message: Traceback:
+  File "clientserver.py", line 644, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "files.py", line 295, in table_schema
+    raise ValueError(
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (IN_A_SOURCE, "group g: not let in"),
+        (f"{IN_A_WRITER}ValueError: no offsets\nin it\n", "ValueError: no offsets in it"),
+        (f"{IN_A_WRITER}apportion.spark.stateless.StatefulQuery: a state\n", "a state"),
+        ("[CONCURRENT_STREAM_LOG_UPDATE] twice", "[CONCURRENT_STREAM_LOG_UPDATE] twice"),
+    ],
+)
+def test_the_reason_of_a_failed_query_is_the_errors_own_words(text: str, reason: str) -> None:
+    assert reason_of(text + SPARKS_REPORT) == reason

@@ -48,7 +48,8 @@ def test_a_missing_group_is_refused_before_any_job_starts(
     )
     with pytest.raises(AnalysisException) as refusal:
         reader.load()
-    assert str(refusal.value).splitlines()[0].endswith(
+    reason = str(refusal.value).splitlines()[0]
+    assert reason.endswith(
         "OptionError: option kafka.group.id is missing: give the name of the consumer group that "
         'this query joins, as in .option("kafka.group.id", "...").'
     )

@@ -20,9 +20,14 @@ from pyspark.sql.streaming.listener import (
 import apportion.spark.prometheus_listener
 from apportion.machine import Instant
 from apportion.member.batch.span import Span
-from apportion.server.metric_families import series_name
+from apportion.server.metric_families import prometheus_text, series_name
 from apportion.spark import PrometheusListener
-from apportion.spark.query_metrics import FAMILIES
+from apportion.spark.query_metrics import (
+    FAMILIES,
+    ObservedQueries,
+    QueryBatch,
+    finished_batch,
+)
 from apportion.spark.source_report import LogPosition, SourceReport
 from apportion.topics import TopicIdPartition, TopicPartition
 
@@ -194,6 +199,22 @@ def test_nothing_is_kept_of_runs_whose_end_was_not_told(listener: PrometheusList
     assert values["apportion_spark_batches_total", "etl-query"] == 1
     listener.onQueryTerminated(ended(98))
     assert series(listener.text()) == values
+
+
+def test_an_idle_query_keeps_its_batch_and_has_new_reports() -> None:
+    def batch(epoch: int, rows: int = 0, duration_ms: int = 250) -> QueryBatch:
+        its_source = source(span({0: (0, 5)}), report({0: (5, 5)}, epoch), rows=rows)
+        return finished_batch(progress(1, its_source, duration_ms=duration_ms).progress)
+
+    queries = ObservedQueries()
+    queries.record_idle("run", batch(1), 0)
+    queries.record_batch("run", "etl-query", batch(1, rows=5), 1_000)
+    before = series(prometheus_text(FAMILIES, queries.read(1_000)).decode())
+    queries.record_idle("run", batch(2, duration_ms=3), 2_000)
+    after = series(prometheus_text(FAMILIES, queries.read(2_000)).decode())
+    assert after == before | {("apportion_spark_member_epoch", "etl-query", "0"): 2}
+    queries.record_idle("run", None, 3_000)
+    assert series(prometheus_text(FAMILIES, queries.read(3_000)).decode()) == after
 
 
 def ages(listener: PrometheusListener) -> list[float]:

@@ -66,6 +66,7 @@ def test_the_application_writes_the_topic_into_its_table(tmp_path: Path) -> None
             assert (job.poll(), rows(table)) == (None, 2 * RECORDS), (tmp_path / "log").read_text()[
                 -4000:
             ]
-        finally:
             job.terminate()
-            job.wait(60)
+            assert job.wait(60) == 0, (tmp_path / "log").read_text()[-4000:]
+        finally:
+            job.kill()

@@ -15,7 +15,9 @@ from apportion.cli.main import app
 from apportion.client.cluster import Cluster
 from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.server.embedded import EmbeddedBroker
+from apportion.spark import stop_requests
 from apportion.spark.batch_member import BatchMember
+from apportion.spark.stop_requests import StopRequest
 from apportion.topics import TopicPartition, partitions_of, ranges
 from tests.spark.batch_members import SHORT_SESSIONS, GroupProtocol, produce
 
@@ -73,7 +75,7 @@ def pair(
     batch_member_of: Callable[..., BatchMember],
 ) -> tuple[str, str, BatchMember, BatchMember]:
     """A topic of four partitions with records, a group, and two members of it to be played."""
-    topic = f"{request.function.__name__[-6:]}-{protocol}"
+    topic = f"{request.function.__name__[-9:]}-{protocol}"
     group = f"{topic}-group"
     for partition in partitions_of(cluster.create_topic(topic, 4)):
         produce(cluster, partition, 5)
@@ -116,6 +118,23 @@ def test_the_log_says_at_each_rebalance_what_came_and_what_went(
     assert rebalances(caplog) == [
         f"{start} gained {topic} {moved}; has 4 partitions now, {word} {epoch_of(first)}"
     ]
+
+
+def test_a_query_that_is_stopped_in_order_says_once_what_it_leaves(
+    pair: tuple[str, str, BatchMember, BatchMember], caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, group, first, _ = pair
+    members = {first: EMPTY_SPAN}
+    play_until(members, lambda: owned(first) == {0, 1, 2, 3})
+    rebalances(caplog)
+    planned = members[first]
+    stop_requests.write_request(planned.id, StopRequest(None))
+    try:
+        assert first.next_span(planned, None) == planned
+        first.close()
+    finally:
+        stop_requests.delete_both(planned.id)
+    assert rebalances(caplog) == [f"group {group}: left the group: gave up {topic} 0-3"]
 
 
 def test_the_reports_say_what_the_group_says(

@@ -164,11 +164,13 @@ def test_a_batch_that_is_repeated_and_never_handed_back_is_not_known_to_the_grou
 
 @pytest.fixture
 def signals_kept() -> Iterator[None]:
-    """The handler of SIGTERM and the profiler are at the end what they were."""
-    handler, profiler = signal.getsignal(signal.SIGTERM), sys.getprofile()
+    """The handlers of the signals and the profiler are at the end what they were."""
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    handlers, profiler = [signal.getsignal(number) for number in numbers], sys.getprofile()
     yield
     sys.setprofile(profiler)
-    signal.signal(signal.SIGTERM, handler)
+    for number, handler in zip(numbers, handlers, strict=True):
+        signal.signal(number, handler)
 
 
 @pytest.mark.usefixtures("signals_kept")

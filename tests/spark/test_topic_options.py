@@ -116,7 +116,7 @@ def test_a_writers_login_goes_to_executors_and_into_no_repr() -> None:
         ),
         (
             {"kafka.bootstrap.servers": "h"},
-            "option kafka.bootstrap.servers: bootstrap server 'h' is not host:port.",
+            "option kafka.bootstrap.servers holds 'h': write each broker as host:port.",
         ),
         ({"topic": " "}, "option topic is empty: give a name, or leave it out."),
         (
@@ -155,25 +155,35 @@ def test_a_writers_login_goes_to_executors_and_into_no_repr() -> None:
         ),
         (
             {"kafka.transactional.id": "x"},
-            "option kafka.transactional.id cannot be used for writing: writes are not "
+            "option kafka.transactional.id cannot be used: writes are not "
             "transactional: they are at least once; drop the option.",
         ),
         (
             {"kafka.partitioner.class": "x"},
-            "option kafka.partitioner.class cannot be used for writing: records with a key go "
+            "option kafka.partitioner.class cannot be used: records with a key go "
             "where Kafka's own partitioner puts them; give a column partition to put them "
             "elsewhere.",
         ),
         (
             {"path": "flights"},
-            "option path cannot be used for writing: a topic is no path; give its name as option "
-            "topic.",
+            "option path cannot be used: a topic is no path; give its name as option topic.",
         ),
-        ({"startingoffsets": "x"}, "option startingOffsets is for reading: drop it."),
-        ({"kafka.group.id": "x"}, "option kafka.group.id is for reading: drop it."),
+        (
+            {"startingoffsets": "x"},
+            "option startingOffsets cannot be used: it is for reading; drop the option.",
+        ),
+        (
+            {"kafka.fetch.min.bytes": "1"},
+            "option kafka.fetch.min.bytes cannot be used: it is for reading; drop the option.",
+        ),
+        (
+            {"kafka.group.id": "x"},
+            "option kafka.group.id cannot be used: it is for reading; drop the option.",
+        ),
         (
             {"kafka.lingerms": "5"},
-            "option kafka.lingerms is unknown: did you mean kafka.linger.ms?",
+            "option kafka.lingerms is unknown (Spark hands names over in lower case): did you mean "
+            "kafka.linger.ms?",
         ),
         (
             {"kafka.ssl.keystore.locations": "x"},

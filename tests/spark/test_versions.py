@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
+import apportion.spark
 from apportion.spark.versions import (
     SparkTooOld,
     refuse_if_old,
@@ -75,3 +76,17 @@ def test_timestamps_of_a_table_are_in_utc() -> None:
     assert to_utc_arrow_schema(columns) == pa.schema(
         [("at", pa.timestamp("us", tz="UTC")), ("local", pa.timestamp("us"))]
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "user"),
+    [
+        ("import pyspark.sql.streaming.datasource", "admission_control.py"),
+        ("from pyspark.sql.streaming.datasource import", "admission_control.py"),
+        ("to_arrow_schema(", "versions.py"),
+    ],
+)
+def test_one_module_uses_what_some_releases_do_not_have(name: str, user: str) -> None:
+    sources = Path(apportion.spark.__file__).parent.rglob("*.py")
+    users = {path.name for path in sources if name in path.read_text()}
+    assert users <= {user}

@@ -146,7 +146,7 @@ COUNTED = {  # kind of fault whose amount is a count -> what it counts, singular
     "disk-refuses": ("flush", "flushes"),
     "lost-reply": ("answer", "answers"),
 }
-WITHOUT_AMOUNT = ("topic-again", "subscribe", "regex")
+WITHOUT_AMOUNT = ("lost-join", "topic-again", "subscribe", "regex")
 
 
 def _faults_table(scenario: Scenario, numbers: Iterable[int], explains: bool = False) -> Table:

@@ -198,6 +198,7 @@ class SimulatedCluster:
             for way in (UP, DOWN):
                 application.link.set_cut(way, False)
             application.link.answers_to_lose = 0
+            application.link.joins_to_lose = 0
             application.slow_until_us = 0
             application.resume(application.incarnation)
             # All topics, so that `all-is-read` and `sink-once` can be asked of every partition.

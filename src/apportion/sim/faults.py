@@ -111,6 +111,10 @@ def _lost_reply(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
     cluster.application(fault.target).link.answers_to_lose += fault.amount
 
 
+def _lost_join(cluster: SimulatedCluster, fault: Fault, _rng: Random) -> None:
+    cluster.application(fault.target).link.joins_to_lose += 1
+
+
 def _clock_jump(cluster: SimulatedCluster, fault: Fault, rng: Random) -> None:
     process = cluster.broker if rng.random() < 0.5 else cluster.application(fault.target)
     process.shift_wall_clock(fault.amount)
@@ -215,6 +219,7 @@ INJECTORS: dict[str, Callable[[SimulatedCluster, Fault, Random], None]] = {
     "half-open-up": _cut(UP),
     "half-open-down": _cut(DOWN),
     "lost-reply": _lost_reply,
+    "lost-join": _lost_join,
     "clock-jump": _clock_jump,
     "more-partitions": _more_partitions,
     "topic-again": _topic_again,

@@ -9,13 +9,14 @@ back as `previous` is in the sink: the planner builds on that. No record is read
 """
 
 import logging
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from apportion.client.cluster import Cluster
 from apportion.client.group_membership import GroupMembership
 from apportion.client.member_answers import ANSWERS, Answers, RuleDriver
 from apportion.client.members import new_member
+from apportion.errors import Refused, Unanswerable
 from apportion.member.batch.group import BatchGroup
 from apportion.member.batch.planner import BatchPlanner
 from apportion.member.batch.queries import (
@@ -36,6 +37,8 @@ from apportion.member.membership import Event
 from apportion.member.queries import AskCoordinator, PollMembership
 from apportion.spark import handover, stop_requests
 from apportion.spark.chosen_topics import matching_topics
+from apportion.spark.client_ids import member_client_id
+from apportion.spark.fixed_assignment import FixedAssignment
 from apportion.spark.options import SourceOptions
 from apportion.spark.rebalance_lines import GroupName, RebalanceLines
 from apportion.spark.source_report import LogPosition, SourceReport
@@ -67,7 +70,7 @@ class BatchMember(RuleDriver):
         self.options = options
         self.cluster = Cluster(
             options.bootstrap,
-            client_id=options.client_id,
+            client_id=member_client_id(options),
             timeout_ms=options.request_timeout_ms,
             security=options.security,
         )
@@ -78,6 +81,7 @@ class BatchMember(RuleDriver):
                 options.topics,
                 classic_session_ms=options.session_timeout_ms if options.classic else None,
                 expression=options.expression,
+                is_balanced=options.assigned is None,
             ),
             # Used by a new checkpoint alone: every later span copies the id of the one before.
             checkpoint=uuid4().hex,
@@ -110,6 +114,11 @@ class BatchMember(RuleDriver):
         self._answer: StopAnswer | None = None  # to the driver's request; None once it has planned
 
     def _new_membership(self) -> GroupMembership[Event]:
+        if self.options.assigned is not None:
+            # It has the calls of a membership that are made here.
+            fixed: Any = FixedAssignment(self.cluster, self.options.group, self.options.assigned)
+            membership: GroupMembership[Event] = fixed
+            return membership
         member = new_member(self.options.group, **self.options.membership())
         return GroupMembership(self.cluster, member, self.options.topics)
 
@@ -165,6 +174,8 @@ class BatchMember(RuleDriver):
         """
         ownership = self.planner.ownership
         is_planned = self.planner.planned_incarnation == ownership.incarnation
+        if self.options.assigned is not None:
+            return  # no group has balanced anything
         if not self._rebalances.has_change(ownership, is_planned=is_planned):
             return
         if self._rebalances.gives_up_some(ownership) and not self.options.classic:
@@ -190,6 +201,11 @@ class BatchMember(RuleDriver):
                 if partition in ends and partition in self.planner.ownership.partitions
             },
         )
+
+    @property
+    def waits_for(self) -> str:
+        """The reason why the query waits, as `BatchRetries.waits_for`."""
+        return self._retries.waits_for
 
     def begin_batch(self, planned: Span) -> None:
         """Show that the query is alive, as Spark plans the tasks of a batch.
@@ -226,6 +242,7 @@ class BatchMember(RuleDriver):
                 is_committed = self._run(self._retries.commit_last(written))
             finally:
                 has_left = self._leave(for_good=False)
+                self._rebalances.log_end(is_confirmed=has_left)
             # The batch of an earlier process can be committed by a member only, and this one may
             # have been none.
             is_committed = is_committed and written == self._planned and not self._is_replay
@@ -258,7 +275,12 @@ class BatchMember(RuleDriver):
         if not self._has_joined:
             # Before `start`: if that fails, `close` must still stop what has begun.
             self._has_joined = True
-            self._membership.start()
+            try:
+                self._membership.start()
+            except (Refused, Unanswerable):
+                # Of a fixed assignment, which looks for its partitions: the next attempt does.
+                self._has_joined = False
+                raise
             if self.options.expression:
                 self._membership.subscribe((), self.options.expression)
 

@@ -130,10 +130,7 @@ class BatchReadOptions(BatchQueryOptions, KafkaSecurityOptions):
 
 
 BATCH_OPTIONS = declared(BatchReadOptions)
-# Without assign, which is mostly meant for a stream where there is a group.
-ONLY_IN_BATCH_READS = {
-    name.lower() for name in BATCH_OPTIONS if name not in OPTIONS and name != "assign"
-}
+ONLY_IN_BATCH_READS = {name.lower() for name in BATCH_OPTIONS if name not in OPTIONS}
 ONLY_IN_STREAMS = {name.lower() for name in OPTIONS if name not in BATCH_OPTIONS}
 NO_MEMBER = "a batch read is no member of a group; drop the option"
 REFUSED = {
@@ -173,7 +170,7 @@ class BatchOptions:
         refuse_uncommitted_reads(values)
         value_of = partial(parsed, BATCH_OPTIONS, values)
         bootstrap = bootstrap_servers(values)
-        topics = topic_option(values, ("subscribe", "subscribePattern", "assign"))
+        topics = topic_option(values)
         group = _group_of_offsets(values, values.get("startingoffsets", "earliest"))
         try:
             security = query_security(values)

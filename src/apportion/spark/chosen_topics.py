@@ -15,8 +15,21 @@ from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.member.cluster_queries.topic_descriptions import TopicReplicasQuery
 from apportion.spark.option_values import OptionError
 
+NAMES = ("subscribe", "subscribePattern", "assign")
 EXCLUDE = "subscribe, subscribePattern and assign exclude each other: give one of them"
 PARTITIONS = 'give the partitions as JSON, such as {"flights":[0,1]}'
+
+MEMBERSHIP_OPTIONS = (
+    "kafka.group.instance.id",
+    "kafka.group.protocol",
+    "kafka.group.remote.assignor",
+    "kafka.group.local.assignors",
+    "kafka.session.timeout.ms",
+    "kafka.heartbeat.interval.ms",
+    "kafka.metadata.max.age.ms",
+    "kafka.max.poll.interval.ms",
+)
+"""Options of a real membership, in lower case."""
 
 
 class ChosenTopics(NamedTuple):
@@ -36,23 +49,24 @@ class ChosenTopics(NamedTuple):
         return topic in self.topics.names
 
 
-def topic_option(values: Mapping[str, str], names: tuple[str, ...]) -> ChosenTopics:
+def topic_option(values: Mapping[str, str]) -> ChosenTopics:
     """Return the topics of a stream or of a batch read.
 
-    values: the options by their names in lower case. names: of the options that it may have.
+    values: the options by their names in lower case.
     """
-    given = [name for name in names if values.get(name.lower(), "").strip()]
+    given = [name for name in NAMES if values.get(name.lower(), "").strip()]
     if len(given) > 1:
         raise OptionError(f"options {' and '.join(given)}: {EXCLUDE}.")
     if not given:
         raise OptionError(
             "option subscribe is missing: give the topics to read, with commas between them, as in "
-            f'.option("subscribe", "..."), or give {" or ".join(names[1:])}.'
+            f'.option("subscribe", "..."), or give {" or ".join(NAMES[1:])}.'
         )
     value = values[given[0].lower()].strip()
     if given[0] == "subscribePattern":
         return ChosenTopics(given[0], TopicChoice(expression=_checked_expression(value)))
     if given[0] == "assign":
+        _refuse_membership(values)
         return _assigned(value)
     return ChosenTopics(given[0], TopicChoice(_topic_names(value)))
 
@@ -75,6 +89,16 @@ def _checked_expression(value: str) -> str:
         why = refused.why.replace("SubscribedTopicRegex", "it")
         raise OptionError(f"option subscribePattern is {value!r}: {why}") from None
     return value
+
+
+def _refuse_membership(values: Mapping[str, str]) -> None:
+    """Raise OptionError for an option of a membership, which a stream with assign has not."""
+    for name in MEMBERSHIP_OPTIONS:
+        if name in values:
+            raise OptionError(
+                f"option {name} says nothing with assign, which joins no group: drop the "
+                "option, or subscribe to topics."
+            )
 
 
 def _assigned(value: str) -> ChosenTopics:

@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from apportion.member.batch.span import LostOffsets, RangeAdmission, admit_range
 from apportion.spark import handover
+from apportion.spark.checkpoints import warn_of_temporary_checkpoint
 from apportion.spark.connect_query import ConnectQuery
 from apportion.spark.files import (
     OffsetWindow,
@@ -42,6 +43,7 @@ from apportion.spark.ownership import (
 )
 from apportion.spark.plain_errors import without_traceback
 from apportion.spark.query_introspection import (
+    ClassicQuery,
     RunningQuery,
     SourceReading,
     classic_query,
@@ -156,6 +158,8 @@ class Writer:
         if run not in self._checked_runs:
             # Not in __init__: the plan exists from the query's first batch on.
             query.refuse_state()
+            if isinstance(query, ClassicQuery):
+                warn_of_temporary_checkpoint(query.execution)
             self._checked_runs.add(run)
         # Within one run only: after a restart Spark replays the batch with the same number, and
         # that is the fences' affair.

@@ -74,9 +74,6 @@ REFUSED_EVERYWHERE = {  # option -> why no read can have it
 COMMITS_BATCHES = "the source commits a batch when Spark has committed it; drop the option"
 REFUSED_IN_STREAMS = {  # option -> why it cannot be used with a real group member
     **REFUSED_EVERYWHERE,
-    "assign": (
-        "the group decides which partitions this stream reads; use subscribe, or a batch read"
-    ),
     "kafka.enable.auto.commit": COMMITS_BATCHES,
     "kafka.auto.commit.interval.ms": COMMITS_BATCHES,
     "kafka.auto.offset.reset": (

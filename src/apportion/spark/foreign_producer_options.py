@@ -8,6 +8,7 @@ ONE_PARTITIONER = (
     "records with a key go where Kafka's own partitioner puts them; give a column partition to put "
     "them elsewhere"
 )
+FOR_READING = "it is for reading; drop the option"
 REFUSED_FOR_WRITING = {
     "path": "a topic is no path; give its name as option topic",
     "includeHeaders": "a column headers is written whenever it is there; drop the option",

@@ -91,7 +91,9 @@ QueryOptions = TypedDict(
         ],
         "subscribe": Annotated[
             str,
-            Setting("Topics, with commas between.", default_words="required, or subscribePattern"),
+            Setting(
+                "Topics, with commas between.", default_words="required, or one of the next two"
+            ),
         ],
         "subscribePattern": Annotated[
             str | None,
@@ -99,6 +101,13 @@ QueryOptions = TypedDict(
                 "Topics by a regular expression of RE2, which matches whole names and which the "
                 "broker resolves, also for topics that come later."
             ).only_with("kafka.group.protocol=consumer"),
+        ],
+        "assign": Annotated[
+            str | None,
+            Setting(
+                'Partitions in place of topics, as JSON such as {"flights":[0,1]}: without a '
+                "membership, so that nobody balances them; the group only keeps the offsets."
+            ),
         ],
         "startingOffsets": Annotated[
             str,
@@ -191,7 +200,9 @@ QueryOptions = TypedDict(
         "kafka.isolation.level": Annotated[str, ISOLATION_LEVEL],
         "kafka.client.id": Annotated[
             str,
-            replace(CLIENT_ID, default=None, default_words=CLIENT_ID_PREFIX + "<group>"),
+            replace(
+                CLIENT_ID, default=None, default_words=CLIENT_ID_PREFIX + "<group>-<host>-<pid>"
+            ),
         ],
         "kafka.request.timeout.ms": Annotated[int, REQUEST_TIMEOUT_MS],
     },
@@ -215,6 +226,7 @@ class SourceOptions:
     group: str
     topics: tuple[str, ...]
     expression: str
+    assigned: tuple[tuple[str, int], ...] | None
     instance_id: str | None
     classic: bool
     assignor: str | None
@@ -247,7 +259,7 @@ class SourceOptions:
         group = required_text(
             values, "kafka.group.id", "the name of the consumer group that this query joins"
         )
-        topics = topic_option(values, ("subscribe", "subscribePattern"))
+        topics = topic_option(values)
         bootstrap = bootstrap_servers(values)
         try:
             starting = stream_start(values, value_of, topics)
@@ -273,6 +285,7 @@ class SourceOptions:
             group=group,
             topics=topics.topics.names,
             expression=topics.topics.expression,
+            assigned=topics.partitions,
             instance_id=values.get("kafka.group.instance.id") or None,
             classic=classic,
             assignor=values.get("kafka.group.remote.assignor") or None,

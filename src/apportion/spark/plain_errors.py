@@ -6,6 +6,7 @@ that a permission is missing. Any other error keeps its own: it is a defect.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -42,6 +43,11 @@ HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""
 OF_WORKERS = "PYTHON_WORKER_FACTORY_"
 """How names begin in the environment of Spark's Python processes, and of no other."""
+PLAN = "=== Streaming Query ==="
+"""What Spark writes after the text of an error that ended a query."""
+STATE = " SQLSTATE: "
+OWN_ERROR = re.compile(r"^.*?\bapportion(?:\.\w+)+: ")
+"""The name of an error of this package, and what Spark writes before it."""
 
 
 @contextmanager
@@ -55,6 +61,13 @@ def without_traceback() -> Iterator[None]:
         raise error.with_traceback(None) from None
 
 
-def last_sentence(text: str) -> str:
-    """Return what a person needs of the text of a StreamingQueryException."""
-    return text.splitlines()[0]
+def reason_of(text: str) -> str:
+    """Return what a person needs of the text of a StreamingQueryException: the error's own words.
+
+    Spark keeps an error of Python as text alone, between its own words, tracebacks and plans.
+    """
+    words = text.partition(PLAN)[0].splitlines()
+    lines = [line for line in words if line.strip() and not line.startswith(STATE)]
+    traced = [number for number, line in enumerate(lines) if line.startswith("  ")]
+    said = lines[traced[-1] + 1 :] if traced else lines
+    return OWN_ERROR.sub("", " ".join(said or lines[:1]), count=1)

@@ -3,6 +3,9 @@
 import asyncio
 import threading
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -17,8 +20,9 @@ from apportion.server.metrics_listener import MetricsListener
 from apportion.server.sockets import bind_socket
 from apportion.spark.query_metrics import (
     FORMATS,
+    ObservedQueries,
+    QueryBatch,
     QueryMetrics,
-    RunningQueries,
     finished_batch,
 )
 
@@ -37,7 +41,10 @@ class PrometheusListener(StreamingQueryListener):
 
         port: 0 for any that is free; `address` tells it. Raises OSError if it cannot be bound.
         """
-        self._queries, self._lock = RunningQueries(), threading.Lock()
+        # With Spark Connect, addListener sets the session where there is none; a classic session
+        # does not.
+        self.spark = SparkSession.getActiveSession()
+        self._queries, self._lock = ObservedQueries(), threading.Lock()
         bound = bind_socket(host, port)
         self.address = str(Address(host, bound.getsockname()[1]))
         self._metrics_listener = MetricsListener(self._read, FORMATS, SHOWN)
@@ -77,9 +84,24 @@ class PrometheusListener(StreamingQueryListener):
             )
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Note that a query has nothing to read."""
+        """Take what a query that has nothing to read says of its membership."""
+        found = self._idle_sources(str(event.id), str(event.runId))
         with self._lock:
-            self._queries.record_idle(str(event.runId), now().mono_ms)
+            self._queries.record_idle(str(event.runId), found, now().mono_ms)
+
+    def _idle_sources(self, query_id: str, run_id: str) -> QueryBatch | None:
+        """Return the sources of an idle query; None if Spark does not tell them.
+
+        The event has no progress, but the query has a new one just before it.
+        """
+        try:
+            query = None if self.spark is None else self.spark.streams.get(query_id)
+            progress = None if query is None else query.lastProgress
+        # The query or its session has just ended, and what ends it does not wait for this.
+        except (Py4JError, PySparkException):
+            return None
+        is_of_run = progress is not None and str(progress.runId) == run_id
+        return finished_batch(progress) if progress is not None and is_of_run else None
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Forget a query that has ended."""

@@ -65,8 +65,9 @@ def _span_or_none(end_offset: Any) -> Span | None:
 class ObservedQuery(NamedTuple):
     """A query as of its last event.
 
-    batches, rows: since the first event; rows by source. last: its last micro-batch. seen_ms: when
-    it last finished a batch or had nothing to read (monotonic).
+    batches, rows: since the first event; rows by source. last: its last micro-batch, with its
+    sources as they are since. seen_ms: when it last finished a batch or had nothing to read
+    (monotonic).
     """
 
     name: str
@@ -76,7 +77,7 @@ class ObservedQuery(NamedTuple):
     seen_ms: int
 
 
-class RunningQueries:
+class ObservedQueries:
     """The queries with a source of apportion that run now, by their run id."""
 
     def __init__(self) -> None:
@@ -95,10 +96,16 @@ class RunningQueries:
         rows = {each.source: before.rows.get(each.source, 0) + each.rows for each in batch.sources}
         self._queries[run_id] = ObservedQuery(name, before.batches + 1, rows, batch, at_ms)
 
-    def record_idle(self, run_id: str, at_ms: int) -> None:
-        """Record that a query has found nothing to read."""
-        if run_id in self._queries:
-            self._queries[run_id] = self._queries[run_id]._replace(seen_ms=at_ms)
+    def record_idle(self, run_id: str, found: QueryBatch | None, at_ms: int) -> None:
+        """Record that a query has found nothing to read.
+
+        found: its sources as they are now, if that is known.
+        """
+        query = self._queries.get(run_id)
+        if query is not None:
+            sources = query.last.sources if found is None else found.sources
+            last = query.last._replace(sources=sources or query.last.sources)
+            self._queries[run_id] = query._replace(last=last, seen_ms=at_ms)
 
     def remove(self, run_id: str) -> None:
         """Forget a query, which has ended."""
@@ -209,7 +216,7 @@ FAMILIES: tuple[Family[QueryMetrics], ...] = (
         SOURCE_LABELS,
         "Rows that the source has read, as Spark counts them: again for each time that a batch "
         "is read.",
-        _of_sources(lambda batch, query: query.rows[batch.source]),
+        _of_sources(lambda batch, query: query.rows.get(batch.source, 0)),
     ),
     Family(
         "apportion_spark_member_info",

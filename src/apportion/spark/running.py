@@ -15,8 +15,10 @@ from typing import Any, Self
 
 from pyspark.errors import StreamingQueryException
 
+from apportion.spark.checkpoints import warn_of_temporary_checkpoint
+from apportion.spark.java_shutdown import JavaShutdown
 from apportion.spark.log_lines import log_like_spark
-from apportion.spark.plain_errors import last_sentence
+from apportion.spark.plain_errors import reason_of
 from apportion.spark.stopping import stop_in_time
 
 RUN_TIMEOUT_S = 25.0  # Kubernetes kills what still runs 30 s after SIGTERM, unless it is told else
@@ -45,16 +47,26 @@ def run(*queries: Any, timeout_s: float = RUN_TIMEOUT_S) -> int:
             "apportion.spark.stop(query) in another thread"
         )
     log_like_spark()
-    with StopSignals(timeout_s) as signals:
-        while not signals.numbers and not _failed(queries):
+    for query in queries:
+        # Under Spark Connect the checkpoint's place is not in reach.
+        if (java_query := getattr(query, "_jsq", None)) is not None:
+            warn_of_temporary_checkpoint(java_query.streamingQuery())
+    with StopSignals(timeout_s) as signals, JavaShutdown(timeout_s) as shutdown:
+        while not (signals.numbers or shutdown.has_begun or _failed(queries)):
             if not any(query.isActive for query in queries):
                 break
             _wait(queries)
+        if shutdown.has_begun and not signals.numbers:
+            log.warning(
+                "Spark's Java process is told to end: the batch that runs is finished first, for "
+                "up to %g s",
+                timeout_s,
+            )
         in_order = stop_in_time(queries, lambda: len(signals.numbers) > 1, timeout_s)
     if failed := _failed(queries):
         # Last, where it is seen: Spark has printed its own report before.
         for query in failed:
-            text = last_sentence(str(query.exception()))
+            text = reason_of(str(query.exception()))
             log.error("query %s has failed: %s", query.name or query.id, text)
         return FAILED
     if len(signals.numbers) > 1:

@@ -1,4 +1,4 @@
-"""`format("apportion")`: a Spark query that is a member of a Kafka consumer group, and batch reads.
+"""`format("apportion")`: queries that are members of a consumer group, batch reads, and writes.
 
 Spark creates the reader in several processes. Only the process that plans micro-batches joins the
 group, on the first call that needs it. Everything that must survive a restart is in Spark's own
@@ -26,6 +26,7 @@ from apportion.member.batch.span import EMPTY_SPAN, parse_span
 from apportion.settings import MAX_INT64
 from apportion.spark.admission_control import (
     ReadAllAvailable,
+    ReaderWithoutStart,
     ReadLimit,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
@@ -48,7 +49,8 @@ from apportion.spark.topic_writer import batch_writer, stream_writer
 class GroupSource(DataSource):
     """Kafka records as a stream or a batch, with the columns of Spark's own Kafka source.
 
-    For the options see `SourceOptions` and `BatchOptions`.
+    Rows are written to topics, too. For the options see `SourceOptions`, `BatchOptions` and
+    `TopicWriterOptions`.
     """
 
     @classmethod
@@ -146,12 +148,13 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if following == previous else following.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the report on this membership; None until a batch was planned.
+        """Return the report on this membership, and what it waits for; None if there is neither.
 
         Spark shows it in StreamingQueryProgress, as the latest offset of the source.
         """
-        report = self._member().source_report()
-        return None if report is None else report.to_json()
+        report, waits_for = self._member().source_report(), self._member().waits_for
+        fields = {} if report is None else report.to_json()
+        return (fields | {"waitsFor": waits_for} if waits_for else fields) or None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks of a batch: the span to read is `end`, whatever `start` is."""
@@ -188,9 +191,14 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # another thread, the process ends as Spark wants it.
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, _exit_on_sigterm)
+                # Ctrl-C is the driver's affair, and a terminal sends it to this process as well.
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
             log_like_spark()
             self._batch_member = BatchMember(self._options)
         return self._batch_member
+
+
+STOPS = (GroupStreamReader.stop.__code__, ReaderWithoutStart.stop.__code__)
 
 
 def _exit_on_sigterm(_number: int, frame: FrameType | None) -> None:
@@ -200,7 +208,7 @@ def _exit_on_sigterm(_number: int, frame: FrameType | None) -> None:
     not be interrupted, or the member would stay in the group until its session times out.
     """
     while frame is not None:
-        if frame.f_code is GroupStreamReader.stop.__code__:
+        if frame.f_code in STOPS:
             return
         frame = frame.f_back
     sys.exit(0)

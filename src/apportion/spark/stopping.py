@@ -127,7 +127,10 @@ class StoppingQuery:
         requests = {each: StopRequest() for each in planned_checkpoints(self._query)}
         requests |= {span.id: StopRequest(span) for span in committed_spans(self._query)}
         for checkpoint_id, request in requests.items():
-            self._asked.add(checkpoint_id)
+            if checkpoint_id not in self._asked:
+                # A source that was slow to end may have answered when nobody listened any more.
+                stop_requests.delete_both(checkpoint_id)
+                self._asked.add(checkpoint_id)
             # Looked at each time: a source that starts removes what it finds.
             if stop_requests.request_or_none(checkpoint_id) != request:
                 stop_requests.write_request(checkpoint_id, request)

@@ -6,29 +6,18 @@ Every error is one sentence that names the option and the remedy.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, NoReturn, TypedDict
+from typing import Annotated, Literal, TypedDict
 
-from apportion.client.bootstrap import addresses
 from apportion.member.settings import CLIENT_ID, REQUEST_TIMEOUT_MS
 from apportion.security.client_security import ClientSecurity
 from apportion.security.key_stores import TLS_VERSIONS
-from apportion.settings import (
-    MAX_INT32,
-    Setting,
-    declared,
-    fault_or_none,
-    nearest_or_none,
-    whole_number,
-)
+from apportion.settings import MAX_INT32, Setting, declared, fault_or_none
 from apportion.spark.batch_options import BATCH_OPTIONS
-from apportion.spark.foreign_producer_options import LEFT_ALONE, REFUSED_FOR_WRITING
-from apportion.spark.option_values import OptionError
+from apportion.spark.foreign_options import REFUSED_IN_STREAMS
+from apportion.spark.foreign_producer_options import FOR_READING, LEFT_ALONE, REFUSED_FOR_WRITING
+from apportion.spark.option_values import OptionError, bootstrap_servers, by_lower_name, parsed
 from apportion.spark.options import OPTIONS
-from apportion.spark.security_options import (
-    SECURITY_PREFIXES,
-    KafkaSecurityOptions,
-    query_security,
-)
+from apportion.spark.security_options import KafkaSecurityOptions, query_security
 
 CLIENT_ID_OF_WRITERS = "apportion-spark-writer"
 KIB = 1024
@@ -190,10 +179,15 @@ class TopicWriterSettings(ProducerOptions, KafkaSecurityOptions):
 
 
 WRITER_OPTIONS = declared(TopicWriterSettings)
-SPELLING = {name.lower(): name for name in WRITER_OPTIONS}
-"""The name of an option in lower case -> as the documentation writes it."""
-SOURCE_OPTIONS = {name.lower(): name for name in (*OPTIONS, *BATCH_OPTIONS)}
-REFUSED_SPELLINGS = {name.lower(): name for name in REFUSED_FOR_WRITING}
+REFUSED = {
+    **{
+        name: FOR_READING
+        for name in (*OPTIONS, *BATCH_OPTIONS, *REFUSED_IN_STREAMS)
+        if name not in WRITER_OPTIONS
+    },
+    **REFUSED_FOR_WRITING,
+}
+"""The option -> why a write cannot have it."""
 WHY_ONLY = {
     "kafka.acks": "with less, a record could be lost after it was taken for written",
     "kafka.enable.idempotence": (
@@ -239,26 +233,15 @@ class TopicWriterOptions:
         Raises OptionError for the first fault. Unknown options come first: a name that is misspelt
         would also be reported as missing.
         """
-        # Spark hands option names over in lower case.
-        values = {name.lower(): value for name, value in options.items()}
-        for name in values:
-            known = name in SPELLING or name in LEFT_ALONE or name.startswith(SECURITY_PREFIXES)
-            if not known:
-                _refuse_name(name)
-        bootstrap = values.get("kafka.bootstrap.servers", "").strip()
-        if not bootstrap:
-            raise OptionError(
-                "option kafka.bootstrap.servers is missing: give the brokers as host:port with "
-                'commas between, as in .option("kafka.bootstrap.servers", "...").'
-            )
+        own = {name: text for name, text in options.items() if name.lower() not in LEFT_ALONE}
+        values = by_lower_name(own, WRITER_OPTIONS, REFUSED)
+        bootstrap = bootstrap_servers(values)
         topic = values.get("topic")
         if topic is not None and not topic.strip():
             raise OptionError("option topic is empty: give a name, or leave it out.")
-        try:
-            addresses(bootstrap)
-        except ValueError as error:
-            raise OptionError(f"option kafka.bootstrap.servers: {error}.") from None
-        numbers = {name: _number(values, name) for name in (*OF_LIBRDKAFKA, BUFFER_MEMORY)}
+        numbers = {
+            name: parsed(WRITER_OPTIONS, values, name) for name in (*OF_LIBRDKAFKA, BUFFER_MEMORY)
+        }
         _refuse_contradictions(numbers)
         delivery_timeout_ms = numbers["kafka.delivery.timeout.ms"]
         return cls(
@@ -276,35 +259,6 @@ class TopicWriterOptions:
         )
 
 
-def _refuse_name(name: str) -> NoReturn:
-    """Raise OptionError for an option that no write has. name: in lower case."""
-    if name in REFUSED_SPELLINGS:
-        spelling = REFUSED_SPELLINGS[name]
-        raise OptionError(
-            f"option {spelling} cannot be used for writing: {REFUSED_FOR_WRITING[spelling]}."
-        )
-    if name in SOURCE_OPTIONS:
-        raise OptionError(f"option {SOURCE_OPTIONS[name]} is for reading: drop it.")
-    nearest = nearest_or_none(name, SPELLING)
-    hint = (
-        f"did you mean {SPELLING[nearest]}?"
-        if nearest
-        else f"known are {', '.join(sorted(SPELLING.values()))}."
-    )
-    raise OptionError(f"option {name} is unknown: {hint}")
-
-
-def _number(options: Mapping[str, str], name: str) -> Any:
-    """Return the value of an option that is a whole number, or its default."""
-    setting, text = WRITER_OPTIONS[name], options.get(name.lower())
-    if text is None:
-        return setting.default
-    word = text.strip()
-    if not (word.isascii() and word.isdigit()) or fault_or_none(setting, int(word)) is not None:
-        raise OptionError(f"option {name} is {text!r}: give {whole_number(setting)}.")
-    return int(word)
-
-
 def _word(options: Mapping[str, str], name: str) -> str:
     """Return the value of an option that is one of a few words, or its default."""
     setting = WRITER_OPTIONS[name]
@@ -320,15 +274,16 @@ def _compression(options: Mapping[str, str]) -> tuple[tuple[str, str | int], ...
     for name in ("kafka.acks", "kafka.enable.idempotence"):
         _word(options, name)
     codec = _word(options, "kafka.compression.type")
-    for each in LEVELS:
-        name = f"kafka.compression.{each}.level"
-        level = _number(options, name)
+    levels = {
+        each: parsed(WRITER_OPTIONS, options, f"kafka.compression.{each}.level") for each in LEVELS
+    }
+    for each, level in levels.items():
         if level is not None and each != codec:
             raise OptionError(
-                f"option {name} says nothing while kafka.compression.type is {codec}: drop it."
+                f"option kafka.compression.{each}.level says nothing while "
+                f"kafka.compression.type is {codec}: drop it."
             )
-    level = None if codec not in LEVELS else _number(options, f"kafka.compression.{codec}.level")
-    chosen = ("compression.type", codec)
+    chosen, level = ("compression.type", codec), levels.get(codec)
     return (chosen,) if level is None else (chosen, ("compression.level", level))
 
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from apportion.errors import Code, Refused
-from apportion.member.permissions import denial_or_none
+from apportion.member.permissions import denial_or_none, gift
+from apportion.security.acls import AclOperation
 
 NO_LIBRARY = (
     "writing to a topic needs the package confluent-kafka in the Python of the driver and of every "
@@ -11,8 +12,8 @@ NO_LIBRARY = (
 )
 NO_PRODUCER_ID = (
     "CLUSTER_AUTHORIZATION_FAILED: this client's principal may write to no topic at all; "
-    "kafka-acls.sh gives WRITE by --add --allow-principal User:NAME --operation Write --topic "
-    "TOPIC, and old brokers want --operation IdempotentWrite --cluster besides"
+    f"{gift('WRITE', AclOperation.WRITE, '--topic TOPIC')}, and old brokers want --operation "
+    "IdempotentWrite --cluster besides"
 )
 REPLICAS = "see min.insync.replicas of the topic, and that its brokers run"
 REMEDIES = {  # by the codes of brokers

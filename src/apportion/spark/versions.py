@@ -5,8 +5,10 @@ and is not refused.
 """
 
 import re
+from importlib.abc import ResourceLoader
 from importlib.util import find_spec
 from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,11 +33,9 @@ class UnsupportedTrigger(ValueError):
 
 def refuse_old_spark() -> None:
     """Raise SparkTooOld if the installed pyspark is older than any that works."""
-    try:
-        from pyspark.version import __version__ as version
-    except ModuleNotFoundError:
-        return  # whatever imports pyspark next says which extra to install
-    refuse_if_old(version)
+    version = _installed_version_or_none()
+    if version is not None:
+        refuse_if_old(version)
 
 
 def refuse_if_old(version: str) -> None:
@@ -83,6 +83,20 @@ def refuse_available_now(execution: Any) -> None:
             "Start the query with trigger(processingTime=...), and stop it when its group has no "
             "lag"
         )
+
+
+def _installed_version_or_none() -> str | None:
+    """Return the version of pyspark; None where there is none: whoever imports it says so."""
+    # Read and not imported, which takes a second.
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None or not isinstance(spec.loader, ResourceLoader):
+        return None
+    try:
+        text = spec.loader.get_data(str(Path(spec.origin).with_name("version.py"))).decode()
+    except OSError:
+        return None
+    found = re.search(r"__version__[^=]*= *[\"']([^\"']+)", text)
+    return found[1] if found else None
 
 
 def _release(version: str) -> tuple[int, int]:

@@ -49,7 +49,8 @@ class BatchGroup:
 
     expression: of RE2, in their place; "" for none. classic_session_ms: the session timeout of a
     member that speaks the classic protocol, as its group then probably does; None for one of the
-    consumer protocol.
+    consumer protocol. is_balanced: False for a reader without a membership, whose partitions are
+    given once and for all.
     """
 
     def __init__(
@@ -59,8 +60,10 @@ class BatchGroup:
         *,
         classic_session_ms: int | None,
         expression: str = "",
+        is_balanced: bool = True,
     ) -> None:
         self.topics, self.expression = topics, expression
+        self._is_balanced = is_balanced
         self._group_id, self._classic_session_ms = group_id, classic_session_ms
         self._is_classic = classic_session_ms is not None
 
@@ -70,6 +73,8 @@ class BatchGroup:
         A classic member decides that; for others it is a setting of the group, which an operator
         may alter at any time.
         """
+        if not self._is_balanced:
+            return DEFAULT_SESSION_TIMEOUT_MS  # of no use: there is no session
         if self._classic_session_ms is not None:
             return self._classic_session_ms
         value: str | None = yield GroupSetting("consumer.session.timeout.ms")
@@ -96,6 +101,8 @@ class BatchGroup:
 
         Raises Refused, with GROUP_ID_NOT_FOUND if there is no group of consumers.
         """
+        if not self._is_balanced:
+            return True
         group = yield from describe_by_protocol(self._group_id, classic_first=self._is_classic)
         if isinstance(group, ClassicGroup):
             described = from_described_group(group, (yield from self.fetch_topics()))

@@ -62,6 +62,7 @@ class BatchMembership:
         self._data_loss = data_loss
         # the partition counts of the topics that existed when this member first asked
         self._partition_counts: dict[TopicId, int] | None = None
+        self._missing: tuple[str, ...] = ()  # the topics that did not exist then
         self._session_timeout_ms: int | None = None  # as it was read last
         self.forget()
 
@@ -75,6 +76,11 @@ class BatchMembership:
     def is_new(self, partition: TopicIdPartition) -> bool:
         """Return whether the partition appeared after this member first saw its topic."""
         return partition.partition >= (self._partition_counts or {}).get(partition.topic_id, 0)
+
+    def missing_topics(self) -> tuple[str, ...]:
+        """Return the topics that did not exist at the start and of which the member has nothing."""
+        read = {partition.topic for partition in self.ownership.partitions}
+        return tuple(name for name in self._missing if name not in read)
 
     def require(self) -> Rule[View]:
         """Return the batch member's view if it was accepted within a session timeout.
@@ -131,13 +137,13 @@ class BatchMembership:
                 "their beginning",
                 ": is the pattern right?",
             )
-        for name in self._group.topics:
-            if topics.named(name) is None:
-                yield Note(
-                    "warning",
-                    f"topic {name} does not exist yet; it is read from its beginning once it does",
-                    ": is its name right?",
-                )
+        self._missing = tuple(each for each in self._group.topics if topics.named(each) is None)
+        for name in self._missing:
+            yield Note(
+                "warning",
+                f"topic {name} does not exist yet; it is read from its beginning once it does",
+                ": is its name right?",
+            )
 
     def adopt_target(self, view: View) -> Rule[tuple[TopicIdPartition, ...]]:
         """Adopt the coordinator's target for a member that works in micro-batches; return it.

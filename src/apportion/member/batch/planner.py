@@ -93,6 +93,10 @@ class BatchPlanner:
         """The partitions of the last span, and the incarnation in which the member owns them."""
         return self._membership.ownership
 
+    def missing_topics(self) -> tuple[str, ...]:
+        """Return the topics that did not exist as the query began and of which it has nothing."""
+        return self._membership.missing_topics()
+
     def _forget_membership(self) -> None:
         """Reset everything that belongs to a membership, as the Spark query has left its group."""
         self._membership.forget()

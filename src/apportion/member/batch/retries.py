@@ -105,6 +105,14 @@ class BatchRetries:
         self._read_at_ms: int | None = None
         self._last_logged = ""
 
+    @property
+    def waits_for(self) -> str:
+        """The reason why the query waits, in the words of its log; "" while it reads."""
+        if self._last_logged:
+            return self._last_logged
+        missing = self._planner.missing_topics()
+        return f"{', '.join(missing)}: no such topic as the query began" if missing else ""
+
     def stop_at_present_ends(self) -> Rule[None]:
         """Read no partition beyond its present end from now on, for trigger(availableNow=True).
 

@@ -38,6 +38,8 @@ from apportion.sim.kernel.network import (
 )
 from apportion.sim.kernel.observer import Observer
 from apportion.store.memory_disk import MemoryDisk
+from apportion.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from apportion.wire.messages.join_group import JoinGroupRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -137,13 +139,20 @@ class BrokerProcess(SimulatedProcess):
     def receive(self, sent: SentRequest) -> None:
         """Step the node over a request that has arrived at the broker's host.
 
-        While the broker does not listen, reset the connection instead.
+        While the broker does not listen, reset the connection instead. The fault `lost-join`
+        loses a request to join a group.
         """
         connection = sent.connection
         # A request sent before the close may still arrive at a real broker's host, but nobody
         # reads the requests of a closed socket.
         if not connection.is_open:
             return  # closed while the request was on its way
+        if sent.link.joins_to_lose and joins_group(sent.request):
+            sent.link.joins_to_lose -= 1
+            self.simulation.write_trace(
+                self.name, f"a request of {sent.channel.caller.client_id} to join is lost"
+            )
+            return
         if connection.broker_incarnation is None:
             connection.broker_incarnation = self.incarnation
         # The host is down as well, so nobody refuses or resets: the client has its timeout.
@@ -290,6 +299,16 @@ class BrokerProcess(SimulatedProcess):
             self.is_listening = True
             self.simulation.write_trace(self.name, "listens")
         self._step(Flushed(flush.flush_seq))
+
+
+def joins_group(request: Any) -> bool:
+    """Return whether this is the request of a member to join its group."""
+    match request:
+        case JoinGroupRequest():
+            return True
+        case ConsumerGroupHeartbeatRequest(member_epoch=0):
+            return True
+    return False
 
 
 def broker_settings(simulation: Simulation, assignor: UnreliableAssignor) -> BrokerSettings:

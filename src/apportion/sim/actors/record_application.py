@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from apportion.errors import Refused, Unanswerable
 from apportion.member import queries
-from apportion.member.cluster_queries.records import FetchPosition, FetchQuery, refusals
+from apportion.member.cluster_queries.records import refusals
+from apportion.member.fetches import fetch_records
 from apportion.member.membership import Adopted, Polled
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.records import queries as record_queries
@@ -19,8 +20,8 @@ from apportion.rules import Rule, rule_script
 from apportion.sim.actors import member_answers
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.member_answers import at_once
-from apportion.sim.actors.requests import AwaitMember, request_offsets, run_requests, sending
-from apportion.sim.kernel.client import Sleep
+from apportion.sim.actors.requests import AwaitMember, request_offsets, run_requests
+from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.topics import TopicIdPartition
 
@@ -126,14 +127,14 @@ class RecordApplication(Application):
 
     def fetch_records(self, query: record_queries.FetchRecords) -> Script:
         """Fetch without waiting at the broker; wait here, where a new target ends the wait."""
-        positions = {
-            partition: FetchPosition(offset) for partition, offset in query.positions.items()
-        }
-        fetch = FetchQuery(positions, max_wait_ms=0)
-        answer = yield sending(fetch)
-        if answer is None:
-            raise Unanswerable(fetch.api)
-        fetched = fetch.parse(answer)
+        rule = fetch_records(
+            self.metadata,
+            query.positions,
+            max_wait_ms=0,
+            timeout_ms=REQUEST_TIMEOUT_MS,
+            turn=query.turn,
+        )
+        fetched = yield from run_requests(self, rule)
         # As at a real broker: it waits for records, and an error ends the wait.
         if not refusals(fetched) and not any(each.batches for each in fetched.values()):
             yield from self._await_change(query.max_wait_ms)

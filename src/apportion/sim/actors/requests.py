@@ -27,8 +27,9 @@ from apportion.member.queries import (
     FetchCommitted,
     ReadMembership,
 )
+from apportion.member.time_limits import Pause, ReadClock
 from apportion.rules import Rule, rule_script
-from apportion.sim.kernel.client import SendRequest, Sleep
+from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, SendRequest, Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.observer import PartitionOwner
 from apportion.topics import TopicIdPartition
@@ -75,9 +76,14 @@ class Requester(Protocol):
         ...
 
 
-def sending(query: BrokerQuery[Any]) -> SendRequest:
-    """Return the effect that sends the query once, for a script."""
-    return SendRequest(query.request(), VERSIONS[query.api])
+def sending(query: BrokerQuery[Any], timeout_ms: int | None = None) -> SendRequest:
+    """Return the effect that sends the query once, for a script.
+
+    timeout_ms: how long it waits for an answer, if that is less than for any request.
+    """
+    if timeout_ms is None or timeout_ms > REQUEST_TIMEOUT_MS:
+        timeout_ms = REQUEST_TIMEOUT_MS
+    return SendRequest(query.request(), VERSIONS[query.api], timeout_ms)
 
 
 def run_requests(process: Requester, rule: Rule[Any]) -> Script:
@@ -88,7 +94,7 @@ def run_requests(process: Requester, rule: Rule[Any]) -> Script:
 
 def answer_request(
     process: Requester,
-    query: Send | SendToLeader | PauseBeforeRetry | RecordInterruption,
+    query: Send | SendToLeader | PauseBeforeRetry | ReadClock | Pause | RecordInterruption,
     until_ms: int,
 ) -> Script:
     """Answer one query of such a rule. until_ms: by the process's clock."""
@@ -98,20 +104,27 @@ def answer_request(
                 raise error
             yield Sleep(RETRY_MS)
             return None
+        case ReadClock():
+            return process.mono_ms()
+        case Pause(pause_ms):
+            yield Sleep(pause_ms)
+            return None
         case RecordInterruption(group_id, has_moved):
             process.interruptions += 1
             if has_moved:
                 # The search is what makes a broker create the offsets topic.
                 yield sending(FindCoordinatorQuery(group_id))
             return None
-        case SendToLeader(_, asked):
-            answer = yield sending(asked)
+        case SendToLeader(_, asked, timeout_ms):
+            answer = yield sending(asked, timeout_ms)
             if answer is None:
                 process.interruptions += 1
                 raise Unanswerable(asked.api)
             return asked.results(answer)
     sent = query.query
-    answer = yield sending(sent)
+    if query.timeout_ms is not None:
+        until_ms = min(until_ms, process.mono_ms() + query.timeout_ms)
+    answer = yield sending(sent, query.timeout_ms)
     while answer is None:
         # The one broker here stands for all those that a client tries one after the other, and is
         # the coordinator, too.
@@ -119,7 +132,7 @@ def answer_request(
         if isinstance(sent, GroupQuery) or process.mono_ms() >= until_ms:
             raise Unanswerable(sent.api)
         yield Sleep(RETRY_MS)
-        answer = yield sending(sent)
+        answer = yield sending(sent, query.timeout_ms)
     try:
         return sent.parse(answer)
     except Refused as refused:

@@ -13,6 +13,7 @@ class SendRequest(NamedTuple):
 
     body: Any
     version: int
+    timeout_ms: int = REQUEST_TIMEOUT_MS
 
 
 class Sleep(NamedTuple):
@@ -71,7 +72,7 @@ class Client(SimulatedProcess):
             channel.send(
                 effect.body,
                 effect.version,
-                REQUEST_TIMEOUT_MS,
+                effect.timeout_ms,
                 lambda answer: runner.resume(turn, answer),
             )
         else:

@@ -63,7 +63,15 @@ LEAST_DELAY_US = 50  # of a message over a simulated link
 class Link:
     """The link between one application and the broker, which all its connections share."""
 
-    __slots__ = ("_held_back", "_mean_us", "_rng", "answers_to_lose", "is_cut", "simulation")
+    __slots__ = (
+        "_held_back",
+        "_mean_us",
+        "_rng",
+        "answers_to_lose",
+        "is_cut",
+        "joins_to_lose",
+        "simulation",
+    )
 
     def __init__(self, simulation: Simulation, name: str) -> None:
         """Begin with a link that is not cut; its delays come from a random stream of its own."""
@@ -73,6 +81,7 @@ class Link:
         self._held_back: tuple[list[Any], list[Any]] = ([], [])
         self.is_cut = [False, False]
         self.answers_to_lose = 0
+        self.joins_to_lose = 0
 
     def send(
         self, way: int, connection: SimulatedConnection, callback: Callback, *args: Any

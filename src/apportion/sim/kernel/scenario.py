@@ -39,6 +39,7 @@ FAULTS = {
     "half-open-up": "an application's requests do not reach the broker, but responses arrive",
     "half-open-down": "an application's requests reach the broker, but responses are lost",
     "lost-reply": "a response is lost with its connection",
+    "lost-join": "a request to join a group is lost, and the member waits for the response in vain",
     "clock-jump": "the wall clock of a process is set to another time",
     "more-partitions": "partitions are added to a topic",
     "topic-again": "a topic is deleted and created again under its name",
@@ -61,7 +62,7 @@ ONLY_STREAMS = ("topology",)
 """Faults of scenarios with a Streams application."""
 NEVER_STREAMS = ("more-partitions", "topic-again")
 """Faults of scenarios without: it has internal topics, and ends where its source topics change."""
-ONLY_ON_REQUEST = ("stray", "stray-consumer", "alter-group", "regex")
+ONLY_ON_REQUEST = ("stray", "stray-consumer", "alter-group", "regex", "lost-join")
 """Faults that are drawn only on request: so the histories of known seeds stay what they are."""
 
 BETWEEN_BATCHES_MS = 500  # what a query needs between batches: with less, its poll deadline passes

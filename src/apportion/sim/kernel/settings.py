@@ -148,8 +148,8 @@ class WorldSettings(TypedDict, total=False):
         Setting(
             "Only faults of this kind; may be given more than once. `none` for no faults. Kinds: "
             "broker-crash, broker-pause, disk-refuses, crash, restart, replace, roll, pause, slow, "
-            "cut, half-open-up, half-open-down, lost-reply, clock-jump, more-partitions, "
-            "topic-again, subscribe, switch, switch-all, stray, stray-consumer, "
-            "alter-group, regex, topology."
+            "cut, half-open-up, half-open-down, lost-reply, lost-join, clock-jump, "
+            "more-partitions, topic-again, subscribe, switch, switch-all, stray, "
+            "stray-consumer, alter-group, regex, topology."
         ),
     ]

@@ -1,0 +1,36 @@
+"""The warning of a query without a checkpoint of its own, whose execution is played here."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from apportion.spark.checkpoints import warn_of_temporary_checkpoint
+
+
+def execution(run_id: str, root: str, name: str | None = None) -> SimpleNamespace:
+    return SimpleNamespace(
+        runId=lambda: run_id, resolvedCheckpointRoot=lambda: root, name=lambda: name, id=lambda: "7"
+    )
+
+
+@pytest.mark.parametrize("name", [None, "flights"])
+def test_a_query_without_a_checkpoint_is_warned_of_once(
+    name: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    temporary = "file:/tmp/temporary-6734d533-6778-4983-a74a-2c5003a9ebdf"
+    for _ in range(2):
+        warn_of_temporary_checkpoint(execution(f"run of {name}", temporary, name))
+    assert caplog.messages == [
+        f"query {name or 7} has no checkpointLocation: at each start it begins at the group's "
+        "offsets, and the batch that was not committed is read again, which apportion's writers "
+        'alone write once; give writeStream.option("checkpointLocation", "...") a directory of its '
+        "own"
+    ]
+
+
+@pytest.mark.parametrize("root", ["file:/checkpoints/v1", "s3a://lake/temporary-files"])
+def test_a_query_with_a_checkpoint_is_not_warned_of(
+    root: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_temporary_checkpoint(execution("another run", root))
+    assert caplog.messages == []

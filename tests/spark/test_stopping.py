@@ -1,0 +1,247 @@
+"""How the driver stops a query and its program: Spark's query and its source are played here."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from apportion.member.batch.span import Span, sorted_span
+from apportion.spark import run, running, stop, stop_requests, stopping
+from apportion.spark.java_shutdown import ShutdownHook
+from apportion.spark.stop_requests import StopAnswer, StopRequest
+from apportion.topics import TopicIdPartition
+
+PARTITION = TopicIdPartition("t", b"i" * 16, 0)
+FIRST, SECOND = (sorted_span("played", {PARTITION: (start, start + 5)}) for start in (0, 5))
+DONE = StopAnswer(is_committed=True, has_left=True)
+IDLE = {"isTriggerActive": False, "isDataAvailable": True}
+BUSY = {"isTriggerActive": True, "isDataAvailable": True}
+PLANNING = {"isTriggerActive": True, "isDataAvailable": False}
+
+
+class Query:
+    """A streaming query, of which `statuses` are seen one after the other, and the last for ever.
+
+    committed: what its progress shows. answers_at: the number of looks at the status after which
+    the source is asked for the next batch, and answers; else it answers as it is ended.
+    """
+
+    name, id = "played", "1"
+
+    def __init__(
+        self,
+        statuses: Iterable[Any] = (IDLE,),
+        committed: Span | None = FIRST,
+        *,
+        answer: StopAnswer | None = DONE,
+        answers_at: int | None = None,
+        failure: str | None = None,
+    ) -> None:
+        self._statuses, self._committed, self._failure = list(statuses), committed, failure
+        self._answer, self._answers_at = answer, answers_at
+        self.looks = self.waits = 0
+        self.isActive = failure is None
+        self.seen: list[StopRequest | None] = []  # the requests as it was ended
+        self.on_wait: Any = lambda: None
+
+    @property
+    def status(self) -> Any:
+        self.looks += 1
+        if self.looks == self._answers_at:
+            self._answer_driver()
+        return self._statuses[min(self.looks, len(self._statuses)) - 1]
+
+    @property
+    def lastProgress(self) -> Any:
+        if self._committed is None:
+            return None
+        offsets = ('{"other": {"0": 3}}', None, self._committed.canonical_json())
+        return SimpleNamespace(sources=[SimpleNamespace(endOffset=offset) for offset in offsets])
+
+    def stop(self) -> None:
+        assert self.isActive
+        self.seen.append(stop_requests.request_or_none("played"))
+        self.isActive = False
+        self._answer_driver()
+
+    def exception(self) -> str | None:
+        return self._failure
+
+    def awaitTermination(self, _seconds: float) -> None:
+        self.waits += 1
+        self.on_wait()
+
+    def _answer_driver(self) -> None:
+        if self._answer is not None and stop_requests.request_or_none("played") is not None:
+            stop_requests.write_answer("played", self._answer)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Short waits, and neither requests nor answers left at the end."""
+    monkeypatch.setattr(stopping, "POLL_INTERVAL_S", 0.001)
+    monkeypatch.setattr(stopping, "LEAVE_TIMEOUT_S", 0.05)
+    yield
+    assert stop_requests.request_or_none("played") is None
+    assert stop_requests.answer_or_none("played") is None
+
+
+def test_a_query_between_two_triggers_is_ended_with_what_spark_has_committed() -> None:
+    query = Query()
+    assert stop(query) is True
+    assert (query.looks, query.seen) == (1, [StopRequest(FIRST)])
+
+
+def test_a_running_batch_is_waited_for_until_the_source_is_asked_for_the_next() -> None:
+    query = Query([BUSY], answers_at=4)
+    assert stop(query) is True
+    assert query.looks == 4
+
+
+def test_a_running_batch_is_waited_for_until_its_trigger_is_over() -> None:
+    query = Query([BUSY, BUSY, BUSY, IDLE])
+    assert stop(query) is True
+    assert query.looks == 4
+
+
+@pytest.mark.parametrize("statuses", [[IDLE], [PLANNING]])
+def test_a_query_that_has_planned_nothing_is_ended_at_once(statuses: list[Any]) -> None:
+    query = Query(statuses, committed=None)
+    assert stop(query) is True
+    assert (query.looks, query.seen) == (1, [None])
+
+
+def test_a_first_batch_is_waited_for_although_nobody_knows_its_source() -> None:
+    query = Query([BUSY, BUSY, IDLE], committed=None)
+    assert stop(query) is True
+    assert query.looks == 3
+
+
+def test_queries_that_have_ended_are_left_alone() -> None:
+    ended, failed = Query(), Query(failure="why")
+    ended.isActive = False
+    assert (stop(ended), stop(failed), stop(ended, failed), stop()) == (True, False, False, True)
+
+
+def test_a_batch_that_takes_too_long_is_said_and_interrupted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    query = Query([BUSY], answer=StopAnswer(is_committed=False, has_left=True))
+    assert stop(query, timeout_s=0.01) is False
+    assert (query.isActive, caplog.messages) == (
+        False,
+        [
+            "query played: the batch that runs was not finished in 0.01 s: it is interrupted, and "
+            "its records are read again",
+            "query played: its last batch is not committed to the group, so it is read again",
+        ],
+    )
+
+
+def test_a_source_that_does_not_answer_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    assert stop(Query(answer=None)) is False
+    assert caplog.messages == ["query played: its source has not said that it left the group"]
+
+
+def test_an_answer_that_came_too_late_for_an_earlier_stop_does_not_count() -> None:
+    stop_requests.write_answer("played", DONE)
+    query = Query([BUSY, BUSY, IDLE])
+    assert stop(query) is True
+    assert query.looks == 3
+
+
+def test_a_stop_that_is_interrupted_takes_its_request_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_seconds: float) -> None:
+        assert stop_requests.request_or_none("played") == StopRequest(FIRST)
+        raise KeyboardInterrupt
+
+    query = Query([BUSY])
+    monkeypatch.setattr(stopping, "sleep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        stop(query)
+    assert query.isActive
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_program_is_stopped_in_order_by_a_signal_and_gets_its_handlers_back(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = signal.getsignal(number)
+    query = Query()
+    query.on_wait = lambda: os.kill(os.getpid(), number)
+    assert run(query, timeout_s=7) == 0
+    assert (query.seen, signal.getsignal(number)) == ([StopRequest(FIRST)], before)
+    name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+    assert capsys.readouterr().err == (
+        f"{name}: the batch that runs is finished first, for up to 7 s; {name} again stops at "
+        "once\n"
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_stops_at_once(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = Query([BUSY])
+    query.on_wait = lambda: os.kill(os.getpid(), number)
+    monkeypatch.setattr(stopping, "sleep", lambda _seconds: os.kill(os.getpid(), number))
+    assert run(query) == 128 + number
+    assert (query.isActive, caplog.messages) == (
+        False,
+        [
+            "query played: the batch that runs is not waited for: it is interrupted, and its "
+            "records are read again"
+        ],
+    )
+
+
+def test_a_java_process_that_ends_waits_until_the_program_has_stopped() -> None:
+    hook = ShutdownHook()
+    java = threading.Thread(target=hook.run)
+    java.start()
+    assert hook.has_begun.wait(5)
+    assert java.is_alive()
+    hook.is_over.set()
+    java.join()
+
+
+def test_a_program_ends_with_its_queries_and_with_code_1_if_one_fails(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ended = Query()
+    ended.isActive = False
+    assert run(ended) == 0
+    going, failed = Query(), Query(failure="the reason\n=== Streaming Query ===\nand a plan")
+    assert run(going, failed) == 1
+    assert (going.isActive, caplog.messages) == (False, ["query played has failed: the reason"])
+
+
+def test_a_batch_that_was_not_finished_gives_code_1() -> None:
+    query = Query([BUSY], answer=StopAnswer(is_committed=False, has_left=True))
+    query.on_wait = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    assert run(query, timeout_s=0.01) == 1
+
+
+def test_a_program_needs_a_query_and_the_main_thread() -> None:
+    with pytest.raises(ValueError, match=r"run\(\) needs a query"):
+        run()
+    errors: list[str] = []
+
+    def run_elsewhere() -> None:
+        try:
+            run(Query())
+        except ValueError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=run_elsewhere)
+    thread.start()
+    thread.join()
+    assert errors == [
+        "run() must be called in the main thread, which alone gets signals: call "
+        "apportion.spark.stop(query) in another thread"
+    ]
+    assert running.POLL_INTERVAL_S > 0

@@ -1,0 +1,61 @@
+"""Options of streams that the writer and Spark have a part in: topics by a pattern, partitions by
+hand, divided ranges, and batches that wait for enough records. One Spark session serves all tests.
+"""
+
+import json
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.spark.harness import Pipeline, until
+from tests.spark.queries import source, spark, started
+
+__all__ = ["source", "spark", "started"]
+
+
+def test_a_pattern_and_divided_ranges_reach_the_table_each_record_once(
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
+    pipeline.produce(40)
+    rows = source(subscribe="", subscribePattern=f"{pipeline.topic}|none", minPartitions="6")
+    started(rows.withColumn("value", F.col("value").cast("string")))
+    until(lambda: len(pipeline.rows()) == 40, what="all records")
+    pipeline.produce(40)
+    until(lambda: pipeline.total_committed() == 80, what="the group's offsets")
+    assert pipeline.rows() == pipeline.expected()
+
+
+def test_assigned_partitions_reach_the_table_and_are_committed(
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
+    pipeline.produce(40)
+    assigned = json.dumps({pipeline.topic: [1, 3]})
+    rows = source(subscribe="", assign=assigned)
+    query = started(rows.withColumn("value", F.col("value").cast("string")), availableNow=True)
+    assert query.awaitTermination(120)
+    assert pipeline.rows() == pipeline.expected(lambda partition, _offset: partition in (1, 3))
+    committed = pipeline.cluster.committed(pipeline.group, pipeline.partitions)
+    assert {each.partition: offset for each, offset in committed.items() if offset} == {
+        1: 10,
+        3: 10,
+    }
+
+
+def test_a_batch_waits_for_enough_records_and_has_enough_tasks(
+    pipeline: Pipeline, source: Callable[..., DataFrame], started: Callable[..., StreamingQuery]
+) -> None:
+    pipeline.produce(4)
+    sizes: list[tuple[int, int]] = []
+
+    def measure(frame: DataFrame, _number: int) -> None:
+        if count := frame.count():
+            sizes.append((count, frame.rdd.getNumPartitions()))
+
+    started(source(minOffsetsPerTrigger="40", maxTriggerDelay="1h", minPartitions="7"), measure)
+    until(lambda: len(sizes) == 1, what="the first batch")
+    pipeline.produce(20)
+    pipeline.produce(20)
+    until(lambda: len(sizes) == 2, what="a batch of enough records")
+    assert sizes == [(4, 4), (40, 7)]
