@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from apportion.spark import PrometheusListener, StatefulQuery, delta, guard, seeds
+from apportion.spark import PrometheusListener, StatefulQuery, delta, guard, seeds, stop
 from apportion.spark.source_report import SourceReport, parse_report
 from apportion.topics import partitions_of
 from tests.spark.connect_server import connect_server, connect_session, start_patiently
@@ -100,6 +100,17 @@ def test_a_second_query_takes_over_and_each_record_is_written_once(
     pipeline.produce(20)
     pipeline.until_written()
     assert pipeline.rows() == pipeline.expected()
+
+
+def test_a_query_is_stopped_in_order(
+    rows: Callable[..., DataFrame], started: Started, pipeline: Pipeline
+) -> None:
+    query = started(rows())
+    pipeline.produce(20)
+    pipeline.until_written()
+    assert stop(query) is True
+    assert (query.isActive, pipeline.owners()) == (False, {})
+    assert (pipeline.total_committed(), pipeline.rows()) == (20, pipeline.expected())
 
 
 def test_a_named_source_writes_each_record_once(
