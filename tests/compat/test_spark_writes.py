@@ -3,7 +3,6 @@ stream one by one, and the others give Arrow.
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,17 +10,17 @@ from pathlib import Path
 from uuid import uuid4
 
 from apportion.client.cluster import Cluster
-from tests.compat.test_spark_versions import environment, release
+from tests.compat.test_spark_versions import environment
 from tests.spark.harness import PATIENCE_S
 from tests.spark.test_topic_producer import read
 
-__all__ = ["environment", "release"]
+__all__ = ["environment"]
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_a_batch_and_a_stream_are_written_to_a_topic(
-    bootstrap: str, release: str, environment: Mapping[str, str], tmp_path: Path
+    bootstrap: str, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
     topic = f"written-{uuid4().hex[:8]}"
     cluster = Cluster(bootstrap)
@@ -34,11 +33,12 @@ def test_a_batch_and_a_stream_are_written_to_a_topic(
     done = subprocess.run(
         [sys.executable, "-m", "tests.compat.write_rows", *words],
         cwd=ROOT,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, **environment},
+        env={**environment, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         timeout=2 * PATIENCE_S,
     )
+    release = environment["APPORTION_SPARK_RELEASE"]
     assert f"written by Spark {release}." in done.stdout, done.stdout + done.stderr
     found = read({"bootstrap.servers": bootstrap}, topic, 2)
     assert sorted((key, value, headers) for _, key, value, headers in found) == [
