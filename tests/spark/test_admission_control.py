@@ -145,6 +145,17 @@ def test_a_batch_that_was_not_committed_is_replayed_and_then_followed(
     assert again.records(batch, again.next_batch(batch)) == 3
 
 
+def test_an_older_batch_that_is_read_late_does_not_set_the_query_back(
+    cluster: Cluster, run: Callable[..., Query], partition: TopicIdPartition
+) -> None:
+    query = run(partition.topic)
+    first = first_batch(query)
+    produce(cluster, partition, 3)
+    second = query.latest()
+    assert query.records(query.reader.initialOffset(), first) == 10
+    assert (query.latest(), committed(cluster, partition)) == (second, 13)
+
+
 def test_a_batch_has_no_more_records_than_the_option_allows(
     run: Callable[..., Query], partition: TopicIdPartition
 ) -> None:

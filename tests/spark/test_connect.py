@@ -11,12 +11,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from apportion.spark import StatefulQuery, delta, guard, seeds, stop
+from apportion.spark import PrometheusListener, StatefulQuery, delta, guard, seeds, stop
 from apportion.spark.source_report import SourceReport, parse_report
 from apportion.topics import partitions_of
 from tests.spark.connect_server import connect_server, connect_session, start_patiently
 from tests.spark.harness import ROOT, Pipeline, until
 from tests.spark.queries import ended, source
+from tests.spark.test_query_metrics import series
 
 __all__ = ["source"]
 
@@ -199,6 +200,30 @@ def test_queries_that_spark_connect_hides_from_the_writer_are_refused(
     error = ended(started(two), 200)
     assert "more than once" in error
     assert pipeline.rows() == []
+
+
+def test_a_listener_in_the_client_shows_a_query_until_it_ends(
+    spark: SparkSession, source: Callable[..., DataFrame], pipeline: Pipeline
+) -> None:
+    def committed() -> list[float]:
+        values = series(listener.text())
+        return [values[key] for key in values if key[0] == "apportion_spark_committed_offset"]
+
+    listener = PrometheusListener(port=0)
+    spark.streams.addListener(listener)
+    pipeline.produce(20)
+    writer = source().writeStream.queryName("observed").format("noop")
+    query = writer.option("checkpointLocation", str(pipeline.path / "observed")).start()
+    until(lambda: committed() == [5] * 4, what="the records of each partition")
+    values = series(listener.text())
+    (member,) = (key for key in values if key[0] == "apportion_spark_member_info")
+    assert (member[1], member[3]) == ("observed", pipeline.group)
+    assert values["apportion_spark_assigned_partitions", "observed", "0"] == 4
+    assert values["apportion_spark_rows_total", "observed", "0"] == 20
+    query.stop()
+    until(lambda: series(listener.text()) == {}, what="the end")
+    spark.streams.removeListener(listener)
+    listener.close()
 
 
 def test_a_wrong_option_is_named_at_the_start(source: Callable[..., DataFrame]) -> None:

@@ -110,6 +110,12 @@ def test_many_tasks_write_every_row_once(
     assert sorted(int(key) for _, key, _, _ in written()) == list(range(30_000))
 
 
+def goes_on(query: StreamingQuery) -> bool:
+    """True; a query that has ended fails the test with its reason."""
+    assert query.isActive, query.exception()
+    return True
+
+
 def said_at_plan(act: Callable[[], object]) -> str:
     with pytest.raises(AnalysisException) as failure:
         act()
@@ -170,12 +176,15 @@ def test_a_stream_that_is_stopped_amid_its_batches_loses_no_row(
     pipeline.produce(400)
     rows = source(maxOffsetsPerTrigger=50).selectExpr("value", "partition AS source", "offset")
     query = streamed(rows, topic=target)
-    until(lambda: len(written()) >= 50, what="the first batch")
+    until(lambda: goes_on(query) and len(written()) >= 50, what="the first batch")
     query.stop()
     pipeline.produce(100)
-    streamed(rows, topic=target)
+    again = streamed(rows, topic=target)
     wanted = {value.encode() for value in pipeline.produced.values()}
-    until(lambda: {value for _, _, value, _ in written()} == wanted, what="every row")
+    until(
+        lambda: goes_on(again) and {value for _, _, value, _ in written()} == wanted,
+        what="every row",
+    )
 
 
 def test_a_stream_waits_for_a_broker_that_comes_back(
@@ -187,13 +196,16 @@ def test_a_stream_waits_for_a_broker_that_comes_back(
     written: Callable[[], list[tuple[Any, ...]]],
 ) -> None:
     pipeline.produce(50)
-    streamed(source().select("value"), topic=target)
-    until(lambda: len(written()) >= 50, what="the first rows")
+    query = streamed(source().select("value"), topic=target)
+    until(lambda: goes_on(query) and len(written()) >= 50, what="the first rows")
     broker.kill()
     broker.start()
     pipeline.produce(50)
     wanted = {value.encode() for value in pipeline.produced.values()}
-    until(lambda: {value for _, _, value, _ in written()} == wanted, what="every row")
+    until(
+        lambda: goes_on(query) and {value for _, _, value, _ in written()} == wanted,
+        what="every row",
+    )
 
 
 def test_a_stream_that_cannot_write_says_why_in_the_first_line_of_its_error(
@@ -220,6 +232,7 @@ def test_each_batch_of_a_complete_result_is_written_whole(
     spark.conf.set("spark.sql.shuffle.partitions", "1")
     rows = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
     counts = rows.selectExpr("'all' AS key").groupBy("key").count()
-    streamed(counts.selectExpr("key", "cast(count AS string) AS value"), "complete", topic=target)
-    until(lambda: len(written()) >= 2, what="two batches")
+    texts = counts.selectExpr("key", "cast(count AS string) AS value")
+    query = streamed(texts, "complete", topic=target)
+    until(lambda: goes_on(query) and len(written()) >= 2, what="two batches")
     assert {key for _, key, _, _ in written()} == {b"all"}

@@ -87,7 +87,9 @@ class ReaderWithoutStart(DataSourceStreamReader):
 
     def __init__(self, reader: DataSourceStreamReader) -> None:
         self._reader = reader
-        self._last: dict[str, Any] | None = None  # the last offset that Spark showed or was given
+        # The offset that Spark has shown first, or was given last.
+        self._last: dict[str, Any] | None = None
+        self._takes_checkpoint_for_new = False
         self._batches_asked = 0
 
     def initialOffset(self) -> dict[str, Any]:
@@ -96,6 +98,7 @@ class ReaderWithoutStart(DataSourceStreamReader):
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # as Spark 4.0 declares it
         """Commit the last batch, and return the span of the next one, or the last one's again."""
+        self._takes_checkpoint_for_new = self._last is None
         start = self._reader.initialOffset() if self._last is None else self._last
         self._last = self._reader.latestOffset(start, self._reader.getDefaultReadLimit())
         self._batches_asked += 1
@@ -103,11 +106,12 @@ class ReaderWithoutStart(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks of a batch; none where Spark only shows the checkpoint's last offset."""
-        if self._last not in (None, end):
-            # A replay ends at the offset that was shown before it, and a batch at the one returned.
+        if self._last is None:
+            self._last = end
+        elif self._takes_checkpoint_for_new and end != self._last:
             with without_traceback():
                 raise UnsupportedTrigger(WRAPPED)
-        self._last = end
+        # Any other `end` than the last is of an older batch, whose rows a program reads late.
         return self._reader.partitions(start, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

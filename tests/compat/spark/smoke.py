@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from apportion.server.embedded import EmbeddedBroker
-from apportion.spark import delta
+from apportion.spark import UnsupportedTrigger, delta, guard
 from apportion.spark.versions import has_admission_control
 from tests.spark.harness import PATIENCE_S, Pipeline, until
 from tests.spark.queries import ended, source, spark, started
@@ -110,6 +110,10 @@ def test_available_now_reads_everything_or_is_refused(
     else:
         assert "trigger(availableNow=True) needs Spark 4.2 or newer" in ended(query, PATIENCE_S)
         assert pipeline.rows() == []
+        elsewhere = rows().writeStream.format("noop").trigger(availableNow=True)
+        elsewhere.option("checkpointLocation", str(pipeline.path / "checkpoint-noop"))
+        with pytest.raises(UnsupportedTrigger):
+            guard(elsewhere.start())
 
 
 def test_the_writer_stops_a_query_that_keeps_state(
