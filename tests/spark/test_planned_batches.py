@@ -5,15 +5,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from apportion.member.batch.span import Span, sorted_span
+from apportion.broker import EmbeddedBroker
+from apportion.client.cluster import Cluster
+from apportion.member.batch.span import Span, parse_span, sorted_span
+from apportion.spark.admission_control import ReadAllAvailable
 from apportion.spark.options import SourceOptions
 from apportion.spark.planned_batches import PlannedBatchFile, planned_batches
 from apportion.spark.query_introspection import SourceReading
-from apportion.topics import TopicIdPartition
+from apportion.spark.source import GroupStreamReader
+from apportion.topics import TopicIdPartition, partitions_of
+from tests.spark.batch_members import produce
 from tests.spark.micro_batches import TOPIC_ID
 
 LOAD = "a" * 32
@@ -73,6 +80,43 @@ def test_the_batch_of_a_running_source_is_found_by_its_load(
         assert read() == [SourceReading("g", span(0, ends), "b:9092")]
     assert files(temporary) == [f"{LOAD}.{os.getpid()}.batch"]
     assert planned_batches("b" * 32) == {}
+
+
+def test_a_late_read_of_an_older_batch_leaves_the_batch_in_progress(
+    planned: PlannedBatchFile,
+) -> None:
+    planned.write(span(0, 5))  # a batch that a restarted query replays before it plans any
+    planned.expect(span(5, 9))
+    planned.write(span(5, 9))
+    planned.write(span(0, 5))
+    assert read() == [SourceReading("g", span(5, 9), "b:9092")]
+
+
+def test_a_source_says_what_it_planned_last_while_a_program_reads_an_older_batch() -> None:
+    with EmbeddedBroker() as broker, ThreadPoolExecutor(1) as spark:
+        cluster = Cluster(broker.bootstrap)
+        (partition,) = partitions_of(cluster.create_topic("t", 1))
+        options = {**OPTIONS, "kafka.bootstrap.servers": broker.bootstrap}
+        options["startingOffsets"] = "earliest"
+        reader = GroupStreamReader(SourceOptions.parse(options), LOAD)
+
+        def next_batch(last: dict[str, Any]) -> dict[str, Any]:
+            while (end := reader.latestOffset(last, ReadAllAvailable())) == last:
+                pass
+            reader.partitions(last, end)
+            return end
+
+        # Not in the main thread, where the reader would take SIGTERM from pytest.
+        question = spark.submit(next_batch, reader.initialOffset()).result(60)
+        produce(cluster, partition, 3)
+        first = spark.submit(next_batch, question).result(60)
+        produce(cluster, partition, 2)
+        second = spark.submit(next_batch, first).result(60)
+        spark.submit(reader.partitions, question, first).result(60)
+        found = [reading.span for reading in read()]
+        spark.submit(reader.stop).result(60)
+        cluster.close()
+    assert found == [parse_span(second)]
 
 
 def test_a_source_that_ends_takes_its_file_along(

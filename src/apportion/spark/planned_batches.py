@@ -36,14 +36,21 @@ class PlannedBatchFile:
         # No password lies in a file: the writer of a secured cluster goes without an address.
         self._bootstrap = options.bootstrap if options.security == PLAINTEXT else ""
         self._file: IO[str] | None = None
+        self._expected: Span | None = None
+
+    def expect(self, span: Span) -> None:
+        """Note the batch that the source has planned last: the next one that Spark runs."""
+        self._expected = span
 
     def write(self, span: Span) -> None:
-        """Replace the batch in the file at once.
+        """Replace the batch in the file at once, unless it is an older one.
 
         Where there can be no file there is none: only a writer through Spark Connect looks for it,
         and says so.
         """
-        if not self._load:
+        # Any other is of an older batch, whose rows a program reads late. Until the source has
+        # planned one, Spark replays the last batch of its log.
+        if not self._load or self._expected not in (None, span):
             return
         batch = {"bootstrap": self._bootstrap, "group": self._group, "span": span.to_json()}
         try:

@@ -143,6 +143,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 limit.max_rows if isinstance(limit, ReadMaxRows) else None,
                 reads_all=isinstance(limit, ReadAllAvailable),
             )
+        self._planned_batch.expect(following)
         # The very dict that Spark gave: it compares offsets as JSON text, and any difference starts
         # an empty batch.
         return start if following == previous else following.to_json()
