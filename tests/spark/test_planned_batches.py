@@ -16,7 +16,8 @@ from apportion.client.cluster import Cluster
 from apportion.member.batch.span import Span, parse_span, sorted_span
 from apportion.spark.admission_control import ReadAllAvailable
 from apportion.spark.options import SourceOptions
-from apportion.spark.planned_batches import PlannedBatchFile, planned_batches
+from apportion.spark.planned_batches import BatchNotLeft, PlannedBatchFile, planned_batches
+from apportion.spark.private_files import create_directory
 from apportion.spark.query_introspection import SourceReading
 from apportion.spark.source import GroupStreamReader
 from apportion.topics import TopicIdPartition, partitions_of
@@ -166,6 +167,43 @@ def test_where_the_batch_cannot_be_left_the_one_before_is_not_taken_for_it(
     planned.write(span(5, 9))
     private.chmod(0o700)
     assert read() == []
+
+
+def test_beside_another_query_of_its_load_a_source_must_be_able_to_leave_its_batch(
+    planned: PlannedBatchFile, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned.write(span(0, 5))
+    monkeypatch.setattr("os.getpid", lambda: 1)  # of the other query's source
+    other = PlannedBatchFile(LOAD, SourceOptions.parse(OPTIONS))
+    in_its_place = temporary / f"apportion-{os.getuid()}" / f"{LOAD}.1.batch-draft"
+    in_its_place.mkdir()
+    with pytest.raises(BatchNotLeft) as refusal:
+        other.write(span(5, 9))
+    assert str(refusal.value) == (
+        "two running queries read from one load(), and this one cannot leave what it reads in the "
+        f"temporary directory ({refusal.value.__cause__}). Through Spark Connect a writer would "
+        "take the batch of the other query for its own: give each query a load() of its own, and "
+        "see that the directory that TMPDIR names has room"
+    )
+    in_its_place.rmdir()
+
+
+def test_a_source_that_once_left_no_batch_is_refused_beside_another_of_its_load(
+    planned: PlannedBatchFile, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_directory()
+    in_its_place = temporary / f"apportion-{os.getuid()}" / f"{LOAD}.1.batch-draft"
+    in_its_place.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr("os.getpid", lambda: 1)
+        other = PlannedBatchFile(LOAD, SourceOptions.parse(OPTIONS))
+        other.write(span(0, 5))
+    planned.write(span(0, 5))  # a writer of the other query may have taken it for its own
+    in_its_place.rmdir()
+    monkeypatch.setattr("os.getpid", lambda: 1)
+    with pytest.raises(BatchNotLeft, match="two running queries read from one load"):
+        other.write(span(5, 9))
+    assert read() == [SourceReading("g", span(0, 5), "b:9092")]
 
 
 def test_without_a_directory_a_source_goes_on(temporary: Path) -> None:

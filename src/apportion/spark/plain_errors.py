@@ -19,6 +19,7 @@ from apportion.member.group_claims import AnotherSink
 from apportion.spark.connect_query import ConnectRefused
 from apportion.spark.option_values import OptionError
 from apportion.spark.plan_text import PlanNotShown
+from apportion.spark.planned_batches import BatchNotLeft
 from apportion.spark.private_files import NoPrivateDirectory
 from apportion.spark.stateless import StatefulQuery
 from apportion.spark.topic_records import NotWritten
@@ -31,6 +32,7 @@ SENTENCES = (
     ReadRefused,
     NoRecordAtTime,
     NotWritten,
+    BatchNotLeft,
     OptionError,
     LostOffsets,
     StatefulQuery,

@@ -26,6 +26,19 @@ from apportion.spark.private_files import NoPrivateDirectory, create_directory, 
 from apportion.spark.query_introspection import SourceReading
 
 
+class BatchNotLeft(RuntimeError):
+    """A writer through Spark Connect could take another query's batch for this query's."""
+
+    def __init__(self, error: object) -> None:
+        """Create the error. error: why this query's source could not leave its batch."""
+        super().__init__(
+            "two running queries read from one load(), and this one cannot leave what it reads in "
+            f"the temporary directory ({error}). Through Spark Connect a writer would take the "
+            "batch of the other query for its own: give each query a load() of its own, and see "
+            "that the directory that TMPDIR names has room"
+        )
+
+
 class PlannedBatchFile:
     """The file of one running source, which holds the batch that it has planned last."""
 
@@ -37,6 +50,7 @@ class PlannedBatchFile:
         self._bootstrap = options.bootstrap if options.security == PLAINTEXT else ""
         self._file: IO[str] | None = None
         self._expected: Span | None = None
+        self._failed: OSError | NoPrivateDirectory | None = None  # the first that there was
 
     def expect(self, span: Span) -> None:
         """Note the batch that the source has planned last: the next one that Spark runs."""
@@ -46,7 +60,7 @@ class PlannedBatchFile:
         """Replace the batch in the file at once, unless it is an older one.
 
         Where there can be no file there is none: only a writer through Spark Connect looks for it,
-        and says so.
+        and says so. Raises BatchNotLeft if it would find another query's file in its place.
         """
         # Any other is of an older batch, whose rows a program reads late. Until the source has
         # planned one, Spark replays the last batch of its log.
@@ -54,15 +68,19 @@ class PlannedBatchFile:
             return
         batch = {"bootstrap": self._bootstrap, "group": self._group, "span": span.to_json()}
         try:
-            path = create_directory() / f"{self._load}.{os.getpid()}.batch"
-            file = _locked_file(path, json.dumps(batch))
-        except (OSError, NoPrivateDirectory):
+            file = _locked_file(create_directory() / self._name(), json.dumps(batch))
+        except (OSError, NoPrivateDirectory) as error:
             # The batch before this one must not be taken for it.
             self.close()
+            self._failed = self._failed or error
         else:
             self._file, earlier = file, self._file
             if earlier is not None:
                 earlier.close()
+        # Also later on: a writer that found one file keeps to it.
+        if self._failed is not None and self._has_others():
+            self.close()
+            raise BatchNotLeft(self._failed) from self._failed
 
     def close(self) -> None:
         """Delete the file: its source has ended."""
@@ -70,13 +88,19 @@ class PlannedBatchFile:
             self._file.close()
             self._file = None
             with suppress(OSError, NoPrivateDirectory):
-                for path in private_directory().glob(f"{self._load}.{os.getpid()}.batch"):
-                    path.unlink(missing_ok=True)
+                (private_directory() / self._name()).unlink(missing_ok=True)
+
+    def _has_others(self) -> bool:
+        """Return whether another running source of this `load()` has a file."""
+        return any(path.name != self._name() for path in planned_batches(self._load))
+
+    def _name(self) -> str:
+        return f"{self._load}.{os.getpid()}.batch"
 
 
 def _locked_file(path: Path, text: str) -> IO[str]:
     """Replace a file at once, and return it with a lock on it."""
-    draft = path.with_suffix(".draft")
+    draft = path.with_suffix(".batch-draft")
     file = draft.open("w")
     try:
         # Before the file has its name: a reader that finds it finds it locked.
