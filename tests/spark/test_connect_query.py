@@ -17,7 +17,14 @@ from apportion.spark.source_columns import load_id, source_columns
 from apportion.spark.stateless import StatefulQuery
 from apportion.topics import TopicIdPartition
 from tests.spark.micro_batches import TOPIC_ID
-from tests.spark.printed_plans import STATEFUL, STATELESS, TWO_SOURCES, Session, plan_of_batch
+from tests.spark.printed_plans import (
+    RELATION,
+    STATEFUL,
+    STATELESS,
+    TWO_SOURCES,
+    Session,
+    plan_of_batch,
+)
 
 OPTIONS = SourceOptions.parse(
     {"kafka.bootstrap.servers": "b:9092", "kafka.group.id": "g", "subscribe": "t"}
@@ -116,6 +123,28 @@ def test_a_query_that_keeps_state_is_refused_whichever_of_the_session_it_is() ->
 def test_a_query_that_reads_the_source_twice_is_refused() -> None:
     with pytest.raises(ConnectRefused, match="subscribe to all topics with one source"):
         at(0, plan_of_batch(0, STATELESS, TWO_SOURCES)).refuse_state()
+
+
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        (RELATION, RELATION.replace("apportion", "rate")),
+        (RELATION, "~LocalRelation <empty>, [topic#2, partition#3, offset#4L]"),
+        # A batch of the other stream alone, after a restart
+        (RELATION.replace("apportion", "rate"), "~LocalRelation <empty>, [topic#2, offset#4L]"),
+    ],
+)
+def test_a_query_that_reads_another_stream_beside_the_source_is_refused(
+    leaves: tuple[str, str],
+) -> None:
+    union = ("~Union false, false", *(f"   +- {leaf}" for leaf in leaves))
+    with pytest.raises(ConnectRefused) as refusal:
+        at(7, plan_of_batch(7, STATELESS, union)).refuse_state()
+    assert str(refusal.value) == (
+        'this query reads another stream beside format("apportion"), and Spark Connect does not '
+        "show the writer which batches have rows of the other stream only: write each stream with "
+        "a query of its own, or start the query from a classic SparkSession"
+    )
 
 
 def test_a_query_whose_plan_is_not_shown_is_refused() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from apportion.spark.plan_text import PlanNotShown, PrintedPlan, printed_plan
 from tests.spark.printed_plans import (
+    RELATION,
     RUN,
     SCAN,
     STATEFUL,
@@ -49,6 +50,27 @@ def test_a_plan_says_which_batch_foreach_batch_has_and_how_often_the_source_is_r
     assert read(PrintedPlan(plan_of_batch(3, STATELESS, TWO_SOURCES))) == (True, 3, 2)
     assert read(PrintedPlan(plan_of_batch(3).replace("apportion", "kafka"))) == (True, 3, 0)
     assert read(PrintedPlan("No physical plan. Waiting for data.")) == (False, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("leaves", "streams"),
+    [
+        ((RELATION,), 1),
+        ((RELATION, "Relation [value#9] parquet", "LocalRelation [value#9]"), 1),
+        ((RELATION, "~LocalRelation <empty>, [value#9]"), 2),
+        ((RELATION, RELATION.replace("apportion", "rate")), 2),
+        ((RELATION, "~Relation [value#9] text"), 2),
+        ((RELATION, "~LogicalRDD [value#9], true", "~LocalRelation <empty>, [value#9]"), 3),
+    ],
+)
+def test_a_plan_says_how_many_streams_the_query_reads(
+    leaves: tuple[str, ...], streams: int
+) -> None:
+    tree = (
+        "~Union false, false",
+        *(f"   :- ~Project [value#9]\n   :  +- {leaf}" for leaf in leaves),
+    )
+    assert PrintedPlan(plan_of_batch(0, STATELESS, tree)).count_streams() == streams
 
 
 def test_a_plan_is_taken_and_not_shown(capsys: pytest.CaptureFixture[str]) -> None:

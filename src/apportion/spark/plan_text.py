@@ -24,6 +24,9 @@ BATCH = re.compile(r"^\W*WriteToMicroBatchDataSourceV1 ForeachBatchSink, .*, (\d
 CUT = re.compile(r"(?:\.\.\. \d+ more characters|^Truncated plan of \d+ characters)\s*$")
 RELATION = re.compile(rf"StreamingDataSourceV2ScanRelation\[.*\] {SOURCE}\b", re.IGNORECASE)
 
+# A stream of which the batch has nothing is printed as an empty LocalRelation.
+STREAM = re.compile(r"^[ :+-]*~\w*(?:Relation|RDD)\b", re.MULTILINE)
+
 
 class PlanNotShown(RuntimeError):
     """Spark has printed a part of the plan only."""
@@ -51,7 +54,14 @@ class PrintedPlan(NamedTuple):
 
     def count_sources(self) -> int:
         """Return how often the query reads from `format("apportion")`."""
-        return len(RELATION.findall(self.text.partition(ANALYZED)[2].partition(OPTIMIZED)[0]))
+        return len(RELATION.findall(self._analyzed()))
+
+    def count_streams(self) -> int:
+        """Return how many streams the query reads, from whatever sources."""
+        return len(STREAM.findall(self._analyzed()))
+
+    def _analyzed(self) -> str:
+        return self.text.partition(ANALYZED)[2].partition(OPTIMIZED)[0]
 
 
 def printed_plan(plan_owner: Any) -> PrintedPlan:
