@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,22 @@ def planned() -> Iterator[PlannedBatchFile]:
 
 def read() -> list[SourceReading]:
     return list(planned_batches(LOAD).values())
+
+
+@contextmanager
+def source_of_another_process(load: str) -> Iterator[Callable[[], None]]:
+    """Another process whose source has left a batch. It yields what kills it."""
+    command = [sys.executable, "-c", HELD_BY_A_PROCESS.format(options=OPTIONS), load]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+
+        def kill() -> None:
+            other.send_signal(signal.SIGKILL)
+            other.wait(30)
+
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"written\n"
+        yield kill
+        kill()
 
 
 def files(temporary: Path) -> list[str]:
@@ -129,14 +146,28 @@ def test_a_source_that_ends_takes_its_file_along(
 
 
 def test_the_batch_of_a_killed_source_is_not_found() -> None:
-    command = [sys.executable, "-c", HELD_BY_A_PROCESS.format(options=OPTIONS), LOAD]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"written\n"
+    with source_of_another_process(LOAD) as kill:
         assert read() == [SourceReading("g", Span("of the other process", {}), "b:9092")]
-        other.send_signal(signal.SIGKILL)
-        other.wait(30)
+        kill()
     assert read() == []
+
+
+def test_a_source_removes_what_killed_ones_have_left_and_nothing_else(
+    planned: PlannedBatchFile, temporary: Path
+) -> None:
+    directory = create_directory()
+    with source_of_another_process("b" * 32) as kill:
+        kill()
+    (directory / f"{'b' * 32}.1.batch-draft").touch()  # killed before the file had its name
+    of_others = [f"{'c' * 32}.1.draft", f"stop-{'c' * 32}.request"]
+    for name in of_others:
+        (directory / name).touch()
+    with source_of_another_process("d" * 32):
+        (running,) = (path.name for path in planned_batches("d" * 32))
+        planned.write(span(0, 5))
+        assert sorted(files(temporary)) == sorted(
+            [f"{LOAD}.{os.getpid()}.batch", running, *of_others]
+        )
 
 
 def test_no_secret_and_no_address_of_a_secured_cluster_is_left_on_the_disk() -> None:

@@ -9,7 +9,7 @@ rows and a batch id, and neither leads to the offsets of the batch. So two thing
   in a file that is named by this id, in the private directory of the host.
 
 The source holds a lock on its file. A file without a lock is of a process that was killed, and
-counts as not there.
+counts as not there; the next source removes it.
 """
 
 import fcntl
@@ -22,7 +22,12 @@ from typing import IO, Any
 from apportion.member.batch.span import Span, parse_span
 from apportion.security.client_security import PLAINTEXT
 from apportion.spark.options import SourceOptions
-from apportion.spark.private_files import NoPrivateDirectory, create_directory, private_directory
+from apportion.spark.private_files import (
+    LOCKED,
+    NoPrivateDirectory,
+    create_directory,
+    private_directory,
+)
 from apportion.spark.query_introspection import SourceReading
 
 
@@ -68,7 +73,10 @@ class PlannedBatchFile:
             return
         batch = {"bootstrap": self._bootstrap, "group": self._group, "span": span.to_json()}
         try:
-            file = _locked_file(create_directory() / self._name(), json.dumps(batch))
+            directory = create_directory()
+            if self._file is None:
+                _remove_unlocked(directory)
+            file = _locked_file(directory / self._name(), json.dumps(batch))
         except (OSError, NoPrivateDirectory) as error:
             # The batch before this one must not be taken for it.
             self.close()
@@ -105,6 +113,10 @@ def _locked_file(path: Path, text: str) -> IO[str]:
     try:
         # Before the file has its name: a reader that finds it finds it locked.
         fcntl.flock(file, fcntl.LOCK_EX)
+        # `_remove_unlocked` of another source may have come first.
+        if not os.fstat(file.fileno()).st_nlink:
+            file.close()
+            return _locked_file(path, text)
         file.write(text)
         file.flush()
         draft.replace(path)
@@ -112,6 +124,19 @@ def _locked_file(path: Path, text: str) -> IO[str]:
         file.close()
         raise
     return file
+
+
+def _remove_unlocked(directory: Path) -> None:
+    """Delete the files of sources that were killed."""
+    for path in directory.iterdir():
+        if path.suffix not in LOCKED:
+            continue
+        with suppress(OSError), path.open() as file:  # a running source's cannot be locked
+            # Shared, as `_read_or_none` does it, which would take any other for the source's.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            # A source that has replaced its file meanwhile has let go of the one that is open.
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                path.unlink()
 
 
 def planned_batches(load: str) -> dict[Path, SourceReading]:
