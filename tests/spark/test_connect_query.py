@@ -137,7 +137,8 @@ def test_a_query_that_reads_the_source_twice_is_refused() -> None:
 def test_a_query_that_reads_another_stream_beside_the_source_is_refused(
     leaves: tuple[str, str],
 ) -> None:
-    union = ("~Union false, false", *(f"   +- {leaf}" for leaf in leaves))
+    first, second = leaves
+    union = (f"~Union false, false\n   :- {first}\n   +- {second}",)
     with pytest.raises(ConnectRefused) as refusal:
         at(7, plan_of_batch(7, STATELESS, union)).refuse_state()
     assert str(refusal.value) == (

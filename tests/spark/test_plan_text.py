@@ -56,21 +56,33 @@ def test_a_plan_says_which_batch_foreach_batch_has_and_how_often_the_source_is_r
     ("leaves", "streams"),
     [
         ((RELATION,), 1),
-        ((RELATION, "Relation [value#9] parquet", "LocalRelation [value#9]"), 1),
+        ((RELATION, "Project [value#9]\n{}   +- Relation [value#9] parquet"), 1),
         ((RELATION, "~LocalRelation <empty>, [value#9]"), 2),
         ((RELATION, RELATION.replace("apportion", "rate")), 2),
-        ((RELATION, "~Relation [value#9] text"), 2),
-        ((RELATION, "~LogicalRDD [value#9], true", "~LocalRelation <empty>, [value#9]"), 3),
+        # A stream of files, as Spark 4.3 prints it
+        ((RELATION, "~Project [value#6 AS value#9]\n{}   +- Relation [value#6] text"), 2),
+        (
+            (
+                "~Project [value#6 AS value#9]\n{}   +- Relation [value#6] text",
+                "~LocalRelation <empty>, [value#9]",
+                RELATION,
+            ),
+            3,
+        ),
+        (("~CTERelationDef 0, false\n{}   +- " + RELATION, "~CTERelationRef 0, true"), 1),
     ],
 )
 def test_a_plan_says_how_many_streams_the_query_reads(
     leaves: tuple[str, ...], streams: int
 ) -> None:
-    tree = (
-        "~Union false, false",
-        *(f"   :- ~Project [value#9]\n   :  +- {leaf}" for leaf in leaves),
-    )
-    assert PrintedPlan(plan_of_batch(0, STATELESS, tree)).count_streams() == streams
+    *others, last = leaves
+    tree = ["~Project [value#9]", "   +- ~Filter (value#9 = a", "b)", "      +- ~Union false"]
+    for leaf in others:
+        below = "         :     "
+        tree += ["         :- ~Project [value#9]", f"         :  +- {leaf.format(below)}"]
+    tree += [f"         +- {last.format(' ' * 12)}"]
+    plan = PrintedPlan(plan_of_batch(0, STATELESS, ("\n".join(tree),)))
+    assert plan.count_streams() == streams
 
 
 def test_a_plan_is_taken_and_not_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,8 +24,9 @@ BATCH = re.compile(r"^\W*WriteToMicroBatchDataSourceV1 ForeachBatchSink, .*, (\d
 CUT = re.compile(r"(?:\.\.\. \d+ more characters|^Truncated plan of \d+ characters)\s*$")
 RELATION = re.compile(rf"StreamingDataSourceV2ScanRelation\[.*\] {SOURCE}\b", re.IGNORECASE)
 
-# A stream of which the batch has nothing is printed as an empty LocalRelation.
-STREAM = re.compile(r"^[ :+-]*~\w*(?:Relation|RDD)\b", re.MULTILINE)
+# `~` marks what has a stream below it. The relation of files has no mark, and what is above it has.
+STREAMING = re.compile(r"^([ :]*)[+:]- ~(\w+)", re.MULTILINE)
+REFERENCE = "CTERelationRef"  # to what the plan has once, as CTERelationDef
 
 
 class PlanNotShown(RuntimeError):
@@ -58,7 +59,11 @@ class PrintedPlan(NamedTuple):
 
     def count_streams(self) -> int:
         """Return how many streams the query reads, from whatever sources."""
-        return len(STREAM.findall(self._analyzed()))
+        nodes = [(len(indent), name) for indent, name in STREAMING.findall(self._analyzed())]
+        depths = [depth for depth, _ in nodes]
+        # In this order a node has one of those below it next, if there is any.
+        following = zip(nodes, [*depths[1:], 0], strict=True)
+        return sum(name != REFERENCE and below <= depth for (depth, name), below in following)
 
     def _analyzed(self) -> str:
         return self.text.partition(ANALYZED)[2].partition(OPTIMIZED)[0]
