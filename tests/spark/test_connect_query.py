@@ -161,3 +161,4 @@ def test_a_server_before_spark_4_2_is_refused() -> None:
     with pytest.raises(ConnectRefused, match=r"from Spark 4\.2 on, and this server has 4\.1\.3"):
         at(0, plan_of_batch(0), version="4.1.3").refuse_state()
     at(0, plan_of_batch(0), version="4.10.0").refuse_state()
+    at(0, plan_of_batch(0), version="4.2-vendor7").refuse_state()

@@ -17,11 +17,11 @@ from apportion.spark.planned_batches import planned_batches
 from apportion.spark.query_introspection import SourceReading
 from apportion.spark.source_columns import load_id
 from apportion.spark.stateless import StatefulQuery
+from apportion.spark.versions import connect_shows_queries
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OLDEST_SPARK = (4, 2)
 BESIDE_ANOTHER = (
     'this query reads another stream beside format("apportion"), and Spark Connect does not show '
     "the writer which batches have rows of the other stream only: write each stream with a query "
@@ -51,7 +51,7 @@ class ConnectQuery:
     def refuse_state(self) -> None:
         """Raise StatefulQuery if the query keeps state, ConnectRefused if nothing can be said."""
         session: Any = self._session or self._of_batch().sparkSession
-        if tuple(int(part) for part in session.version.split(".")[:2]) < OLDEST_SPARK:
+        if not connect_shows_queries(session.version):
             raise ConnectRefused(
                 "apportion's writer works through Spark Connect from Spark 4.2 on, and this server "
                 f"has {session.version}: start the query from a classic SparkSession"
