@@ -1,9 +1,11 @@
 """What the producer of a task does with records: on a broker in this process, without Spark."""
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
@@ -13,9 +15,14 @@ from apportion.broker import EmbeddedBroker
 from apportion.client.cluster import Cluster
 from apportion.settings import declared
 from apportion.spark.topic_options import LEVELS, ProducerOptions, TopicWriterOptions
-from apportion.spark.topic_producer import TopicProducer, forget_producers, worker_producer
-from apportion.spark.topic_records import NotWritten, OutgoingRecord
-from apportion.spark.topic_writer import batch_writer
+from apportion.spark.topic_producer import (
+    PRODUCERS_OF_A_WORKER,
+    TopicProducer,
+    forget_producer,
+    worker_producer,
+)
+from apportion.spark.topic_records import NotWritten, OutgoingRecord, record_columns
+from apportion.spark.topic_writer import TopicWriter, batch_writer
 from apportion.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 OF_SEVEN = {
@@ -307,15 +314,58 @@ def test_librdkafka_takes_every_number_that_an_option_takes(
         producer(**named)
 
 
+def worker_options(broker: EmbeddedBroker, **options: str) -> TopicWriterOptions:
+    return TopicWriterOptions.parse({"kafka.bootstrap.servers": broker.bootstrap, **options})
+
+
 def test_the_tasks_of_a_worker_share_a_producer(broker: EmbeddedBroker) -> None:
-    options = TopicWriterOptions.parse({"kafka.bootstrap.servers": broker.bootstrap})
-    again = TopicWriterOptions.parse({"kafka.bootstrap.servers": broker.bootstrap})
-    other = TopicWriterOptions.parse(
-        {"kafka.bootstrap.servers": broker.bootstrap, "kafka.linger.ms": "1"}
-    )
+    options, other = worker_options(broker), worker_options(broker, **{"kafka.linger.ms": "1"})
     first = worker_producer(options)
-    assert worker_producer(again) is first
+    assert worker_producer(worker_options(broker)) is first
     assert worker_producer(other) is not first
-    forget_producers()
+    forget_producer(options)
     assert worker_producer(options) is not first
-    forget_producers()
+    for each in (options, other):
+        forget_producer(each)
+
+
+def test_after_a_failure_the_other_queries_of_a_worker_keep_their_producers(
+    broker: EmbeddedBroker, cluster: Cluster
+) -> None:
+    cluster.create_topic("kept", 1)
+    options, other = worker_options(broker), worker_options(broker, **{"kafka.linger.ms": "1"})
+    failing, kept = worker_producer(options), worker_producer(other)
+    kept.write([record("kept")])
+    fields = StructType().add("value", "binary").add("topic", "string")
+    rows = pa.RecordBatch.from_pydict({"value": [b"v"] * 2, "topic": ["kept", "no-such-topic"]})
+    with pytest.raises(NotWritten):
+        TopicWriter(options, record_columns(fields, None)).write(iter([rows]))
+    assert worker_producer(other) is kept
+    assert worker_producer(options) is not failing
+    del failing
+    gc.collect()  # what has a connection still would warn, and so fail this test
+    for each in (options, other):
+        forget_producer(each)
+
+
+def test_a_worker_keeps_the_producers_that_it_used_last(
+    broker: EmbeddedBroker, cluster: Cluster
+) -> None:
+    cluster.create_topic("used", 1)
+    queries = [
+        worker_options(broker, **{"kafka.linger.ms": str(number)})
+        for number in range(PRODUCERS_OF_A_WORKER + 1)
+    ]
+    first, second, *others = (worker_producer(options) for options in queries[:-1])
+    second.write([record("used")])
+    worker_producer(queries[0])
+    worker_producer(queries[-1])
+    assert [worker_producer(options) for options in (queries[0], *queries[2:-1])] == [
+        first,
+        *others,
+    ]
+    assert worker_producer(queries[1]) is not second
+    del second
+    gc.collect()  # what has a connection still would warn, and so fail this test
+    for each in queries:
+        forget_producer(each)

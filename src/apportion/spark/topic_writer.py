@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.plain_errors import without_traceback
 from apportion.spark.topic_options import TopicWriterOptions
-from apportion.spark.topic_producer import forget_producers, worker_producer
+from apportion.spark.topic_producer import forget_producer, worker_producer
 from apportion.spark.topic_records import (
     ColumnPlaces,
     NotWritten,
@@ -120,6 +120,6 @@ def _write(records: Iterable[OutgoingRecord], options: TopicWriterOptions) -> Wr
         try:
             worker_producer(options).write(records)
         except BaseException:
-            forget_producers()
+            forget_producer(options)
             raise
         return WriterCommitMessage()
