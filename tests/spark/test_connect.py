@@ -185,7 +185,7 @@ def test_a_second_table_of_a_group_is_refused_in_one_sentence(
 
 
 def test_queries_that_spark_connect_hides_from_the_writer_are_refused(
-    rows: Callable[..., DataFrame], started: Started, pipeline: Pipeline
+    spark: SparkSession, rows: Callable[..., DataFrame], started: Started, pipeline: Pipeline
 ) -> None:
     pipeline.produce(4)
     by_text = rows().mapInArrow(
@@ -199,6 +199,12 @@ def test_queries_that_spark_connect_hides_from_the_writer_are_refused(
     )
     error = ended(started(two), 200)
     assert "more than once" in error
+    numbers = spark.readStream.format("rate").load()
+    beside = numbers.selectExpr(
+        "'t' as topic", "0 as partition", "value as offset", "cast(value as string) as value"
+    )
+    error = ended(started(rows().union(beside)), 200)
+    assert "another stream beside" in error
     assert pipeline.rows() == []
 
 
