@@ -1,6 +1,6 @@
 """The changes of a group between two reports, as `apportion watch` tells them."""
 
-from apportion.cli.cluster_reports import Report
+from apportion.cli.asked import Report
 from apportion.cli.watch.changes import GroupChanges
 
 

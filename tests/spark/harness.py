@@ -24,11 +24,8 @@ from demo import host
 T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
-STARTED = (sys.executable, "-m", "tests.spark.application")
-SUBMITTED = (
-    str(Path(pyspark.__file__).with_name("bin") / "spark-submit"),
-    str(Path(__file__).with_name("application.py")),
-)
+SPARK_SUBMIT = str(Path(pyspark.__file__).with_name("bin") / "spark-submit")
+SUBMITTED = "from tests.spark.application import main\n\nmain()\n"
 PATIENCE_S = 300  # Spark alone takes two minutes to start where others use the cores
 
 
@@ -71,7 +68,11 @@ class Application:
             "gates": str(self.gates),
             **options,
         }
-        submit = given.pop("submit", False)
+        command = [sys.executable, "-m", "tests.spark.application"]
+        if given.pop("submit", False):
+            script = pipeline.path / f"{name}.py"
+            script.write_text(SUBMITTED)
+            command = [SPARK_SUBMIT, str(script)]
         extra, settings = given.pop("source", {}), given.pop("spark", {})
         words = [word for key, value in given.items() for word in (f"--{key}", value)]
         words += [
@@ -80,15 +81,17 @@ class Application:
             for word in ("--option", f"{key}={value}")
         ]
         words += [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+        # What spark-submit starts does not look where it was started.
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         self._log = pipeline.path / f"{name}.log"
         self._expected_end = False
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*(SUBMITTED if submit else STARTED), *words],
+                [*command, *words],
                 cwd=ROOT,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path},
                 start_new_session=True,
             )
 

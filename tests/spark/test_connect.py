@@ -11,12 +11,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from apportion.spark import StatefulQuery, delta, guard, seeds
+from apportion.spark import PrometheusListener, StatefulQuery, delta, guard, seeds, stop
 from apportion.spark.source_report import SourceReport, parse_report
 from apportion.topics import partitions_of
 from tests.spark.connect_server import connect_server, connect_session, start_patiently
 from tests.spark.harness import ROOT, Pipeline, until
 from tests.spark.queries import ended, source
+from tests.spark.test_query_metrics import series
 
 __all__ = ["source"]
 
@@ -99,6 +100,17 @@ def test_a_second_query_takes_over_and_each_record_is_written_once(
     pipeline.produce(20)
     pipeline.until_written()
     assert pipeline.rows() == pipeline.expected()
+
+
+def test_a_query_is_stopped_in_order(
+    rows: Callable[..., DataFrame], started: Started, pipeline: Pipeline
+) -> None:
+    query = started(rows())
+    pipeline.produce(20)
+    pipeline.until_written()
+    assert stop(query) is True
+    assert (query.isActive, pipeline.owners()) == (False, {})
+    assert (pipeline.total_committed(), pipeline.rows()) == (20, pipeline.expected())
 
 
 def test_a_named_source_writes_each_record_once(
@@ -188,6 +200,30 @@ def test_queries_that_spark_connect_hides_from_the_writer_are_refused(
     error = ended(started(two), 200)
     assert "more than once" in error
     assert pipeline.rows() == []
+
+
+def test_a_listener_in_the_client_shows_a_query_until_it_ends(
+    spark: SparkSession, source: Callable[..., DataFrame], pipeline: Pipeline
+) -> None:
+    def committed() -> list[float]:
+        values = series(listener.text())
+        return [values[key] for key in values if key[0] == "apportion_spark_committed_offset"]
+
+    listener = PrometheusListener(port=0)
+    spark.streams.addListener(listener)
+    pipeline.produce(20)
+    writer = source().writeStream.queryName("observed").format("noop")
+    query = writer.option("checkpointLocation", str(pipeline.path / "observed")).start()
+    until(lambda: committed() == [5] * 4, what="the records of each partition")
+    values = series(listener.text())
+    (member,) = (key for key in values if key[0] == "apportion_spark_member_info")
+    assert (member[1], member[3]) == ("observed", pipeline.group)
+    assert values["apportion_spark_assigned_partitions", "observed", "0"] == 4
+    assert values["apportion_spark_rows_total", "observed", "0"] == 20
+    query.stop()
+    until(lambda: series(listener.text()) == {}, what="the end")
+    spark.streams.removeListener(listener)
+    listener.close()
 
 
 def test_a_wrong_option_is_named_at_the_start(source: Callable[..., DataFrame]) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 
 from apportion.member.batch.span import Span, sorted_span
 from apportion.spark import run, running, stop, stop_requests, stopping
@@ -218,6 +219,19 @@ def test_a_program_ends_with_its_queries_and_with_code_1_if_one_fails(
     going, failed = Query(), Query(failure="the reason\n=== Streaming Query ===\nand a plan")
     assert run(going, failed) == 1
     assert (going.isActive, caplog.messages) == (False, ["query played has failed: the reason"])
+
+
+@pytest.mark.parametrize("error", [Py4JNetworkError(), ConnectionRefusedError()])
+def test_a_program_whose_java_process_is_lost_ends_with_a_sentence(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise error
+
+    query = Query()
+    query.on_wait = fail
+    assert run(query) == 1
+    assert caplog.messages == ["Spark's Java process has ended, and the queries with it"]
 
 
 def test_a_batch_that_was_not_finished_gives_code_1() -> None:

@@ -1,12 +1,11 @@
 """A report of a cluster, or of a change to it, printed as JSON or as text."""
 
 import json
-import shlex
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from apportion.cli.arguments import BOOTSTRAP_VARIABLE, COMMAND_CONFIG_VARIABLE
+from apportion.cli.asked import Asked
 from apportion.cli.command_config import command_security
 from apportion.cli.failures import (
     FAILED,
@@ -25,28 +24,6 @@ from apportion.errors import Refused
 from apportion.member.permissions import RESOURCES
 
 R = TypeVar("R")
-Report = dict[str, Any]
-"""A report as `--json` prints it: its keys are documented, and stay."""
-
-
-class Asked(NamedTuple):
-    """The options that all commands about a cluster have.
-
-    command: its name in failures. command_config: a file with the cluster's TLS and SASL.
-    """
-
-    command: str
-    bootstrap: str
-    timeout_ms: int
-    as_json: bool
-    command_config: Path | None = None
-
-    @property
-    def at(self) -> str:
-        """The options that name this cluster, for a command that a message suggests."""
-        config = self.command_config
-        with_config = "" if config is None else f" --command-config {shlex.quote(str(config))}"
-        return f"--bootstrap {self.bootstrap}{with_config}"
 
 
 class ReportedChange(NamedTuple, Generic[R]):
@@ -109,15 +86,6 @@ def on_cluster(asked: Asked, run: Callable[[Cluster], int]) -> int:
         return 0
     finally:
         cluster.close()
-
-
-def checked(asked: Asked, run: Callable[[], int]) -> int:
-    """Return the exit code of `run`, which first checks the arguments of a command."""
-    try:
-        return run()
-    except WrongArguments as error:
-        print_failure(asked.command, error, asked.as_json)
-        return UNUSABLE
 
 
 def with_next_step(error: Exception, asked: Asked) -> Exception:

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterable, Mapping
 
-from apportion.cli.cluster_reports import Asked, Report
+from apportion.cli.asked import Asked, Report
 from apportion.cli.failures import Advised, WrongArguments
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster

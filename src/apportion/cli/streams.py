@@ -8,7 +8,8 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from apportion.cli.cluster_reports import Asked, print_report
+from apportion.cli.asked import Asked
+from apportion.cli.cluster_reports import print_report
 from apportion.cli.failures import NoStreamsGroup, NoSuchGroup
 from apportion.cli.groups.names import group_names as completions
 from apportion.cli.streams_picture import STANDBY_KEYS, show

@@ -15,7 +15,7 @@ from apportion.cli.arguments import (
     one_named,
     typed_cluster,
 )
-from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.asked import Asked, checked
 from apportion.cli.command_group import Commands
 from apportion.cli.rehearsal_settings import MatrixSettings
 from apportion.cli.setting_options import takes

@@ -13,6 +13,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, Self
 
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import StreamingQueryException
 
 from apportion.spark.checkpoints import warn_of_temporary_checkpoint
@@ -51,6 +52,15 @@ def run(*queries: Any, timeout_s: float = RUN_TIMEOUT_S) -> int:
         # Under Spark Connect the checkpoint's place is not in reach.
         if (java_query := getattr(query, "_jsq", None)) is not None:
             warn_of_temporary_checkpoint(java_query.streamingQuery())
+    try:
+        return _run(queries, timeout_s)
+    except (Py4JNetworkError, ConnectionError):
+        log.error("Spark's Java process has ended, and the queries with it")
+        return FAILED
+
+
+def _run(queries: Sequence[Any], timeout_s: float) -> int:
+    """Wait until the queries end or are to end, stop them, and return the exit code."""
     with StopSignals(timeout_s) as signals, JavaShutdown(timeout_s) as shutdown:
         while not (signals.numbers or shutdown.has_begun or _failed(queries)):
             if not any(query.isActive for query in queries):
@@ -63,11 +73,13 @@ def run(*queries: Any, timeout_s: float = RUN_TIMEOUT_S) -> int:
                 timeout_s,
             )
         in_order = stop_in_time(queries, lambda: len(signals.numbers) > 1, timeout_s)
-    if failed := _failed(queries):
-        # Last, where it is seen: Spark has printed its own report before.
+        # Within the block, behind which a Java process that was told to end is gone. And last,
+        # where it is seen: Spark has printed its own report before.
+        failed = _failed(queries)
         for query in failed:
             text = reason_of(str(query.exception()))
             log.error("query %s has failed: %s", query.name or query.id, text)
+    if failed:
         return FAILED
     if len(signals.numbers) > 1:
         return KILLED + signals.numbers[1]

@@ -6,7 +6,8 @@ from apportion.cli.acls.entries import TypedEntries, acl_bindings, acl_filters
 from apportion.cli.acls.listing import principal_filters
 from apportion.cli.acls.report import NO_ACL, acl_report, counted, print_acls, read_acls
 from apportion.cli.acls.resources import OPTIONS, OWN_PATTERNS, PATTERNS, TypedResources
-from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
+from apportion.cli.asked import Asked, Report
+from apportion.cli.cluster_reports import ReportedChange, print_change
 from apportion.cli.denials import advised
 from apportion.cli.failures import WrongArguments
 from apportion.cli.lines import print_sentence, row_console

@@ -16,7 +16,7 @@ from apportion.cli.arguments import (
     principal_names,
     topic_names,
 )
-from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.asked import Asked, checked
 from apportion.cli.command_group import Commands
 
 COMMAND = "acls"

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from apportion.cli.acls.entries import check_principal
 from apportion.cli.acls.report import NO_ACL, acl_report, counted, print_acls, read_acls
 from apportion.cli.acls.resources import LITERAL, PATTERNS, ResourcePattern, TypedResources
-from apportion.cli.cluster_reports import Asked, Report, print_report
+from apportion.cli.asked import Asked, Report
+from apportion.cli.cluster_reports import print_report
 from apportion.cli.lines import print_sentence, row_console
 from apportion.client.cluster import Cluster
 from apportion.security.acls import AclBinding, AclFilter, PatternType

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from apportion.cli.cluster_reports import Report
+from apportion.cli.asked import Report
 from apportion.cli.denials import advised
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.client.cluster import Cluster

@@ -6,7 +6,8 @@ Nothing is changed: no member joins, and no offset is committed.
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from apportion.cli.cluster_reports import Asked, with_next_step
+from apportion.cli.asked import Asked
+from apportion.cli.cluster_reports import with_next_step
 from apportion.cli.command_config import command_security
 from apportion.cli.doctor.finding import Finding, failed, ok, skipped, warning
 from apportion.cli.doctor.subjects import Subjects

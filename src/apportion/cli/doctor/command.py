@@ -15,7 +15,7 @@ from apportion.cli.arguments import (
     group_names,
     topic_names,
 )
-from apportion.cli.cluster_reports import Asked
+from apportion.cli.asked import Asked
 
 
 def doctor(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from rich.console import Console
 from rich.text import Text
 
-from apportion.cli.cluster_reports import Asked
+from apportion.cli.asked import Asked
 from apportion.cli.doctor.cluster_checks import check_cluster
 from apportion.cli.doctor.finding import Finding, Result
 from apportion.cli.doctor.path_checks import check_paths

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from apportion.cli.cluster_reports import Report
+from apportion.cli.asked import Report
 
 
 class Result(StrEnum):

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from apportion.cli.cluster_reports import Asked, Report, print_report
+from apportion.cli.asked import Asked, Report
+from apportion.cli.cluster_reports import print_report
 from apportion.cli.cluster_settings import (
     DRY,
     Changes,

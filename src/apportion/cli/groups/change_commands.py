@@ -21,7 +21,7 @@ from apportion.cli.arguments import (
     one_named,
     whole_number_or_none,
 )
-from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.asked import Asked, checked
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.commands import (
     COMMAND,

@@ -4,7 +4,8 @@ import shlex
 from collections.abc import Iterable
 from contextlib import suppress
 
-from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
+from apportion.cli.asked import Asked, Report
+from apportion.cli.cluster_reports import ReportedChange, print_change
 from apportion.cli.failures import Advised, GroupHasMembers, NoSuchGroup, WrongArguments
 from apportion.cli.groups.partitions import PartitionChoice, chosen, require_in_group
 from apportion.cli.groups.report import group_has_members, read_members

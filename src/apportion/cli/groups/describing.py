@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from apportion.cli.cluster_reports import Asked, Report, print_report
+from apportion.cli.asked import Asked, Report
+from apportion.cli.cluster_reports import print_report
 from apportion.cli.cluster_settings import print_settings
 from apportion.cli.failures import WrongArguments
 from apportion.cli.groups.altering import read_group_settings

@@ -5,7 +5,8 @@ Costs two requests for each group, and one ListOffsets for the partitions of all
 
 from collections.abc import Iterable, Mapping
 
-from apportion.cli.cluster_reports import Asked, Report, print_report
+from apportion.cli.asked import Asked, Report
+from apportion.cli.cluster_reports import print_report
 from apportion.cli.groups.filters import parse_filter
 from apportion.cli.groups.report import listed_group, total_lag
 from apportion.cli.lines import print_sentence, row_console

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from re import fullmatch
 from typing import NamedTuple
 
-from apportion.cli.cluster_reports import Report
+from apportion.cli.asked import Report
 from apportion.cli.failures import Impossible, NoSuchTopic, WrongArguments
 from apportion.client.cluster import Cluster
 from apportion.topics import TopicIdPartition, TopicPartition, partitions_of, ranges

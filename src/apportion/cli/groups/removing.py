@@ -4,7 +4,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
+from apportion.cli.asked import Asked, Report
+from apportion.cli.cluster_reports import ReportedChange, print_change
 from apportion.cli.failures import Impossible, WrongArguments
 from apportion.cli.groups.report import read_members
 from apportion.cli.lines import print_sentence, row_console

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from apportion.cli.cluster_reports import Report
+from apportion.cli.asked import Report
 from apportion.cli.failures import GroupHasMembers, NoSuchGroup
 from apportion.client.cluster import Cluster
 from apportion.client.group_positions import all_group_positions

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from apportion.cli.cluster_reports import Asked, Report, print_report
+from apportion.cli.asked import Asked, Report
+from apportion.cli.cluster_reports import print_report
 from apportion.cli.failures import GroupHasMembers, Impossible, NoSuchGroup, WrongArguments
 from apportion.cli.groups.partitions import PartitionChoice, existing_partitions
 from apportion.cli.groups.report import EMPTY_STATES, group_has_members, read_members

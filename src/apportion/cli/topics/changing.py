@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change, print_report
+from apportion.cli.asked import Asked, Report
+from apportion.cli.cluster_reports import ReportedChange, print_change, print_report
 from apportion.cli.cluster_settings import (
     DRY,
     Changes,

@@ -21,7 +21,7 @@ from apportion.cli.arguments import (
     topic_setting_names,
     whole_number_or_none,
 )
-from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.asked import Asked, checked
 from apportion.cli.command_group import Commands
 
 COMMAND = "topics"

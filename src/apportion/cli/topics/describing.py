@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from apportion.cli.cluster_reports import Asked, Report, print_report
+from apportion.cli.asked import Asked, Report
+from apportion.cli.cluster_reports import print_report
 from apportion.cli.cluster_settings import print_settings, read_settings, setting_rows
 from apportion.cli.failures import NoSuchTopic
 from apportion.cli.lines import print_sentence, row_console

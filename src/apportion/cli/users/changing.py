@@ -5,7 +5,8 @@ import shlex
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from apportion.cli.cluster_reports import Asked, Report, ReportedChange, print_change
+from apportion.cli.asked import Asked, Report
+from apportion.cli.cluster_reports import ReportedChange, print_change
 from apportion.cli.command_config import command_security
 from apportion.cli.denials import advised
 from apportion.cli.failures import Advised, WrongArguments, print_warning

@@ -17,7 +17,7 @@ from apportion.cli.arguments import (
     user_names,
     whole_number_or_none,
 )
-from apportion.cli.cluster_reports import Asked, checked
+from apportion.cli.asked import Asked, checked
 from apportion.cli.command_group import Commands
 from apportion.cli.failures import WrongArguments
 from apportion.security.scram_credentials import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism

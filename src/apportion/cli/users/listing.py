@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from apportion.cli.cluster_reports import Asked, Report, print_report
+from apportion.cli.asked import Asked, Report
+from apportion.cli.cluster_reports import print_report
 from apportion.cli.lines import print_sentence, row_console
 from apportion.cli.tables import Column, Kind, print_table
 from apportion.cli.users.report import NoSuchUser, read_users, user_report

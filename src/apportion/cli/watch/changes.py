@@ -6,7 +6,7 @@ last ones that were told, and a partition that comes back to its owner has not m
 
 from collections.abc import Callable, Iterator
 
-from apportion.cli.cluster_reports import Report
+from apportion.cli.asked import Report
 from apportion.cli.groups.report import REBALANCING_STATES
 from apportion.member.consumer.requests import LEAVE_FOR_NOW
 from apportion.topics import TopicPartition, grouped, ranges

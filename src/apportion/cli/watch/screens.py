@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from apportion.cli.cluster_reports import Report
+from apportion.cli.asked import Report
 from apportion.cli.groups.describing import lag_words, owner_words, title
 from apportion.cli.short_names import least_width, shortened_or_none
 from apportion.cli.tables import Column, Kind, lay_out

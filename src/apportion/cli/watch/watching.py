@@ -6,7 +6,8 @@ from contextlib import suppress
 from itertools import count
 from typing import NamedTuple
 
-from apportion.cli.cluster_reports import Asked, on_cluster, with_next_step
+from apportion.cli.asked import Asked
+from apportion.cli.cluster_reports import on_cluster, with_next_step
 from apportion.cli.failures import NoSuchGroup, WrongArguments
 from apportion.cli.groups.report import read_group
 from apportion.cli.lines import row_console
