@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from apportion.client.cluster import Cluster
+from apportion.client.group_membership import GroupMembership
 from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark import stop_requests
@@ -60,6 +61,14 @@ def stopped() -> Iterator[Callable[[Span, Span | None], None]]:
     yield ask
     for checkpoint_id in asked:
         stop_requests.delete_both(checkpoint_id)
+
+
+@pytest.fixture
+def profiler_kept() -> Iterator[None]:
+    """The profiler is at the end what it was."""
+    profiler = sys.getprofile()
+    yield
+    sys.setprofile(profiler)
 
 
 def reading(cluster: Cluster, member: BatchMember) -> tuple[TopicIdPartition, Span]:
@@ -120,6 +129,29 @@ def test_a_batch_that_was_interrupted_is_not_committed(
     assert count_members("broken-group") == 0
 
 
+def test_a_commit_that_a_signal_interrupts_is_not_reported_as_done(
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    stopped: Callable[..., None],
+    profiler_kept: None,
+) -> None:
+    member = batch_member_of("cut-group", "cut", startingOffsets="earliest")
+    partition, batch = reading(cluster, member)
+    stopped(batch)
+
+    def end_once(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and frame.f_code is GroupMembership.request_offsets.__code__:
+            sys.setprofile(None)
+            sys.exit(0)
+
+    sys.setprofile(end_once)
+    with pytest.raises(SystemExit):
+        member.next_span(batch, None)
+    member.close()
+    assert stop_requests.answer_or_none(batch.id) == UNFINISHED
+    assert cluster.committed("cut-group", [partition]) == {partition: 0}
+
+
 def test_a_request_that_is_taken_back_lets_the_query_join_again_and_go_on(
     cluster: Cluster, batch_member_of: Callable[..., BatchMember], stopped: Callable[..., None]
 ) -> None:
@@ -163,12 +195,11 @@ def test_a_batch_that_is_repeated_and_never_handed_back_is_not_known_to_the_grou
 
 
 @pytest.fixture
-def signals_kept() -> Iterator[None]:
+def signals_kept(profiler_kept: None) -> Iterator[None]:
     """The handlers of the signals and the profiler are at the end what they were."""
     numbers = (signal.SIGTERM, signal.SIGINT)
-    handlers, profiler = [signal.getsignal(number) for number in numbers], sys.getprofile()
+    handlers = [signal.getsignal(number) for number in numbers]
     yield
-    sys.setprofile(profiler)
     for number, handler in zip(numbers, handlers, strict=True):
         signal.signal(number, handler)
 

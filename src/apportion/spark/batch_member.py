@@ -237,16 +237,19 @@ class BatchMember(RuleDriver):
     def _leave_in_order(self, written: Span) -> None:
         """Commit `written`, which is in the sink, leave the group, and tell the driver."""
         if self._answer is None:
-            is_committed = False
+            is_committed = has_left = False
             try:
                 is_committed = self._run(self._retries.commit_last(written))
             finally:
-                has_left = self._leave(for_good=False)
-                self._rebalances.log_end(is_confirmed=has_left)
-            # The batch of an earlier process can be committed by a member only, and this one may
-            # have been none.
-            is_committed = is_committed and written == self._planned and not self._is_replay
-            self._answer = StopAnswer(is_committed, has_left)
+                try:
+                    has_left = self._leave(for_good=False)
+                    self._rebalances.log_end(is_confirmed=has_left)
+                finally:
+                    # The batch of an earlier process can be committed by a member only, and this
+                    # one may have been none.
+                    is_committed = is_committed and written == self._planned and not self._is_replay
+                    # Also where a signal interrupts it: the process ends then, and calls again.
+                    self._answer = StopAnswer(is_committed, has_left)
         stop_requests.write_answer(self._planned.id, self._answer)
 
     def _read_writer_report(self, previous: Span) -> WriterReport:
