@@ -48,6 +48,19 @@ def test_without_a_directory_nothing_is_asked_and_nothing_is_made(temporary: Pat
     assert list(temporary.iterdir()) == []
 
 
+def test_in_a_directory_where_others_may_write_nothing_is_read_and_nothing_breaks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stop_requests.write_request("c", StopRequest())
+    private_directory().chmod(0o777)
+    assert stop_requests.request_or_none("c") is None
+    assert stop_requests.answer_or_none("c") is None
+    stop_requests.delete_both("c")
+    stop_requests.write_answer("c", StopAnswer(is_committed=True, has_left=True))
+    (line,) = caplog.messages
+    assert line.endswith("in which nobody else may write: remove it")
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"committed": 1}', '{"committed": {"v": 9}}'])
 def test_a_file_that_is_no_request_is_no_request(text: str) -> None:
     stop_requests.write_request("c", StopRequest())

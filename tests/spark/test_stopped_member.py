@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -16,6 +17,7 @@ from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark import stop_requests
 from apportion.spark.batch_member import BatchMember
+from apportion.spark.private_files import create_directory
 from apportion.spark.source import GroupStreamReader
 from apportion.spark.stop_requests import StopAnswer, StopRequest
 from apportion.topics import TopicIdPartition, partitions_of
@@ -150,6 +152,23 @@ def test_a_commit_that_a_signal_interrupts_is_not_reported_as_done(
     member.close()
     assert stop_requests.answer_or_none(batch.id) == UNFINISHED
     assert cluster.committed("cut-group", [partition]) == {partition: 0}
+
+
+def test_a_member_leaves_where_others_may_write_to_the_private_directory(
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    count_members: Callable[[str], int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    member = batch_member_of("public-group", "public", startingOffsets="earliest")
+    _, batch = reading(cluster, member)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    create_directory().chmod(0o777)
+    member.begin_batch(batch)
+    assert count_members("public-group") == 1
+    member.close()
+    assert count_members("public-group") == 0
 
 
 def test_a_request_that_is_taken_back_lets_the_query_join_again_and_go_on(

@@ -128,15 +128,19 @@ class BatchMember(RuleDriver):
         If the driver has asked for it, and says that Spark has committed the last batch, that batch
         is committed to the group first.
         """
-        request = self._stop_request_or_none()
-        if request is not None:
-            if request.committed == self._planned:
-                self._written = self._planned
-            self._leave_in_order(self._written)
-        if self._has_joined:
-            is_confirmed = self._membership.leave(timeout_ms)
-            self._rebalances.log_end(is_confirmed=is_confirmed)
-        self.cluster.close()
+        try:
+            request = self._stop_request_or_none()
+            if request is not None:
+                if request.committed == self._planned:
+                    self._written = self._planned
+                self._leave_in_order(self._written)
+        finally:
+            try:
+                if self._has_joined:
+                    is_confirmed = self._membership.leave(timeout_ms)
+                    self._rebalances.log_end(is_confirmed=is_confirmed)
+            finally:
+                self.cluster.close()
 
     def touch(self) -> None:
         """Restart the poll timer, as KafkaConsumer.poll() does (kafka.max.poll.interval.ms)."""
