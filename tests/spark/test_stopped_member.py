@@ -17,7 +17,7 @@ from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark import stop_requests
 from apportion.spark.batch_member import BatchMember
-from apportion.spark.private_files import create_directory
+from apportion.spark.private_files import create_directory, digest, private_directory
 from apportion.spark.source import GroupStreamReader
 from apportion.spark.stop_requests import StopAnswer, StopRequest
 from apportion.topics import TopicIdPartition, partitions_of
@@ -178,13 +178,28 @@ def test_a_request_that_is_taken_back_lets_the_query_join_again_and_go_on(
     partition, batch = reading(cluster, member)
     stopped(batch)
     assert member.next_span(batch, None) is batch
+    assert member.waits_for == "it is being stopped"
     stop_requests.delete_both(batch.id)
     following = span_where(member, batch, lambda span: span != batch)
+    assert member.waits_for == ""
     assert dict(following.ranges) == {partition: (5, 8)}
     stopped(following)
     assert member.next_span(following, None) is following
     assert stop_requests.answer_or_none(batch.id) == DONE
     assert cluster.committed("resumed-group", [partition]) == {partition: 8}
+
+
+def test_a_query_goes_on_after_the_program_that_stops_it_was_killed(
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], stopped: Callable[..., None]
+) -> None:
+    member = batch_member_of("left-group", "left", startingOffsets="earliest")
+    partition, batch = reading(cluster, member)
+    stopped(batch)
+    assert member.next_span(batch, None) is batch
+    (request,) = private_directory().glob(f"stop-{digest(batch.id)}.request")
+    os.utime(request, (0, 0))
+    following = span_where(member, batch, lambda span: span != batch)
+    assert dict(following.ranges) == {partition: (5, 8)}
 
 
 def test_a_query_that_starts_again_is_not_stopped_by_a_request_to_its_last_run(

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -140,6 +141,23 @@ def test_a_batch_that_takes_too_long_is_said_and_interrupted(
             "its records are read again",
             "query played: its last batch is not committed to the group, so it is read again",
         ],
+    )
+
+
+def test_a_query_whose_source_cannot_be_asked_is_ended_between_two_batches(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_directory = tmp_path / "file"
+    no_directory.touch()
+    monkeypatch.setattr("tempfile.tempdir", str(no_directory))
+    query = Query([BUSY, BUSY, IDLE])
+    query.on_wait = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    assert run(query) == 1
+    assert (query.isActive, query.looks, query.seen) == (False, 3, [None])
+    (line,) = caplog.messages
+    assert line.startswith(
+        "query played: its source cannot be asked to commit its last batch: let TMPDIR name a "
+        "directory where this user may write, the same for the driver and its Java process ("
     )
 
 

@@ -209,7 +209,7 @@ class BatchMember(RuleDriver):
     @property
     def waits_for(self) -> str:
         """The reason why the query waits, as `BatchRetries.waits_for`."""
-        return self._retries.waits_for
+        return "it is being stopped" if self._answer is not None else self._retries.waits_for
 
     def begin_batch(self, planned: Span) -> None:
         """Show that the query is alive, as Spark plans the tasks of a batch.
