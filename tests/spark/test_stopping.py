@@ -98,6 +98,15 @@ def test_a_query_between_two_triggers_is_ended_with_what_spark_has_committed() -
     assert (query.looks, query.seen) == (1, [StopRequest(FIRST)])
 
 
+def test_the_progress_of_spark_4_0_shows_what_it_has_committed() -> None:
+    sources = [
+        SimpleNamespace(endOffset=text)
+        for text in ("{'other': {'0': 3}}", "neither", "None", str(FIRST.to_json()))
+    ]
+    query = SimpleNamespace(lastProgress=SimpleNamespace(sources=sources))
+    assert stopping.committed_spans(query) == [FIRST]
+
+
 def test_a_running_batch_is_waited_for_until_the_source_is_asked_for_the_next() -> None:
     query = Query([BUSY], answers_at=4)
     assert stop(query) is True

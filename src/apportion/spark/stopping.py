@@ -13,6 +13,8 @@ batch before it uncommitted in the group. Here the source is asked first to plan
 Both end with `query.stop()`, which interrupts nothing.
 """
 
+import ast
+import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -190,6 +192,16 @@ def _spans(offsets: Iterable[str | None]) -> Iterator[Span]:
     """Yield those of the offsets that are spans with an id: a query may have other sources."""
     for offset in offsets:
         with suppress(SpanError):
-            span = parse_span(offset or "")
+            span = parse_span(_json_value(offset or ""))
             if span.id:
                 yield span
+
+
+def _json_value(offset: str) -> Any:
+    """Return the value of an offset's text, which is Python's in PySpark 4.0 and 4.1."""
+    try:
+        return json.loads(offset)
+    except ValueError:
+        with suppress(ValueError, SyntaxError):
+            return ast.literal_eval(offset)
+    return None
