@@ -1,7 +1,9 @@
 """How the driver stops a query and its program: Spark's query and its source are played here."""
 
+import io
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -196,7 +198,7 @@ def test_a_stop_that_is_interrupted_takes_its_request_back(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_program_is_stopped_in_order_by_a_signal_and_gets_its_handlers_back(
-    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+    number: signal.Signals, capfd: pytest.CaptureFixture[str]
 ) -> None:
     before = signal.getsignal(number)
     query = Query()
@@ -204,10 +206,29 @@ def test_a_program_is_stopped_in_order_by_a_signal_and_gets_its_handlers_back(
     assert run(query, timeout_s=7) == 0
     assert (query.seen, signal.getsignal(number)) == ([StopRequest(FIRST)], before)
     name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
-    assert capsys.readouterr().err == (
+    assert capfd.readouterr().err == (
         f"{name}: the batch that runs is finished first, for up to 7 s; {name} again stops at "
         "once\n"
     )
+
+
+def test_a_signal_within_a_write_to_stderr_does_not_end_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Signalled(io.FileIO):
+        """A file that is written to as the signal comes."""
+
+        def write(self, data: Any) -> int:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return super().write(data)
+
+    query = Query()
+    query.on_wait = lambda: print("a line", file=sys.stderr, flush=True)
+    file = io.TextIOWrapper(io.BufferedWriter(Signalled(tmp_path / "log", "w")))
+    with file, monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", file)
+        assert run(query) == 0
+    assert (tmp_path / "log").read_text() == "a line\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
