@@ -22,7 +22,7 @@ from typing import IO, Any
 from apportion.member.batch.span import Span, parse_span
 from apportion.security.client_security import PLAINTEXT
 from apportion.spark.options import SourceOptions
-from apportion.spark.private_files import NoPrivateDirectory, create_directory, private_directory
+from apportion.spark.private_files import create_directory, private_directory
 from apportion.spark.query_introspection import SourceReading
 
 
@@ -49,7 +49,7 @@ class PlannedBatchFile:
         try:
             path = create_directory() / f"{self._load}.{os.getpid()}.batch"
             file = _locked_file(path, json.dumps(batch))
-        except (OSError, NoPrivateDirectory):
+        except OSError:
             # The batch before this one must not be taken for it.
             self.close()
         else:
@@ -62,7 +62,7 @@ class PlannedBatchFile:
         if self._file is not None:
             self._file.close()
             self._file = None
-            with suppress(OSError, NoPrivateDirectory):
+            with suppress(OSError):
                 for path in private_directory().glob(f"{self._load}.{os.getpid()}.batch"):
                     path.unlink(missing_ok=True)
 
@@ -90,7 +90,7 @@ def planned_batches(load: str) -> dict[Path, SourceReading]:
     """
     try:
         paths = sorted(private_directory().glob(f"{load}.*.batch"))
-    except (OSError, NoPrivateDirectory):
+    except OSError:
         return {}
     found = {path: _read_or_none(path) for path in paths}
     return {path: reading for path, reading in found.items() if reading is not None}

@@ -14,7 +14,7 @@ from pathlib import Path
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-class NoPrivateDirectory(RuntimeError):
+class NoPrivateDirectory(OSError):
     """The directory through which Spark queries hand over files is not this user's alone.
 
     The directory is another user's, other users may write there, or this user may not.
