@@ -169,6 +169,10 @@ def test_a_group_is_where_the_read_begins_and_only_if_that_is_said() -> None:
         ),
         ({"endingOffset": "latest"}, "option endingOffset is unknown: did you mean endingOffsets?"),
         (
+            {"kafka.sasl.mechanisms": "PLAIN"},
+            "option kafka.sasl.mechanisms is not known: did you mean kafka.sasl.mechanism?",
+        ),
+        (
             {"kafka.security.protocol": "x"},
             "option kafka.security.protocol must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, "
             "SASL_SSL, not 'x'.",
@@ -181,6 +185,7 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
     with pytest.raises(OptionError) as error:
         BatchOptions.parse({**GOOD, **change})
     assert str(error.value).startswith(sentence)
+    assert not str(error.value).endswith("?.")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from apportion.spark.option_values import (
     OptionError,
     bootstrap_servers,
     by_lower_name,
+    option_error,
     parsed,
     refuse_uncommitted_reads,
     required_text,
@@ -187,7 +188,7 @@ class BatchOptions:
             raise
         except ValueError as error:
             # Without its cause, which may show a secret.
-            raise OptionError(f"option {error}.") from None
+            raise option_error(error) from None
         _refuse_reversed(read)
         return cls(
             bootstrap=bootstrap,
