@@ -54,7 +54,7 @@ class PlannedBatchFile:
         self._bootstrap = options.bootstrap if options.security == PLAINTEXT else ""
         self._file: IO[str] | None = None
         self._expected: Span | None = None
-        self._failed: OSError | NoPrivateDirectory | None = None  # the first that there was
+        self._failed: OSError | None = None  # the first that there was
 
     def expect(self, span: Span) -> None:
         """Note the batch that the source has planned last: the next one that Spark runs."""
@@ -94,7 +94,7 @@ class PlannedBatchFile:
         if self._file is not None:
             self._file.close()
             self._file = None
-            with suppressOSError:
+            with suppress(OSError):
                 (private_directory() / self._name()).unlink(missing_ok=True)
 
     def _has_others(self) -> bool:
