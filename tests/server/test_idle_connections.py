@@ -1,5 +1,6 @@
 """Connections that nobody uses any more: idle ones, and those whose client hangs up unnoticed."""
 
+import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -129,6 +130,14 @@ def is_served(broker: EmbeddedBroker) -> bool:
     return True
 
 
+def until_served(broker: EmbeddedBroker) -> None:
+    """Come back once the broker answers a new client."""
+    deadline = time.monotonic() + 30
+    while not is_served(broker):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 # Where the system has not taken all bytes of the peer, it does not know of the end behind them.
 @pytest.mark.parametrize(
     ("count", "limit_ms"), [(200, -1), (20_000, LIMIT_MS)], ids=["noticed", "closed as idle"]
@@ -143,6 +152,30 @@ def test_a_peer_that_hangs_up_behind_more_long_requests_than_begin_is_gone_soon(
         with peer_of(broker) as peer:
             with_topic(peer)
             peer.send(encode_request(fetch(), 12, 1, "test") * count)
-        deadline = time.monotonic() + 30
-        while not is_served(broker):
-            assert time.monotonic() < deadline
+        until_served(broker)
+
+
+# With TLS nothing is read from a peer that does not read, so its end is not looked for.
+@pytest.mark.parametrize(
+    ("security", "limit_ms"), [(None, -1), ("SSL", LIMIT_MS)], ids=["noticed", "closed as idle"]
+)
+def test_a_peer_that_hangs_up_without_reading_its_response_is_gone_soon(
+    security: str | None, limit_ms: int
+) -> None:
+    size = 16 << 20
+    with (
+        EmbeddedBroker(
+            max_connections=1,
+            security=security,
+            connections_max_idle_ms=limit_ms,
+            message_max_bytes=size + 1000,
+        ) as broker,
+        peer_of(broker) as peer,
+    ):
+        with_topic(peer, size)
+        peer.ask(fetch(size), 12)
+        assert peer.receive(4)  # so the response is on its way
+        peer.send(encode_request(fetch(), 12, 1, "test") * 200)
+        # The socket stays open: its system still takes, and acknowledges, what is sent.
+        socket.socket.shutdown(peer.socket, socket.SHUT_WR)
+        until_served(broker)

@@ -205,7 +205,7 @@ class ServerConnection(asyncio.Protocol):
 
         While a request must wait, the socket is not read: TCP's flow control stops the client.
         """
-        if self._is_finishing:
+        if self._is_finishing or self._transport.is_closing():
             return
         waiting_frames = self._waiting_frames
         self._is_collecting = True
@@ -232,6 +232,8 @@ class ServerConnection(asyncio.Protocol):
         body: for Produce with acks=0, None or a `CloseConnection`.
         """
         slot.ticket = None
+        if self._transport.is_closing():
+            return  # written or not, it would take memory, and let the next request start
         if type(body) is CloseConnection:
             slot.close_reason, body = body.why, None
             self._start_no_more()
