@@ -300,7 +300,8 @@ class ServerConnection(asyncio.Protocol):
     def close_if_idle(self, since_s: float) -> None:
         """Close the connection if nothing has come or gone since then.
 
-        As in Kafka, also if the client waits for an answer: it may have gone without a word.
+        As in Kafka, also if the client waits for an answer: it may have gone without a word. A
+        response that is not read counts as going at the first look after it was written.
         """
         if self.last_active_s > since_s:
             return
