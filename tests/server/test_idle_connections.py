@@ -1,5 +1,6 @@
 """Connections that nobody uses any more: idle ones, and those whose client hangs up unnoticed."""
 
+import logging
 import socket
 import ssl
 import time
@@ -130,6 +131,23 @@ def is_served(broker: EmbeddedBroker) -> bool:
     return True
 
 
+@pytest.mark.parametrize("security", [None, "SSL"])
+def test_the_log_says_why_an_idle_connection_was_closed(
+    caplog: pytest.LogCaptureFixture, security: str | None
+) -> None:
+    caplog.set_level(logging.WARNING, logger="apportion.server")
+    with EmbeddedBroker(connections_max_idle_ms=200, security=security) as broker:
+        with peer_of(broker) as idle:
+            host, port = idle.socket.getsockname()
+            assert idle.is_closed()
+        with peer_of(broker):
+            pass  # a peer that closes its connection is no news
+    assert [record.getMessage() for record in caplog.records] == [
+        f"closed the connection of {host}:{port}: nothing came or went for 200 ms "
+        "(connections.max.idle.ms)"
+    ]
+
+
 def until_served(broker: EmbeddedBroker) -> None:
     """Come back once the broker answers a new client."""
     deadline = time.monotonic() + 30
@@ -160,8 +178,9 @@ def test_a_peer_that_hangs_up_behind_more_long_requests_than_begin_is_gone_soon(
     ("security", "limit_ms"), [(None, -1), ("SSL", LIMIT_MS)], ids=["noticed", "closed as idle"]
 )
 def test_a_peer_that_hangs_up_without_reading_its_response_is_gone_soon(
-    security: str | None, limit_ms: int
+    caplog: pytest.LogCaptureFixture, security: str | None, limit_ms: int
 ) -> None:
+    caplog.set_level(logging.WARNING, logger="apportion.server")
     size = 16 << 20
     with (
         EmbeddedBroker(
@@ -178,4 +197,11 @@ def test_a_peer_that_hangs_up_without_reading_its_response_is_gone_soon(
         peer.send(encode_request(fetch(), 12, 1, "test") * 200)
         # The socket stays open: its system still takes, and acknowledges, what is sent.
         socket.socket.shutdown(peer.socket, socket.SHUT_WR)
+        host, port = peer.socket.getsockname()
         until_served(broker)
+    why = (
+        "it hung up before it had its answers"
+        if limit_ms < 0
+        else f"nothing came or went for {limit_ms} ms (connections.max.idle.ms)"
+    )
+    assert f"closed the connection of {host}:{port}: {why}" in caplog.messages

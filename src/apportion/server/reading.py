@@ -6,12 +6,13 @@ not read is looked at once a second.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from apportion.server.sockets import has_hung_up
 
 LOOK_SECONDS = 1
+HUNG_UP = "it hung up before it had its answers"
 
 
 class Reading:
@@ -21,13 +22,17 @@ class Reading:
     its requests was answered and it has taken nothing.
     """
 
-    __slots__ = ("_is_on", "_pending", "_timer", "_transport")
+    __slots__ = ("_abort", "_is_on", "_pending", "_timer", "_transport")
 
-    def __init__(self, transport: Any, pending: Sequence[object]) -> None:
+    def __init__(
+        self, transport: Any, pending: Sequence[object], abort: Callable[[str], None]
+    ) -> None:
         """Begin with a socket that is read.
 
-        pending: the requests that have no answer yet, oldest first, as they are at any time.
+        pending: the requests that have no answer yet, oldest first, as they are at any time. abort:
+        closes the connection now, for a reason.
         """
+        self._abort = abort
         self._transport = transport
         self._pending = pending
         self._is_on = True
@@ -73,6 +78,6 @@ class Reading:
         is_stuck = is_awaiting and self._awaited() == (oldest, unsent_bytes)
         if is_stuck and has_hung_up(self._transport.get_extra_info("socket")):
             # Not `close`, which waits for a peer that may never read its responses.
-            self._transport.abort()
+            self._abort(HUNG_UP)
         else:
             self._look_later()
