@@ -41,7 +41,7 @@ from apportion.spark.client_ids import member_client_id
 from apportion.spark.fixed_assignment import FixedAssignment
 from apportion.spark.options import SourceOptions
 from apportion.spark.rebalance_lines import GroupName, RebalanceLines
-from apportion.spark.source_report import LogPosition, SourceReport
+from apportion.spark.source_report import LogPosition, ReportedMember, SourceReport
 from apportion.spark.stop_requests import StopAnswer, StopRequest
 
 LEAVE_TIMEOUT_MS = 3_000
@@ -95,7 +95,9 @@ class BatchMember(RuleDriver):
                 options.bootstrap,
                 options.topics,
                 classic=options.classic,
-                max_poll_interval_ms=options.rebalance_timeout_ms,
+                max_poll_interval_ms=(
+                    options.rebalance_timeout_ms if options.assigned is None else None
+                ),
                 least_offsets=options.min_offsets or 0,
                 longest_delay_ms=options.max_delay_ms,
                 expression=options.expression,
@@ -128,15 +130,19 @@ class BatchMember(RuleDriver):
         If the driver has asked for it, and says that Spark has committed the last batch, that batch
         is committed to the group first.
         """
-        request = self._stop_request_or_none()
-        if request is not None:
-            if request.committed == self._planned:
-                self._written = self._planned
-            self._leave_in_order(self._written)
-        if self._has_joined:
-            is_confirmed = self._membership.leave(timeout_ms)
-            self._rebalances.log_end(is_confirmed=is_confirmed)
-        self.cluster.close()
+        try:
+            request = self._stop_request_or_none()
+            if request is not None:
+                if request.committed == self._planned:
+                    self._written = self._planned
+                self._leave_in_order(self._written)
+        finally:
+            try:
+                if self._has_joined:
+                    is_confirmed = self._membership.leave(timeout_ms)
+                    self._rebalances.log_end(is_confirmed=is_confirmed)
+            finally:
+                self.cluster.close()
 
     def touch(self) -> None:
         """Restart the poll timer, as KafkaConsumer.poll() does (kafka.max.poll.interval.ms)."""
@@ -188,12 +194,15 @@ class BatchMember(RuleDriver):
         """Return what the last plan says of this membership; None if nothing was planned."""
         if self.planner.planned_incarnation is None:
             return None
-        status, ends = self._membership.status(), self.planner.ends
+        ends, member = self.planner.ends, None
+        if self.options.assigned is None:
+            status = self._membership.status()
+            member = ReportedMember(
+                status.member_id, status.epoch, self.options.rebalance_timeout_ms
+            )
         return SourceReport(
             self.options.group,
-            status.member_id,
-            status.epoch,
-            self.options.rebalance_timeout_ms,
+            member,
             {
                 partition.topic_partition: LogPosition(to, ends[partition])
                 for partition, to in self._planned.end_offsets().items()
@@ -205,7 +214,7 @@ class BatchMember(RuleDriver):
     @property
     def waits_for(self) -> str:
         """The reason why the query waits, as `BatchRetries.waits_for`."""
-        return self._retries.waits_for
+        return "it is being stopped" if self._answer is not None else self._retries.waits_for
 
     def begin_batch(self, planned: Span) -> None:
         """Show that the query is alive, as Spark plans the tasks of a batch.
@@ -237,16 +246,19 @@ class BatchMember(RuleDriver):
     def _leave_in_order(self, written: Span) -> None:
         """Commit `written`, which is in the sink, leave the group, and tell the driver."""
         if self._answer is None:
-            is_committed = False
+            is_committed = has_left = False
             try:
                 is_committed = self._run(self._retries.commit_last(written))
             finally:
-                has_left = self._leave(for_good=False)
-                self._rebalances.log_end(is_confirmed=has_left)
-            # The batch of an earlier process can be committed by a member only, and this one may
-            # have been none.
-            is_committed = is_committed and written == self._planned and not self._is_replay
-            self._answer = StopAnswer(is_committed, has_left)
+                try:
+                    has_left = self._leave(for_good=False)
+                    self._rebalances.log_end(is_confirmed=has_left)
+                finally:
+                    # The batch of an earlier process can be committed by a member only, and this
+                    # one may have been none.
+                    is_committed = is_committed and written == self._planned and not self._is_replay
+                    # Also where a signal interrupts it: the process ends then, and calls again.
+                    self._answer = StopAnswer(is_committed, has_left)
         stop_requests.write_answer(self._planned.id, self._answer)
 
     def _read_writer_report(self, previous: Span) -> WriterReport:

@@ -61,6 +61,8 @@ def write_report(
         directory = create_directory()
         _remove_stale(directory)
         replace_file(directory / f"{digest(span.id)}.{digest(sink)}", json.dumps(report))
+    except NoPrivateDirectory:
+        raise
     except OSError as error:
         raise NoPrivateDirectory(
             f"the writer to {sink} must be able to write to the temporary directory, "
@@ -120,6 +122,8 @@ def _report_files(span: Span) -> list[Path]:
         # Also here, before reading: a report steers where the source goes on, so another user must
         # not be able to write one.
         return sorted(private_directory().glob(f"{digest(span.id)}.*"))
+    except NoPrivateDirectory:
+        raise
     except OSError:
         return []
 

@@ -17,6 +17,7 @@ from apportion.member.batch.offset_times import NoRecordAtTime
 from apportion.member.batch.span import LostOffsets
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.connect_query import ConnectRefused
+from apportion.spark.decoding.errors import RegistryError, UndecodableRecord
 from apportion.spark.option_values import OptionError
 from apportion.spark.plan_text import PlanNotShown
 from apportion.spark.planned_batches import BatchNotLeft
@@ -40,6 +41,8 @@ SENTENCES = (
     PlanNotShown,
     NoPrivateDirectory,
     UnsupportedTrigger,
+    UndecodableRecord,
+    RegistryError,
 )
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""

@@ -24,7 +24,6 @@ from apportion.security.client_security import PLAINTEXT
 from apportion.spark.options import SourceOptions
 from apportion.spark.private_files import (
     LOCKED,
-    NoPrivateDirectory,
     create_directory,
     private_directory,
 )
@@ -55,7 +54,7 @@ class PlannedBatchFile:
         self._bootstrap = options.bootstrap if options.security == PLAINTEXT else ""
         self._file: IO[str] | None = None
         self._expected: Span | None = None
-        self._failed: OSError | NoPrivateDirectory | None = None  # the first that there was
+        self._failed: OSError | None = None  # the first that there was
 
     def expect(self, span: Span) -> None:
         """Note the batch that the source has planned last: the next one that Spark runs."""
@@ -77,7 +76,7 @@ class PlannedBatchFile:
             if self._file is None:
                 _remove_unlocked(directory)
             file = _locked_file(directory / self._name(), json.dumps(batch))
-        except (OSError, NoPrivateDirectory) as error:
+        except OSError as error:
             # The batch before this one must not be taken for it.
             self.close()
             self._failed = self._failed or error
@@ -95,7 +94,7 @@ class PlannedBatchFile:
         if self._file is not None:
             self._file.close()
             self._file = None
-            with suppress(OSError, NoPrivateDirectory):
+            with suppress(OSError):
                 (private_directory() / self._name()).unlink(missing_ok=True)
 
     def _has_others(self) -> bool:
@@ -146,7 +145,7 @@ def planned_batches(load: str) -> dict[Path, SourceReading]:
     """
     try:
         paths = sorted(private_directory().glob(f"{load}.*.batch"))
-    except (OSError, NoPrivateDirectory):
+    except OSError:
         return {}
     found = {path: _read_or_none(path) for path in paths}
     return {path: reading for path, reading in found.items() if reading is not None}

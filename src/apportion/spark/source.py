@@ -165,7 +165,9 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with without_traceback():
             self._member().begin_batch(planned)
             self._planned_batch.write(planned)
-        return [] if start == end else split_into_tasks(planned, self._options.task_limits)
+            if start == end:
+                return []
+            return split_into_tasks(planned, self._options.task_limits)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task, in an executor."""
