@@ -1,8 +1,9 @@
 """Partitions that a stream is given by the option assign, in place of a membership.
 
-The class has the calls of `GroupMembership` that a batch member makes. It joins no group and sends
-no heartbeat, so nobody balances anything. Offsets are committed without a member id, as a simple
-consumer commits them, which a coordinator accepts only while the group has no members.
+The class has the calls of a membership that a batch member makes (`MembershipCalls`). It joins no
+group and sends no heartbeat, so nobody balances anything. Offsets are committed without a member
+id, as a simple consumer commits them, which a coordinator accepts only while the group has no
+members.
 """
 
 import logging
