@@ -1,5 +1,7 @@
 """Requests to a query's source to stop, and its answers, as files."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -42,10 +44,41 @@ def test_a_request_that_is_taken_back_and_its_answer_are_gone() -> None:
     assert list(private_directory().iterdir()) == []
 
 
+@pytest.mark.parametrize(("age_s", "is_open"), [(25, True), (35, False), (-35, False)])
+def test_a_request_holds_as_long_as_the_driver_touches_it(age_s: int, is_open: bool) -> None:
+    stop_requests.write_request("c", StopRequest())
+    (path,) = private_directory().iterdir()
+    written = time.time() - age_s
+    os.utime(path, (written, written))
+    assert (stop_requests.request_or_none("c") is not None) == is_open
+    stop_requests.refresh_request("c")
+    assert stop_requests.request_or_none("c") == StopRequest()
+
+
+def test_a_request_that_a_source_has_removed_is_not_made_anew_by_a_touch() -> None:
+    stop_requests.write_request("c", StopRequest())
+    stop_requests.delete_both("c")
+    stop_requests.refresh_request("c")
+    assert stop_requests.request_or_none("c") is None
+
+
 def test_without_a_directory_nothing_is_asked_and_nothing_is_made(temporary: Path) -> None:
     assert stop_requests.request_or_none("c") is None
     stop_requests.delete_both("c")
     assert list(temporary.iterdir()) == []
+
+
+def test_in_a_directory_where_others_may_write_nothing_is_read_and_nothing_breaks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stop_requests.write_request("c", StopRequest())
+    private_directory().chmod(0o777)
+    assert stop_requests.request_or_none("c") is None
+    assert stop_requests.answer_or_none("c") is None
+    stop_requests.delete_both("c")
+    stop_requests.write_answer("c", StopAnswer(is_committed=True, has_left=True))
+    (line,) = caplog.messages
+    assert line.endswith("in which nobody else may write: remove it")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"committed": 1}', '{"committed": {"v": 9}}'])

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from apportion.client.cluster import Cluster
+from apportion.client.group_membership import GroupMembership
 from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark import stop_requests
 from apportion.spark.batch_member import BatchMember
+from apportion.spark.private_files import create_directory, digest, private_directory
 from apportion.spark.source import GroupStreamReader
 from apportion.spark.stop_requests import StopAnswer, StopRequest
 from apportion.topics import TopicIdPartition, partitions_of
@@ -60,6 +63,14 @@ def stopped() -> Iterator[Callable[[Span, Span | None], None]]:
     yield ask
     for checkpoint_id in asked:
         stop_requests.delete_both(checkpoint_id)
+
+
+@pytest.fixture
+def profiler_kept() -> Iterator[None]:
+    """The profiler is at the end what it was."""
+    profiler = sys.getprofile()
+    yield
+    sys.setprofile(profiler)
 
 
 def reading(cluster: Cluster, member: BatchMember) -> tuple[TopicIdPartition, Span]:
@@ -120,6 +131,46 @@ def test_a_batch_that_was_interrupted_is_not_committed(
     assert count_members("broken-group") == 0
 
 
+def test_a_commit_that_a_signal_interrupts_is_not_reported_as_done(
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    stopped: Callable[..., None],
+    profiler_kept: None,
+) -> None:
+    member = batch_member_of("cut-group", "cut", startingOffsets="earliest")
+    partition, batch = reading(cluster, member)
+    stopped(batch)
+
+    def end_once(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and frame.f_code is GroupMembership.request_offsets.__code__:
+            sys.setprofile(None)
+            sys.exit(0)
+
+    sys.setprofile(end_once)
+    with pytest.raises(SystemExit):
+        member.next_span(batch, None)
+    member.close()
+    assert stop_requests.answer_or_none(batch.id) == UNFINISHED
+    assert cluster.committed("cut-group", [partition]) == {partition: 0}
+
+
+def test_a_member_leaves_where_others_may_write_to_the_private_directory(
+    cluster: Cluster,
+    batch_member_of: Callable[..., BatchMember],
+    count_members: Callable[[str], int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    member = batch_member_of("public-group", "public", startingOffsets="earliest")
+    _, batch = reading(cluster, member)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    create_directory().chmod(0o777)
+    member.begin_batch(batch)
+    assert count_members("public-group") == 1
+    member.close()
+    assert count_members("public-group") == 0
+
+
 def test_a_request_that_is_taken_back_lets_the_query_join_again_and_go_on(
     cluster: Cluster, batch_member_of: Callable[..., BatchMember], stopped: Callable[..., None]
 ) -> None:
@@ -127,13 +178,28 @@ def test_a_request_that_is_taken_back_lets_the_query_join_again_and_go_on(
     partition, batch = reading(cluster, member)
     stopped(batch)
     assert member.next_span(batch, None) is batch
+    assert member.waits_for == "it is being stopped"
     stop_requests.delete_both(batch.id)
     following = span_where(member, batch, lambda span: span != batch)
+    assert member.waits_for == ""
     assert dict(following.ranges) == {partition: (5, 8)}
     stopped(following)
     assert member.next_span(following, None) is following
     assert stop_requests.answer_or_none(batch.id) == DONE
     assert cluster.committed("resumed-group", [partition]) == {partition: 8}
+
+
+def test_a_query_goes_on_after_the_program_that_stops_it_was_killed(
+    cluster: Cluster, batch_member_of: Callable[..., BatchMember], stopped: Callable[..., None]
+) -> None:
+    member = batch_member_of("left-group", "left", startingOffsets="earliest")
+    partition, batch = reading(cluster, member)
+    stopped(batch)
+    assert member.next_span(batch, None) is batch
+    (request,) = private_directory().glob(f"stop-{digest(batch.id)}.request")
+    os.utime(request, (0, 0))
+    following = span_where(member, batch, lambda span: span != batch)
+    assert dict(following.ranges) == {partition: (5, 8)}
 
 
 def test_a_query_that_starts_again_is_not_stopped_by_a_request_to_its_last_run(
@@ -163,12 +229,11 @@ def test_a_batch_that_is_repeated_and_never_handed_back_is_not_known_to_the_grou
 
 
 @pytest.fixture
-def signals_kept() -> Iterator[None]:
+def signals_kept(profiler_kept: None) -> Iterator[None]:
     """The handlers of the signals and the profiler are at the end what they were."""
     numbers = (signal.SIGTERM, signal.SIGINT)
-    handlers, profiler = [signal.getsignal(number) for number in numbers], sys.getprofile()
+    handlers = [signal.getsignal(number) for number in numbers]
     yield
-    sys.setprofile(profiler)
     for number, handler in zip(numbers, handlers, strict=True):
         signal.signal(number, handler)
 

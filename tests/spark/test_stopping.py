@@ -1,9 +1,12 @@
 """How the driver stops a query and its program: Spark's query and its source are played here."""
 
+import io
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -97,6 +100,15 @@ def test_a_query_between_two_triggers_is_ended_with_what_spark_has_committed() -
     assert (query.looks, query.seen) == (1, [StopRequest(FIRST)])
 
 
+def test_the_progress_of_spark_4_0_shows_what_it_has_committed() -> None:
+    sources = [
+        SimpleNamespace(endOffset=text)
+        for text in ("{'other': {'0': 3}}", "neither", "None", str(FIRST.to_json()))
+    ]
+    query = SimpleNamespace(lastProgress=SimpleNamespace(sources=sources))
+    assert stopping.committed_spans(query) == [FIRST]
+
+
 def test_a_running_batch_is_waited_for_until_the_source_is_asked_for_the_next() -> None:
     query = Query([BUSY], answers_at=4)
     assert stop(query) is True
@@ -143,6 +155,23 @@ def test_a_batch_that_takes_too_long_is_said_and_interrupted(
     )
 
 
+def test_a_query_whose_source_cannot_be_asked_is_ended_between_two_batches(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_directory = tmp_path / "file"
+    no_directory.touch()
+    monkeypatch.setattr("tempfile.tempdir", str(no_directory))
+    query = Query([BUSY, BUSY, IDLE])
+    query.on_wait = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    assert run(query) == 1
+    assert (query.isActive, query.looks, query.seen) == (False, 3, [None])
+    (line,) = caplog.messages
+    assert line.startswith(
+        "query played: its source cannot be asked to commit its last batch: let TMPDIR name a "
+        "directory where this user may write, the same for the driver and its Java process ("
+    )
+
+
 def test_a_source_that_does_not_answer_is_said(caplog: pytest.LogCaptureFixture) -> None:
     assert stop(Query(answer=None)) is False
     assert caplog.messages == ["query played: its source has not said that it left the group"]
@@ -169,7 +198,7 @@ def test_a_stop_that_is_interrupted_takes_its_request_back(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_program_is_stopped_in_order_by_a_signal_and_gets_its_handlers_back(
-    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+    number: signal.Signals, capfd: pytest.CaptureFixture[str]
 ) -> None:
     before = signal.getsignal(number)
     query = Query()
@@ -177,10 +206,29 @@ def test_a_program_is_stopped_in_order_by_a_signal_and_gets_its_handlers_back(
     assert run(query, timeout_s=7) == 0
     assert (query.seen, signal.getsignal(number)) == ([StopRequest(FIRST)], before)
     name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
-    assert capsys.readouterr().err == (
+    assert capfd.readouterr().err == (
         f"{name}: the batch that runs is finished first, for up to 7 s; {name} again stops at "
         "once\n"
     )
+
+
+def test_a_signal_within_a_write_to_stderr_does_not_end_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Signalled(io.FileIO):
+        """A file that is written to as the signal comes."""
+
+        def write(self, data: Any) -> int:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return super().write(data)
+
+    query = Query()
+    query.on_wait = lambda: print("a line", file=sys.stderr, flush=True)
+    file = io.TextIOWrapper(io.BufferedWriter(Signalled(tmp_path / "log", "w")))
+    with file, monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", file)
+        assert run(query) == 0
+    assert (tmp_path / "log").read_text() == "a line\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

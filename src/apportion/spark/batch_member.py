@@ -128,15 +128,19 @@ class BatchMember(RuleDriver):
         If the driver has asked for it, and says that Spark has committed the last batch, that batch
         is committed to the group first.
         """
-        request = self._stop_request_or_none()
-        if request is not None:
-            if request.committed == self._planned:
-                self._written = self._planned
-            self._leave_in_order(self._written)
-        if self._has_joined:
-            is_confirmed = self._membership.leave(timeout_ms)
-            self._rebalances.log_end(is_confirmed=is_confirmed)
-        self.cluster.close()
+        try:
+            request = self._stop_request_or_none()
+            if request is not None:
+                if request.committed == self._planned:
+                    self._written = self._planned
+                self._leave_in_order(self._written)
+        finally:
+            try:
+                if self._has_joined:
+                    is_confirmed = self._membership.leave(timeout_ms)
+                    self._rebalances.log_end(is_confirmed=is_confirmed)
+            finally:
+                self.cluster.close()
 
     def touch(self) -> None:
         """Restart the poll timer, as KafkaConsumer.poll() does (kafka.max.poll.interval.ms)."""
@@ -208,7 +212,7 @@ class BatchMember(RuleDriver):
     @property
     def waits_for(self) -> str:
         """The reason why the query waits, as `BatchRetries.waits_for`."""
-        return self._retries.waits_for
+        return "it is being stopped" if self._answer is not None else self._retries.waits_for
 
     def begin_batch(self, planned: Span) -> None:
         """Show that the query is alive, as Spark plans the tasks of a batch.
@@ -240,16 +244,19 @@ class BatchMember(RuleDriver):
     def _leave_in_order(self, written: Span) -> None:
         """Commit `written`, which is in the sink, leave the group, and tell the driver."""
         if self._answer is None:
-            is_committed = False
+            is_committed = has_left = False
             try:
                 is_committed = self._run(self._retries.commit_last(written))
             finally:
-                has_left = self._leave(for_good=False)
-                self._rebalances.log_end(is_confirmed=has_left)
-            # The batch of an earlier process can be committed by a member only, and this one may
-            # have been none.
-            is_committed = is_committed and written == self._planned and not self._is_replay
-            self._answer = StopAnswer(is_committed, has_left)
+                try:
+                    has_left = self._leave(for_good=False)
+                    self._rebalances.log_end(is_confirmed=has_left)
+                finally:
+                    # The batch of an earlier process can be committed by a member only, and this
+                    # one may have been none.
+                    is_committed = is_committed and written == self._planned and not self._is_replay
+                    # Also where a signal interrupts it: the process ends then, and calls again.
+                    self._answer = StopAnswer(is_committed, has_left)
         stop_requests.write_answer(self._planned.id, self._answer)
 
     def _read_writer_report(self, previous: Span) -> WriterReport:

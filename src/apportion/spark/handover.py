@@ -18,6 +18,7 @@ from typing import Any
 from apportion.member.batch.span import Span, topic_id_bytes
 from apportion.member.batch.writer_reports import WriterReport
 from apportion.spark.private_files import (
+    LOCKED,
     NoPrivateDirectory,
     create_directory,
     digest,
@@ -60,6 +61,8 @@ def write_report(
         directory = create_directory()
         _remove_stale(directory)
         replace_file(directory / f"{digest(span.id)}.{digest(sink)}", json.dumps(report))
+    except NoPrivateDirectory:
+        raise
     except OSError as error:
         raise NoPrivateDirectory(
             f"the writer to {sink} must be able to write to the temporary directory, "
@@ -119,6 +122,8 @@ def _report_files(span: Span) -> list[Path]:
         # Also here, before reading: a report steers where the source goes on, so another user must
         # not be able to write one.
         return sorted(private_directory().glob(f"{digest(span.id)}.*"))
+    except NoPrivateDirectory:
+        raise
     except OSError:
         return []
 
@@ -126,6 +131,8 @@ def _report_files(span: Span) -> list[Path]:
 def _remove_stale(directory: Path) -> None:
     """Delete report files of Spark queries that were not started again for STALE_S."""
     for path in directory.iterdir():
+        if path.suffix in LOCKED:  # the next source removes what is not in use any more
+            continue
         try:
             if time() - path.stat().st_mtime > STALE_S:
                 path.unlink()

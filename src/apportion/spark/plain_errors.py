@@ -20,6 +20,7 @@ from apportion.spark.connect_query import ConnectRefused
 from apportion.spark.decoding.errors import RegistryError, UndecodableRecord
 from apportion.spark.option_values import OptionError
 from apportion.spark.plan_text import PlanNotShown
+from apportion.spark.planned_batches import BatchNotLeft
 from apportion.spark.private_files import NoPrivateDirectory
 from apportion.spark.stateless import StatefulQuery
 from apportion.spark.topic_records import NotWritten
@@ -32,6 +33,7 @@ SENTENCES = (
     ReadRefused,
     NoRecordAtTime,
     NotWritten,
+    BatchNotLeft,
     OptionError,
     LostOffsets,
     StatefulQuery,

@@ -5,8 +5,8 @@ Kubernetes and systemd send it, and on Ctrl-C the queries are stopped as by `sto
 """
 
 import logging
+import os
 import signal
-import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,6 +24,7 @@ from apportion.spark.stopping import stop_in_time
 
 RUN_TIMEOUT_S = 25.0  # Kubernetes kills what still runs 30 s after SIGTERM, unless it is told else
 POLL_INTERVAL_S: Any = 0.2  # PySpark's annotation wants an int, its code takes a float
+STDERR = 2  # the file descriptor
 STOPPED, FAILED, KILLED = 0, 1, 128  # exit codes; the number of the signal is added to the last
 
 log = logging.getLogger("apportion.spark")
@@ -132,4 +133,6 @@ class StopSignals:
             remedy = f"{name} again stops at once"
         else:
             text, remedy = "stops at once", "the batch that runs is read again"
-        print(f"{name}: {text}; {remedy}", file=sys.stderr, flush=True)
+        # Nor by print: the file sys.stderr allows no write within another one.
+        with suppress(OSError):
+            os.write(STDERR, f"{name}: {text}; {remedy}\n".encode())

@@ -3,7 +3,8 @@
 Spark ends the source's process by a signal and asks it nothing. So `stopping.py` leaves a request,
 named by the checkpoint's id, and the source (`batch_member.py`) looks for it when it is asked for
 the next batch, and once more when its process is ended. While a request lies there, the source
-plans no batch and stays out of the group. A request that is taken back has no effect any more.
+plans no batch and stays out of the group. A request that is taken back has no effect any more, nor
+has one that the driver has not touched for MAX_AGE_S: it was killed.
 
 A query that starts removes what a lost process may have left, and the driver writes its request
 again as long as it waits, so neither needs to know when the other began.
@@ -11,8 +12,11 @@ again as long as it waits, so neither needs to know when the other began.
 
 import json
 import logging
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from time import time
 from typing import Any, NamedTuple
 
 from apportion.member.batch.span import Span, SpanError, parse_span
@@ -22,6 +26,8 @@ from apportion.spark.private_files import (
     private_directory,
     replace_file,
 )
+
+MAX_AGE_S = 30.0  # the driver touches its request many times in a second
 
 log = logging.getLogger("apportion.spark")
 
@@ -53,10 +59,16 @@ def write_request(checkpoint_id: str, request: StopRequest) -> None:
     _write(checkpoint_id, "request", {"committed": committed})
 
 
+def refresh_request(checkpoint_id: str) -> None:
+    """Show that the driver still waits. Raises OSError."""
+    with suppress(FileNotFoundError):  # a source that starts has just removed it
+        os.utime(_path(private_directory(), checkpoint_id, "request"))
+
+
 def request_or_none(checkpoint_id: str) -> StopRequest | None:
-    """Return what the driver asks of the source of this checkpoint."""
+    """Return what the driver asks of the source of this checkpoint, while it waits for that."""
     request = _read(checkpoint_id, "request")
-    if request is None:
+    if request is None or not _is_fresh(checkpoint_id):
         return None
     try:
         committed = request["committed"]
@@ -102,6 +114,16 @@ def _read(checkpoint_id: str, kind: str) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None
+
+
+def _is_fresh(checkpoint_id: str) -> bool:
+    """Return whether the driver has touched its request of late."""
+    try:
+        touched_s = _path(private_directory(), checkpoint_id, "request").stat().st_mtime
+    except OSError:
+        return False
+    # Also one from the future, where the clock was set back.
+    return abs(time() - touched_s) <= MAX_AGE_S
 
 
 def _path(directory: Path, checkpoint_id: str, kind: str) -> Path:

@@ -13,6 +13,8 @@ batch before it uncommitted in the group. Here the source is asked first to plan
 Both end with `query.stop()`, which interrupts nothing.
 """
 
+import ast
+import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -21,7 +23,7 @@ from typing import Any
 
 from apportion.member.batch.span import Span, SpanError, parse_span
 from apportion.spark import stop_requests
-from apportion.spark.stop_requests import StopRequest
+from apportion.spark.stop_requests import StopAnswer, StopRequest
 
 STOP_TIMEOUT_S = 300.0  # as kafka.max.poll.interval.ms: a longer batch has lost its partitions
 LEAVE_TIMEOUT_S = 10.0  # for a commit and a leave, each with its retries
@@ -47,8 +49,13 @@ def stop_in_time(queries: Sequence[Any], is_urgent: Callable[[], bool], timeout_
     stopping = [StoppingQuery(query) for query in queries]
     try:
         waiting = stopping
-        while waiting := [each for each in waiting if not each.is_at_rest()]:
-            if is_urgent() or monotonic() > deadline_s:
+        while True:
+            for each in waiting:
+                each.ask()
+            # After the request: a batch that began before it shows in the status, and one that
+            # would begin after it has nothing to read.
+            waiting = [each for each in waiting if not each.is_at_rest()]
+            if not waiting or is_urgent() or monotonic() > deadline_s:
                 break
             sleep(POLL_INTERVAL_S)
         for each in waiting:
@@ -59,7 +66,9 @@ def stop_in_time(queries: Sequence[Any], is_urgent: Callable[[], bool], timeout_
             )
         for each in stopping:
             each.end()
-        results = [each.has_ended_in_order(is_urgent) for each in stopping]
+        for each in stopping:
+            each.await_answers(is_urgent)
+        results = [each.has_ended_in_order() for each in stopping]
     finally:
         for each in stopping:
             each.take_back()
@@ -75,65 +84,86 @@ class StoppingQuery:
     def __init__(self, query: Any) -> None:
         self._query = query
         self._asked: set[str] = set()  # ids of the checkpoints whose sources were asked
+        self._cannot_ask = False
         self.name = f"query {query.name or query.id}"
 
+    def ask(self) -> None:
+        """Ask each source that is known by now to plan no further batch."""
+        if not self._query.isActive:
+            return
+        try:
+            self._write_requests()
+        except OSError as error:
+            if not self._cannot_ask:
+                self._cannot_ask = True
+                log.warning(
+                    "%s: its source cannot be asked to commit its last batch: let TMPDIR name a "
+                    "directory where this user may write, the same for the driver and its Java "
+                    "process (%s)",
+                    self.name,
+                    error,
+                )
+
     def is_at_rest(self) -> bool:
-        """Ask the sources to plan nothing more; return whether no batch runs by now."""
+        """Return whether no batch runs, and none will."""
         if not self._query.isActive:
             return True
-        self._ask()
-        # After the request: a batch that began before it shows in the status, and one that would
-        # begin after it has nothing to read.
         if self._asked and all(map(stop_requests.answer_or_none, sorted(self._asked))):
             return True
         status = self._query.status
         if self._asked:
             return not status["isTriggerActive"]
-        # Its sources have no id yet, so this run has planned no batch, or is at its first one.
+        # Its sources have no id yet, so this run has planned no batch, or is at its first one; or
+        # they cannot be asked, and the moment between two batches is as good as any.
         return not (status["isTriggerActive"] and status["isDataAvailable"])
 
     def end(self) -> None:
         """Let Spark end the query."""
         if self._query.isActive:
             # Once more, as the request now says which batch was committed last.
-            self._ask()
+            self.ask()
             self._query.stop()
 
-    def has_ended_in_order(self, is_urgent: Callable[[], bool]) -> bool:
-        """Return whether the sources have committed the last batch and left; wait for them."""
+    def await_answers(self, is_urgent: Callable[[], bool]) -> None:
+        """Wait until the sources have said what they did; log what is missing."""
         deadline_s = monotonic() + LEAVE_TIMEOUT_S
-        while unanswered := [
-            each for each in sorted(self._asked) if stop_requests.answer_or_none(each) is None
-        ]:
+        while None in (answers := self._answers()):
             if is_urgent() or monotonic() > deadline_s:
                 log.warning("%s: its source has not said that it left the group", self.name)
                 break
             sleep(POLL_INTERVAL_S)
-        answers = [stop_requests.answer_or_none(each) for each in sorted(self._asked)]
         if any(answer is not None and not answer.is_committed for answer in answers):
             log.warning(
                 "%s: its last batch is not committed to the group, so it is read again", self.name
             )
-        in_order = all(answer is not None and all(answer) for answer in answers)
-        return not unanswered and in_order and self._query.exception() is None
+
+    def has_ended_in_order(self) -> bool:
+        """Return whether the sources have committed the last batch and left."""
+        in_order = all(answer is not None and all(answer) for answer in self._answers())
+        return in_order and not self._cannot_ask and self._query.exception() is None
 
     def take_back(self) -> None:
         """Remove the requests: a query that was not ended goes on."""
         for each in sorted(self._asked):
             stop_requests.delete_both(each)
 
-    def _ask(self) -> None:
-        """Request of each source that is known by now to plan nothing more."""
+    def _answers(self) -> list[StopAnswer | None]:
+        return [stop_requests.answer_or_none(each) for each in sorted(self._asked)]
+
+    def _write_requests(self) -> None:
+        """Write what is to be asked of each source, and keep it fresh. Raises OSError."""
         requests = {each: StopRequest() for each in planned_checkpoints(self._query)}
         requests |= {span.id: StopRequest(span) for span in committed_spans(self._query)}
         for checkpoint_id, request in requests.items():
             if checkpoint_id not in self._asked:
                 # A source that was slow to end may have answered when nobody listened any more.
                 stop_requests.delete_both(checkpoint_id)
-                self._asked.add(checkpoint_id)
             # Looked at each time: a source that starts removes what it finds.
-            if stop_requests.request_or_none(checkpoint_id) != request:
+            if stop_requests.request_or_none(checkpoint_id) == request:
+                stop_requests.refresh_request(checkpoint_id)
+            else:
                 stop_requests.write_request(checkpoint_id, request)
+            self._asked.add(checkpoint_id)
 
 
 def committed_spans(query: Any) -> list[Span]:
@@ -162,6 +192,16 @@ def _spans(offsets: Iterable[str | None]) -> Iterator[Span]:
     """Yield those of the offsets that are spans with an id: a query may have other sources."""
     for offset in offsets:
         with suppress(SpanError):
-            span = parse_span(offset or "")
+            span = parse_span(_json_value(offset or ""))
             if span.id:
                 yield span
+
+
+def _json_value(offset: str) -> Any:
+    """Return the value of an offset's text, which is Python's in PySpark 4.0 and 4.1."""
+    try:
+        return json.loads(offset)
+    except ValueError:
+        with suppress(ValueError, SyntaxError):
+            return ast.literal_eval(offset)
+    return None

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from apportion.server.embedded import EmbeddedBroker
-from apportion.spark import UnsupportedTrigger, delta, guard
+from apportion.spark import UnsupportedTrigger, delta, guard, stop
 from apportion.spark.versions import has_admission_control
 from tests.spark.harness import PATIENCE_S, Pipeline, until
 from tests.spark.queries import ended, source, spark, started
@@ -97,6 +97,23 @@ def test_a_query_takes_over_what_another_one_leaves(
     pipeline.produce(40)
     until(lambda: pipeline.total_committed() == 80, what="the group's offsets")
     assert pipeline.rows() == pipeline.expected()
+
+
+def test_a_query_that_waits_for_its_next_trigger_commits_its_last_batch_as_it_is_stopped(
+    pipeline: Pipeline,
+    rows: Callable[..., DataFrame],
+    started: Callable[..., StreamingQuery],
+) -> None:
+    pipeline.produce(8)
+    begun = started(rows(), checkpoint="kept")
+    pipeline.until_written()
+    assert stop(begun) is True
+    pipeline.produce(8)
+    waiting = started(rows(), checkpoint="kept", processingTime="30 seconds")
+    pipeline.until_written()
+    until(lambda: not waiting.status["isTriggerActive"], 25)
+    assert stop(waiting) is True
+    assert pipeline.total_committed() == 16
 
 
 def test_available_now_reads_everything_or_is_refused(

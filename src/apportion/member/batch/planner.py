@@ -36,7 +36,7 @@ from apportion.member.batch.plan import (
     due_commits,
     plan_batch,
 )
-from apportion.member.batch.queries import ReadWriterReport
+from apportion.member.batch.queries import NotReady, ReadWriterReport
 from apportion.member.batch.span import Span
 from apportion.member.batch.writer_reports import FinishedBatch, WriterReport, rewound
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
@@ -50,6 +50,7 @@ from apportion.member.group_claims import (
     sinks_of,
     unclaimed_offsets,
 )
+from apportion.member.membership import View
 from apportion.member.queries import CommitOffsets, ListOffsets
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition
@@ -152,17 +153,24 @@ class BatchPlanner:
         """Commit `previous`, which is in the sink, for a member that leaves next.
 
         Return whether nothing of it is left to commit. The next plan joins again. Raises as
-        `plan_next` does.
+        `plan_next` does, NotReady also where this member cannot commit all of it.
         """
         batch = FinishedBatch(previous, (yield ReadWriterReport(previous)))
         try:
             if not self._admission.may_join or previous.question_number:
-                return True  # it has read nothing
+                # It has read nothing, but an earlier process of the query may have.
+                if previous.ranges:
+                    raise NotReady("the query is not a member of its group")
+                return True
             if (yield from self._admission.check_answer(previous, batch.report)) is not None:
                 return False
-            yield from self._membership.require()
+            yield from self._require_membership(batch)
             owned, committed = self.ownership.partitions, self._membership.committed
-            yield from self._commit(due_commits(batch.written, owned, committed))
+            rewinds = batch.rewind_offsets(self._rewinds, {})
+            kept = {each: offset for each, offset in rewinds.items() if each in owned}
+            yield from self._commit({**due_commits(batch.written, owned, committed), **kept})
+            if kept != rewinds or due_commits(batch.written, batch.written.ranges, committed):
+                raise NotReady("the member has lost partitions of the batch since")
             return True
         finally:
             self._forget_membership()
@@ -184,13 +192,18 @@ class BatchPlanner:
         )
         return question
 
-    def _commit_and_adopt(self, batch: FinishedBatch) -> Rule[TopicIdPartitions]:
-        """Commit the offsets of the last micro-batch, then adopt the target; return the target."""
+    def _require_membership(self, batch: FinishedBatch) -> Rule[View]:
+        """Return the view of a member that may commit `batch`; raise NotReady, AnotherSink."""
         # Checked first: a commit as a member that may have been removed is refused, and others may
         # read the span that it plans.
         view = yield from self._membership.require()
         if not batch.sinks:
             yield from self._epoch_check.run(view.incarnation, view.epoch, self._check_claims(()))
+        return view
+
+    def _commit_and_adopt(self, batch: FinishedBatch) -> Rule[TopicIdPartitions]:
+        """Commit the offsets of the last micro-batch, then adopt the target; return the target."""
+        view = yield from self._require_membership(batch)
         membership = self._membership
         # Before the adoption, which frees revoked partitions: their next owner starts at the
         # committed offset.
@@ -223,7 +236,7 @@ class BatchPlanner:
         committed, unclaimed = yield from self._claim_gained(batch, gained)
         rewinds = {
             partition: offset
-            for partition, offset in self._rewind_offsets(batch, committed).items()
+            for partition, offset in batch.rewind_offsets(self._rewinds, committed).items()
             if partition in owned
         }
         # A rewind goes to the sink's own fence, so nothing is skipped.
@@ -282,31 +295,6 @@ class BatchPlanner:
     def _commit(self, offsets: Mapping[TopicIdPartition, int]) -> Rule[None]:
         """Commit offsets with the sinks' names as metadata."""
         yield from self._membership.commit(offsets, self._admission.commit_metadata)
-
-    def _rewind_offsets(
-        self, batch: FinishedBatch, committed: Mapping[TopicIdPartition, int | None]
-    ) -> dict[TopicIdPartition, int]:
-        """Return the offsets to which the Spark query's writers rewind, by partition.
-
-        A partition is left out if it was read past the end of the batch in question since, here or
-        by another member. committed: the group's offsets of the gained partitions.
-        """
-        ends = batch.span.end_offsets()
-        requested = {
-            **self._rewinds,
-            **{
-                partition: (offset, ends[partition])
-                for partition, offset in batch.report.rewind.items()
-                if partition in ends
-            },
-        }
-        return {
-            partition: offset
-            for partition, (offset, end) in requested.items()
-            # Past the end of that batch others have read and written, so going back would read it
-            # again for nothing.
-            if (newest := committed.get(partition)) is None or newest <= end
-        }
 
     def _claim_gained(
         self, batch: FinishedBatch, gained: TopicIdPartitions

@@ -88,3 +88,31 @@ class FinishedBatch(NamedTuple):
     def is_upgrade(self) -> bool:
         """Return whether the query asked its writers and a sink has fences of the group."""
         return self.report.has_records and self.span.asks_for_sinks
+
+    def rewind_offsets(
+        self,
+        earlier: Mapping[TopicIdPartition, tuple[int, int]],
+        committed: Mapping[TopicIdPartition, int | None],
+    ) -> dict[TopicIdPartition, int]:
+        """Return the offsets to which the Spark query's writers rewind, by partition.
+
+        A partition is left out if it was read past the end of the batch in question since, here or
+        by another member. earlier: the offsets that the writers asked for before, each with the end
+        of its batch. committed: the group's offsets of the gained partitions.
+        """
+        ends = self.span.end_offsets()
+        requested = {
+            **earlier,
+            **{
+                partition: (offset, ends[partition])
+                for partition, offset in self.report.rewind.items()
+                if partition in ends
+            },
+        }
+        return {
+            partition: offset
+            for partition, (offset, end) in requested.items()
+            # Past the end of that batch others have read and written, so going back would read it
+            # again for nothing.
+            if (newest := committed.get(partition)) is None or newest <= end
+        }
