@@ -110,7 +110,6 @@ def main() -> None:
     parser.add_argument("--version", type=int, required=True)
     options = parser.parse_args()
     end_with_parent()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = session(options.name)
     source = (
         spark.readStream.format("apportion")

@@ -158,8 +158,8 @@ def test_a_group_is_where_the_read_begins_and_only_if_that_is_said() -> None:
         ),
         (
             {"kafka.group.protocol": "classic"},
-            "option kafka.group.protocol cannot be used: a batch read is no member of a group; "
-            "drop the option.",
+            "option kafka.group.protocol cannot be used: a batch read joins no group; drop the "
+            "option.",
         ),
         (
             {"kafka.isolation.level": "read_uncommitted"},

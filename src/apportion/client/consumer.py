@@ -66,6 +66,7 @@ class Consumer(RuleDriver):
 
     _log = log
     _warns_of_missing_topics = True
+    _membership: GroupMembership[Event]
 
     def __init__(
         self,

@@ -5,27 +5,75 @@ each has further queries of its own.
 """
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from apportion.client.group_membership import GroupMembership
+from apportion.client.cluster import Cluster
 from apportion.drive.notes import log_note
 from apportion.machine import Note
-from apportion.member.membership import Event
+from apportion.member.classic.requests import ClassicSettings
+from apportion.member.consumer.requests import ConsumerSettings
+from apportion.member.membership import View
 from apportion.member.queries import (
     AdoptAssignment,
     CommitOffsets,
     ExistingTopics,
     FetchCommitted,
     ListOffsets,
+    MembershipSnapshot,
     ReadMembership,
     ResolveTopicNames,
 )
 from apportion.rules import Rule, run_rule
+from apportion.topics import IdPartition, TopicIdPartition
 
 T = TypeVar("T")
 Answers = Mapping[type, Callable[[Any, Any], Any]]
 """How each kind of query is answered: functions of the rule's driver and the query."""
+
+
+class MembershipCalls(Protocol):
+    """The calls that the driver of a member's rules makes to its membership.
+
+    `GroupMembership` has these calls, and so has a reader whose partitions nobody balances.
+    """
+
+    @property
+    def cluster(self) -> Cluster:
+        """The connections to the brokers."""
+
+    @property
+    def settings(self) -> ConsumerSettings | ClassicSettings:
+        """The settings of the member."""
+
+    def start(self) -> None:
+        """Begin to be a member."""
+
+    def status(self) -> View:
+        """Return the present status."""
+
+    def snapshot(self) -> MembershipSnapshot:
+        """Return the status and the time at which it was read."""
+
+    def wait(self, ready: Callable[[View], bool], timeout_ms: int, /) -> View:
+        """Wait until `ready` holds for the status, at most that long; return the status."""
+
+    def wait_for_change(self, timeout_ms: int, /) -> View:
+        """Wait for another status, at most that long; return the status."""
+
+    def adopt(self, incarnation: int, owned: Iterable[IdPartition | TopicIdPartition], /) -> View:
+        """Own these partitions from now on; return the status after that."""
+
+    def touch(self) -> None:
+        """Show that the member's owner polls."""
+
+    def request_offsets(
+        self, request: CommitOffsets | FetchCommitted, timeout_ms: int | None = None, /
+    ) -> Any:
+        """Commit or fetch offsets; return the answer."""
+
+    def leave(self, timeout_ms: int, /, *, for_good: bool = False) -> bool:
+        """Leave the group; return whether that is confirmed."""
 
 
 class RuleDriver:
@@ -33,7 +81,7 @@ class RuleDriver:
 
     _answers: ClassVar[Answers]
     _log: ClassVar[logging.Logger]
-    _membership: GroupMembership[Event]
+    _membership: MembershipCalls
     _request_timeout_ms: int
 
     def _run(self, rule: Rule[T]) -> T:

@@ -20,6 +20,7 @@ from apportion.member.deleted_topics import deleted_partitions
 from apportion.member.membership import View
 from apportion.member.metadata_cache import MetadataCache
 from apportion.member.queries import (
+    NO_MEMBER_INCARNATION,
     AskCoordinator,
     CommitOffsets,
     ExistingTopics,
@@ -101,11 +102,10 @@ def request_offsets(
         return None
     if isinstance(request, FetchCommitted) and not request.partitions:
         return {}
-    # A member's incarnations count from 1. A request with 0 names no member, and the coordinator
-    # accepts it while the group is empty.
+    # The coordinator accepts a request that names no member while the group is empty.
     membership = NO_MEMBER
     while True:
-        if request.incarnation != 0:
+        if request.incarnation != NO_MEMBER_INCARNATION:
             snapshot: MembershipSnapshot = yield ReadMembership()
             view = snapshot.view
             # Epochs below 1 are not those of an admitted member (KIP-848), so the coordinator would

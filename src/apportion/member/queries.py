@@ -16,6 +16,9 @@ from apportion.member.membership import MemberAssignment, View
 from apportion.rules import RuleQuery
 from apportion.topics import TopicIdPartition
 
+NO_MEMBER_INCARNATION = 0
+"""In place of a member's incarnations, which count from 1: a request without a member id."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadMembership(RuleQuery):
@@ -66,7 +69,7 @@ class AdoptAssignment(RuleQuery):
 class FetchCommitted(RuleQuery):
     """Fetch the group's committed offsets.
 
-    incarnation: of the member that asks; 0 to ask without a member id. Answer:
+    incarnation: of the member that asks, or NO_MEMBER_INCARNATION. Answer:
     dict[TopicIdPartition, OffsetAndMetadata].
     """
 
@@ -78,9 +81,8 @@ class FetchCommitted(RuleQuery):
 class CommitOffsets(RuleQuery):
     """Commit offsets to the group.
 
-    incarnation: of the member that commits; 0 to commit without a member id. Only the batch rule
-    uses that and `metadata`. timeout_ms: None for the driver's own. Answer: None, once they are
-    stored.
+    incarnation: of the member that commits, or NO_MEMBER_INCARNATION. Only the batch rule uses
+    that and `metadata`. timeout_ms: None for the driver's own. Answer: None, once they are stored.
     """
 
     offsets: Mapping[TopicIdPartition, int]

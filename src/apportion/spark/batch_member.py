@@ -9,7 +9,7 @@ back as `previous` is in the sink: the planner builds on that. No record is read
 """
 
 import logging
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import uuid4
 
 from apportion.client.cluster import Cluster
@@ -65,6 +65,7 @@ class BatchMember(RuleDriver):
 
     _log = log
     _request_timeout_ms = CALL_TIMEOUT_MS
+    _membership: GroupMembership[Event] | FixedAssignment
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
@@ -115,12 +116,9 @@ class BatchMember(RuleDriver):
         self._is_replay = False  # the batch was planned by an earlier process of the query
         self._answer: StopAnswer | None = None  # to the driver's request; None once it has planned
 
-    def _new_membership(self) -> GroupMembership[Event]:
+    def _new_membership(self) -> GroupMembership[Event] | FixedAssignment:
         if self.options.assigned is not None:
-            # It has the calls of a membership that are made here.
-            fixed: Any = FixedAssignment(self.cluster, self.options.group, self.options.assigned)
-            membership: GroupMembership[Event] = fixed
-            return membership
+            return FixedAssignment(self.cluster, self.options.group, self.options.assigned)
         member = new_member(self.options.group, **self.options.membership())
         return GroupMembership(self.cluster, member, self.options.topics)
 
@@ -293,7 +291,7 @@ class BatchMember(RuleDriver):
                 # Of a fixed assignment, which looks for its partitions: the next attempt does.
                 self._has_joined = False
                 raise
-            if self.options.expression:
+            if self.options.expression and isinstance(self._membership, GroupMembership):
                 self._membership.subscribe((), self.options.expression)
 
     def _leave(self, *, for_good: bool = True) -> bool:

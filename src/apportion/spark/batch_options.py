@@ -14,7 +14,7 @@ from apportion.member.settings import REQUEST_TIMEOUT_MS
 from apportion.security.client_security import ClientSecurity
 from apportion.settings import Setting, declared
 from apportion.spark.chosen_topics import topic_option
-from apportion.spark.foreign_options import REFUSED_IN_BATCH_READS
+from apportion.spark.foreign_options import NO_JOIN, REFUSED_IN_BATCH_READS
 from apportion.spark.option_values import (
     ISOLATION_LEVEL,
     OptionError,
@@ -133,9 +133,8 @@ class BatchReadOptions(BatchQueryOptions, KafkaSecurityOptions):
 BATCH_OPTIONS = declared(BatchReadOptions)
 ONLY_IN_BATCH_READS = {name.lower() for name in BATCH_OPTIONS if name not in OPTIONS}
 ONLY_IN_STREAMS = {name.lower() for name in OPTIONS if name not in BATCH_OPTIONS}
-NO_MEMBER = "a batch read is no member of a group; drop the option"
 REFUSED = {
-    **dict.fromkeys((name for name in OPTIONS if name not in BATCH_OPTIONS), NO_MEMBER),
+    **dict.fromkeys((name for name in OPTIONS if name not in BATCH_OPTIONS), NO_JOIN),
     **REFUSED_IN_BATCH_READS,
 }
 

@@ -1,8 +1,9 @@
 """Partitions that a stream is given by the option assign, in place of a membership.
 
-The class has the calls of `GroupMembership` that a batch member makes. It joins no group and sends
-no heartbeat, so nobody balances anything. Offsets are committed without a member id, as a simple
-consumer commits them, which a coordinator accepts only while the group has no members.
+The class has the calls of a membership that a batch member makes (`MembershipCalls`). It joins no
+group and sends no heartbeat, so nobody balances anything. Offsets are committed without a member
+id, as a simple consumer commits them, which a coordinator accepts only while the group has no
+members.
 """
 
 import logging
@@ -19,14 +20,18 @@ from apportion.member.consumer.requests import ConsumerSettings
 from apportion.member.group_protocols import describe_by_protocol
 from apportion.member.membership import MembershipState, View, assignment
 from apportion.member.offset_requests import request_offsets, request_offsets_within
-from apportion.member.queries import CommitOffsets, FetchCommitted, MembershipSnapshot
+from apportion.member.queries import (
+    NO_MEMBER_INCARNATION,
+    CommitOffsets,
+    FetchCommitted,
+    MembershipSnapshot,
+)
 from apportion.readable import readable
 from apportion.rules import run_rule
 from apportion.topics import IdPartition, TopicIdPartition
 from apportion.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from apportion.wire.messages.describe_groups import DescribedGroup as ClassicGroup
 
-NO_MEMBER_INCARNATION = 0
 # What the planner asks of a member before it reads: one that has joined, with an epoch.
 ONLY_INCARNATION = ONLY_EPOCH = 1
 

@@ -203,7 +203,11 @@ QueryOptions = TypedDict(
         "kafka.client.id": Annotated[
             str,
             replace(
-                CLIENT_ID, default=None, default_words=CLIENT_ID_PREFIX + "<group>-<host>-<pid>"
+                CLIENT_ID,
+                sentence="The name that brokers log and tools show. The default is that of the "
+                f"member; the tasks, which fetch the records, have {CLIENT_ID_PREFIX}<group>.",
+                default=None,
+                default_words=CLIENT_ID_PREFIX + "<group>-<host>-<pid>",
             ),
         ],
         "kafka.request.timeout.ms": Annotated[int, REQUEST_TIMEOUT_MS],

@@ -7,8 +7,6 @@ played.where("verdict <> 'holds'").show(truncate=False)
 summary(played).show(truncate=False)
 """
 
-import os
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -117,8 +115,6 @@ def session(master: str) -> Iterator[SparkSession]:
 
     Raises one of SparkError where Spark cannot start.
     """
-    if master.startswith("local"):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
         SparkSession.builder.master(master)
         .appName("apportion sim")

@@ -17,12 +17,11 @@ from apportion.member.batch.plan import Gap, LogBounds, StartingOffsets, nearest
 from apportion.member.batch.span import Span, sorted_span
 from apportion.member.batch.topic_choice import TopicChoice
 from apportion.member.cluster_queries.offsets import OffsetAndMetadata
-from apportion.member.queries import FetchCommitted, ListOffsets
+from apportion.member.queries import NO_MEMBER_INCARNATION, FetchCommitted, ListOffsets
 from apportion.rules import Rule
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
 
-NO_MEMBER_INCARNATION = 0
 OffsetsByName = Mapping[tuple[str, int], int]
 """Offsets by topic name and partition, EARLIEST and LATEST among them."""
 
