@@ -298,7 +298,7 @@ def test_a_user_without_the_permission_is_told_how_to_get_it(tmp_path: Path) -> 
     texts = [
         f"apportion acls: you may not {what} ACLs: that needs {operation.upper()} on the cluster; "
         "a super user gives it by `apportion acls add --allow-principal User:NAME --operation "
-        f"{operation} --cluster`, with `--bootstrap {broker.bootstrap}` for this cluster\n"
+        f"{operation} --cluster --bootstrap {broker.bootstrap}`\n"
         for what, operation in (("show", "Describe"), ("change", "Alter"), ("change", "Alter"))
     ]
     assert told == [(1, "", text) for text in texts]

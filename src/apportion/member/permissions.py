@@ -20,6 +20,7 @@ READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
 TOPIC, GROUP = Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED
 CLUSTER = Code.CLUSTER_AUTHORIZATION_FAILED
 MOST_NAMES = 5
+GRANT = "`apportion acls add --allow-principal User:NAME"
 
 
 class Resource(NamedTuple):
@@ -96,9 +97,18 @@ def gift(what: str, operation: AclOperation, resources: str) -> str:
     resources: options of the command.
     """
     return (
-        f"a super user gives {what} by `apportion acls add --allow-principal User:NAME --operation "
-        f"{operation_word(operation)} {resources}`"
+        f"a super user gives {what} by {GRANT} --operation {operation_word(operation)} {resources}`"
     )
+
+
+def grant_on(sentence: str, cluster: str) -> str:
+    """Return a sentence whose command for a permission also names the cluster.
+
+    One that does not end in such a command is unchanged. cluster: an option of the command.
+    """
+    if GRANT not in sentence or not sentence.endswith("`"):
+        return sentence
+    return f"{sentence.removesuffix('`')} {cluster}`"
 
 
 def _named(code: Code, names: Sequence[str]) -> str:
