@@ -88,10 +88,10 @@ def denial_or_none(api: str, code: Code, names: Sequence[str], said: str = "") -
         f"{_named(code, names)}"
     )
     what = "it" if given is operation else f"{given.name}, which includes it,"
-    return f"{words}; {gift(what, given, _options(code, names))}"
+    return f"{words}; {grant(what, given, _options(code, names))}"
 
 
-def gift(what: str, operation: AclOperation, resources: str) -> str:
+def grant(what: str, operation: AclOperation, resources: str) -> str:
     """Return the end of a sentence: who gives a permission, and by which command.
 
     resources: options of the command.
