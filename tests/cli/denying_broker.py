@@ -20,14 +20,24 @@ from tests.cli.loading_broker import LoadingBroker
 
 
 class DenyingBroker(LoadingBroker):
-    """Deletes the first of two ACLs, whatever is asked for. why: what it says of the other one."""
+    """Deletes the first of two ACLs, whatever is asked for.
 
-    def __init__(self, first: AclBinding, second: AclBinding, why: str) -> None:
+    why: what it says of the other one. hides: whether it shows no ACLs.
+    """
+
+    def __init__(
+        self, first: AclBinding, second: AclBinding, why: str, hides: bool = False
+    ) -> None:
         super().__init__(loading=0)
+        self._hides = hides
         self._acls: tuple[AclBinding, ...] = (first, second)
         self._why = why
 
     def _response(self, request: Any) -> Any:
+        if isinstance(request, DescribeAclsRequest) and self._hides:
+            return DescribeAclsResponse(
+                error_code=Code.UNKNOWN_SERVER_ERROR, error_message="no ACLs today"
+            )
         if isinstance(request, DescribeAclsRequest):
             return DescribeAclsResponse(resources=tuple(map(_described, self._acls)))
         if not isinstance(request, DeleteAclsRequest):

@@ -215,6 +215,21 @@ def test_a_removal_that_fails_in_part_says_what_is_gone_and_what_is_not(denying:
     )
 
 
+def test_what_was_removed_is_shown_also_if_the_rest_cannot_be_read() -> None:
+    broker = DenyingBroker(acl("a"), acl("b"), "the ACLs of b are kept by a policy", hides=True)
+    broker.start()
+    code, stdout, stderr = run(broker.bootstrap, "remove", "--topic", "a", "--force", "--json")
+    broker.close()
+    assert (code, [(row["name"], row["removed"]) for row in json.loads(stdout)]) == (
+        1,
+        [("a", True)],
+    )
+    assert [json.loads(line)["message"] for line in stderr.splitlines()] == [
+        "the ACLs of b are kept by a policy",
+        "no ACLs today",
+    ]
+
+
 def test_as_json_each_acl_says_whether_it_was_removed(denying: str) -> None:
     code, stdout, stderr = run(denying, "remove", "--topic", "a", "--force", "--json")
     assert (code, [(row["name"], row["removed"]) for row in json.loads(stdout)]) == (
@@ -298,7 +313,7 @@ def test_a_user_without_the_permission_is_told_how_to_get_it(tmp_path: Path) -> 
     texts = [
         f"apportion acls: you may not {what} ACLs: that needs {operation.upper()} on the cluster; "
         "a super user gives it by `apportion acls add --allow-principal User:NAME --operation "
-        f"{operation} --cluster`, with `--bootstrap {broker.bootstrap}` for this cluster\n"
+        f"{operation} --cluster --bootstrap {broker.bootstrap}`\n"
         for what, operation in (("show", "Describe"), ("change", "Alter"), ("change", "Alter"))
     ]
     assert told == [(1, "", text) for text in texts]

@@ -186,6 +186,6 @@ def test_a_user_without_a_login_is_told_how_to_give_one() -> None:
         1,
         "apportion acls: you may not show ACLs: that needs DESCRIBE on the cluster; a super user "
         "gives it by `apportion acls add --allow-principal User:NAME --operation Describe "
-        f"--cluster`, with `--bootstrap {broker.bootstrap}` for this cluster; or give your own "
+        f"--cluster --bootstrap {broker.bootstrap}`; or give your own "
         "login as --command-config FILE, or in APPORTION_COMMAND_CONFIG\n",
     )

@@ -59,6 +59,5 @@ def test_a_command_names_the_permission_that_is_missing(
 ) -> None:
     result = CliRunner().invoke(app, [*command.split(), *options])
     kind = command.split()[0]
-    at = f", with `--bootstrap {options[1]}` for this cluster"
-    told = (1, "", f"apportion {kind}: {why}{at}\n")
+    told = (1, "", f"apportion {kind}: {why.removesuffix('`')} --bootstrap {options[1]}`\n")
     assert (result.exit_code, result.stdout, result.stderr) == told

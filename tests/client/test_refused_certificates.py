@@ -62,7 +62,7 @@ NAME_IT = (
         (
             AUTHORITY.issue("nameless"),
             TlsSettings(TRUSTED),
-            "its certificate, CN=nameless, is for no host at all, and not for the host "
+            "its certificate, CN=nameless, is for nameless, and not for the host "
             f"'127.0.0.1': {NAME_IT}",
         ),
         (

@@ -9,7 +9,7 @@ from apportion.member.cluster_queries.groups import FindCoordinatorQuery
 from apportion.member.cluster_queries.offsets import OffsetCommitQuery, OffsetFetchQuery
 from apportion.member.cluster_queries.topic_changes import CreateTopicsQuery, NewTopic
 from apportion.member.cluster_queries.topics import ListOffsetsQuery, MetadataQuery
-from apportion.member.permissions import NEEDED, RESOURCES, denial_or_none
+from apportion.member.permissions import NEEDED, RESOURCES, denial_or_none, grant_on
 from apportion.node.authorization.rights import CODES
 from apportion.node.authorization.table import CHECKS
 from apportion.topics import TopicIdPartition
@@ -178,3 +178,12 @@ def test_another_error_is_no_matter_of_permissions() -> None:
     assert denial_or_none("Fetch", GROUP, ("g",)) is None
     assert denial_or_none("ApiVersions", TOPIC, ("t",)) is None
     assert set(RESOURCES) == {TOPIC, GROUP, CLUSTER}
+
+
+@pytest.mark.parametrize("code", RESOURCES)
+def test_only_the_command_at_the_end_of_a_sentence_names_the_cluster(code: Code) -> None:
+    broker = "--bootstrap h:9092"
+    told = denial_or_none("DescribeConfigs", code, ["n"])
+    assert told is not None
+    assert grant_on(told, broker) == f"{told.removesuffix('`')} {broker}`"
+    assert grant_on(code.sentence, broker) == code.sentence

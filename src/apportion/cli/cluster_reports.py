@@ -1,6 +1,7 @@
 """A report of a cluster, or of a change to it, printed as JSON or as text."""
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
@@ -21,7 +22,7 @@ from apportion.client.bootstrap import require_known_host
 from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Refused
-from apportion.member.permissions import RESOURCES
+from apportion.member.permissions import RESOURCES, grant_on
 
 R = TypeVar("R")
 
@@ -88,26 +89,28 @@ def on_cluster(asked: Asked, run: Callable[[Cluster], int]) -> int:
         cluster.close()
 
 
+def with_next_step(error: Exception, asked: Asked) -> Exception:
+    """Return the error with what its reader may do, where the error itself cannot know that."""
+    step = next_step(error, asked)
+    if isinstance(error, Disconnected):
+        return Disconnected(f"{error}; {step}")
+    if not isinstance(error, Refused) or error.code not in RESOURCES:
+        return error
+    # The command is for whoever may give the permission, and has another --command-config.
+    why = grant_on(error.why, f"--bootstrap {shlex.quote(asked.bootstrap)}")
+    return type(error)(error.code, f"{why}; {step}" if step else why)
+
+
 def next_step(error: Exception, asked: Asked) -> str:
-    """Return what the reader of an error may do, where the error cannot know it; "" for nothing."""
+    """Return what the reader of an error may do; "" where there is nothing, or the error says it.
+
+    It stands after the error and a semicolon.
+    """
     if isinstance(error, Disconnected):
         return (
             "see that a broker runs there, or name another one with --bootstrap-server or in "
             f"{BOOTSTRAP_VARIABLE}"
         )
     if isinstance(error, Denied) and asked.command_config is None:
-        return f"give your own login as --command-config FILE, or in {COMMAND_CONFIG_VARIABLE}"
+        return f"or give your own login as --command-config FILE, or in {COMMAND_CONFIG_VARIABLE}"
     return ""
-
-
-def with_next_step(error: Exception, asked: Asked) -> Exception:
-    """Return the error with what its reader may do, where the error itself cannot know that."""
-    if isinstance(error, Disconnected):
-        return Disconnected(f"{error}; {next_step(error, asked)}")
-    if not isinstance(error, Refused) or error.code not in RESOURCES:
-        return error
-    # The sentence ends with the command of a super user, who has another --command-config.
-    why = f"{error.why}, with `--bootstrap {asked.bootstrap}` for this cluster"
-    if step := next_step(error, asked):
-        why += f"; or {step}"
-    return type(error)(error.code, why)

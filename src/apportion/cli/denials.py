@@ -2,7 +2,7 @@
 
 from apportion.cli.failures import Advised, Denied
 from apportion.errors import Code, Refused
-from apportion.member.permissions import gift
+from apportion.member.permissions import grant
 from apportion.security.acls import AclOperation
 
 NO_AUTHORIZER = (
@@ -23,6 +23,6 @@ def advised(refused: Refused, what: str, operation: AclOperation) -> Refused:
         return Denied(
             refused.code,
             f"you may not {what}: that needs {operation.name} on the cluster; "
-            f"{gift('it', operation, '--cluster')}",
+            f"{grant('it', operation, '--cluster')}",
         )
     return refused

@@ -2,7 +2,6 @@
 
 import ssl
 import time
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from apportion.drive.key_files import VERSIONS, load_identity, trust
@@ -11,7 +10,7 @@ from apportion.readable import listed, shortened
 from apportion.security.client_security import TlsSettings
 from apportion.security.host_names import host_names
 from apportion.security.principals import MAX_SHOWN, distinguished_name, issuer_name
-from apportion.security.validity import Validity, validity
+from apportion.security.validity import Validity, utc_text, validity
 
 NO_TLS = (
     "it speaks no TLS: set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or name a listener of "
@@ -110,12 +109,17 @@ def openssl_words(error: ssl.SSLError) -> str:
 
 
 class _Presented(NamedTuple):
-    """A certificate that was not accepted, for sentences. name: with a comma before it."""
+    """A certificate that was not accepted, for sentences. name: empty if it has none."""
 
     name: str
     issuer: str
     hosts: list[str]
     times: Validity
+
+    @property
+    def apposition(self) -> str:
+        """The name between commas, for the middle of a sentence."""
+        return f", {self.name}," if self.name else ""
 
 
 def _presented_or_none(certificate: bytes) -> _Presented | None:
@@ -125,9 +129,8 @@ def _presented_or_none(certificate: bytes) -> _Presented | None:
         hosts, times = host_names(certificate), validity(certificate)
     except ValueError:
         return None
-    shown = f", {shortened(name, MAX_SHOWN)}," if name else ""
     return _Presented(
-        shown,
+        shortened(name, MAX_SHOWN),
         shortened(issuer, MAX_SHOWN),
         [shortened(host, MAX_SHOWN) for host in hosts],
         times,
@@ -146,7 +149,7 @@ def _distrust(error: ssl.SSLCertVerificationError, host: str, presented: _Presen
         clock = "" if code == EXPIRED else ": see that the clock of this host is right"
         return f"{_not_now(code, presented)}{clock}"
     if code in UNTRUSTED:
-        of = "" if presented is None else f"{presented.name} issued by {presented.issuer},"
+        of = "" if presented is None else f"{presented.apposition} issued by {presented.issuer},"
         return (
             f"its certificate{of} is of no CA that this client trusts: set ssl_ca_location "
             "(Kafka: ssl.truststore.location) to the CA of the cluster"
@@ -158,7 +161,7 @@ def _foreign_host(host: str, presented: _Presented | None) -> str:
     if presented is None:
         return f"its certificate is not of the host {host!r}"
     hosts = listed(presented.hosts, MOST_HOSTS) or "no host at all"
-    return f"its certificate{presented.name} is for {hosts}, and not for the host {host!r}"
+    return f"its certificate{presented.apposition} is for {hosts}, and not for the host {host!r}"
 
 
 def _not_now(code: int, presented: _Presented | None) -> str:
@@ -169,11 +172,9 @@ def _not_now(code: int, presented: _Presented | None) -> str:
     first_s, last_s = presented.times
     now_s = time.time()
     if first_s <= now_s <= last_s:
-        return f"a certificate of the chain of its certificate{presented.name} {what}"
+        return f"a certificate of the chain of its certificate{presented.apposition} {what}"
     if code == EXPIRED:
-        return f"its certificate{presented.name} {what}: it was valid until {_utc(last_s)}"
-    return f"its certificate{presented.name} {what}, but from {_utc(first_s)} on"
-
-
-def _utc(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return (
+            f"its certificate{presented.apposition} {what}: it was valid until {utc_text(last_s)}"
+        )
+    return f"its certificate{presented.apposition} {what}, but from {utc_text(first_s)} on"

@@ -20,6 +20,7 @@ READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
 TOPIC, GROUP = Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED
 CLUSTER = Code.CLUSTER_AUTHORIZATION_FAILED
 MOST_NAMES = 5
+GRANT = "`apportion acls add --allow-principal User:NAME"
 
 
 class Resource(NamedTuple):
@@ -87,18 +88,27 @@ def denial_or_none(api: str, code: Code, names: Sequence[str], said: str = "") -
         f"{_named(code, names)}"
     )
     what = "it" if given is operation else f"{given.name}, which includes it,"
-    return f"{words}; {gift(what, given, _options(code, names))}"
+    return f"{words}; {grant(what, given, _options(code, names))}"
 
 
-def gift(what: str, operation: AclOperation, resources: str) -> str:
+def grant(what: str, operation: AclOperation, resources: str) -> str:
     """Return the end of a sentence: who gives a permission, and by which command.
 
     resources: options of the command.
     """
     return (
-        f"a super user gives {what} by `apportion acls add --allow-principal User:NAME --operation "
-        f"{operation_word(operation)} {resources}`"
+        f"a super user gives {what} by {GRANT} --operation {operation_word(operation)} {resources}`"
     )
+
+
+def grant_on(sentence: str, cluster: str) -> str:
+    """Return a sentence whose command for a permission also names the cluster.
+
+    One that does not end in such a command is unchanged. cluster: an option of the command.
+    """
+    if GRANT not in sentence or not sentence.endswith("`"):
+        return sentence
+    return f"{sentence.removesuffix('`')} {cluster}`"
 
 
 def _named(code: Code, names: Sequence[str]) -> str:

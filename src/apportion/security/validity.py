@@ -35,3 +35,8 @@ def _seconds(time: DerElement) -> float:
         century = "20" if int(digits[:2]) <= LAST_OF_TWO_DIGITS else "19"
         digits = century + digits
     return datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
+
+
+def utc_text(seconds: float) -> str:
+    """Return a time since 1970 for a sentence."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

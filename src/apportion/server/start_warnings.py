@@ -1,7 +1,6 @@
 """The lines of a start about security: settings that are allowed, and keep clients out."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from apportion.machine import ANONYMOUS
 from apportion.node.authorizer_settings import super_users_of
@@ -20,7 +19,7 @@ from apportion.security.acls import (
 from apportion.security.key_stores import ClientAuth
 from apportion.security.principals import MAX_SHOWN, distinguished_name
 from apportion.security.scram_credentials import ScramMechanism
-from apportion.security.validity import validity
+from apportion.security.validity import utc_text, validity
 from apportion.store.metadata_log import LogEnd, ScramCredentials
 
 USER = "User:"
@@ -86,10 +85,9 @@ def _certificate_fault_or_none(tls: ListenerTls, now_s: float) -> str | None:
     except (IndexError, ValueError):
         return None  # OpenSSL has read it
     when_s, what = (last_s, "has expired at") if now_s > last_s else (first_s, "is not valid until")
-    time = datetime.fromtimestamp(when_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
     name = shortened(name, MAX_SHOWN)
     unless = "" if link == chain[0] else f", unless they trust another certificate of {name}"
-    return f"{unless}: {name} {what} {time} UTC"
+    return f"{unless}: {name} {what} {utc_text(when_s)}"
 
 
 def user_warnings(listeners: Sequence[Listener], credentials: ScramCredentials) -> Iterator[str]:

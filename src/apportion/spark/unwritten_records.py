@@ -3,7 +3,7 @@
 from typing import Any
 
 from apportion.errors import Code, Refused
-from apportion.member.permissions import denial_or_none, gift
+from apportion.member.permissions import denial_or_none, grant
 from apportion.security.acls import AclOperation
 
 NO_LIBRARY = (
@@ -12,7 +12,7 @@ NO_LIBRARY = (
 )
 NO_PRODUCER_ID = (
     "CLUSTER_AUTHORIZATION_FAILED: this client's principal may write to no topic at all; "
-    f"{gift('WRITE', AclOperation.WRITE, '--topic TOPIC')}, and old brokers want --operation "
+    f"{grant('WRITE', AclOperation.WRITE, '--topic TOPIC')}, and old brokers want --operation "
     "IdempotentWrite --cluster besides"
 )
 REPLICAS = "see min.insync.replicas of the topic, and that its brokers run"

@@ -12,10 +12,11 @@ from apportion.cli.denials import advised
 from apportion.cli.failures import WrongArguments
 from apportion.cli.lines import print_sentence, row_console
 from apportion.client.cluster import Cluster
+from apportion.client.connection import Disconnected
 from apportion.errors import Refused
 from apportion.member.cluster_queries.acls import CreateAclsQuery, DeleteAclsQuery
 from apportion.member.cluster_queries.retries import send_until_accepted
-from apportion.security.acls import AclFilter, AclOperation
+from apportion.security.acls import AclBinding, AclFilter, AclOperation
 
 THERE_ALREADY = "there already"
 STILL_THERE = "still there"
@@ -77,10 +78,16 @@ def remove_acls(
             gone, failures = cluster.run(send_until_accepted(DeleteAclsQuery(filters)))
         except Refused as refused:
             raise _denied(refused) from None
-        # The response does not say what matches a filter that has failed.
-        left = read_acls(cluster, filters) if failures else ()
+        left: Sequence[AclBinding] = ()
+        reported: list[Exception] = [_denied(each) for each in failures]
+        if failures:
+            # The response does not say what matches a filter that has failed.
+            try:
+                left = read_acls(cluster, filters)
+            except (Refused, Disconnected) as error:
+                reported.append(error)
         rows = [acl_report(acl) | {"removed": acl in gone} for acl in sorted({*gone, *left})]
-        return ReportedChange(rows, [_denied(each) for each in failures])
+        return ReportedChange(rows, reported)
 
     def show(rows: list[Report]) -> None:
         if not rows:

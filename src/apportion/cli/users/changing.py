@@ -167,9 +167,10 @@ def remove_users(
                         rows.append(user_report(has[mechanism]) | {"removed": True})
             except Refused as refused:
                 failures.append(advised(refused, CHANGE, AclOperation.ALTER))
-        gone = {row["user"] for row in rows}
-        if last and all(user in gone for user in last):
-            print_warning(asked.command, f"{listed(last)} {LAST_SUPER_USER}", asked.as_json)
+        # One whose removal was refused still lets a super user in.
+        if last and all(user_report(each) | {"removed": True} in rows for each in last):
+            names = listed(sorted({each.user for each in last}))
+            print_warning(asked.command, f"{names} {LAST_SUPER_USER}", asked.as_json)
         return ReportedChange(rows, failures)
 
     def sentence(row: Report) -> str:
@@ -180,15 +181,15 @@ def remove_users(
 
 def _last_super_users(
     cluster: Cluster, found: Iterable[UserIterations], mechanisms: tuple[ScramMechanism, ...]
-) -> list[str]:
-    """Return the super users without whom none has a password of SCRAM any more.
+) -> list[UserIterations]:
+    """Return the passwords without which no super user has one of SCRAM any more.
 
     found: the passwords of the named users, of which those of the mechanisms are removed, or all.
-    () where others have one, and where the broker does not tell who is a super user.
+    Empty where others have one, and where the broker does not tell who is a super user.
     """
     supers = super_users_of(cluster.broker_setting("super.users") or "")
     removed = {each for each in found if not mechanisms or each.mechanism in mechanisms}
-    last = sorted({each.user for each in removed if f"User:{each.user}" in supers})
+    last = [each for each in removed if f"User:{each.user}" in supers]
     if not last:
         return []
     left = (each for each in read_users(cluster) if each not in removed)
