@@ -97,7 +97,7 @@ def test_a_query_takes_over_what_another_one_leaves(
     assert pipeline.rows() == pipeline.expected()
 
 
-def test_a_query_that_waits_for_its_next_trigger_commits_its_last_batch_as_it_is_stopped(
+def test_a_query_between_two_triggers_commits_its_last_batch_as_it_ends(
     pipeline: Pipeline,
     rows: Callable[..., DataFrame],
     started: Callable[..., StreamingQuery],
