@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from apportion import __version__
-from apportion.broker import BrokerSecurity, EmbeddedBroker
+from apportion.broker import AclOperation, BrokerSecurity, EmbeddedBroker
 from apportion.cli.doctor.finding import Finding, Result
 from apportion.cli.doctor.programs import check_java, check_packages, check_workers_python
 from apportion.cli.main import app
@@ -23,6 +24,7 @@ from apportion.member.group_claims import metadata_of
 from apportion.topics import partitions_of
 from tests.cli.groups_on_a_broker import join
 from tests.client import changes
+from tests.node.acl_requests import acl
 
 HERE = ".".join(map(str, sys.version_info[:3]))
 USE_THIS = f"export PYSPARK_PYTHON={sys.executable}"
@@ -47,6 +49,8 @@ def cluster() -> Iterator[Cluster]:
         (partition,) = partitions_of(cluster.create_topic("t", 1))
         join(cluster, "g", "member-1")
         changes.commit(cluster, "lake", {partition: 0}, metadata=metadata_of(("/lake/a",)))
+        both = metadata_of(("/lake/a", "/lake/b"))
+        changes.commit(cluster, "lakes", {partition: 0}, metadata=both)
         changes.commit(cluster, "plain", {partition: 0})
         yield cluster
         cluster.close()
@@ -72,7 +76,7 @@ def test_the_packages_of_spark_are_named_with_their_versions() -> None:
     finding = check_packages()
     assert finding.result is Result.OK
     assert [each.split()[0] for each in finding.found.split(", ")] == [
-        *("pyspark", "pyarrow", "numba", "pandas", "deltalake")
+        *("pyspark", "pyarrow", "numba", "pandas", "deltalake", "confluent-kafka")
     ]
 
 
@@ -103,7 +107,8 @@ def test_another_python_on_the_path_is_a_warning(
 
 
 def test_a_python_that_is_set_and_lacks_sparks_packages_fails(tmp_path: Path) -> None:
-    environment = python_that_says(tmp_path, apportion=__version__, missing="pyarrow")
+    missing = "without pyarrow"
+    environment = python_that_says(tmp_path, apportion=__version__, missing=missing)
     environment["PYSPARK_PYTHON"] = "python3"
     finding = check_workers_python(environment)
     assert finding.result is Result.FAILED
@@ -140,15 +145,17 @@ def test_java_must_be_new_enough(tmp_path: Path) -> None:
 # the cluster
 
 
-def test_a_query_that_can_run_fails_no_check_of_its_cluster(
-    cluster: Cluster, tmp_path: Path
+def test_a_query_that_can_run_fails_no_check(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bootstrap = cluster.bootstrap_servers
     table, checkpoint = str(tmp_path / "table"), str(tmp_path / "v1")
-    _, found = examined(
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    code, found = examined(
         *("--bootstrap", bootstrap, "--group", "g", "--topic", "t"),
         *("--table", table, "--checkpoint", checkpoint),
     )
+    assert code == 0
     assert found == {
         "cluster": ["ok", f"{bootstrap}: 1 broker, plain, without a login", None],
         "topic t": ["ok", "1 partition, 0 offsets from their beginning to their end", None],
@@ -165,6 +172,8 @@ def test_parts_of_a_query_without_a_name_are_skipped(cluster: Cluster) -> None:
     assert {check: each[0] for check, each in found.items()} == {
         "cluster": "ok",
         "group": "skipped",
+        "KIP-848": "skipped",
+        "sink": "skipped",
         "checkpoint": "skipped",
         "table": "skipped",
     }
@@ -193,6 +202,11 @@ def test_a_group_of_another_table_fails(cluster: Cluster) -> None:
             "give this query a group of its own (kafka.group.id), or the group's table",
         ],
     )
+    asked = ("--bootstrap", cluster.bootstrap_servers, "--group", "lakes", "--topic", "t")
+    assert examined(*asked, "--table", "/lake/b")[1]["sink"] == [
+        *("ok", "the group belongs to /lake/a and /lake/b", None)
+    ]
+    asked = ("--bootstrap", cluster.bootstrap_servers, "--group", "lake", "--topic", "t")
     for also in (("--table", "/lake/a"), ()):
         assert examined(*asked, *also)[1]["sink"] == [*("ok", "the group belongs to /lake/a", None)]
 
@@ -216,6 +230,31 @@ def test_a_cluster_that_cannot_be_reached_fails() -> None:
     assert (found["topic t"], found["group g"]) == (why, why)
 
 
+def test_a_host_that_nobody_knows_fails() -> None:
+    code, found = examined("--bootstrap", "no.such.host.invalid:9092")
+    assert (code, found["cluster"][0]) == (1, "failed")
+    assert "no.such.host.invalid" in found["cluster"][1]
+    assert "see that a broker runs there" in found["cluster"][2]
+
+
+def test_a_spark_that_is_too_old_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").touch()
+    (tmp_path / "pyspark" / "version.py").write_text("__version__ = '3.5.9'")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    command = [sys.executable, "-m", "apportion.cli.main", "doctor", "--json"]
+    done = subprocess.run(
+        [*command, "--bootstrap", "127.0.0.1:1", "--table", "lake"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    checks = {each["check"]: each for each in json.loads(done.stdout)["checks"]}
+    assert (done.returncode, checks["Spark"]["result"]) == (1, "failed")
+    assert "this Python has pyspark 3.5.9: pip install" in checks["Spark"]["remedy"]
+    assert checks["table"]["result"] == "skipped"
+
+
 def test_a_bootstrap_that_makes_no_sense_fails() -> None:
     code, found = examined("--bootstrap", "localhost")
     assert (code, found["cluster"][0]) == (1, "failed")
@@ -237,18 +276,40 @@ def test_a_permission_that_is_missing_is_named(tmp_path: Path) -> None:
         code, found = examined(*at, "--group", "g", "--topic", "t")
     assert code == 1
     assert found["cluster"] == ["ok", f"{broker.bootstrap}: 1 broker, reached as {path} says", None]
-    assert "sink" not in found
+    assert found["sink"] == ["skipped", "no topic was found", None]
     for check, kind in (("topic t", "TOPIC"), ("group g", "GROUP"), ("KIP-848", "GROUP")):
         assert found[check][0] == "failed"
         assert found[check][1].startswith(f"{kind}_AUTHORIZATION_FAILED: ")
 
 
+def test_a_topic_that_may_be_described_and_not_read_names_what_is_missing(tmp_path: Path) -> None:
+    security = BrokerSecurity(
+        protocol="SASL_PLAINTEXT",
+        users={"alice": "a-secret", "bob": "b-secret"},
+        mechanisms=["PLAIN"],
+        super_users=["User:alice"],
+        acls=[acl(principal="User:bob", operation=AclOperation.DESCRIBE, name="t")],
+    )
+    path = tmp_path / "bob.properties"
+    with EmbeddedBroker(security=security) as broker:
+        for user in ("alice", "bob"):
+            properties = broker.client_properties(user)
+            path.write_text("\n".join(f"{name}={value}" for name, value in properties.items()))
+            at = ("--bootstrap-server", broker.bootstrap, "--command-config", str(path))
+            if user == "alice":
+                CliRunner().invoke(app, ["topics", "create", "t", "--partitions", "1", *at])
+        result, found, _ = examined(*at, "--topic", "t")[1]["topic t"]
+    assert result == "failed"
+    assert "no permission for READ on the topic 't'" in found
+
+
 # the paths
 
 
-def checkpoint_with(directory: Path, *lines: str) -> str:
-    (directory / "offsets").mkdir(parents=True)
-    (directory / "offsets" / "7").write_text("\n".join(["v1", "{}", *lines]))
+def checkpoint_with(directory: Path, *lines: str, version: str = "v1") -> str:
+    for log in ("offsets", "commits"):
+        (directory / log).mkdir(parents=True)
+        (directory / log / "7").write_text("\n".join([version, "{}", *lines]))
     return str(directory)
 
 
@@ -259,10 +320,16 @@ def looked_at(cluster: Cluster, *arguments: str) -> dict[str, list[Any]]:
 def test_a_checkpoint_belongs_to_one_query_and_its_table(cluster: Cluster, tmp_path: Path) -> None:
     span = sorted_span("id", {})._replace(sinks=("/lake/a",)).canonical_json()
     ours = checkpoint_with(tmp_path / "ours", span)
+    named = checkpoint_with(tmp_path / "named", f"flights:{span}", version="v2")
     foreign = checkpoint_with(tmp_path / "foreign", '{"logOffset":0}')
     own = "give the query a checkpoint of its own"
-    assert looked_at(cluster, "--checkpoint", ours)["checkpoint"] == [
-        *("ok", f"{ours}: a query goes on after batch 7", None)
+    for path in (ours, named):
+        assert looked_at(cluster, "--checkpoint", path)["checkpoint"] == [
+            *("ok", f"{path}: a query goes on after batch 7", None)
+        ]
+    (Path(named) / "commits" / "7").unlink()
+    assert looked_at(cluster, "--checkpoint", named)["checkpoint"] == [
+        *("ok", f"{named}: a query begins with batch 7 again, which has not ended", None)
     ]
     assert looked_at(cluster, "--checkpoint", ours, "--table", "/lake/b")["checkpoint"] == [
         *("failed", f"{ours} belongs to a query of /lake/a", own)
@@ -297,6 +364,9 @@ def test_a_table_is_one_that_the_writer_can_write_to(cluster: Cluster, tmp_path:
     ]
     assert looked_at(cluster, "--table", partitioned)["table"][:2] == [
         *("failed", f"{partitioned} is partitioned by partition")
+    ]
+    assert looked_at(cluster, "--table", "s3://bucket/t")["table"] == [
+        *("skipped", "s3://bucket/t is not on this machine, so it was not looked at", None)
     ]
     result, found, _ = looked_at(cluster, "--table", files)["table"]
     assert result == "failed"

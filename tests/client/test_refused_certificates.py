@@ -1,5 +1,6 @@
 """A broker's certificate that a client does not accept is named, with what is wrong with it."""
 
+import logging
 import ssl
 from pathlib import Path
 
@@ -7,10 +8,21 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from apportion.client.tls import handshake_failure_or_none
+from apportion.errors import Refused
 from apportion.security.client_security import TlsSettings
 from apportion.security.key_stores import KeyStore
+from apportion.server.embedded import EmbeddedBroker
 from tests.certificates import DAY, Authority, Issued
-from tests.client.test_tls import AUTHORITY, BROKER, HERE, TRUSTED, failure
+from tests.client.test_tls import (
+    AUTHORITY,
+    BROKER,
+    CLIENT,
+    HERE,
+    TRUSTED,
+    connect,
+    failure,
+    identity,
+)
 from tests.client.tls_listener import tls_server
 
 OLD = AUTHORITY.issue("old", HERE, ends_in=-DAY)
@@ -105,3 +117,27 @@ def test_the_certificate_that_is_not_valid_may_be_one_of_the_chain(code: int, wh
     failure = handshake_failure_or_none(error, "broker:9093", presented)
     assert failure is not None
     assert failure.why == f"no TLS with the broker at broker:9093: {why}"
+
+
+@pytest.mark.parametrize("versions", [("TLSv1.2",), ("TLSv1.2", "TLSv1.3")])
+def test_the_log_of_the_broker_has_the_one_reason_why_the_client_went(
+    caplog: pytest.LogCaptureFixture, versions: tuple[str, ...]
+) -> None:
+    caplog.set_level(logging.WARNING, logger="apportion.server")
+    tls = TlsSettings(
+        KeyStore(text=Authority("another CA").pem), identity(CLIENT), versions=versions
+    )
+    broker = EmbeddedBroker(
+        listeners="SSL://127.0.0.1:0",
+        ssl_keystore_certificate_chain=BROKER.chain_pem(),
+        ssl_keystore_key=BROKER.key_pem(),
+        ssl_client_auth="required",
+        ssl_truststore_certificates=AUTHORITY.pem,
+    )
+    with broker, pytest.raises(Refused) as refused:
+        connect(int(broker.bootstrap.rpartition(":")[2]), tls)
+    assert refused.value.why.endswith(UNTRUSTED)
+    (line,) = caplog.messages
+    assert line.endswith(
+        "its client does not trust this broker's certificate: it does not know its CA"
+    )

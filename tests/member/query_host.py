@@ -21,7 +21,13 @@ class QueryHost(PlannerHost):
     while the clock is below `failing_until_ms`. waits: how long the rule waited, each time.
     """
 
-    def __init__(self, *, classic: bool = False, **settings: int) -> None:
+    def __init__(
+        self,
+        *,
+        classic: bool = False,
+        poll_interval_ms: int | None = POLL_INTERVAL_MS,
+        **settings: int,
+    ) -> None:
         super().__init__()
         self.sees(target=held(P0))
         made = QuerySettings(
@@ -29,7 +35,7 @@ class QueryHost(PlannerHost):
             "b:9092",
             ("t",),
             classic=classic,
-            max_poll_interval_ms=POLL_INTERVAL_MS,
+            max_poll_interval_ms=poll_interval_ms,
             **settings,  # type: ignore[arg-type]  # the pauses are none of them
         )
         self.retries = BatchRetries(make_planner(), made)

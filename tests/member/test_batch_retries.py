@@ -203,6 +203,14 @@ def test_a_batch_of_over_half_the_poll_interval_is_warned_of(reading: QueryHost)
     ]
 
 
+def test_a_reader_without_a_membership_is_warned_of_no_long_batch() -> None:
+    host = QueryHost(poll_interval_ms=None)
+    host.next_span()
+    host.passes(POLL_INTERVAL_MS)
+    host.next_span(FIRST)
+    assert host.logged == []
+
+
 @pytest.fixture
 def sparing() -> QueryHost:
     """A query that has read its first batch, and reads 5 offsets or more within a minute."""

@@ -200,6 +200,33 @@ def test_the_words_of_a_broker_that_repeat_the_secret_are_left_out() -> None:
     )
 
 
+TOKEN = "ya29.Abc/Def+Ghi"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        r'{"status":"invalid_token ya29.Abc\/Def+Ghi"}',
+        r'{"status":"\u0079a29.Abc\/Def+Ghi"}',
+        r'{"error":"ya29.Abc\/Def+Ghi"}',
+        r'["ya29.Abc\/Def+Ghi"]',
+        "[" * 20_000 + r'"ya29.Abc\/Def+Ghi"',
+    ],
+)
+def test_the_words_of_a_broker_that_repeat_the_token_with_escapes_are_left_out(words: str) -> None:
+    listener = Listener("OAUTHBEARER")
+    listener.words, answer = words, listener.answer
+
+    def with_token(query: Any) -> Any:
+        return BearerToken(TOKEN) if isinstance(query, ObtainToken) else answer(query)
+
+    listener.answer = with_token  # type: ignore[method-assign]
+    assert refusal(listener, TokenLogin(TokenFunction(str)))[1] == (
+        "the broker at b:9092 does not accept the token of this client by OAUTHBEARER: see that "
+        "the token has not ended, and is of the issuer and for the audience that the broker wants"
+    )
+
+
 def test_a_broker_that_does_not_know_the_password_itself_is_not_trusted() -> None:
     class Impostor(Listener):
         def authenticate(self, received: bytes) -> SaslAuthenticateResponse:

@@ -1,5 +1,7 @@
 """Connections that nobody uses any more: idle ones, and those whose client hangs up unnoticed."""
 
+import logging
+import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -129,6 +131,31 @@ def is_served(broker: EmbeddedBroker) -> bool:
     return True
 
 
+@pytest.mark.parametrize("security", [None, "SSL"])
+def test_the_log_says_why_an_idle_connection_was_closed(
+    caplog: pytest.LogCaptureFixture, security: str | None
+) -> None:
+    caplog.set_level(logging.WARNING, logger="apportion.server")
+    with EmbeddedBroker(connections_max_idle_ms=200, security=security) as broker:
+        with peer_of(broker) as idle:
+            host, port = idle.socket.getsockname()
+            assert idle.is_closed()
+        with peer_of(broker):
+            pass  # a peer that closes its connection is no news
+    assert [record.getMessage() for record in caplog.records] == [
+        f"closed the connection of {host}:{port}: nothing came or went for 200 ms "
+        "(connections.max.idle.ms)"
+    ]
+
+
+def until_served(broker: EmbeddedBroker) -> None:
+    """Come back once the broker answers a new client."""
+    deadline = time.monotonic() + 30
+    while not is_served(broker):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 # Where the system has not taken all bytes of the peer, it does not know of the end behind them.
 @pytest.mark.parametrize(
     ("count", "limit_ms"), [(200, -1), (20_000, LIMIT_MS)], ids=["noticed", "closed as idle"]
@@ -143,6 +170,38 @@ def test_a_peer_that_hangs_up_behind_more_long_requests_than_begin_is_gone_soon(
         with peer_of(broker) as peer:
             with_topic(peer)
             peer.send(encode_request(fetch(), 12, 1, "test") * count)
-        deadline = time.monotonic() + 30
-        while not is_served(broker):
-            assert time.monotonic() < deadline
+        until_served(broker)
+
+
+# With TLS nothing is read from a peer that does not read, so its end is not looked for.
+@pytest.mark.parametrize(
+    ("security", "limit_ms"), [(None, -1), ("SSL", LIMIT_MS)], ids=["noticed", "closed as idle"]
+)
+def test_a_peer_that_hangs_up_without_reading_its_response_is_gone_soon(
+    caplog: pytest.LogCaptureFixture, security: str | None, limit_ms: int
+) -> None:
+    caplog.set_level(logging.WARNING, logger="apportion.server")
+    size = 16 << 20
+    with (
+        EmbeddedBroker(
+            max_connections=1,
+            security=security,
+            connections_max_idle_ms=limit_ms,
+            message_max_bytes=size + 1000,
+        ) as broker,
+        peer_of(broker) as peer,
+    ):
+        with_topic(peer, size)
+        peer.ask(fetch(size), 12)
+        assert peer.receive(4)  # so the response is on its way
+        peer.send(encode_request(fetch(), 12, 1, "test") * 200)
+        # The socket stays open: its system still takes, and acknowledges, what is sent.
+        socket.socket.shutdown(peer.socket, socket.SHUT_WR)
+        host, port = peer.socket.getsockname()
+        until_served(broker)
+    why = (
+        "it hung up before it had its answers"
+        if limit_ms < 0
+        else f"nothing came or went for {limit_ms} ms (connections.max.idle.ms)"
+    )
+    assert f"closed the connection of {host}:{port}: {why}" in caplog.messages

@@ -11,6 +11,7 @@ from apportion.member.batch.span import EMPTY_SPAN, Span
 from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.options import SourceOptions
+from apportion.spark.source_report import LogPosition, SourceReport
 from apportion.topics import TopicIdPartition, partitions_of
 from tests.client import changes
 from tests.spark.batch_members import SHORT_SESSIONS, produce
@@ -76,6 +77,9 @@ def test_an_assigned_partition_is_read_and_committed_without_a_member(
     span = first_batch(reading)
     assert dict(span.ranges) == {first: (0, 4)}
     assert reading.next_span(span, None) is span
+    assert reading.source_report() == SourceReport(
+        topic, None, {first.topic_partition: LogPosition(4, 4)}
+    )
     assert clients.committed(topic, partitions) == {first: 4, second: None}
     assert (
         f"group {topic}: option assign: the stream reads {topic}-0 without a membership; no other "
@@ -126,8 +130,12 @@ def test_an_assigned_partition_that_does_not_exist_ends_the_stream(
     partitions: tuple[TopicIdPartition, ...], stream: Callable[..., BatchMember]
 ) -> None:
     topic = partitions[0].topic
-    with pytest.raises(MembershipFailed, match=f"option assign names {topic}-7, which does not"):
+    with pytest.raises(MembershipFailed) as failure:
         first_batch(stream(topic, 7))
+    assert str(failure.value) == (
+        f"option assign names {topic}-7, which does not exist: create the "
+        "partition, or correct the option"
+    )
 
 
 def test_a_topic_made_again_is_data_loss_of_an_assigned_partition(

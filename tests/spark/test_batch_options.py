@@ -169,6 +169,10 @@ def test_a_group_is_where_the_read_begins_and_only_if_that_is_said() -> None:
         ),
         ({"endingOffset": "latest"}, "option endingOffset is unknown: did you mean endingOffsets?"),
         (
+            {"kafka.sasl.mechanisms": "PLAIN"},
+            "option kafka.sasl.mechanisms is not known: did you mean kafka.sasl.mechanism?",
+        ),
+        (
             {"kafka.security.protocol": "x"},
             "option kafka.security.protocol must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, "
             "SASL_SSL, not 'x'.",
@@ -181,6 +185,7 @@ def test_a_faulty_option_is_one_sentence_that_names_it_and_the_remedy(
     with pytest.raises(OptionError) as error:
         BatchOptions.parse({**GOOD, **change})
     assert str(error.value).startswith(sentence)
+    assert not str(error.value).endswith("?.")
 
 
 @pytest.mark.parametrize(
@@ -202,8 +207,37 @@ def test_the_options_tell_a_stream_from_a_batch_read(options: dict[str, str], ki
     ("options", "sentence"),
     [
         ({**GOOD, "maxOffsetsPerTrigger": "5"}, "option kafka.group.id is missing"),
-        ({**GROUP, "endingOffsets": "latest"}, "option kafka.group.id says nothing in a batch"),
         ({**GROUP, "maxOffsetsPerTrigger": "0"}, "option maxOffsetsPerTrigger is '0'"),
+        (
+            {**GROUP, "endingOffsets": "latest"},
+            "as a stream: option endingOffsets cannot be used: it is for batch reads; a stream "
+            "with trigger(availableNow=True) reads up to now; as a batch read: option "
+            "kafka.group.id says nothing in a batch read with startingOffsets=earliest: give",
+        ),
+        (
+            {**GROUP, "endingOffsets": "latest", "maxOffsetsPerTrigger": "5"},
+            "as a stream: option endingOffsets cannot be used: it is for batch reads; a stream "
+            "with trigger(availableNow=True) reads up to now; as a batch read: option "
+            "maxOffsetsPerTrigger cannot be used: it limits the micro-batches of a stream; drop",
+        ),
+        (
+            {**GOOD, "startingOffsets": "latest"},
+            "as a stream: option kafka.group.id is missing: give the name of the consumer group "
+            'that this query joins, as in .option("kafka.group.id", "..."); as a batch read: '
+            "option startingOffsets is latest: a batch read ends there and would be empty",
+        ),
+        (
+            {**GOOD, "startingOffsets": "latest", "subscribe": "t", "startingOffset": "latest"},
+            "option startingOffset is unknown: did you mean startingOffsets?",
+        ),
+        (
+            {**GOOD, "startingOffsets": "latest", "endingOffsets": "latest"},
+            "option startingOffsets is latest: a batch read ends there and would be empty",
+        ),
+        (
+            {**GROUP, "startingOffsets": "committed", "endingOffsets": "earliest"},
+            "option endingOffsets is 'earliest': give latest, or JSON such as",
+        ),
     ],
 )
 def test_options_of_neither_kind_are_refused_at_once(

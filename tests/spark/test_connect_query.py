@@ -17,7 +17,14 @@ from apportion.spark.source_columns import load_id, source_columns
 from apportion.spark.stateless import StatefulQuery
 from apportion.topics import TopicIdPartition
 from tests.spark.micro_batches import TOPIC_ID
-from tests.spark.printed_plans import STATEFUL, STATELESS, TWO_SOURCES, Session, plan_of_batch
+from tests.spark.printed_plans import (
+    RELATION,
+    STATEFUL,
+    STATELESS,
+    TWO_SOURCES,
+    Session,
+    plan_of_batch,
+)
 
 OPTIONS = SourceOptions.parse(
     {"kafka.bootstrap.servers": "b:9092", "kafka.group.id": "g", "subscribe": "t"}
@@ -118,6 +125,29 @@ def test_a_query_that_reads_the_source_twice_is_refused() -> None:
         at(0, plan_of_batch(0, STATELESS, TWO_SOURCES)).refuse_state()
 
 
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        (RELATION, RELATION.replace("apportion", "rate")),
+        (RELATION, "~LocalRelation <empty>, [topic#2, partition#3, offset#4L]"),
+        # A batch of the other stream alone, after a restart
+        (RELATION.replace("apportion", "rate"), "~LocalRelation <empty>, [topic#2, offset#4L]"),
+    ],
+)
+def test_a_query_that_reads_another_stream_beside_the_source_is_refused(
+    leaves: tuple[str, str],
+) -> None:
+    first, second = leaves
+    union = (f"~Union false, false\n   :- {first}\n   +- {second}",)
+    with pytest.raises(ConnectRefused) as refusal:
+        at(7, plan_of_batch(7, STATELESS, union)).refuse_state()
+    assert str(refusal.value) == (
+        'this query reads another stream beside format("apportion"), and Spark Connect does not '
+        "show the writer which batches have rows of the other stream only: write each stream with "
+        "a query of its own, or start the query from a classic SparkSession"
+    )
+
+
 def test_a_query_whose_plan_is_not_shown_is_refused() -> None:
     with pytest.raises(ConnectRefused, match="make the writer where the query is started"):
         at(3, plan_of_batch(2)).refuse_state()
@@ -131,3 +161,4 @@ def test_a_server_before_spark_4_2_is_refused() -> None:
     with pytest.raises(ConnectRefused, match=r"from Spark 4\.2 on, and this server has 4\.1\.3"):
         at(0, plan_of_batch(0), version="4.1.3").refuse_state()
     at(0, plan_of_batch(0), version="4.10.0").refuse_state()
+    at(0, plan_of_batch(0), version="4.2-vendor7").refuse_state()

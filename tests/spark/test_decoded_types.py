@@ -13,12 +13,8 @@ from pyspark.sql import types
 
 from apportion.spark.decoding import avro, json_schema, protobuf
 from apportion.spark.decoding.columns import decode
-from apportion.spark.decoding.framing import (
-    UndecodableRecord,
-    UnsupportedSchema,
-    framed,
-    without_message_indexes,
-)
+from apportion.spark.decoding.errors import UndecodableRecord, UnsupportedSchema
+from apportion.spark.decoding.framing import framed, without_message_indexes
 from apportion.spark.decoding.registry import SchemaRegistry
 from tests.spark.schema_registry import Registry, avro_bytes
 

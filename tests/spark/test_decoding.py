@@ -13,7 +13,8 @@ from pyspark.errors import PythonException, SparkRuntimeException
 from pyspark.sql import Row, SparkSession
 
 from apportion.spark.decoding.columns import decode
-from apportion.spark.decoding.registry import RegistryError, SchemaRegistry
+from apportion.spark.decoding.errors import RegistryError
+from apportion.spark.decoding.registry import SchemaRegistry
 from tests.spark.application import spark_session
 from tests.spark.schema_registry import Registry, at, avro_bytes
 

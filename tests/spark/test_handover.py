@@ -11,6 +11,8 @@ import pytest
 from apportion.member.batch.span import Span
 from apportion.member.batch.writer_reports import NO_REPORT, WriterReport
 from apportion.spark import handover
+from apportion.spark.options import SourceOptions
+from apportion.spark.planned_batches import PlannedBatchFile, planned_batches
 from apportion.spark.private_files import NoPrivateDirectory
 from apportion.topics import TopicIdPartition
 
@@ -62,6 +64,18 @@ def test_reports_of_queries_that_were_not_started_for_a_week_are_removed(tempora
     recent, old = left_for(6), left_for(8)
     handover.write_report(QUESTION, "/lake")
     assert (recent.exists(), old.exists()) == (True, False)
+
+
+def test_the_batch_of_a_query_that_was_idle_for_a_week_is_not_removed(temporary: Path) -> None:
+    temporary.mkdir()
+    options = {"kafka.bootstrap.servers": "b:9092", "kafka.group.id": "g", "subscribe": "t"}
+    source = PlannedBatchFile("a" * 32, SourceOptions.parse(options))
+    source.write(QUESTION)
+    (batch,) = planned_batches("a" * 32)
+    os.utime(batch, (time.time() - 8 * 24 * 3600,) * 2)
+    handover.write_report(QUESTION, "/lake")
+    assert list(planned_batches("a" * 32)) == [batch]
+    source.close()
 
 
 def test_a_directory_that_others_may_write_to_is_no_way_to_hand_over(temporary: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from apportion.spark.plan_text import PlanNotShown, PrintedPlan, printed_plan
 from tests.spark.printed_plans import (
+    RELATION,
     RUN,
     SCAN,
     STATEFUL,
@@ -49,6 +50,39 @@ def test_a_plan_says_which_batch_foreach_batch_has_and_how_often_the_source_is_r
     assert read(PrintedPlan(plan_of_batch(3, STATELESS, TWO_SOURCES))) == (True, 3, 2)
     assert read(PrintedPlan(plan_of_batch(3).replace("apportion", "kafka"))) == (True, 3, 0)
     assert read(PrintedPlan("No physical plan. Waiting for data.")) == (False, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("leaves", "streams"),
+    [
+        ((RELATION,), 1),
+        ((RELATION, "Project [value#9]\n{}   +- Relation [value#9] parquet"), 1),
+        ((RELATION, "~LocalRelation <empty>, [value#9]"), 2),
+        ((RELATION, RELATION.replace("apportion", "rate")), 2),
+        # A stream of files, as Spark 4.3 prints it
+        ((RELATION, "~Project [value#6 AS value#9]\n{}   +- Relation [value#6] text"), 2),
+        (
+            (
+                "~Project [value#6 AS value#9]\n{}   +- Relation [value#6] text",
+                "~LocalRelation <empty>, [value#9]",
+                RELATION,
+            ),
+            3,
+        ),
+        (("~CTERelationDef 0, false\n{}   +- " + RELATION, "~CTERelationRef 0, true"), 1),
+    ],
+)
+def test_a_plan_says_how_many_streams_the_query_reads(
+    leaves: tuple[str, ...], streams: int
+) -> None:
+    *others, last = leaves
+    tree = ["~Project [value#9]", "   +- ~Filter (value#9 = a", "b)", "      +- ~Union false"]
+    for leaf in others:
+        below = "         :     "
+        tree += ["         :- ~Project [value#9]", f"         :  +- {leaf.format(below)}"]
+    tree += [f"         +- {last.format(' ' * 12)}"]
+    plan = PrintedPlan(plan_of_batch(0, STATELESS, ("\n".join(tree),)))
+    assert plan.count_streams() == streams
 
 
 def test_a_plan_is_taken_and_not_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ from apportion.spark.query_metrics import (
     QueryBatch,
     finished_batch,
 )
-from apportion.spark.source_report import LogPosition, SourceReport
+from apportion.spark.source_report import LogPosition, ReportedMember, SourceReport
 from apportion.topics import TopicIdPartition, TopicPartition
 
 FLIGHTS = bytes(15) + b"\x01"
@@ -47,9 +47,7 @@ def span(ranges: dict[int, tuple[int, int]], question_number: int = 0) -> Span:
 def report(positions: dict[int, tuple[int, int]], epoch: int = 1) -> SourceReport:
     return SourceReport(
         "etl",
-        "member-1",
-        epoch,
-        300_000,
+        ReportedMember("member-1", epoch, 300_000),
         {TopicPartition("flights", each): LogPosition(*positions[each]) for each in positions},
     )
 
@@ -163,6 +161,23 @@ def test_a_batch_without_a_report_has_offsets_alone(listener: PrometheusListener
         ("apportion_spark_rows_total", "etl-query", "0"): 5,
         ("apportion_spark_assigned_partitions", "etl-query", "0"): 1,
         ("apportion_spark_committed_offset", "etl-query", "0", "flights", "0"): 5,
+    }
+
+
+def test_a_source_without_a_membership_has_its_lag_and_no_member(
+    listener: PrometheusListener,
+) -> None:
+    assigned = report({0: (5, 8)})._replace(member=None)
+    listener.onQueryProgress(progress(1, source(span({0: (0, 5)}), assigned, rows=5)))
+    assert series(listener.text()) == {
+        ("apportion_spark_batches_total", "etl-query"): 1,
+        ("apportion_spark_batch_duration_seconds", "etl-query"): 0.25,
+        ("apportion_spark_rows_total", "etl-query", "0"): 5,
+        ("apportion_spark_member_info", "etl-query", "0", "etl", ""): 1,
+        ("apportion_spark_assigned_partitions", "etl-query", "0"): 1,
+        ("apportion_spark_committed_offset", "etl-query", "0", "flights", "0"): 5,
+        ("apportion_spark_latest_offset", "etl-query", "0", "flights", "0"): 8,
+        ("apportion_spark_lag", "etl-query", "0", "flights", "0"): 3,
     }
 
 

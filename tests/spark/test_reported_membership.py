@@ -154,10 +154,11 @@ def test_the_reports_say_what_the_group_says(
     for member in members:
         told = member.source_report()
         assert told is not None
-        its = by_id[told.member_id]
+        assert told.member is not None
+        its = by_id[told.member.id]
         if protocol == "consumer":
-            assert told.member_epoch == its["epoch"] == report["epoch"]
-        assert (told.group_id, told.max_poll_interval_ms) == (group, 300_000)
+            assert told.member.epoch == its["epoch"] == report["epoch"]
+        assert (told.group_id, told.member.max_poll_interval_ms) == (group, 300_000)
         assert told.positions.keys() == {TopicPartition(topic, each) for each in its["owns"][topic]}
         assert {
             each: (position.next, position.latest, position.lag)
@@ -171,4 +172,5 @@ def test_the_reports_say_what_the_group_says(
 def epoch_of(member: BatchMember) -> int:
     told = member.source_report()
     assert told is not None
-    return told.member_epoch
+    assert told.member is not None
+    return told.member.epoch

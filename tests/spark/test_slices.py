@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from apportion.client.cluster import Cluster
 from apportion.member.batch.span import sorted_span
 from apportion.server.embedded import EmbeddedBroker
+from apportion.spark.option_values import OptionError
 from apportion.spark.options import SourceOptions
 from apportion.spark.slices import (
+    MOST_TASKS,
     OFFSETS_A_TASK,
     PartitionSlice,
     TaskLimits,
@@ -103,6 +105,25 @@ def test_the_largest_ranges_are_divided_until_there_are_enough_tasks() -> None:
 def test_ranges_above_the_limit_are_divided_equally() -> None:
     assert sizes(90, 10, most_offsets=40) == [30, 30, 30, 10]
     assert sizes(90, 10, most_offsets=40, least_tasks=5) == [22, 23, 22, 23, 10]
+
+
+def test_as_many_tasks_are_made_as_there_may_be() -> None:
+    span = sorted_span("c", {PLACES[0]: (0, 10**9)})
+    # A search through all tasks for each of them would take hours.
+    tasks = split_into_tasks(span, TaskLimits(least_tasks=MOST_TASKS))
+    assert len(tasks) == MOST_TASKS
+    assert {part.size for task in tasks for part in task.slices} == {10**9 // MOST_TASKS}
+
+
+def test_a_limit_that_makes_too_many_tasks_is_refused_before_they_are_made() -> None:
+    span = sorted_span("c", {PLACES[0]: (5, 5 + 10**18), PLACES[1]: (0, 7)})
+    with pytest.raises(OptionError) as refused:
+        split_into_tasks(span, TaskLimits(most_offsets=10**6))
+    assert str(refused.value) == (
+        "option maxRecordsPerPartition is 1000000, which makes 1000000000001 tasks of this read, "
+        "and 100000 are the most: raise it, or read less at once (maxOffsetsPerTrigger for the "
+        "next batches of a stream, a later beginning or an earlier end in a batch read)."
+    )
 
 
 def options(bootstrap: str, **more: str) -> SourceOptions:

@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 
-from apportion.spark.source_report import LogPosition, SourceReport, parse_report
+from apportion.spark.source_report import LogPosition, ReportedMember, SourceReport, parse_report
 from apportion.topics import TopicPartition
 
 REPORT = SourceReport(
     "etl",
-    "member-1",
-    4,
-    300_000,
+    ReportedMember("member-1", 4, 300_000),
     {
         TopicPartition("flights", 10): LogPosition(7, 7),
         TopicPartition("flights", 2): LogPosition(10, 15),
@@ -47,6 +45,21 @@ def test_a_report_has_the_membership_and_the_lag_of_each_partition() -> None:
 def test_a_report_without_partitions_has_no_metrics() -> None:
     idle = REPORT._replace(positions={}).to_json()
     assert (idle["assignedPartitions"], idle["metrics"], idle["topics"]) == (0, {}, {})
+
+
+def test_a_report_without_a_membership_has_no_member_and_is_read_back() -> None:
+    assigned = SourceReport("etl", None, {TopicPartition("flights", 2): LogPosition(10, 15)})
+    assert assigned.to_json() == {
+        "group": "etl",
+        "assignedPartitions": 1,
+        "metrics": {
+            "avgOffsetsBehindLatest": "5.0",
+            "maxOffsetsBehindLatest": "5",
+            "minOffsetsBehindLatest": "5",
+        },
+        "topics": {"flights": {"2": {"next": 10, "latest": 15, "lag": 5}}},
+    }
+    assert parse_report(json.dumps(assigned.to_json())) == assigned
 
 
 def test_a_report_is_read_back_from_a_progress() -> None:

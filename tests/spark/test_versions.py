@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 import apportion.spark
 from apportion.spark.versions import (
     SparkTooOld,
+    connect_shows_queries,
     refuse_if_old,
     stateful_operator_class,
     to_utc_arrow_schema,
@@ -69,6 +70,20 @@ def test_the_supertype_of_stateful_operators_moved_with_spark_4_1(
         stateful_operator_class(version)
         == f"org.apache.spark.sql.execution.{package}.StatefulOperator"
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "shows"),
+    [
+        ("4.1.3", False),
+        ("4.2.0", True),
+        ("4.2-vendor7", True),
+        ("4.10.0", True),
+        ("5.0.0", True),
+    ],
+)
+def test_spark_connect_shows_a_writer_its_query_from_4_2_on(version: str, shows: bool) -> None:
+    assert connect_shows_queries(version) is shows
 
 
 def test_timestamps_of_a_table_are_in_utc() -> None:

@@ -88,17 +88,26 @@ def on_cluster(asked: Asked, run: Callable[[Cluster], int]) -> int:
         cluster.close()
 
 
+def next_step(error: Exception, asked: Asked) -> str:
+    """Return what the reader of an error may do, where the error cannot know it; "" for nothing."""
+    if isinstance(error, Disconnected):
+        return (
+            "see that a broker runs there, or name another one with --bootstrap-server or in "
+            f"{BOOTSTRAP_VARIABLE}"
+        )
+    if isinstance(error, Denied) and asked.command_config is None:
+        return f"give your own login as --command-config FILE, or in {COMMAND_CONFIG_VARIABLE}"
+    return ""
+
+
 def with_next_step(error: Exception, asked: Asked) -> Exception:
     """Return the error with what its reader may do, where the error itself cannot know that."""
     if isinstance(error, Disconnected):
-        return Disconnected(
-            f"{error}; see that a broker runs there, or name another one with --bootstrap-server "
-            f"or in {BOOTSTRAP_VARIABLE}"
-        )
+        return Disconnected(f"{error}; {next_step(error, asked)}")
     if not isinstance(error, Refused) or error.code not in RESOURCES:
         return error
     # The sentence ends with the command of a super user, who has another --command-config.
     why = f"{error.why}, with `--bootstrap {asked.bootstrap}` for this cluster"
-    if isinstance(error, Denied) and asked.command_config is None:
-        why += f"; or give your own login as --command-config FILE, or in {COMMAND_CONFIG_VARIABLE}"
+    if step := next_step(error, asked):
+        why += f"; or {step}"
     return type(error)(error.code, why)

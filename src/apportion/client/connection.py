@@ -10,6 +10,7 @@ response is an outage, too.
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from apportion import __version__
@@ -30,6 +31,7 @@ from apportion.rules import Rule, run_rule
 from apportion.wire.table import APIS, decode_response, encode_request
 
 FRAME_LIMIT_BYTES = 1 << 30
+LONGEST_PROBE_S = 2.0
 TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 """How an alert of TLS and a message of its handshake begin."""
 # Why a listener may have closed a connection that it has hardly begun to use.
@@ -100,15 +102,19 @@ class BrokerConnection:
         try:
             return self._security.encrypted(plain, host)
         except OSError as error:
+            probe_s = min(timeout_ms / 1000, LONGEST_PROBE_S)
             presented = b""
             if isinstance(error, ssl.SSLCertVerificationError):
-                presented = self._presented(host, port, timeout_ms)
+                presented = self._presented(host, port, probe_s)
             failure = handshake_failure_or_none(error, self.address, presented)
             if failure is not None:
                 raise failure from None
             if not is_of_socket(error):
                 raise
-            if not isinstance(error, TimeoutError) and self._has_no_tls(host, port, timeout_ms):
+            # Not certain of a listener that closes this connection, too.
+            if not isinstance(error, TimeoutError) and _probed(
+                lambda: plain_probe.answers_without_tls(host, port, probe_s), False
+            ):
                 raise no_tls(self.address) from None
             why = (
                 f"no answer within {timeout_ms} ms"
@@ -119,23 +125,15 @@ class BrokerConnection:
                 f"no TLS handshake with the broker at {self.address}: {why}{NO_TLS_LISTENER}"
             ) from error
 
-    def _presented(self, host: str, port: int, timeout_ms: int) -> bytes:
+    def _presented(self, host: str, port: int, timeout_s: float) -> bytes:
         """Return the certificate of the listener, which was not accepted; nothing if none came."""
         try:
-            return presented_certificate.presented_certificate(host, port, timeout_ms / 1000)
-        except OSError as error:
-            if not is_of_socket(error):
-                raise
+            context = self._security.trusting_context()
+        except ValueError:
             return b""
-
-    def _has_no_tls(self, host: str, port: int, timeout_ms: int) -> bool:
-        """Return whether it is certain that the listener, which has closed, speaks no TLS."""
-        try:
-            return plain_probe.answers_without_tls(host, port, timeout_ms / 1000)
-        except OSError as error:
-            if not is_of_socket(error):
-                raise
-            return False
+        return _probed(
+            lambda: presented_certificate.presented_certificate(host, port, timeout_s, context), b""
+        )
 
     def _run(self, rule: Rule[V], timeout_ms: int) -> V:
         """Run a rule that opens or renews the session; close the connection if it fails."""
@@ -280,6 +278,16 @@ class BrokerConnection:
                 raise ConnectionResetError(CLOSED_BY_BROKER)
             filled += count
         return view
+
+
+def _probed(probe: Callable[[], V], otherwise: V) -> V:
+    """Return what another connection finds out, or `otherwise` if the system does not allow it."""
+    try:
+        return probe()
+    except OSError as error:
+        if not is_of_socket(error):
+            raise
+        return otherwise
 
 
 def _name(request: Any) -> str:

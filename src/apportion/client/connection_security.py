@@ -6,7 +6,9 @@ One for all connections of a client. `member/fresh_connection.py` decides what i
 import random
 import secrets
 import socket
+import ssl
 import time
+from dataclasses import replace
 from typing import Any
 
 from apportion.client.tls import tls_context
@@ -33,6 +35,14 @@ class ConnectionSecurity:
     def is_encrypted(self) -> bool:
         """Return whether connections are TLS."""
         return self._context is not None
+
+    def trusting_context(self) -> ssl.SSLContext:
+        """Return a TLS context that shows what the client's own shows, and verifies nothing.
+
+        Raises ValueError for a file that cannot be read any more.
+        """
+        assert self.settings.tls is not None, "asked only after a TLS handshake"
+        return tls_context(replace(self.settings.tls, checks_certificate=False))
 
     def encrypted(self, plain: socket.socket, host: str) -> socket.socket:
         """Return the socket after a TLS handshake, or itself where connections are plain.

@@ -10,7 +10,6 @@ import socket
 from apportion.wire.messages.api_versions import ApiVersionsRequest
 from apportion.wire.table import encode_request
 
-LONGEST_S = 2.0
 VERSION = 0
 """Every broker has it, and answers it before any login."""
 CORRELATION_ID = 0x70726F62
@@ -20,7 +19,7 @@ MOST_BYTES = 1 << 20
 def answers_without_tls(host: str, port: int, timeout_s: float) -> bool:
     """Return whether a listener answers ApiVersions on a plain connection. Raises OSError."""
     request = encode_request(ApiVersionsRequest(), VERSION, CORRELATION_ID, "apportion")
-    with socket.create_connection((host, port), min(timeout_s, LONGEST_S)) as plain:
+    with socket.create_connection((host, port), timeout_s) as plain:
         plain.sendall(request)
         answer = b""
         while len(answer) < 8 and (some := plain.recv(8 - len(answer))):

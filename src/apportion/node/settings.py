@@ -159,7 +159,8 @@ class BrokerSettings:
         int,
         Setting(
             "How long nothing may come or go on a connection before it is closed, also while a "
-            "request waits for its answer; -1 for ever.",
+            "request waits for its answer; up to twice as long if a response is not read; -1 for "
+            "ever.",
         ),
     ] = 600_000
     apportion_connection_max_inflight_requests: Annotated[

@@ -35,6 +35,7 @@ SPEAKS_TLS = (
     "it speaks TLS, and the listener {0} does not: its client wants security.protocol PLAINTEXT or "
     "SASL_PLAINTEXT, or another listener"
 )
+IDLE = "nothing came or went for {0} ms (connections.max.idle.ms)"
 # Responses to requests that arrived together are written together, up to this size.
 COLLECTED_BYTES = 1 << 16
 
@@ -121,7 +122,7 @@ class RequestReceiver(Protocol):
     ) -> None:
         """Forget the unanswered requests of a closed connection.
 
-        reason: why we closed it; empty if the peer did.
+        reason: why we closed it; empty if the peer did, or if the server stops.
         """
         ...
 
@@ -179,7 +180,7 @@ class ServerConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note the peer's address; close the connection if there are more than max.connections."""
         self._transport = transport
-        self._reading = Reading(transport, self._pending)
+        self._reading = Reading(transport, self._pending, self.abort)
         self.last_active_s = asyncio.get_running_loop().time()
         self.host, self.peer = peer_of(transport)
         # With a slash, as Kafka has client hosts in group descriptions (InetAddress.toString).
@@ -205,7 +206,7 @@ class ServerConnection(asyncio.Protocol):
 
         While a request must wait, the socket is not read: TCP's flow control stops the client.
         """
-        if self._is_finishing:
+        if self._is_finishing or self._transport.is_closing():
             return
         waiting_frames = self._waiting_frames
         self._is_collecting = True
@@ -232,6 +233,8 @@ class ServerConnection(asyncio.Protocol):
         body: for Produce with acks=0, None or a `CloseConnection`.
         """
         slot.ticket = None
+        if self._transport.is_closing():
+            return  # written or not, it would take memory, and let the next request start
         if type(body) is CloseConnection:
             slot.close_reason, body = body.why, None
             self._start_no_more()
@@ -269,7 +272,7 @@ class ServerConnection(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Drop everything that waits for this client's connection, which is closed (asyncio)."""
-        self._close_reason = self._close_reason or ""  # "": the peer has closed the connection
+        self._close_reason = self._close_reason or ""  # "": the peer closed, or the server stops
         self._reading.stop()
         self._waiting_frames.clear()
         self._unwritten.clear()
@@ -291,14 +294,16 @@ class ServerConnection(asyncio.Protocol):
         """Close the connection after the responses that are ready."""
         self._transport.close()
 
-    def abort(self) -> None:
+    def abort(self, reason: str = "") -> None:
         """Close the connection now; what the peer has not read is lost."""
+        self._close_reason = self._close_reason or reason
         self._transport.abort()
 
     def close_if_idle(self, since_s: float) -> None:
         """Close the connection if nothing has come or gone since then.
 
-        As in Kafka, also if the client waits for an answer: it may have gone without a word.
+        As in Kafka, also if the client waits for an answer: it may have gone without a word. A
+        response that is not read counts as going at the first look after it was written.
         """
         if self.last_active_s > since_s:
             return
@@ -306,10 +311,9 @@ class ServerConnection(asyncio.Protocol):
         if unsent_bytes != self._unsent_bytes:  # the client takes a long response bit by bit
             self._unsent_bytes = unsent_bytes
             self.last_active_s = asyncio.get_running_loop().time()
-        elif unsent_bytes:
-            self._transport.abort()
-        else:
-            self._transport.close()
+            return
+        reason = IDLE.format(self._receiver.settings.connections_max_idle_ms)
+        (self.abort if unsent_bytes else self._close)(reason)
 
     def _start_no_more(self) -> None:
         """Do nothing that comes behind a refused request, however long its response has to wait.

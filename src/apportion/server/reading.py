@@ -6,28 +6,33 @@ not read is looked at once a second.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from apportion.server.sockets import has_hung_up
 
 LOOK_SECONDS = 1
+HUNG_UP = "it hung up before it had its answers"
 
 
 class Reading:
     """The reading of one client's socket.
 
-    A client that hangs up loses what it has sent and what was not begun, if for a second none of
-    its requests was answered.
+    A client that hangs up loses what it has sent and what it has not read, if for a second none of
+    its requests was answered and it has taken nothing.
     """
 
-    __slots__ = ("_is_on", "_pending", "_timer", "_transport")
+    __slots__ = ("_abort", "_is_on", "_pending", "_timer", "_transport")
 
-    def __init__(self, transport: Any, pending: Sequence[object]) -> None:
+    def __init__(
+        self, transport: Any, pending: Sequence[object], abort: Callable[[str], None]
+    ) -> None:
         """Begin with a socket that is read.
 
-        pending: the requests that have no answer yet, oldest first, as they are at any time.
+        pending: the requests that have no answer yet, oldest first, as they are at any time. abort:
+        closes the connection now, for a reason.
         """
+        self._abort = abort
         self._transport = transport
         self._pending = pending
         self._is_on = True
@@ -53,20 +58,26 @@ class Reading:
             self._timer = None
 
     def _look_later(self) -> None:
-        oldest = self._pending[0] if self._pending else None
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(LOOK_SECONDS, self._close_if_hung_up, oldest)
+        self._timer = loop.call_later(LOOK_SECONDS, self._close_if_hung_up, *self._awaited())
 
-    def _close_if_hung_up(self, oldest: object | None) -> None:
+    def _awaited(self) -> tuple[object | None, int]:
+        """Return the oldest request without an answer, and how many bytes are not sent."""
+        oldest = self._pending[0] if self._pending else None
+        return oldest, self._transport.get_write_buffer_size()
+
+    def _close_if_hung_up(self, oldest: object | None, unsent_bytes: int) -> None:
         """Close a connection whose client has gone.
 
-        oldest: the request that waited longest a second ago.
+        oldest, unsent_bytes: what was awaited a second ago.
         """
         self._timer = None
         if self._is_on or self._transport.is_closing():
             return
-        is_stuck = bool(self._pending) and self._pending[0] is oldest
+        is_awaiting = oldest is not None or unsent_bytes > 0
+        is_stuck = is_awaiting and self._awaited() == (oldest, unsent_bytes)
         if is_stuck and has_hung_up(self._transport.get_extra_info("socket")):
-            self._transport.close()
+            # Not `close`, which waits for a peer that may never read its responses.
+            self._abort(HUNG_UP)
         else:
             self._look_later()

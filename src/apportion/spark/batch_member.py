@@ -41,7 +41,7 @@ from apportion.spark.client_ids import member_client_id
 from apportion.spark.fixed_assignment import FixedAssignment
 from apportion.spark.options import SourceOptions
 from apportion.spark.rebalance_lines import GroupName, RebalanceLines
-from apportion.spark.source_report import LogPosition, SourceReport
+from apportion.spark.source_report import LogPosition, ReportedMember, SourceReport
 from apportion.spark.stop_requests import StopAnswer, StopRequest
 
 LEAVE_TIMEOUT_MS = 3_000
@@ -95,7 +95,9 @@ class BatchMember(RuleDriver):
                 options.bootstrap,
                 options.topics,
                 classic=options.classic,
-                max_poll_interval_ms=options.rebalance_timeout_ms,
+                max_poll_interval_ms=(
+                    options.rebalance_timeout_ms if options.assigned is None else None
+                ),
                 least_offsets=options.min_offsets or 0,
                 longest_delay_ms=options.max_delay_ms,
                 expression=options.expression,
@@ -192,12 +194,15 @@ class BatchMember(RuleDriver):
         """Return what the last plan says of this membership; None if nothing was planned."""
         if self.planner.planned_incarnation is None:
             return None
-        status, ends = self._membership.status(), self.planner.ends
+        ends, member = self.planner.ends, None
+        if self.options.assigned is None:
+            status = self._membership.status()
+            member = ReportedMember(
+                status.member_id, status.epoch, self.options.rebalance_timeout_ms
+            )
         return SourceReport(
             self.options.group,
-            status.member_id,
-            status.epoch,
-            self.options.rebalance_timeout_ms,
+            member,
             {
                 partition.topic_partition: LogPosition(to, ends[partition])
                 for partition, to in self._planned.end_offsets().items()

@@ -20,6 +20,7 @@ from apportion.spark.option_values import (
     OptionError,
     bootstrap_servers,
     by_lower_name,
+    option_error,
     parsed,
     refuse_uncommitted_reads,
     required_text,
@@ -187,7 +188,7 @@ class BatchOptions:
             raise
         except ValueError as error:
             # Without its cause, which may show a secret.
-            raise OptionError(f"option {error}.") from None
+            raise option_error(error) from None
         _refuse_reversed(read)
         return cls(
             bootstrap=bootstrap,
@@ -247,7 +248,34 @@ def loaded_options(options: Mapping[str, str]) -> SourceOptions | BatchOptions:
     """
     names = {name.lower() for name in options}
     start = next((text for name, text in options.items() if name.lower() == "startingoffsets"), "")
-    is_batch_read = names & ONLY_IN_BATCH_READS or start.strip().lower() == COMMITTED
-    if not is_batch_read and ("kafka.group.id" in names or names & ONLY_IN_STREAMS):
+    start = start.strip().lower()
+    has_batch_option = bool(names & ONLY_IN_BATCH_READS)
+    is_batch_read = has_batch_option or start == COMMITTED
+    has_stream_option = bool(names & ONLY_IN_STREAMS)
+    if not is_batch_read and ("kafka.group.id" in names or has_stream_option):
         return SourceOptions.parse(options)
-    return BatchOptions.parse(options)
+    try:
+        return BatchOptions.parse(options)
+    except OptionError as error:
+        names_a_member = "kafka.group.id" in names and start != COMMITTED
+        # What format("kafka") has by default: such a stream often has no group yet.
+        is_stream_without_group = start == "latest" and not has_batch_option
+        if has_stream_option or names_a_member or is_stream_without_group:
+            raise _refused_as_both(options, str(error)) from None
+        raise
+
+
+def _refused_as_both(options: Mapping[str, str], as_batch_read: str) -> OptionError:
+    """Return the error of options that are neither a stream's nor a batch read's.
+
+    as_batch_read: why they are not those of a batch read.
+    """
+    try:
+        SourceOptions.parse(options)
+    except OptionError as error:
+        as_stream = str(error)
+        if as_stream != as_batch_read:
+            return OptionError(
+                f"as a stream: {as_stream.removesuffix('.')}; as a batch read: {as_batch_read}"
+            )
+    return OptionError(as_batch_read)

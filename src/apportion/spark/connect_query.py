@@ -17,11 +17,16 @@ from apportion.spark.planned_batches import planned_batches
 from apportion.spark.query_introspection import SourceReading
 from apportion.spark.source_columns import load_id
 from apportion.spark.stateless import StatefulQuery
+from apportion.spark.versions import connect_shows_queries
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OLDEST_SPARK = (4, 2)
+BESIDE_ANOTHER = (
+    'this query reads another stream beside format("apportion"), and Spark Connect does not show '
+    "the writer which batches have rows of the other stream only: write each stream with a query "
+    "of its own, or start the query from a classic SparkSession"
+)
 
 
 class ConnectRefused(RuntimeError):
@@ -46,17 +51,21 @@ class ConnectQuery:
     def refuse_state(self) -> None:
         """Raise StatefulQuery if the query keeps state, ConnectRefused if nothing can be said."""
         session: Any = self._session or self._of_batch().sparkSession
-        if tuple(int(part) for part in session.version.split(".")[:2]) < OLDEST_SPARK:
+        if not connect_shows_queries(session.version):
             raise ConnectRefused(
                 "apportion's writer works through Spark Connect from Spark 4.2 on, and this server "
                 f"has {session.version}: start the query from a classic SparkSession"
             )
-        plans = [
+        at_this_batch = [
             plan
             for plan in map(printed_plan, session.streams.active)
-            if plan.foreach_batch_or_none() == self._batch_id and plan.count_sources()
+            if plan.foreach_batch_or_none() == self._batch_id
         ]
+        plans = [plan for plan in at_this_batch if plan.count_sources()]
         if not plans:
+            # Of a stream without new rows the plan does not say what it is.
+            if any(plan.count_streams() > 1 for plan in at_this_batch):
+                raise ConnectRefused(BESIDE_ANOTHER)
             raise ConnectRefused(
                 "the session lists no running query whose foreachBatch was given batch "
                 f'{self._batch_id} of format("apportion"), so the plan of this query cannot be '
@@ -74,6 +83,9 @@ class ConnectQuery:
                     "shows the writer one source only: subscribe to all topics with one source, "
                     "or write with a query for each, or start it from a classic SparkSession"
                 )
+            # Without new rows the source is asked for no tasks, and leaves no batch.
+            if plan.count_streams() > 1:
+                raise ConnectRefused(BESIDE_ANOTHER)
 
     def readings(self) -> list[SourceReading]:
         """Return the query's source with the span of the batch."""

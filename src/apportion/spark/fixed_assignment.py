@@ -64,7 +64,10 @@ class FixedAssignment:
         for name, number in self._partitions:
             topic = topics.named(name)
             if topic is None or number >= topic.partitions:
-                raise MembershipFailed(f"option assign names {name}-{number}, which does not exist")
+                raise MembershipFailed(
+                    f"option assign names {name}-{number}, which does not exist: create the "
+                    "partition, or correct the option"
+                )
             target.append(IdPartition(topic.id, number))
         self._view = replace(
             self._view,

@@ -18,6 +18,7 @@ from typing import Any
 from apportion.member.batch.span import Span, topic_id_bytes
 from apportion.member.batch.writer_reports import WriterReport
 from apportion.spark.private_files import (
+    LOCKED,
     NoPrivateDirectory,
     create_directory,
     digest,
@@ -130,6 +131,8 @@ def _report_files(span: Span) -> list[Path]:
 def _remove_stale(directory: Path) -> None:
     """Delete report files of Spark queries that were not started again for STALE_S."""
     for path in directory.iterdir():
+        if path.suffix in LOCKED:  # the next source removes what is not in use any more
+            continue
         try:
             if time() - path.stat().st_mtime > STALE_S:
                 path.unlink()

@@ -20,6 +20,15 @@ class OptionError(ValueError):
     """An option is missing, unknown, wrong, or contradicts another one."""
 
 
+def option_error(fault: ValueError) -> OptionError:
+    """Return the fault of an option as one sentence.
+
+    fault: begins with the option's name; a question, such as "did you mean ...?", stays one.
+    """
+    text = f"option {fault}"
+    return OptionError(text if text.endswith("?") else f"{text}.")
+
+
 def by_lower_name(
     options: Mapping[str, str], known: Settings, refused: Mapping[str, str]
 ) -> dict[str, str]:

@@ -33,12 +33,13 @@ from apportion.spark.option_values import (
     bootstrap_servers,
     by_lower_name,
     duration_ms,
+    option_error,
     parsed,
     refuse_uncommitted_reads,
     required_text,
 )
 from apportion.spark.security_options import KafkaSecurityOptions, query_security
-from apportion.spark.slices import TaskLimits
+from apportion.spark.slices import MOST_TASKS, TaskLimits
 from apportion.spark.starting_offsets import (
     STARTING_OFFSETS_BY_TIMESTAMP,
     STARTING_TIMESTAMP,
@@ -68,6 +69,7 @@ MIN_PARTITIONS = Setting(
     "partitions than that.",
     default_words="as many as cores",
     at_least=1,
+    at_most=MOST_TASKS,
 )
 MAX_RECORDS_PER_PARTITION = Setting(
     "The most offsets that one task reads: larger ranges are divided, and a task reads one part.",
@@ -268,7 +270,7 @@ class SourceOptions:
             raise
         except ValueError as error:
             # Without its cause, which may show a secret.
-            raise OptionError(f"option {error}.") from None
+            raise option_error(error) from None
         least, most = _parse_batch_sizes(value_of)
         if classic:
             names = (

@@ -17,8 +17,10 @@ from apportion.member.batch.offset_times import NoRecordAtTime
 from apportion.member.batch.span import LostOffsets
 from apportion.member.group_claims import AnotherSink
 from apportion.spark.connect_query import ConnectRefused
+from apportion.spark.decoding.errors import RegistryError, UndecodableRecord
 from apportion.spark.option_values import OptionError
 from apportion.spark.plan_text import PlanNotShown
+from apportion.spark.planned_batches import BatchNotLeft
 from apportion.spark.private_files import NoPrivateDirectory
 from apportion.spark.stateless import StatefulQuery
 from apportion.spark.topic_records import NotWritten
@@ -31,6 +33,7 @@ SENTENCES = (
     ReadRefused,
     NoRecordAtTime,
     NotWritten,
+    BatchNotLeft,
     OptionError,
     LostOffsets,
     StatefulQuery,
@@ -38,6 +41,8 @@ SENTENCES = (
     PlanNotShown,
     NoPrivateDirectory,
     UnsupportedTrigger,
+    UndecodableRecord,
+    RegistryError,
 )
 HIDE = "SPARK_HIDE_TRACEBACK"
 """What Spark's process reads of its environment when it writes an error."""

@@ -24,6 +24,10 @@ BATCH = re.compile(r"^\W*WriteToMicroBatchDataSourceV1 ForeachBatchSink, .*, (\d
 CUT = re.compile(r"(?:\.\.\. \d+ more characters|^Truncated plan of \d+ characters)\s*$")
 RELATION = re.compile(rf"StreamingDataSourceV2ScanRelation\[.*\] {SOURCE}\b", re.IGNORECASE)
 
+# `~` marks what has a stream below it. The relation of files has no mark, and what is above it has.
+STREAMING = re.compile(r"^([ :]*)[+:]- ~(\w+)", re.MULTILINE)
+REFERENCE = "CTERelationRef"  # to what the plan has once, as CTERelationDef
+
 
 class PlanNotShown(RuntimeError):
     """Spark has printed a part of the plan only."""
@@ -51,7 +55,18 @@ class PrintedPlan(NamedTuple):
 
     def count_sources(self) -> int:
         """Return how often the query reads from `format("apportion")`."""
-        return len(RELATION.findall(self.text.partition(ANALYZED)[2].partition(OPTIMIZED)[0]))
+        return len(RELATION.findall(self._analyzed()))
+
+    def count_streams(self) -> int:
+        """Return how many streams the query reads, from whatever sources."""
+        nodes = [(len(indent), name) for indent, name in STREAMING.findall(self._analyzed())]
+        depths = [depth for depth, _ in nodes]
+        # In this order a node has one of those below it next, if there is any.
+        following = zip(nodes, [*depths[1:], 0], strict=True)
+        return sum(name != REFERENCE and below <= depth for (depth, name), below in following)
+
+    def _analyzed(self) -> str:
+        return self.text.partition(ANALYZED)[2].partition(OPTIMIZED)[0]
 
 
 def printed_plan(plan_owner: Any) -> PrintedPlan:

@@ -9,7 +9,7 @@ rows and a batch id, and neither leads to the offsets of the batch. So two thing
   in a file that is named by this id, in the private directory of the host.
 
 The source holds a lock on its file. A file without a lock is of a process that was killed, and
-counts as not there.
+counts as not there; the next source removes it.
 """
 
 import fcntl
@@ -22,8 +22,25 @@ from typing import IO, Any
 from apportion.member.batch.span import Span, parse_span
 from apportion.security.client_security import PLAINTEXT
 from apportion.spark.options import SourceOptions
-from apportion.spark.private_files import create_directory, private_directory
+from apportion.spark.private_files import (
+    LOCKED,
+    create_directory,
+    private_directory,
+)
 from apportion.spark.query_introspection import SourceReading
+
+
+class BatchNotLeft(RuntimeError):
+    """A writer through Spark Connect could take another query's batch for this query's."""
+
+    def __init__(self, error: object) -> None:
+        """Create the error. error: why this query's source could not leave its batch."""
+        super().__init__(
+            "two running queries read from one load(), and this one cannot leave what it reads in "
+            f"the temporary directory ({error}). Through Spark Connect a writer would take the "
+            "batch of the other query for its own: give each query a load() of its own, and see "
+            "that the directory that TMPDIR names has room"
+        )
 
 
 class PlannedBatchFile:
@@ -36,26 +53,41 @@ class PlannedBatchFile:
         # No password lies in a file: the writer of a secured cluster goes without an address.
         self._bootstrap = options.bootstrap if options.security == PLAINTEXT else ""
         self._file: IO[str] | None = None
+        self._expected: Span | None = None
+        self._failed: OSError | None = None  # the first that there was
+
+    def expect(self, span: Span) -> None:
+        """Note the batch that the source has planned last: the next one that Spark runs."""
+        self._expected = span
 
     def write(self, span: Span) -> None:
-        """Replace the batch in the file at once.
+        """Replace the batch in the file at once, unless it is an older one.
 
         Where there can be no file there is none: only a writer through Spark Connect looks for it,
-        and says so.
+        and says so. Raises BatchNotLeft if it would find another query's file in its place.
         """
-        if not self._load:
+        # Any other is of an older batch, whose rows a program reads late. Until the source has
+        # planned one, Spark replays the last batch of its log.
+        if not self._load or self._expected not in (None, span):
             return
         batch = {"bootstrap": self._bootstrap, "group": self._group, "span": span.to_json()}
         try:
-            path = create_directory() / f"{self._load}.{os.getpid()}.batch"
-            file = _locked_file(path, json.dumps(batch))
-        except OSError:
+            directory = create_directory()
+            if self._file is None:
+                _remove_unlocked(directory)
+            file = _locked_file(directory / self._name(), json.dumps(batch))
+        except OSError as error:
             # The batch before this one must not be taken for it.
             self.close()
+            self._failed = self._failed or error
         else:
             self._file, earlier = file, self._file
             if earlier is not None:
                 earlier.close()
+        # Also later on: a writer that found one file keeps to it.
+        if self._failed is not None and self._has_others():
+            self.close()
+            raise BatchNotLeft(self._failed) from self._failed
 
     def close(self) -> None:
         """Delete the file: its source has ended."""
@@ -63,17 +95,27 @@ class PlannedBatchFile:
             self._file.close()
             self._file = None
             with suppress(OSError):
-                for path in private_directory().glob(f"{self._load}.{os.getpid()}.batch"):
-                    path.unlink(missing_ok=True)
+                (private_directory() / self._name()).unlink(missing_ok=True)
+
+    def _has_others(self) -> bool:
+        """Return whether another running source of this `load()` has a file."""
+        return any(path.name != self._name() for path in planned_batches(self._load))
+
+    def _name(self) -> str:
+        return f"{self._load}.{os.getpid()}.batch"
 
 
 def _locked_file(path: Path, text: str) -> IO[str]:
     """Replace a file at once, and return it with a lock on it."""
-    draft = path.with_suffix(".draft")
+    draft = path.with_suffix(".batch-draft")
     file = draft.open("w")
     try:
         # Before the file has its name: a reader that finds it finds it locked.
         fcntl.flock(file, fcntl.LOCK_EX)
+        # `_remove_unlocked` of another source may have come first.
+        if not os.fstat(file.fileno()).st_nlink:
+            file.close()
+            return _locked_file(path, text)
         file.write(text)
         file.flush()
         draft.replace(path)
@@ -81,6 +123,19 @@ def _locked_file(path: Path, text: str) -> IO[str]:
         file.close()
         raise
     return file
+
+
+def _remove_unlocked(directory: Path) -> None:
+    """Delete the files of sources that were killed."""
+    for path in directory.iterdir():
+        if path.suffix not in LOCKED:
+            continue
+        with suppress(OSError), path.open() as file:  # a running source's cannot be locked
+            # Shared, as `_read_or_none` does it, which would take any other for the source's.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            # A source that has replaced its file meanwhile has let go of the one that is open.
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                path.unlink()
 
 
 def planned_batches(load: str) -> dict[Path, SourceReading]:

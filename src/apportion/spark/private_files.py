@@ -12,6 +12,8 @@ import tempfile
 from pathlib import Path
 
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+LOCKED = (".batch", ".batch-draft")
+"""How the names of files end that a running process holds a lock on, whatever their age."""
 
 
 class NoPrivateDirectory(OSError):

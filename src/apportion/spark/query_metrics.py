@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from apportion.member.batch.span import Span, SpanError, parse_span
 from apportion.server.metric_families import CONTENT_TYPE, Family, Samples, prometheus_text
 from apportion.server.metrics_listener import MetricsFormat
-from apportion.spark.source_report import LogPosition, SourceReport, parse_report
+from apportion.spark.source_report import LogPosition, ReportedMember, SourceReport, parse_report
 from apportion.topics import TopicPartition
 
 QUERY_LABELS = ("query",)
@@ -146,9 +146,14 @@ def _of_sources(
     return samples
 
 
-def _of_reports(value: Callable[[SourceReport], float]) -> Callable[[QueryMetrics], Samples]:
-    """Return what reads one value of each source's report."""
-    return _of_sources(lambda batch, _query: None if batch.report is None else value(batch.report))
+def _of_members(value: Callable[[ReportedMember], float]) -> Callable[[QueryMetrics], Samples]:
+    """Return what reads one value of each source that has reported a member."""
+
+    def value_or_none(batch: SourceBatch, _query: ObservedQuery) -> float | None:
+        member = None if batch.report is None else batch.report.member
+        return None if member is None else value(member)
+
+    return _of_sources(value_or_none)
 
 
 def _of_positions(value: Callable[[LogPosition], int]) -> Callable[[QueryMetrics], Samples]:
@@ -176,8 +181,10 @@ def _partition_labels(
 def _member_info(metrics: QueryMetrics) -> Samples:
     for query, batch in _sources(metrics):
         if batch.report is not None:
-            group, member = batch.report.group_id, batch.report.member_id
-            yield (query.name, str(batch.source), group, member), 1
+            # Without a member too: by the group's name its lag is joined with others'.
+            group, member = batch.report.group_id, batch.report.member
+            member_id = "" if member is None else member.id
+            yield (query.name, str(batch.source), group, member_id), 1
 
 
 def _committed_offsets(metrics: QueryMetrics) -> Samples:
@@ -222,7 +229,8 @@ FAMILIES: tuple[Family[QueryMetrics], ...] = (
         "apportion_spark_member_info",
         False,
         (*SOURCE_LABELS, "group", "member"),
-        "1, with the group and the id of the member that the source is.",
+        "1, with the group and the id of the member that the source is; without an id where "
+        "`assign` gives the partitions.",
         _member_info,
     ),
     Family(
@@ -230,7 +238,7 @@ FAMILIES: tuple[Family[QueryMetrics], ...] = (
         False,
         SOURCE_LABELS,
         "The member epoch; in a classic group the generation.",
-        _of_reports(lambda report: report.member_epoch),
+        _of_members(lambda member: member.epoch),
     ),
     Family(
         "apportion_spark_assigned_partitions",
@@ -245,7 +253,7 @@ FAMILIES: tuple[Family[QueryMetrics], ...] = (
         SOURCE_LABELS,
         "How long a micro-batch may take before the member loses its partitions "
         "(`kafka.max.poll.interval.ms`).",
-        _of_reports(lambda report: report.max_poll_interval_ms / 1000),
+        _of_members(lambda member: member.max_poll_interval_ms / 1000),
     ),
     Family(
         "apportion_spark_committed_offset",

@@ -17,9 +17,13 @@ from apportion.client.cluster import Cluster
 from apportion.columns.read import to_arrow
 from apportion.member.batch.span import Span
 from apportion.security.client_security import ClientSecurity
+from apportion.spark.option_values import OptionError
 from apportion.topics import TopicIdPartition
 
 OFFSETS_A_TASK = 100_000
+# Of a batch: Spark takes many more, but the process that heartbeats makes them, for seconds, and
+# keeps some hundred bytes of each.
+MOST_TASKS = 100_000
 # How long a task waits for a broker that cannot be reached: long enough for a restart. In local
 # mode Spark does not retry a task, so that its failure would end the query.
 READ_TIMEOUT_MS = 120_000
@@ -98,6 +102,8 @@ def split_into_tasks(
 
     A partition's range is divided only where the limits want it. The largest range goes first, each
     to the task with the fewest records so far (the longest-processing-time rule).
+
+    Raises OptionError if that would be more than MOST_TASKS.
     """
     whole = [
         PartitionSlice(partition, start, end)
@@ -114,12 +120,13 @@ def split_into_tasks(
     wanted = max(cores or os.cpu_count() or 1, -(-total // OFFSETS_A_TASK), limits.least_tasks or 0)
     tasks = min(len(slices), wanted)
     slices_by_task: list[list[PartitionSlice]] = [[] for _ in range(tasks)]
-    records_by_task = [0] * tasks
+    # A heap of the records of each task: a search for the fewest would take hours for MOST_TASKS.
+    heap = [(0, task) for task in range(tasks)]
     # The partition breaks ties, so one span always gives the same tasks on one machine.
     for part in sorted(slices, key=lambda part: (-part.size, part)):
-        smallest = records_by_task.index(min(records_by_task))
+        records, smallest = heap[0]
         slices_by_task[smallest].append(part)
-        records_by_task[smallest] += part.size
+        heapq.heapreplace(heap, (records + part.size, smallest))
     return [TaskSlices(tuple(sorted(parts))) for parts in slices_by_task]
 
 
@@ -128,11 +135,19 @@ def divide(slices: list[PartitionSlice], limits: TaskLimits) -> list[PartitionSl
 
     Where there are too few parts, the slice whose parts are the largest is divided into one more,
     again and again, as long as a part has two offsets (the method of highest averages).
+    Raises OptionError if the limit makes more parts than MOST_TASKS.
 
     Example: slices of 90 and 10 offsets, at least 4 tasks: 30, 30, 30 and 10.
     """
     most = limits.most_offsets
     parts = [1 if most is None else -(-part.size // most) for part in slices]
+    if most is not None and sum(parts) > MOST_TASKS:
+        raise OptionError(
+            f"option maxRecordsPerPartition is {most}, which makes {sum(parts)} tasks of this "
+            f"read, and {MOST_TASKS} are the most: raise it, or read less at once "
+            "(maxOffsetsPerTrigger for the next batches of a stream, a later beginning or an "
+            "earlier end in a batch read)."
+        )
     # By the size of its parts; the smallest item of a heap comes first, hence the sign.
     heap = [(-part.size / parts[i], i) for i, part in enumerate(slices) if part.size > parts[i]]
     heapq.heapify(heap)

@@ -143,6 +143,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 limit.max_rows if isinstance(limit, ReadMaxRows) else None,
                 reads_all=isinstance(limit, ReadAllAvailable),
             )
+        self._planned_batch.expect(following)
         # The very dict that Spark gave: it compares offsets as JSON text, and any difference starts
         # an empty batch.
         return start if following == previous else following.to_json()
@@ -161,9 +162,12 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark may call this several times for one batch (a union of the stream with itself), so it
         # only keeps the member alive and changes nothing.
         planned = parse_span(end)
-        self._member().begin_batch(planned)
-        self._planned_batch.write(planned)
-        return [] if start == end else split_into_tasks(planned, self._options.task_limits)
+        with without_traceback():
+            self._member().begin_batch(planned)
+            self._planned_batch.write(planned)
+            if start == end:
+                return []
+            return split_into_tasks(planned, self._options.task_limits)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task, in an executor."""

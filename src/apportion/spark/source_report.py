@@ -28,16 +28,23 @@ class LogPosition(NamedTuple):
         return max(self.latest - self.next, 0)
 
 
+class ReportedMember(NamedTuple):
+    """The member that a query's source is. epoch: of a classic member the generation."""
+
+    id: str
+    epoch: int
+    max_poll_interval_ms: int
+
+
 class SourceReport(NamedTuple):
     """The membership of a query's source, as of the plan of a micro-batch.
 
-    member_epoch: of a classic member the generation. positions: of its assigned partitions.
+    member: None with the option assign, which is no membership. positions: of its assigned
+    partitions.
     """
 
     group_id: str
-    member_id: str
-    member_epoch: int
-    max_poll_interval_ms: int
+    member: ReportedMember | None
     positions: Mapping[TopicPartition, LogPosition]
 
     def to_json(self) -> dict[str, Any]:
@@ -49,11 +56,16 @@ class SourceReport(NamedTuple):
                 "latest": position.latest,
                 "lag": position.lag,
             }
+        member = {}
+        if self.member is not None:
+            member = {
+                "memberId": self.member.id,
+                "memberEpoch": self.member.epoch,
+                "maxPollIntervalMs": self.member.max_poll_interval_ms,
+            }
         return {
             "group": self.group_id,
-            "memberId": self.member_id,
-            "memberEpoch": self.member_epoch,
-            "maxPollIntervalMs": self.max_poll_interval_ms,
+            **member,
             "assignedPartitions": len(self.positions),
             "metrics": self._offsets_behind_latest(),
             "topics": topics,
@@ -79,11 +91,14 @@ def parse_report(latest_offset: Any) -> SourceReport | None:
     """
     try:
         fields = json.loads(latest_offset) if isinstance(latest_offset, str) else latest_offset
+        member = None
+        if "memberId" in fields:
+            member = ReportedMember(
+                fields["memberId"], fields["memberEpoch"], fields["maxPollIntervalMs"]
+            )
         return SourceReport(
             fields["group"],
-            fields["memberId"],
-            fields["memberEpoch"],
-            fields["maxPollIntervalMs"],
+            member,
             {
                 TopicPartition(topic, int(number)): LogPosition(each["next"], each["latest"])
                 for topic, numbers in fields["topics"].items()

@@ -15,7 +15,13 @@ from apportion.settings import MAX_INT32, Setting, declared, fault_or_none
 from apportion.spark.batch_options import BATCH_OPTIONS
 from apportion.spark.foreign_options import REFUSED_IN_STREAMS
 from apportion.spark.foreign_producer_options import FOR_READING, LEFT_ALONE, REFUSED_FOR_WRITING
-from apportion.spark.option_values import OptionError, bootstrap_servers, by_lower_name, parsed
+from apportion.spark.option_values import (
+    OptionError,
+    bootstrap_servers,
+    by_lower_name,
+    option_error,
+    parsed,
+)
 from apportion.spark.options import OPTIONS
 from apportion.spark.security_options import KafkaSecurityOptions, query_security
 
@@ -308,8 +314,7 @@ def _security(options: Mapping[str, str]) -> ClientSecurity:
         security = query_security(options)
     except ValueError as error:
         # Without its cause, which may show a secret.
-        text = str(error)
-        raise OptionError(f"option {text}" + ("" if text.endswith("?") else ".")) from None
+        raise option_error(error) from None
     if security.tls is not None and security.tls.versions != TLS_VERSIONS:
         raise OptionError(
             "option kafka.ssl.enabled.protocols cannot be used for writing: librdkafka offers "

@@ -1,7 +1,8 @@
 """The releases of Spark that apportion runs on, and what differs between them.
 
-No other module of this package knows a release of Spark. One that is newer than TESTED may work,
-and is not refused.
+What depends on the number of a release is here. Where a feature can be looked for, the module that
+uses it does that, and may name in its texts the release that brought it. A release that is newer
+than TESTED may work, and is not refused.
 """
 
 import re
@@ -51,6 +52,11 @@ def has_admission_control() -> bool:
     """Return whether Spark tells a Python source the start and the limit of a batch (Spark 4.2)."""
     # Looked for, and not asked of the version: vendors bring it to older releases.
     return find_spec("pyspark.sql.streaming.datasource") is not None
+
+
+def connect_shows_queries(version: str) -> bool:
+    """Return whether Spark Connect of this version shows a Delta writer its query (Spark 4.2)."""
+    return _release(version) >= (4, 2)
 
 
 def stateful_operator_class(version: str) -> str:

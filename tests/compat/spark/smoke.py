@@ -86,7 +86,9 @@ def test_a_query_takes_over_what_another_one_leaves(
     rows: Callable[..., DataFrame],
     started: Callable[..., StreamingQuery],
 ) -> None:
-    old, _heir = (started(rows(**{"kafka.client.id": name})) for name in ("old", "heir"))
+    old = started(rows(**{"kafka.client.id": "old"}))
+    pipeline.until_owned_by("old")
+    started(rows(**{"kafka.client.id": "heir"}))
     pipeline.until_owned_by("old", "heir")
     pipeline.produce(40)
     pipeline.until_written()

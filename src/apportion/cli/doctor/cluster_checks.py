@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from apportion.cli.asked import Asked
-from apportion.cli.cluster_reports import with_next_step
+from apportion.cli.cluster_reports import next_step
 from apportion.cli.command_config import command_security
 from apportion.cli.doctor.finding import Finding, failed, ok, skipped, warning
 from apportion.cli.doctor.subjects import Subjects
@@ -18,6 +18,7 @@ from apportion.client.cluster import Cluster
 from apportion.client.connection import Disconnected
 from apportion.errors import Code, Refused
 from apportion.member.cluster_queries.groups import ConsumerGroupDescribeQuery
+from apportion.member.cluster_queries.records import refusals
 from apportion.member.group_claims import claimed_sinks, sink_names, unclaimed_offsets
 from apportion.topics import Topic, partitions_of
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
@@ -28,14 +29,19 @@ NO_KIP_848 = (
 )
 
 
+OF_GROUPS = ("group", "KIP-848", "sink")
+"""The checks that need the name of a group."""
+
+
 def check_cluster(asked: Asked, subjects: Subjects) -> Iterator[Finding]:
     """Yield the findings on the cluster, the group and each topic."""
     try:
         security = command_security(asked.command_config)
         require_known_host(asked.bootstrap)
         cluster = Cluster(asked.bootstrap, timeout_ms=asked.timeout_ms, security=security)
-    except (ValueError, WrongArguments) as error:
-        yield failed("cluster", str(error), "see `apportion doctor --help`")
+    except (ValueError, WrongArguments, Disconnected) as error:
+        remedy = next_step(error, asked) or "see `apportion doctor --help`"
+        yield failed("cluster", str(error), remedy)
         yield from _not_reached(subjects)
         return
     try:
@@ -48,7 +54,7 @@ def _check_reached(cluster: Cluster, asked: Asked, subjects: Subjects) -> Iterat
     try:
         brokers = cluster.nodes()
     except (Disconnected, Refused) as error:
-        yield failed("cluster", str(error), _remedy(error, asked))
+        yield failed("cluster", str(error), next_step(error, asked))
         yield from _not_reached(subjects)
         return
     count = len(brokers)
@@ -59,21 +65,24 @@ def _check_reached(cluster: Cluster, asked: Asked, subjects: Subjects) -> Iterat
     for name in subjects.topics:
         yield _guarded(f"topic {name}", asked, partial(_topic, cluster, name, asked.at, topics))
     if subjects.group is None:
-        yield skipped("group", "--group is not given")
+        yield from (skipped(check, "--group is not given") for check in OF_GROUPS)
         return
     group = subjects.group
     check = f"group {group}"
     yield _guarded("KIP-848", asked, lambda: _protocol(cluster, group))
     yield _guarded(check, asked, lambda: _group(cluster, group, check, asked.at))
-    if topics:
+    if not topics:
+        yield skipped("sink", "no topic was found" if subjects.topics else "--topic is not given")
+    else:
         yield _guarded("sink", asked, lambda: _sink(cluster, group, topics, subjects.sink))
 
 
 def _not_reached(subjects: Subjects) -> Iterator[Finding]:
     why = "the cluster was not reached"
     yield from (skipped(f"topic {name}", why) for name in subjects.topics)
-    if subjects.group is not None:
-        yield skipped(f"group {subjects.group}", why)
+    group, *others = OF_GROUPS
+    yield skipped(group if subjects.group is None else f"group {subjects.group}", why)
+    yield from (skipped(check, why) for check in others)
 
 
 def _guarded(check: str, asked: Asked, run: Callable[[], Finding]) -> Finding:
@@ -81,13 +90,7 @@ def _guarded(check: str, asked: Asked, run: Callable[[], Finding]) -> Finding:
     try:
         return run()
     except (Refused, Disconnected) as error:
-        return failed(check, str(error), _remedy(error, asked))
-
-
-def _remedy(error: Exception, asked: Asked) -> str:
-    """Return what to do about an error of the cluster; "" where the error itself says it."""
-    advised = str(with_next_step(error, asked))
-    return advised.removeprefix(str(error)).removeprefix("; ")
+        return failed(check, str(error), next_step(error, asked))
 
 
 def _topic(cluster: Cluster, name: str, at: str, found: list[Topic]) -> Finding:
@@ -104,9 +107,8 @@ def _topic(cluster: Cluster, name: str, at: str, found: list[Topic]) -> Finding:
     partitions = partitions_of(topic)
     ends = cluster.list_offsets(partitions, LATEST)
     # A Fetch at the end returns no record, and needs Read as every batch does.
-    for each in cluster.fetch(ends, max_wait_ms=0).values():
-        if each.code is not Code.NONE:
-            raise Refused(each.code, each.why)
+    for refused in refusals(cluster.fetch(ends, max_wait_ms=0)).values():
+        raise refused
     starts, count = cluster.list_offsets(partitions, EARLIEST), len(partitions)
     held = sum(ends.values()) - sum(starts.values())
     return ok(
@@ -161,7 +163,7 @@ def _sink(cluster: Cluster, group: str, topics: list[Topic], mine: str | None) -
     partitions = [partition for topic in topics for partition in partitions_of(topic)]
     committed = cluster.committed_offsets(group, partitions)
     claims = claimed_sinks(committed)
-    others = {sinks for sinks in claims.values() if mine is not None and sinks != (mine,)}
+    others = {sinks for sinks in claims.values() if mine is not None and mine not in sinks}
     if others:
         return failed(
             "sink",

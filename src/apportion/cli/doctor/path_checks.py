@@ -11,8 +11,10 @@ from apportion.member.batch.span import Span, SpanError, parse_span
 from apportion.member.group_claims import sink_names
 
 OWN_CHECKPOINT = "give the query a checkpoint of its own"
-OFFSETS = "offsets"
-"""The directory of a checkpoint in which Spark logs what each batch reads."""
+ITS_RIGHTS = "change its owner or its rights"
+OFFSETS, COMMITS = "offsets", "commits"
+"""The directories of a checkpoint in which Spark logs what each batch reads, and that it ended."""
+NAMED_SOURCES = "v2"
 
 
 def check_paths(subjects: Subjects) -> Iterator[Finding]:
@@ -20,7 +22,10 @@ def check_paths(subjects: Subjects) -> Iterator[Finding]:
     if subjects.checkpoint is None:
         yield skipped("checkpoint", "--checkpoint is not given")
     else:
-        yield _checkpoint(subjects.checkpoint, subjects.sink)
+        try:
+            yield _checkpoint(subjects.checkpoint, subjects.sink)
+        except OSError as error:
+            yield failed("checkpoint", f"{error.filename}: {error.strerror}", ITS_RIGHTS)
     if subjects.table is None:
         yield skipped("table", "--table is not given")
     else:
@@ -37,8 +42,8 @@ def _checkpoint(location: str, sink: str | None) -> Finding:
         return _new(check, path, "a query begins with it")
     if not path.is_dir():
         return failed(check, f"{path} is a file", "name a directory")
-    if not os.access(path, os.W_OK | os.X_OK):
-        return failed(check, f"{path} cannot be written by you", "change its owner or its rights")
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        return failed(check, f"{path} cannot be read and written by you", ITS_RIGHTS)
     logged = sorted(
         (int(each.name), each) for each in (path / OFFSETS).glob("*") if each.name.isdigit()
     )
@@ -53,15 +58,20 @@ def _checkpoint(location: str, sink: str | None) -> Finding:
     sinks = next((span.sinks for span in spans if span.sinks), None)
     if sinks and sink is not None and sink not in sinks:
         return failed(check, f"{path} belongs to a query of {sink_names(sinks)}", OWN_CHECKPOINT)
+    if not (path / COMMITS / str(number)).exists():
+        return ok(check, f"{path}: a query begins with batch {number} again, which has not ended")
     return ok(check, f"{path}: a query goes on after batch {number}")
 
 
 def _spans_of(offsets: Path) -> list[Span]:
     """Return the spans of a logged batch: those of its sources that are apportion's."""
+    version, *lines = offsets.read_text(errors="replace").splitlines() or [""]
     spans = []
-    for line in offsets.read_text(errors="replace").splitlines():
-        with suppress(SpanError):  # the version, Spark's own settings, or another source
-            spans.append(parse_span(line))
+    for line in lines:
+        # Version 2 is of named sources: each offset has the name of its source before it.
+        offset = line.partition(":")[2] if version == NAMED_SOURCES else line
+        with suppress(SpanError):  # Spark's own settings, or another source
+            spans.append(parse_span(offset))
     return spans
 
 
@@ -74,20 +84,20 @@ def _table(location: str) -> Finding:
 
         from apportion.spark.ownership import table_location
         from apportion.spark.table import TableAttempt
-    except ModuleNotFoundError as error:
-        return skipped(check, f"{error.name} is not installed, so it was not looked at")
+    except ImportError as error:
+        return skipped(check, f"it was not looked at: {error}")
     table = table_location(location)
+    path = local_or_none(table)
+    if path is None:
+        return skipped(check, f"{table} is not on this machine, so it was not looked at")
     try:
         if TableAttempt.on_existing_or_none(table, None) is None:
-            path = local_or_none(table)
-            return (
-                ok(check, f"{table} does not exist yet: the writer creates it")
-                if path is None
-                else _new(check, path, "the writer creates the table")
-            )
+            return _new(check, path, "the writer creates the table")
         opened = DeltaTable(table)
     except (DeltaError, OSError, ValueError) as error:
-        return failed(check, str(error), "give delta.Writer another path, or these rights")
+        return failed(check, str(error), "give delta.Writer another path")
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        return failed(check, f"{path} cannot be read and written by you", ITS_RIGHTS)
     columns = opened.metadata().partition_columns
     if columns:
         return failed(

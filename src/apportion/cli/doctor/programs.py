@@ -1,6 +1,7 @@
 """The checks of what runs here: packages, Java, and the Python of Spark's workers."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,13 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from apportion import __version__
-from apportion.cli.doctor.finding import Finding, failed, ok, warning
-from apportion.spark.workers_python import DEFAULT, VARIABLE
+from apportion.cli.doctor.finding import Finding, failed, ok, skipped, warning
 
-SPARK_PACKAGES = ("pyspark", "pyarrow", "numba", "pandas", "deltalake")
+SPARK_PACKAGES = ("pyspark", "pyarrow", "numba", "pandas", "deltalake", "confluent-kafka")
 """What the extra `spark` installs; pyproject.toml says which versions."""
 INSTALL = "install it: pip install 'apportion[spark]'"
 LEAST_JAVA = 17
+MOST_JAVA_BEFORE_4_2 = 21
+"""Spark 4.0 and 4.1 do not start on Java 25."""
 STARTS_WITHIN_S = 60
 QUESTION = """
 import json, sys
@@ -27,7 +29,7 @@ try:
     said["apportion"] = apportion.__version__
     import apportion.spark.source
 except ImportError as error:
-    said["missing"] = error.name or str(error)
+    said["missing"] = f"without {error.name}" if error.name else f"where {error}"
 print(json.dumps(said))
 """
 
@@ -35,7 +37,7 @@ print(json.dumps(said))
 class WorkersPython(NamedTuple):
     """An interpreter as it describes itself.
 
-    missing: the module that its import of apportion lacks; None if it lacks none.
+    missing: what its import of apportion lacks, as in "without pyarrow"; None if it lacks nothing.
     """
 
     python: tuple[int, ...]
@@ -64,14 +66,20 @@ def check_packages() -> Finding:
         except PackageNotFoundError:
             missing.append(package)
     if missing:
-        return failed("Spark", f"{', '.join(missing)} is not installed", INSTALL)
+        return failed("Spark", f"there is no {' and no '.join(missing)}", INSTALL)
+    try:
+        import apportion.spark  # noqa: F401  # refuses a Spark that is too old
+    except ImportError as error:
+        return failed("Spark", ", ".join(found), str(error))
     return ok("Spark", ", ".join(found))
 
 
 def check_java(environment: Mapping[str, str]) -> Finding:
     """Return whether Spark finds a Java that is new enough."""
     home = environment.get("JAVA_HOME", "")
-    java = str(Path(home, "bin", "java")) if home else _path_or_none("java", environment)
+    java = (
+        os.path.abspath(Path(home, "bin", "java")) if home else _path_or_none("java", environment)
+    )
     remedy = f"install Java {LEAST_JAVA} or newer and set JAVA_HOME to its directory"
     if java is None:
         return failed("Java", "JAVA_HOME is not set, and no java is on the PATH", remedy)
@@ -82,7 +90,21 @@ def check_java(environment: Mapping[str, str]) -> Finding:
         return failed("Java", f"{found}, does not start", remedy)
     if int(major[1]) < LEAST_JAVA:
         return failed("Java", f"{found}, is version {major[1]}", remedy)
+    if int(major[1]) > MOST_JAVA_BEFORE_4_2 and _spark_is_before_4_2():
+        return failed(
+            "Java",
+            f"{found}, is version {major[1]}, on which Spark 4.0 and 4.1 do not start",
+            f"set JAVA_HOME to a Java {LEAST_JAVA} or {MOST_JAVA_BEFORE_4_2}, or use Spark 4.2",
+        )
     return ok("Java", f"{major[1]}, {found}")
+
+
+def _spark_is_before_4_2() -> bool:
+    try:
+        major, minor = version("pyspark").split(".")[:2]
+    except PackageNotFoundError:
+        return False
+    return (int(major), int(minor)) < (4, 2)
 
 
 def check_workers_python(environment: Mapping[str, str]) -> Finding:
@@ -90,6 +112,10 @@ def check_workers_python(environment: Mapping[str, str]) -> Finding:
 
     Spark starts it for the source, too, on the driver. On a cluster each node has its own.
     """
+    try:
+        from apportion.spark.workers_python import DEFAULT, VARIABLE
+    except ImportError:
+        return skipped("workers' Python", "this Python has no Spark that works")
     check, typed = "workers' Python", environment.get(VARIABLE)
     name = DEFAULT if typed is None else typed
     source = f"{VARIABLE} is not set, so Spark starts {name}" if typed is None else name
@@ -112,7 +138,7 @@ def check_workers_python(environment: Mapping[str, str]) -> Finding:
             check, f"{its_version} with apportion {answer.apportion}, not {__version__}", use_this
         )
     if answer.missing is not None:
-        return unfit(check, f"{its_version} without {answer.missing}", f"{use_this}, or {INSTALL}")
+        return unfit(check, f"{its_version} {answer.missing}", f"{use_this}, or {INSTALL}")
     return ok(check, f"{its_version} with apportion {answer.apportion}")
 
 
@@ -141,8 +167,9 @@ def output_or_none(command: list[str]) -> str | None:
 
 
 def _path_or_none(program: str, environment: Mapping[str, str]) -> str | None:
-    """Return the path of a program; None if there is none."""
-    return shutil.which(program, path=environment.get("PATH", ""))
+    """Return the absolute path of a program; None if there is none."""
+    found = shutil.which(program, path=environment.get("PATH", ""))
+    return None if found is None else os.path.abspath(found)
 
 
 def dotted(numbers: tuple[int, ...]) -> str:

@@ -88,11 +88,13 @@ def _find_partitions(read: BoundedRead) -> Rule[tuple[TopicIdPartition, ...]]:
     """Return the partitions to read, in order; raise ReadRefused if one is missing."""
     topics = yield from read.topics.find_topics()
     missing = [name for name in read.topics.names if topics.named(name) is None]
+    option = "subscribe" if read.assigned is None else "assign"
     if read.topics.expression and not topics:
-        missing = [f"that matches {read.topics.expression}"]
+        missing, option = [f"that matches {read.topics.expression}"], "subscribePattern"
     if missing:
         raise ReadRefused(
-            f"there is no topic {', '.join(missing)}: a batch read needs topics that exist"
+            f"there is no topic {', '.join(missing)}, and a batch read needs topics that exist: "
+            f"create what is missing, or correct the option {option}"
         )
     partitions = tuple(sorted(each for topic in topics for each in partitions_of(topic)))
     if read.assigned is None:
@@ -102,7 +104,10 @@ def _find_partitions(read: BoundedRead) -> Rule[tuple[TopicIdPartition, ...]]:
         f"{topic}-{number}" for topic, number in read.assigned if (topic, number) not in by_name
     ]
     if absent:
-        raise ReadRefused(f"option assign names {', '.join(absent)}, which does not exist")
+        raise ReadRefused(
+            f"option assign names {', '.join(absent)}, which does not exist: create what is "
+            "missing, or correct the option"
+        )
     return tuple(by_name[each] for each in read.assigned)
 
 

@@ -70,15 +70,16 @@ class QuerySettings(NamedTuple):
     expression: in place of the topics' names; "" for none.
 
     classic: the member speaks the classic protocol. max_poll_interval_ms: the time within which
-    the query must ask for its next batch; also the member's rebalance timeout. least_offsets: fewer
-    new offsets are not read until `longest_delay_ms` after the last batch (minOffsetsPerTrigger).
+    the query must ask for its next batch, also the member's rebalance timeout; None for a reader
+    without a membership. least_offsets: fewer new offsets are not read until `longest_delay_ms`
+    after the last batch (minOffsetsPerTrigger).
     """
 
     group_id: str
     servers: str
     topics: tuple[str, ...]
     classic: bool
-    max_poll_interval_ms: int
+    max_poll_interval_ms: int | None
     pauses: Pauses = Pauses()
     least_offsets: int = 0
     longest_delay_ms: int = 0
@@ -249,7 +250,9 @@ class BatchRetries:
             error,
             has_assignment=has_assignment,
             must_end=self._end_limits is not None,
-            join_limit_s=self._settings.max_poll_interval_ms / 1000 if is_join_pending else 0,
+            join_limit_s=(
+                (self._settings.max_poll_interval_ms or 0) / 1000 if is_join_pending else 0
+            ),
         )
         # Every join takes a moment: a new query does not warn of it.
         if has_assignment or self._is_late(now_ms):
@@ -290,7 +293,9 @@ class BatchRetries:
     def _warn_of_long_batch(self, now_ms: int) -> Rule[None]:
         """Log a warning if the last batch took over half of kafka.max.poll.interval.ms."""
         limit_ms = self._settings.max_poll_interval_ms
-        took_ms = 0 if self._returned_at_ms is None else now_ms - self._returned_at_ms
+        if limit_ms is None or self._returned_at_ms is None:
+            return
+        took_ms = now_ms - self._returned_at_ms
         if took_ms > limit_ms / 2:
             yield Note(
                 "warning",

@@ -15,7 +15,8 @@ import fastavro
 from confluent_kafka.schema_registry import Schema
 from pyspark.sql import types
 
-from apportion.spark.decoding.framing import UndecodableRecord, UnsupportedSchema, framed
+from apportion.spark.decoding.errors import UndecodableRecord, UnsupportedSchema
+from apportion.spark.decoding.framing import framed
 from apportion.spark.decoding.registry import SchemaRegistry
 
 ValueConversion = Callable[[Any], Any]

@@ -7,7 +7,9 @@ from typing import Any, Literal
 from pyspark.sql import Column, types
 from pyspark.sql import functions as F
 
-from apportion.spark.decoding.framing import MAGIC, PREFIX, UndecodableRecord, UnsupportedSchema
+from apportion.spark.decoding.errors import RegistryError, UndecodableRecord, UnsupportedSchema
+from apportion.spark.decoding.framing import MAGIC, PREFIX
+from apportion.spark.plain_errors import without_traceback
 
 EXTRA = "registry"
 Mode = Literal["FAILFAST", "PERMISSIVE"]
@@ -96,10 +98,12 @@ def _by_python(
             return None
         try:
             return decoder(bytes(value))
-        except UndecodableRecord:
-            if mode == "PERMISSIVE":
+        except (UndecodableRecord, RegistryError) as error:
+            # A registry that does not answer says nothing about the value.
+            if mode == "PERMISSIVE" and isinstance(error, UndecodableRecord):
                 return None
-            raise
+            with without_traceback():
+                raise error from None
 
     return F.udf(decoded, result, useArrow=True)(column)
 

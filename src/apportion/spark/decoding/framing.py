@@ -7,19 +7,13 @@ the message in its file follows, as varints. The payload comes after that.
 import struct
 from typing import NamedTuple
 
+from apportion.spark.decoding.errors import UndecodableRecord
+
 MAGIC = 0
 PREFIX = struct.Struct(">bI")
 CONTINUES, SEVEN_BITS = 0x80, 0x7F
 MAX_VARINT_BYTES = 5  # of a number below 2**32
 MAX_INDEXES = 100
-
-
-class UndecodableRecord(ValueError):
-    """A value is not what the schema registry's schema says; the text says why."""
-
-
-class UnsupportedSchema(ValueError):
-    """A schema has no Spark type; the text names the part, and why."""
 
 
 class FramedValue(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import types
 
-from apportion.spark.decoding.framing import UnsupportedSchema
+from apportion.spark.decoding.errors import UnsupportedSchema
 
 SCALARS: dict[str, types.DataType] = {
     "boolean": types.BooleanType(),

@@ -10,12 +10,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from pyspark.sql import types
 
-from apportion.spark.decoding.framing import (
-    UndecodableRecord,
-    UnsupportedSchema,
-    framed,
-    without_message_indexes,
-)
+from apportion.spark.decoding.errors import UndecodableRecord, UnsupportedSchema
+from apportion.spark.decoding.framing import framed, without_message_indexes
 
 FieldConversion = Callable[[Any], Any]
 TIMESTAMP = "google.protobuf.Timestamp"

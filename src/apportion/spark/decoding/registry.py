@@ -8,11 +8,9 @@ from typing import Any
 from confluent_kafka.schema_registry import RegisteredSchema, Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from apportion.spark.decoding.errors import RegistryError
+
 LATEST = "latest"
-
-
-class RegistryError(ValueError):
-    """The registry cannot be asked, or does not know what it was asked for."""
 
 
 @dataclass(frozen=True, repr=False)

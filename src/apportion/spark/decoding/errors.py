@@ -1,0 +1,13 @@
+"""The errors of `apportion.spark.decode`."""
+
+
+class UndecodableRecord(ValueError):
+    """A value is not what the schema registry's schema says; the text says why."""
+
+
+class UnsupportedSchema(ValueError):
+    """A schema has no Spark type; the text names the part, and why."""
+
+
+class RegistryError(ValueError):
+    """The registry cannot be asked, or does not know what it was asked for."""
