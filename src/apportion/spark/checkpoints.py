@@ -15,6 +15,15 @@ _warned: set[str] = set()
 """Run ids of the queries that were warned of in this process."""
 
 
+def warn_of_query(query: Any) -> None:
+    """Log the warning of a query as `start()` returned it, of a classic session alone.
+
+    Spark Connect does not show where the checkpoint is.
+    """
+    if (java_query := getattr(query, "_jsq", None)) is not None:
+        warn_of_temporary_checkpoint(java_query.streamingQuery())
+
+
 def warn_of_temporary_checkpoint(execution: Any) -> None:
     """Log a warning, once in a run, if the query was started without checkpointLocation.
 

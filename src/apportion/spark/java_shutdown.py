@@ -7,10 +7,15 @@ the queries have stopped.
 
 import os
 import threading
-from typing import Any, ClassVar, Self
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 STARTED_BY_JAVA = "PYSPARK_GATEWAY_PORT"
 """The variable of the environment by which a Java parent says where it listens."""
@@ -23,19 +28,28 @@ class JavaShutdown:
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s, self._hook = timeout_s, ShutdownHook()
+        self._remove: Callable[[], object] = lambda: None  # the hook, in Java
 
     def __enter__(self) -> Self:
         context: Any = SparkContext._active_spark_context
         if STARTED_BY_JAVA in os.environ and context is not None:
             ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]
-            hooks = context._jvm.org.apache.hadoop.util.ShutdownHookManager.get()
-            seconds = context._jvm.java.util.concurrent.TimeUnit.SECONDS
-            hooks.addShutdownHook(self._hook, PRIORITY, int(self._timeout_s) + GRACE_S, seconds)
+            jvm = context._jvm
+            hooks = jvm.org.apache.hadoop.util.ShutdownHookManager.get()
+            seconds = jvm.java.util.concurrent.TimeUnit.SECONDS
+            # An object of Java, by which it can be removed; of the hook Java gets a new one each
+            # time.
+            runnable = jvm.java.lang.Thread(self._hook)
+            hooks.addShutdownHook(runnable, PRIORITY, int(self._timeout_s) + GRACE_S, seconds)
+            self._remove = lambda: hooks.removeShutdownHook(runnable)
         return self
 
     def __exit__(self, *_error: object) -> None:
-        # The hook stays registered, and does nothing any more.
         self._hook.is_over.set()
+        if not self.has_begun:
+            # Java may end at any moment; and a later end would call a Python that is gone.
+            with suppress(Py4JError, ConnectionError):
+                self._remove()
 
     @property
     def has_begun(self) -> bool:
@@ -53,14 +67,6 @@ class ShutdownHook:
         """Tell the program, and wait until its queries have stopped."""
         self.has_begun.set()
         self.is_over.wait()
-
-    def hashCode(self) -> int:
-        """Return the hash by which Java keeps the hook."""
-        return 1
-
-    def equals(self, _other: object) -> bool:
-        """Return that no other hook of Java is this one."""
-        return False
 
     class Java:
         """The interface that Py4J shows to Java."""

@@ -16,7 +16,7 @@ from typing import Any, Self
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import StreamingQueryException
 
-from apportion.spark.checkpoints import warn_of_temporary_checkpoint
+from apportion.spark.checkpoints import warn_of_query
 from apportion.spark.java_shutdown import JavaShutdown
 from apportion.spark.log_lines import log_like_spark
 from apportion.spark.plain_errors import reason_of
@@ -50,9 +50,7 @@ def run(*queries: Any, timeout_s: float = RUN_TIMEOUT_S) -> int:
         )
     log_like_spark()
     for query in queries:
-        # Under Spark Connect the checkpoint's place is not in reach.
-        if (java_query := getattr(query, "_jsq", None)) is not None:
-            warn_of_temporary_checkpoint(java_query.streamingQuery())
+        warn_of_query(query)
     try:
         return _run(queries, timeout_s)
     except (Py4JNetworkError, ConnectionError):

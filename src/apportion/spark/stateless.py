@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from apportion.spark.checkpoints import warn_of_query
 from apportion.spark.plan_text import PrintedPlan, printed_plan
 from apportion.spark.versions import (
     UnsupportedTrigger,
@@ -75,6 +76,7 @@ def guard(watched: Any) -> Any:
     if isinstance(watched, DataFrame):
         operator = _operator_of_frame_or_none(watched)
     elif hasattr(watched, "_jsq"):
+        warn_of_query(watched)
         operator = _operator_of_query_or_none(watched)
     else:
         operator = _first_plan(watched).stateful_operator_or_none()

@@ -23,6 +23,7 @@ from typing import Any
 
 from apportion.member.batch.span import Span, SpanError, parse_span
 from apportion.spark import stop_requests
+from apportion.spark.checkpoints import warn_of_query
 from apportion.spark.stop_requests import StopAnswer, StopRequest
 
 STOP_TIMEOUT_S = 300.0  # as kafka.max.poll.interval.ms: a longer batch has lost its partitions
@@ -40,6 +41,8 @@ def stop(*queries: Any, timeout_s: float = STOP_TIMEOUT_S) -> bool:
 
     Returns whether every query ended in order. One that has ended before did, unless it failed.
     """
+    for query in queries:
+        warn_of_query(query)
     return stop_in_time(queries, lambda: False, timeout_s)
 
 
