@@ -215,7 +215,7 @@ def test_a_removal_that_fails_in_part_says_what_is_gone_and_what_is_not(denying:
     )
 
 
-def test_what_was_removed_is_shown_also_if_the_rest_cannot_be_read() -> None:
+def test_a_removal_shows_what_is_gone_if_the_rest_cannot_be_read() -> None:
     broker = DenyingBroker(acl("a"), acl("b"), "the ACLs of b are kept by a policy", hides=True)
     broker.start()
     code, stdout, stderr = run(broker.bootstrap, "remove", "--topic", "a", "--force", "--json")

@@ -21,6 +21,7 @@ from apportion.security.client_security import ClientSecurity, PasswordLogin
 from apportion.server.embedded import EmbeddedBroker
 from apportion.server.embedded_security import BrokerSecurity
 from tests.cli.completions import completed
+from tests.cli.keeping_broker import KeepingBroker
 
 PASSWORD = "a-pässword, secret"
 SASL = "listener.name.sasl"
@@ -258,6 +259,18 @@ def test_the_last_super_user_is_removed_with_a_warning() -> None:
         run(at, "add", "admin", *FROM_VARIABLE)
         code, _, stderr = run(at, "remove", "admin", "root")
         assert (code, stderr) == (0, f"apportion users: admin, root {LAST_SUPER_USER}\n")
+
+
+def test_a_super_user_who_keeps_a_password_is_not_the_last_one_that_had_one() -> None:
+    broker = KeepingBroker()
+    broker.start()
+    told = run(broker.bootstrap, "remove", "admin")
+    broker.close()
+    assert told == (
+        1,
+        "admin has no password for SCRAM-SHA-256 any more.\n",
+        "apportion users: POLICY_VIOLATION: it is kept by a policy\n",
+    )
 
 
 def test_the_password_of_another_mechanism_stays(broker: EmbeddedBroker) -> None:
