@@ -80,6 +80,8 @@ def secured_kafka(jars: Path, directory: Path) -> Secured:
         # Of listeners without a login; alice by a login, and by her certificate. Not bob.
         "super.users": "User:ANONYMOUS;User:alice;User:CN=alice",
         "listener.name.mtls.ssl.client.auth": "required",
+        # Members that no test revives outlive a slow one.
+        "group.consumer.max.session.timeout.ms": "600000",
     }
     for listener, issued in certificates.items():
         prefix = f"listener.name.{listener.lower()}.ssl"

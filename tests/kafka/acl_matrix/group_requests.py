@@ -28,7 +28,7 @@ from apportion.wire.messages.offset_fetch import (
 from apportion.wire.messages.sync_group import SyncGroupRequest
 from tests.kafka.acl_matrix.values import HERE, TOPICS, Make, Scene, constant
 
-SESSION_MS = 60_000
+SESSION_MS = 600_000
 WORDS = encode_subscription(Subscription(topics=(HERE,)))
 
 

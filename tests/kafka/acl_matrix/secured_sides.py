@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from apportion.server.embedded import EmbeddedBroker
+from tests.kafka.acl_matrix.group_requests import SESSION_MS
 from tests.kafka.acl_matrix.side import AclSide
 from tests.kafka.secured import PASSWORD, PLAIN_USERS
 
@@ -21,6 +22,7 @@ def our_side(directory: Path) -> Iterator[AclSide]:
         "authorizer.class.name": "StandardAuthorizer",
         "super.users": "User:alice",
         "group.consumer.assignment.interval.ms": 0,
+        "group.consumer.max.session.timeout.ms": SESSION_MS,
         "group.initial.rebalance.delay.ms": 0,
     }
     with EmbeddedBroker(directory, **settings) as broker:

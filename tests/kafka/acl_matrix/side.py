@@ -152,7 +152,7 @@ class AclSide:
         until(have_leaders)
 
     def make_groups(self) -> None:
-        """The lasting groups have members, which need no heartbeat for a minute, and offsets."""
+        """The lasting groups have members, which need no heartbeat for ten minutes, and offsets."""
         self.wait_for_coordinator()
         self.lengthen_sessions(MINE, OTHERS)
         self.token = ""
@@ -174,7 +174,7 @@ class AclSide:
         assert self.call(synced, 4).error_code == 0
 
     def lengthen_sessions(self, *groups: str) -> None:
-        """The members of these groups need no heartbeat for a minute."""
+        """The members of these groups need no heartbeat for ten minutes."""
         long = (("consumer.session.timeout.ms", "=", str(SESSION_MS)),)
         altered = self.call(incremental(*(("group", group, long) for group in groups)))
         assert {each.error_code for each in altered.responses} == {0}, altered
