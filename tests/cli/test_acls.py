@@ -312,7 +312,8 @@ def test_a_user_without_the_permission_is_told_how_to_get_it(tmp_path: Path) -> 
         assert run_as("alice", "list")[0] == 0
     texts = [
         f"apportion acls: you may not {what} ACLs: that needs {operation.upper()} on the cluster; "
-        "a super user gives it by `apportion acls add --allow-principal User:NAME --operation "
+        "whoever may alter the cluster gives "
+        "it by `apportion acls add --allow-principal User:NAME --operation "
         f"{operation} --cluster --bootstrap {broker.bootstrap}`\n"
         for what, operation in (("show", "Describe"), ("change", "Alter"), ("change", "Alter"))
     ]

@@ -184,8 +184,8 @@ def test_a_user_without_a_login_is_told_how_to_give_one() -> None:
         result = CliRunner().invoke(app, ["acls", "list", "--bootstrap", broker.bootstrap])
     assert (result.exit_code, result.stderr) == (
         1,
-        "apportion acls: you may not show ACLs: that needs DESCRIBE on the cluster; a super user "
-        "gives it by `apportion acls add --allow-principal User:NAME --operation Describe "
-        f"--cluster --bootstrap {broker.bootstrap}`; or give your own "
+        "apportion acls: you may not show ACLs: that needs DESCRIBE on the cluster; whoever may "
+        "alter the cluster gives it by `apportion acls add --allow-principal User:NAME "
+        f"--operation Describe --cluster --bootstrap {broker.bootstrap}`; or give your own "
         "login as --command-config FILE, or in APPORTION_COMMAND_CONFIG\n",
     )

@@ -9,9 +9,9 @@ from apportion.broker import BrokerSecurity, EmbeddedBroker
 from apportion.cli.main import app
 
 ADD = "`apportion acls add --allow-principal User:NAME --operation"
-GIVES = f"a super user gives it by {ADD}"
+GIVES = f"whoever may alter the cluster gives it by {ADD}"
 NO_DESCRIBE = "this client's principal has no permission for DESCRIBE on the"
-GIVES_READ = f"a super user gives READ, which includes it, by {ADD} Read"
+GIVES_READ = f"whoever may alter the cluster gives READ, which includes it, by {ADD} Read"
 
 
 @pytest.fixture(scope="module")

@@ -246,8 +246,8 @@ WRONGS: list[tuple[str, str, dict[str, Any], Code, str]] = [
         {"sasl_username": "bob"},
         Code.GROUP_AUTHORIZATION_FAILED,
         "this client's principal has no permission for DESCRIBE on the group 'wrong-acl-PROTOCOL'; "
-        "a super user gives READ, which includes it, by `apportion acls add --allow-principal "
-        "User:NAME --operation Read --group wrong-acl-PROTOCOL`",
+        "whoever may alter the cluster gives READ, which includes it, by `apportion acls add "
+        "--allow-principal User:NAME --operation Read --group wrong-acl-PROTOCOL`",
     ),
     (
         "tls",
@@ -321,11 +321,11 @@ def test_a_consumer_names_the_topics_that_it_may_not_read_and_reads_once_it_may(
         assert (refused.value.code, refused.value.why) == (
             Code.TOPIC_AUTHORIZATION_FAILED,
             f"this client's principal has no permission for DESCRIBE on the topics '{TOPIC}', "
-            f"'{topic}'; a super user gives READ, which includes it, by `apportion acls add "
-            f"--allow-principal User:NAME --operation Read --topic {TOPIC} --topic {topic}`",
+            f"'{topic}'; whoever may alter the cluster gives READ, which includes it, by "
+            f"`apportion acls add --allow-principal User:NAME --operation Read --topic {TOPIC} "
+            f"--topic {topic}`",
         )
-        names = [acl(name, principal="User:bob") for name in (topic, TOPIC)]
-        cluster.call(creating(*names))
+        cluster.call(creating(*(acl(name, principal="User:bob") for name in (topic, TOPIC))))
         values = set[bytes]()
 
         def has_read() -> bool:

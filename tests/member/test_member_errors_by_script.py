@@ -190,7 +190,8 @@ def test_a_member_whose_topics_are_refused_stays_and_its_view_says_so() -> None:
     code = Code.TOPIC_AUTHORIZATION_FAILED
     why = (
         "this client's principal has no permission for DESCRIBE on the topics 't', 'u'; "
-        "a super user gives READ, which includes it, by `apportion acls add --allow-principal "
+        "whoever may alter the cluster gives "
+        "READ, which includes it, by `apportion acls add --allow-principal "
         "User:NAME --operation Read --topic t --topic u`"
     )
     assert member.step(Answered(2, refused(code)), at(10)) == [
@@ -225,7 +226,8 @@ def test_a_coordinator_that_names_the_principal_is_quoted() -> None:
         Lost(1, ()),
         Failed(
             code,
-            "User:bob has no permission for READ on group g; a super user gives it by `apportion "
+            "User:bob has no permission for READ on group g; "
+            "whoever may alter the cluster gives it by `apportion "
             "acls add --allow-principal User:NAME --operation Read --group g`",
         ),
     ]

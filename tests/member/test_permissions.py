@@ -44,11 +44,13 @@ CLUSTER = Code.CLUSTER_AUTHORIZATION_FAILED
 PARTITION = TopicIdPartition("a", b"A" * 16, 0)
 ADD = "by `apportion acls add --allow-principal User:NAME --operation"
 NO_READ_OF_GROUP = (
-    f"this client's principal has no permission for READ on the group 'g'; a super user gives it "
+    "this client's principal has no permission for READ on the group 'g'; "
+    "whoever may alter the cluster gives it "
     f"{ADD} Read --group g`"
 )
 NO_DESCRIBE_OF_GROUP = (
-    "this client's principal has no permission for DESCRIBE on the group 'g'; a super user gives "
+    "this client's principal has no permission for DESCRIBE on the group 'g'; "
+    "whoever may alter the cluster gives "
     f"READ, which includes it, {ADD} Read --group g`"
 )
 
@@ -74,7 +76,8 @@ def test_metadata_names_all_topics_that_are_refused_alike() -> None:
     assert (refused.code, refused.why) == (
         TOPIC,
         "this client's principal has no permission for DESCRIBE on the topics 'a', \"it's\"; "
-        f"a super user gives READ, which includes it, {ADD} Read --topic a --topic 'it'\"'\"'s'`",
+        "whoever may alter the cluster gives "
+        f"READ, which includes it, {ADD} Read --topic a --topic 'it'\"'\"'s'`",
     )
 
 
@@ -96,8 +99,8 @@ def test_the_group_is_named_with_what_it_takes_to_use_it() -> None:
     deleted = DeleteGroupsResponse(results=(DeletableGroupResult(group_id="g", error_code=GROUP),))
     assert refusal(DeleteGroupQuery("g"), deleted) == (
         GROUP,
-        "this client's principal has no permission for DELETE on the group 'g'; a super user "
-        f"gives it {ADD} Delete --group g`",
+        "this client's principal has no permission for DELETE on the group 'g'; "
+        f"whoever may alter the cluster gives it {ADD} Delete --group g`",
     )
 
 
@@ -107,8 +110,8 @@ def test_the_group_is_named_with_what_it_takes_to_use_it() -> None:
         (GROUP, NO_READ_OF_GROUP),
         (
             TOPIC,
-            "this client's principal has no permission for READ on the topic 'a'; a super user "
-            f"gives it {ADD} Read --topic a`",
+            "this client's principal has no permission for READ on the topic 'a'; "
+            f"whoever may alter the cluster gives it {ADD} Read --topic a`",
         ),
         (Code.INVALID_COMMIT_OFFSET_SIZE, Code.INVALID_COMMIT_OFFSET_SIZE.sentence),
     ],
@@ -130,7 +133,8 @@ def test_the_brokers_own_words_stay_since_they_may_name_the_principal() -> None:
     query = CreateTopicsQuery((NewTopic("flights", 1),), 1_000)
     assert refusal(query, created) == (
         TOPIC,
-        "User:bob has no permission for CREATE on topic flights; a super user gives it "
+        "User:bob has no permission for CREATE on topic flights; "
+        "whoever may alter the cluster gives it "
         f"{ADD} Create --topic flights`",
     )
 
@@ -148,8 +152,8 @@ def test_the_cluster_needs_no_name() -> None:
     )
     assert refusal(AlterConfigsQuery(BROKER, "1", {"a": "b"}), altered) == (
         CLUSTER,
-        "this client's principal has no permission for ALTER_CONFIGS on the cluster; a super user "
-        f"gives it {ADD} AlterConfigs --cluster`",
+        "this client's principal has no permission for ALTER_CONFIGS on the cluster; "
+        f"whoever may alter the cluster gives it {ADD} AlterConfigs --cluster`",
     )
 
 
@@ -160,7 +164,7 @@ def test_an_answer_for_one_partition_names_its_topic() -> None:
     assert refusal(query, ListOffsetsResponse(topics=(topic,))) == (
         TOPIC,
         "ListOffsets of a-0: this client's principal has no permission for DESCRIBE on the topic "
-        f"'a'; a super user gives READ, which includes it, {ADD} Read --topic a`",
+        f"'a'; whoever may alter the cluster gives READ, which includes it, {ADD} Read --topic a`",
     )
 
 
@@ -168,7 +172,8 @@ def test_of_many_topics_a_few_are_named() -> None:
     why = denial_or_none("Fetch", TOPIC, [f"t{number}" for number in range(9)])
     assert why == (
         "this client's principal has no permission for READ on the topics 't0', 't1', 't2', 't3', "
-        f"'t4' and 4 more; a super user gives it {ADD} Read --topic t0 --topic t1 --topic t2 "
+        "'t4' and 4 more; "
+        f"whoever may alter the cluster gives it {ADD} Read --topic t0 --topic t1 --topic t2 "
         "--topic t3 --topic t4`"
     )
 

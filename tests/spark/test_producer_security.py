@@ -81,7 +81,8 @@ def test_a_topic_that_is_denied_is_named(passwords: EmbeddedBroker) -> None:
     with producer(passwords, passwords.client_properties("alice")) as alice:
         assert refusal(alice, record("secrets")) == (
             "topic secrets: TOPIC_AUTHORIZATION_FAILED: this client's principal has no permission "
-            "for WRITE on the topic 'secrets'; a super user gives it by `apportion acls add "
+            "for WRITE on the topic 'secrets'; "
+            "whoever may alter the cluster gives it by `apportion acls add "
             "--allow-principal User:NAME --operation Write --topic secrets`"
         )
 
@@ -92,13 +93,15 @@ def test_a_topic_that_is_denied_is_named(passwords: EmbeddedBroker) -> None:
         (
             [acl("elsewhere", operation=AclOperation.WRITE)],
             "topic flights, partition 0: TOPIC_AUTHORIZATION_FAILED: this client's principal has "
-            "no permission for WRITE on the topic 'flights'; a super user gives it by `apportion "
+            "no permission for WRITE on the topic 'flights'; "
+            "whoever may alter the cluster gives it by `apportion "
             "acls add --allow-principal User:NAME --operation Write --topic flights`",
         ),
         (
             [],
             "CLUSTER_AUTHORIZATION_FAILED: this client's principal may write to no topic at all; "
-            "a super user gives WRITE by `apportion acls add --allow-principal User:NAME "
+            "whoever may alter the cluster gives "
+            "WRITE by `apportion acls add --allow-principal User:NAME "
             "--operation Write --topic TOPIC`, and old brokers want --operation IdempotentWrite "
             "--cluster besides",
         ),

@@ -4,8 +4,9 @@ A broker answers with a code that says what kind of resource the permission is m
 seldom with more. What the API needs is known here, by Kafka's rules; the resource is the request's.
 The command works against any Kafka, for whoever may alter the cluster.
 
-    this client's principal has no permission for READ on the group 'etl'; a super user gives it by
-    `apportion acls add --allow-principal User:NAME --operation Read --group etl`
+    this client's principal has no permission for READ on the group 'etl'; whoever may alter
+    the cluster gives it by `apportion acls add --allow-principal User:NAME --operation Read
+    --group etl`
 """
 
 import shlex
@@ -97,7 +98,8 @@ def grant(what: str, operation: AclOperation, resources: str) -> str:
     resources: options of the command.
     """
     return (
-        f"a super user gives {what} by {GRANT} --operation {operation_word(operation)} {resources}`"
+        "whoever may alter the cluster gives "
+        f"{what} by {GRANT} --operation {operation_word(operation)} {resources}`"
     )
 
 
