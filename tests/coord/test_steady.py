@@ -22,7 +22,6 @@ from tests.coord.shard_driver import HERE, ShardDriver, parts, settings_with, to
 from tests.coord.test_client_assignor_laws import ClientAssignorMachine
 from tests.coord.test_membership_laws import ConsumerGroupMachine
 from tests.coord.test_migration_laws import MixedGroupMachine
-from tests.profiles import scaled_now
 
 SEARCH = settings(
     max_examples=60,
@@ -99,8 +98,8 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> AllSteps:
 def test_all_steps_find_nothing_more_whatever_members_do(
     steady: AllSteps, machine: type[Any]
 ) -> None:
-    run_state_machine_as_test(machine, settings=scaled_now(SEARCH))
-    assert steady.found > 10
+    run_state_machine_as_test(machine, settings=SEARCH)
+    assert steady.found > 0
 
 
 def test_a_member_with_its_target_heartbeats_steadily(steady: AllSteps) -> None:
