@@ -19,7 +19,7 @@ from tests.coord.test_client_assignor_laws import ClientAssignorMachine, targets
 
 LARGE = range(MOST_IN_STEP + 1)
 SEARCH = settings(
-    max_examples=60,
+    max_examples=300,
     stateful_step_count=30,
     deadline=None,
     database=None,
@@ -255,6 +255,6 @@ def test_every_law_of_a_group_holds_while_targets_are_under_check(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(installed_check, "MOST_IN_STEP", -1)
-    # Not scaled: a tenth of the histories may have too few checks that end.
+    # Not scaled: of fewer histories too few have a check that ends.
     run_state_machine_as_test(BesideMachine, settings=SEARCH)
-    assert BesideMachine.ended > 0
+    assert BesideMachine.ended > 10
