@@ -15,6 +15,7 @@ import apportion.spark
 from apportion.spark.versions import (
     SparkTooOld,
     connect_shows_queries,
+    newest_java_or_none,
     refuse_if_old,
     stateful_operator_class,
     to_utc_arrow_schema,
@@ -84,6 +85,14 @@ def test_the_supertype_of_stateful_operators_moved_with_spark_4_1(
 )
 def test_spark_connect_shows_a_writer_its_query_from_4_2_on(version: str, shows: bool) -> None:
     assert connect_shows_queries(version) is shows
+
+
+@pytest.mark.parametrize(
+    ("version", "newest"),
+    [("4.0.5", 21), ("4.1.4-vendor7", 21), ("4.2.0", None), ("4.4.0.dev0", None)],
+)
+def test_spark_has_a_newest_java_until_4_2(version: str, newest: int | None) -> None:
+    assert newest_java_or_none(version) == newest
 
 
 def test_timestamps_of_a_table_are_in_utc() -> None:

@@ -54,6 +54,11 @@ def has_admission_control() -> bool:
     return find_spec("pyspark.sql.streaming.datasource") is not None
 
 
+def newest_java_or_none(version: str) -> int | None:
+    """Return the newest Java on which this version of Spark starts; None if no newer one fails."""
+    return None if _release(version) >= (4, 2) else 21
+
+
 def connect_shows_queries(version: str) -> bool:
     """Return whether Spark Connect of this version shows a Delta writer its query (Spark 4.2)."""
     return _release(version) >= (4, 2)

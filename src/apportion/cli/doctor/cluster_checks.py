@@ -27,8 +27,6 @@ NO_KIP_848 = (
     'give every query of the group .option("kafka.group.protocol", "classic"), or use brokers '
     "with KIP-848: Apache Kafka from 4.0 on, or apportion serve"
 )
-
-
 OF_GROUPS = ("group", "KIP-848", "sink")
 """The checks that need the name of a group."""
 

@@ -18,8 +18,6 @@ SPARK_PACKAGES = ("pyspark", "pyarrow", "numba", "pandas", "deltalake", "conflue
 """What the extra `spark` installs; pyproject.toml says which versions."""
 INSTALL = "install it: pip install 'apportion[spark]'"
 LEAST_JAVA = 17
-MOST_JAVA_BEFORE_4_2 = 21
-"""Spark 4.0 and 4.1 do not start on Java 25."""
 STARTS_WITHIN_S = 60
 QUESTION = """
 import json, sys
@@ -90,21 +88,24 @@ def check_java(environment: Mapping[str, str]) -> Finding:
         return failed("Java", f"{found}, does not start", remedy)
     if int(major[1]) < LEAST_JAVA:
         return failed("Java", f"{found}, is version {major[1]}", remedy)
-    if int(major[1]) > MOST_JAVA_BEFORE_4_2 and _spark_is_before_4_2():
+    newest = _newest_java_or_none()
+    if newest is not None and int(major[1]) > newest:
         return failed(
             "Java",
             f"{found}, is version {major[1]}, on which Spark 4.0 and 4.1 do not start",
-            f"set JAVA_HOME to a Java {LEAST_JAVA} or {MOST_JAVA_BEFORE_4_2}, or use Spark 4.2",
+            f"set JAVA_HOME to a Java {LEAST_JAVA} or {newest}, or use Spark 4.2",
         )
     return ok("Java", f"{major[1]}, {found}")
 
 
-def _spark_is_before_4_2() -> bool:
+def _newest_java_or_none() -> int | None:
+    """Return the newest Java of the installed Spark; None if there is none, or no Spark."""
     try:
-        major, minor = version("pyspark").split(".")[:2]
-    except PackageNotFoundError:
-        return False
-    return (int(major), int(minor)) < (4, 2)
+        from apportion.spark.versions import newest_java_or_none
+
+        return newest_java_or_none(version("pyspark"))
+    except (ImportError, PackageNotFoundError):  # another check says so
+        return None
 
 
 def check_workers_python(environment: Mapping[str, str]) -> Finding:
