@@ -8,26 +8,15 @@ import pytest
 from apportion.client.cluster import Cluster
 from apportion.member.batch.membership import MembershipFailed
 from apportion.member.batch.span import EMPTY_SPAN, Span
-from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.options import SourceOptions
 from apportion.spark.source_report import LogPosition, SourceReport
 from apportion.topics import TopicIdPartition, partitions_of
 from tests.client import changes
-from tests.spark.batch_members import SHORT_SESSIONS, produce
+from tests.spark.batch_members import produce
+from tests.spark.in_process_broker import bootstrap, clients
 
-
-@pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
-    with EmbeddedBroker(**SHORT_SESSIONS) as running:
-        yield running.bootstrap
-
-
-@pytest.fixture
-def clients(bootstrap: str) -> Iterator[Cluster]:
-    cluster = Cluster(bootstrap)
-    yield cluster
-    cluster.close()
+__all__ = ["bootstrap", "clients"]
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from apportion.member.cluster_queries.retries import send_until_accepted
 from apportion.security.acls import AclFilter
 from tests.node.acl_requests import acl, creating
 from tests.spark.harness import Pipeline, until
+from tests.spark.secured_pipeline import pipeline_of_alice, secured_broker
 
 NAME = "lost-acls"
 OF_TOPIC = acl(f"{NAME}-topic")
@@ -28,35 +29,26 @@ def broker() -> Iterator[EmbeddedBroker]:
         super_users=["User:admin"],
         acls=(OF_TOPIC, OF_GROUP),
     )
-    with EmbeddedBroker(
-        security=security,
-        group_consumer_session_timeout_ms=6_000,
-        group_consumer_heartbeat_interval_ms=500,
-    ) as running:
+    with secured_broker(security) as running:
         yield running
 
 
 @pytest.fixture
 def pipeline(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Pipeline]:
-    """Its queries are alice's, and its other clients the admin's."""
-    properties = broker.client_properties("alice")
-    made = Pipeline(
-        tmp_path,
-        broker.bootstrap,
-        NAME,
-        2,
-        source={f"kafka.{name}": value for name, value in properties.items()},
-        client=broker.client_options("admin"),
-    )
-    yield made
-    made.close()
+    with pipeline_of_alice(broker, tmp_path, NAME, 2) as made:
+        yield made
+
+
+@pytest.fixture
+def admin(broker: EmbeddedBroker) -> Iterator[Cluster]:
+    cluster = Cluster(broker.bootstrap, security=client_security(broker.client_options("admin")))
+    yield cluster
+    cluster.close()
 
 
 def test_a_query_waits_for_its_topic_and_ends_without_its_group(
-    broker: EmbeddedBroker, pipeline: Pipeline, tmp_path: Path
+    admin: Cluster, pipeline: Pipeline, tmp_path: Path
 ) -> None:
-    admin = Cluster(broker.bootstrap, security=client_security(broker.client_options("admin")))
-
     def take_away(binding: AclBinding) -> None:
         admin.run(send_until_accepted(DeleteAclsQuery((AclFilter(*binding),))))
 
@@ -80,4 +72,3 @@ def test_a_query_waits_for_its_topic_and_ends_without_its_group(
         f"principal has no permission for READ on the group '{NAME}-group'; "
     ) in log()
     assert pipeline.rows() == pipeline.expected()
-    admin.close()

@@ -11,7 +11,6 @@ from apportion.client.cluster import Cluster
 from apportion.member.batch.bounded_read import ReadRefused
 from apportion.member.batch.offset_times import NoRecordAtTime
 from apportion.member.batch.span import EMPTY_SPAN
-from apportion.server.embedded import EmbeddedBroker
 from apportion.spark.batch_member import BatchMember
 from apportion.spark.batch_reader import BatchReader
 from apportion.spark.options import SourceOptions
@@ -19,22 +18,11 @@ from apportion.spark.source import GroupSource
 from apportion.topics import TopicIdPartition, partitions_of
 from apportion.wire.batch import encode_batch
 from tests.client import changes
-from tests.spark.batch_members import SHORT_SESSIONS
+from tests.spark.in_process_broker import bootstrap, clients
+
+__all__ = ["bootstrap", "clients"]
 
 Rows = list[tuple[str, int, int]]
-
-
-@pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
-    with EmbeddedBroker(**SHORT_SESSIONS) as running:
-        yield running.bootstrap
-
-
-@pytest.fixture
-def clients(bootstrap: str) -> Iterator[Cluster]:
-    cluster = Cluster(bootstrap)
-    yield cluster
-    cluster.close()
 
 
 @pytest.fixture

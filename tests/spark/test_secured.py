@@ -11,6 +11,7 @@ from apportion.broker import BrokerSecurity, EmbeddedBroker, ResourceType
 from tests.node.acl_requests import acl
 from tests.spark.harness import Pipeline
 from tests.spark.secrets import executors, files_with, processes_with, settings
+from tests.spark.secured_pipeline import pipeline_of_alice, secured_broker
 
 __all__ = ["settings"]
 
@@ -27,28 +28,14 @@ def broker() -> Iterator[EmbeddedBroker]:
         super_users=["User:admin"],
         acls=NEEDED,
     )
-    with EmbeddedBroker(
-        security=security,
-        group_consumer_session_timeout_ms=6_000,
-        group_consumer_heartbeat_interval_ms=500,
-    ) as running:
+    with secured_broker(security) as running:
         yield running
 
 
 @pytest.fixture
 def pipeline(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Pipeline]:
-    """Its queries are alice's, and its other clients the admin's."""
-    properties = broker.client_properties("alice")
-    made = Pipeline(
-        tmp_path,
-        broker.bootstrap,
-        NAME,
-        4,
-        source={f"kafka.{name}": value for name, value in properties.items()},
-        client=broker.client_options("admin"),
-    )
-    yield made
-    made.close()
+    with pipeline_of_alice(broker, tmp_path, NAME, 4) as made:
+        yield made
 
 
 def test_a_secured_query_that_is_killed_has_each_record_once_and_leaves_no_password(
