@@ -16,8 +16,10 @@ from typing import Any
 
 from tools.mutation import ROOMS, Mutant
 
-SESSIONS = ("test_log_lines.py", "test_one_sink.py", "test_query.py", "test_seeds.py")
-"""Tests that start Spark, which alone takes longer than most trials."""
+STARTS_SPARK = re.compile(
+    r"\bSparkSession\b|tests\.spark\.(connect_server|harness|queries|secured_pipeline)\b"
+)
+"""What a test names that starts Spark, which alone takes longer than most trials."""
 
 LEFT_OUT = (
     # of the tests themselves
@@ -197,11 +199,11 @@ class Tree:
         else:
             names = _names(mutant.module)
             related = [file for file in files if names.search(file.read_text())]
-            others = [file for file in files if file not in related and file.name not in SESSIONS]
+            sessions = [file for file in files if STARTS_SPARK.search(file.read_text())]
             parts = [
-                [file for file in related if file.name not in SESSIONS],
-                [file for file in related if file.name in SESSIONS],
-                others,
+                [file for file in related if file not in sessions],
+                [file for file in related if file in sessions],
+                [file for file in files if file not in related and file not in sessions],
             ]
         return [
             [file.relative_to(self.directory).as_posix() for file in part] for part in parts if part
