@@ -11,6 +11,19 @@ from apportion.member.queries import MembershipSnapshot
 from apportion.member.reactions import is_permanent
 from tests.sim.bug import Planted
 
+REMOVED_QUERIES = {
+    # Two queries are paused again and again, at times for longer than their sessions. A slow
+    # network leaves them a moment in which they commit, and have not heard of their removal.
+    "workers": 2,
+    "readers": 0,
+    "topics": 1,
+    "session_ms": 4_000,
+    "heartbeat_ms": 500,
+    "heartbeat_budget": 0,
+    "batch_ms": 1_500,
+    "delay_us": 100_000,
+}
+
 limit_s, observe = retry_limits.retry_limit_s, AwaitedMembers.observe
 """As they are, whatever stands in their place."""
 
@@ -44,6 +57,8 @@ RETRIES = (
         "final-at-once",
         "Kafka does not call the error retriable, so another attempt ends with it, too.",
         ((retry_limits, "retry_limit_s", end_at_once_if_permanent),),
+        sizes=REMOVED_QUERIES,
+        kinds=("pause",),
     ),
     Planted(
         "outage-is-final",
@@ -54,7 +69,8 @@ RETRIES = (
         "failures-add-up",
         "The limit is on the time since the first failure.",
         ((BatchRetries, "_forget_failures", keep_failures),),
-        sizes={"duration_ms": 300_000, "heartbeat_budget": 0},
+        sizes=REMOVED_QUERIES | {"duration_ms": 300_000},
+        kinds=("pause",),
     ),
     Planted(
         "interrupted-wait",

@@ -1,8 +1,8 @@
 """The rule of a member's requests about offsets: as which member, and when they are sent again.
 
 A commit or fetch carries the member's id and epoch, so the coordinator refuses an owner that has
-been replaced. `client.group_membership` and the simulator's applications run this rule, the first
-with the time limit of `request_offsets_within`.
+been replaced. `client.group_membership` and the simulator's applications run this rule, with the
+time limit of `request_offsets_within`.
 """
 
 from dataclasses import dataclass

@@ -19,13 +19,10 @@ from apportion.member.membership import (
     Unanswered,
 )
 from apportion.member.metadata_cache import MetadataCache
-from apportion.rules import rule_script
-from apportion.sim.actors.requests import answer_request, sending
-from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Client
+from apportion.sim.actors.requests import run_requests, sending
+from apportion.sim.kernel.client import Client
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
-
-ASSIGNOR_QUERY_TIMEOUT_MS = 10_000
 
 V = TypeVar("V")
 
@@ -108,11 +105,8 @@ class MemberClient(Client):
 
     def answer_assignor(self, action: QueryCluster) -> Script:
         """Answer a query of the member's assignor, by the rule of `member.leader_queries`."""
-        until_ms = self.mono_ms() + ASSIGNOR_QUERY_TIMEOUT_MS
-
-        event = yield from rule_script(
-            answer_query(action, self.group, self._assignor_metadata),
-            lambda query: answer_request(self, query, until_ms),
+        event = yield from run_requests(
+            self, answer_query(action, self.group, self._assignor_metadata)
         )
         yield StepMember(event)
 
@@ -147,4 +141,4 @@ class MemberClient(Client):
             self.step_member(result)
 
         send = sending(query)
-        channel.send(send.body, send.version, REQUEST_TIMEOUT_MS, receive)
+        channel.send(send.body, send.version, send.timeout_ms, receive)

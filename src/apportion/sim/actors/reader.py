@@ -15,14 +15,13 @@ from apportion.sim.actors.record_application import (
     ObservedConsumer,
     RecordApplication,
 )
-from apportion.sim.kernel.client import Sleep
+from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.wire.messages.list_offsets import EARLIEST
 
 POLL_TIMEOUT_MS = 500
 MAX_POLL_RECORDS = 500
 RETRY_MS = 200
-REQUEST_TIMEOUT_MS = 5_000
 
 
 class Reader(RecordApplication):

@@ -20,7 +20,12 @@ from apportion.rules import Rule, rule_script
 from apportion.sim.actors import member_answers
 from apportion.sim.actors.application import Application
 from apportion.sim.actors.member_answers import at_once
-from apportion.sim.actors.requests import AwaitMember, request_offsets, run_requests
+from apportion.sim.actors.requests import (
+    AwaitMember,
+    answer_request,
+    request_offsets,
+    run_requests,
+)
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.topics import TopicIdPartition
@@ -134,7 +139,7 @@ class RecordApplication(Application):
             timeout_ms=REQUEST_TIMEOUT_MS,
             turn=query.turn,
         )
-        fetched = yield from run_requests(self, rule)
+        fetched = yield from rule_script(rule, lambda each: answer_request(self, each))
         # As at a real broker: it waits for records, and an error ends the wait.
         if not refusals(fetched) and not any(each.batches for each in fetched.values()):
             yield from self._await_change(query.max_wait_ms)

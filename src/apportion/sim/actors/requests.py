@@ -1,4 +1,4 @@
-"""The requests of a simulated application, as parts of its script, with their retries.
+"""The requests of a simulated application, as parts of its script.
 
 The rules that send them are those of `client.network_client`, which runs them over sockets.
 """
@@ -9,25 +9,18 @@ from typing import Any, NamedTuple, Protocol
 from apportion.errors import Refused, Unanswerable
 from apportion.member import offset_requests
 from apportion.member.cluster_queries.groups import FindCoordinatorQuery
-from apportion.member.cluster_queries.query import BrokerQuery, GroupQuery
+from apportion.member.cluster_queries.query import BrokerQuery
 from apportion.member.cluster_queries.retries import (
-    PauseBeforeRetry,
     RecordInterruption,
     Send,
     send_until_accepted,
 )
 from apportion.member.cluster_queries.topics import NO_LEADER_EPOCH, ListOffsetsQuery
 from apportion.member.metadata_cache import MetadataCache
-from apportion.member.offset_requests import EPOCH_WAIT_MS, AwaitNewEpoch
+from apportion.member.offset_requests import AwaitOtherEpoch, request_offsets_within
 from apportion.member.partition_leaders import SendToLeader
-from apportion.member.queries import (
-    AskCoordinator,
-    CommitOffsets,
-    ExistingTopics,
-    FetchCommitted,
-    ReadMembership,
-)
-from apportion.member.time_limits import Pause, ReadClock
+from apportion.member.queries import CommitOffsets, FetchCommitted, ReadMembership
+from apportion.member.time_limits import Pause, ReadClock, within
 from apportion.rules import Rule, rule_script
 from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, SendRequest, Sleep
 from apportion.sim.kernel.clock import Script
@@ -52,8 +45,6 @@ VERSIONS = {  # of the requests that applications use
     "CreatePartitions": 3,
     "DeleteTopics": 6,
 }
-RETRY_MS = 100
-TIMEOUT_MS = 5_000
 
 
 class AwaitMember(NamedTuple):
@@ -76,34 +67,29 @@ class Requester(Protocol):
         ...
 
 
-def sending(query: BrokerQuery[Any], timeout_ms: int | None = None) -> SendRequest:
-    """Return the effect that sends the query once, for a script.
+class OffsetRequester(PartitionOwner, Protocol):
+    """An application that commits and fetches offsets, with what its client knows of topics."""
 
-    timeout_ms: how long it waits for an answer, if that is less than for any request.
-    """
-    if timeout_ms is None or timeout_ms > REQUEST_TIMEOUT_MS:
-        timeout_ms = REQUEST_TIMEOUT_MS
+    metadata: MetadataCache
+
+
+def sending(query: BrokerQuery[Any], timeout_ms: int = REQUEST_TIMEOUT_MS) -> SendRequest:
+    """Return the effect that sends the query once, for a script."""
     return SendRequest(query.request(), VERSIONS[query.api], timeout_ms)
 
 
 def run_requests(process: Requester, rule: Rule[Any]) -> Script:
-    """Run a rule that sends queries, with retries for TIMEOUT_MS, for a simulated process."""
-    until_ms = process.mono_ms() + TIMEOUT_MS
-    return (yield from rule_script(rule, lambda query: answer_request(process, query, until_ms)))
+    """Run a rule that sends queries, with retries for REQUEST_TIMEOUT_MS, as a client does."""
+    return rule_script(
+        within(rule, REQUEST_TIMEOUT_MS), lambda query: answer_request(process, query)
+    )
 
 
 def answer_request(
-    process: Requester,
-    query: Send | SendToLeader | PauseBeforeRetry | ReadClock | Pause | RecordInterruption,
-    until_ms: int,
+    process: Requester, query: Send | SendToLeader | ReadClock | Pause | RecordInterruption
 ) -> Script:
-    """Answer one query of such a rule. until_ms: by the process's clock."""
+    """Answer one query of a rule that has its time from `member/time_limits.py`."""
     match query:
-        case PauseBeforeRetry(error):
-            if process.mono_ms() >= until_ms:
-                raise error
-            yield Sleep(RETRY_MS)
-            return None
         case ReadClock():
             return process.mono_ms()
         case Pause(pause_ms):
@@ -115,58 +101,45 @@ def answer_request(
                 # The search is what makes a broker create the offsets topic.
                 yield sending(FindCoordinatorQuery(group_id))
             return None
-        case SendToLeader(_, asked, timeout_ms):
-            answer = yield sending(asked, timeout_ms)
-            if answer is None:
-                process.interruptions += 1
-                raise Unanswerable(asked.api)
-            return asked.results(answer)
-    sent = query.query
-    if query.timeout_ms is not None:
-        until_ms = min(until_ms, process.mono_ms() + query.timeout_ms)
-    answer = yield sending(sent, query.timeout_ms)
-    while answer is None:
-        # The one broker here stands for all those that a client tries one after the other, and is
-        # the coordinator, too.
+    # The one broker is every leader, the coordinator, and any that a client may ask.
+    sent, timeout_ms = query.query, query.timeout_ms
+    assert timeout_ms is not None
+    answer = yield sending(sent, timeout_ms)
+    if answer is None:
         process.interruptions += 1
-        if isinstance(sent, GroupQuery) or process.mono_ms() >= until_ms:
-            raise Unanswerable(sent.api)
-        yield Sleep(RETRY_MS)
-        answer = yield sending(sent, query.timeout_ms)
+        raise Unanswerable(sent.api)
+    if isinstance(query, SendToLeader):
+        return query.query.results(answer)
     try:
-        return sent.parse(answer)
+        return query.query.parse(answer)
     except Refused as refused:
         # Scripts write the error into the trace, whose wording is fixed.
         raise Refused(refused.code, sent.api) from None
 
 
 def ask(process: Requester, query: BrokerQuery[Any]) -> Script:
-    """Send a process's query until a response without an error comes, for TIMEOUT_MS at most."""
-    return (yield from run_requests(process, send_until_accepted(query)))
+    """Send a process's query until a response without an error comes, as `run_requests` does."""
+    return run_requests(process, send_until_accepted(query))
 
 
-def request_offsets(application: PartitionOwner, request: CommitOffsets | FetchCommitted) -> Script:
+def request_offsets(
+    application: OffsetRequester, request: CommitOffsets | FetchCommitted
+) -> Script:
     """Commit or fetch offsets as a member, by the rule of `member.offset_requests`."""
-    until_ms = application.mono_ms() + TIMEOUT_MS
+    limit_ms = REQUEST_TIMEOUT_MS
+    if isinstance(request, CommitOffsets) and request.timeout_ms is not None:
+        limit_ms = request.timeout_ms
 
     def answer(query: Any) -> Script:
         match query:
             case ReadMembership():
                 return application.snapshot()
-            case AskCoordinator(asked):
-                return (yield from rule_script(send_until_accepted(asked), answer))
-            case ExistingTopics(names):
-                return (yield from fetch_topics(application, names))
-            case AwaitNewEpoch(epoch, error):
-                if application.mono_ms() >= until_ms:
-                    raise error
-                # KIP-848: a stale epoch is no loss; the next heartbeat's answer has the new one.
-                yield AwaitMember(EPOCH_WAIT_MS, lambda member: member.view().epoch != epoch)
-                return None
-        return (yield from answer_request(application, query, until_ms))
+            case AwaitOtherEpoch(epoch, wait_ms):
+                return (yield AwaitMember(wait_ms, lambda member: member.view().epoch != epoch))
+        return (yield from answer_request(application, query))
 
     rule = offset_requests.request_offsets(request, application.group, application.instance_id)
-    return rule_script(rule, answer)
+    return rule_script(request_offsets_within(rule, application.metadata, limit_ms), answer)
 
 
 def fetch_topics(process: Requester, names: tuple[str, ...]) -> Script:

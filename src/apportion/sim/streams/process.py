@@ -34,7 +34,7 @@ from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import member_settings
 from apportion.sim.actors.record_application import ANSWERS, RecordApplication
 from apportion.sim.actors.requests import list_ends, sending
-from apportion.sim.kernel.client import Sleep
+from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Sleep
 from apportion.sim.kernel.clock import Script, ScriptRunner
 from apportion.sim.kernel.network import RequestChannel
 from apportion.sim.kernel.scenario import Scenario
@@ -58,7 +58,6 @@ from apportion.wire.messages.list_offsets import EARLIEST
 POLL_TIMEOUT_MS = 500
 MAX_POLL_RECORDS = 500
 PRODUCE_TIMEOUT_MS = 2_000
-REQUEST_TIMEOUT_MS = 5_000
 RETRY_MS = 200
 RECORDS_PER_READ = 50  # of a changelog, that a copy of a store reads at once
 RESTORED_PER_S = 2_000  # records of a changelog, into the store of a task that is to run

@@ -35,7 +35,7 @@ from apportion.sim.actors.record_application import (
     RecordApplication,
 )
 from apportion.sim.actors.requests import AwaitMember, list_ends, sending
-from apportion.sim.kernel.client import Sleep
+from apportion.sim.kernel.client import REQUEST_TIMEOUT_MS, Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.scenario import Scenario
 from apportion.sim.streams.word_count import (
@@ -62,7 +62,6 @@ CHECKPOINT_PROBABILITY = 0.2  # of writing the state to the disk after some work
 TASK_CLOSE_MS = 200  # the mean time to finish tasks before they are given up
 COMMIT_INTERVAL_MS = 30_000  # commit.interval.ms
 MAX_POLL_RECORDS = 1_000
-POLL_REQUEST_TIMEOUT_MS = 5_000
 RETRY_MS = 200
 
 
@@ -251,7 +250,7 @@ class StreamThread(RecordApplication):
                 reset=EARLIEST,
                 auto_commit_ms=COMMIT_INTERVAL_MS,
                 max_poll_interval_ms=self.simulation.scenario.rebalance_ms,
-                request_timeout_ms=POLL_REQUEST_TIMEOUT_MS,
+                request_timeout_ms=REQUEST_TIMEOUT_MS,
             ),
             self.report_failed_commit,
         )
