@@ -12,7 +12,7 @@ from apportion.member.partition_leaders import SendToLeader
 from apportion.rules import run_rule
 from apportion.wire.batch import decode_batch
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
-from tests.member.three_brokers import A0, ThreeBrokers
+from tests.member.three_brokers import A0, START_MS, ThreeBrokers
 
 TIMEOUTS = ReaderTimeouts(request_ms=30_000, silence_ms=120_000)
 
@@ -103,6 +103,27 @@ def test_the_rows_of_a_topic_that_is_deleted_during_the_read_are_left_out(
 
     rows.before = delete
     assert rows.read(0, 100) == [*range(50)]
+
+
+@pytest.mark.parametrize("timestamp", [EARLIEST, LATEST])
+def test_an_outage_while_lost_rows_are_looked_for_is_waited_for(
+    brokers: ThreeBrokers, timestamp: int
+) -> None:
+    brokers.logs[A0], brokers.leaders[A0] = (0, 30), Leader(1, 6)
+    rows = Rows(brokers)
+    back_ms = START_MS + 2 * TIMEOUTS.request_ms
+    brokers.request_ms = 100
+
+    def go_down(query: Any) -> None:
+        match query:
+            case SendToLeader(_, ListOffsetsQuery(asked)) if asked == timestamp:
+                brokers.down = {1, 2, 3}
+        if brokers.now_ms > back_ms:
+            brokers.down = set()
+
+    rows.before = go_down
+    assert rows.read(50, 60) == []
+    assert brokers.now_ms > back_ms
 
 
 @pytest.mark.parametrize("code", UNKNOWN_TOPIC)

@@ -5,8 +5,9 @@ a batch has follows from its range, so nothing is left out unless it is gone, an
 failOnDataLoss allows that.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from apportion.errors import UNKNOWN_TOPIC, Code, Refused, Unanswerable
 from apportion.member.cluster_queries.records import (
@@ -23,6 +24,8 @@ from apportion.member.time_limits import ReadClock, RetryDeadline, metadata_limi
 from apportion.rules import Rule, RuleQuery
 from apportion.topics import TopicIdPartition
 from apportion.wire.messages.list_offsets import EARLIEST, LATEST
+
+V = TypeVar("V")
 
 LEAST_FETCH_BYTES = 64 << 10
 # Before the first response shows the real size: a reader asks for about as many bytes as its range
@@ -196,15 +199,25 @@ class RangeReader:
 
     def _topic_exists(self) -> Rule[bool]:
         """Return whether fresh metadata have the topic, and it was not made again."""
-        topics = yield from within(
-            self._cache.topics([self._partition.topic], fresh=True),
+        topics = yield from self._look_up(
+            lambda: self._cache.topics([self._partition.topic], fresh=True),
             metadata_limit_ms(self._timeouts.request_ms),
         )
         topic = topics.named(self._partition.topic)
         return topic is not None and topic.id == self._partition.topic_id
 
     def _list_offset(self, timestamp: int) -> Rule[int]:
-        listed = yield from within(
-            list_offsets(self._cache, [self._partition], timestamp), self._timeouts.request_ms
+        listed = yield from self._look_up(
+            lambda: list_offsets(self._cache, [self._partition], timestamp),
+            self._timeouts.request_ms,
         )
         return listed[self._partition]
+
+    def _look_up(self, look_up: Callable[[], Rule[V]], limit_ms: int) -> Rule[V]:
+        """Run a look-up again until a broker answers, as long as a read is tried again."""
+        deadline = yield from self._new_deadline()
+        while True:
+            try:
+                return (yield from within(look_up(), limit_ms))
+            except Unanswerable as error:
+                yield from deadline.pause(error)
