@@ -84,6 +84,13 @@ WATCHED_LAWS: dict[str, str] = {
         "a query ends with no error that time mends once it has read, and with no error before it "
         "was retried"
     ),
+    "range-is-read": (
+        "a task of a query reads each record of its range once, in order; the last ones may be "
+        "missing if the topic was deleted"
+    ),
+    "task-goes-on": (
+        "a task of a query ends with no error before nothing has come for its whole time"
+    ),
     "spans-continue": "a query never goes back before the end of its own last batch",
     "replay-equals-live": (
         "the state replayed from the log equals the saved state of the running coordinator"

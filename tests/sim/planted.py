@@ -3,8 +3,8 @@ some that Kafka had.
 
 Those of classic groups, and of groups of both protocols, are in `planted_classic.py`; those of the
 rule of plain consumers in `planted_records.py`, of a query's retries in `planted_retries.py`, of
-client-side assignors in `planted_installs.py`, and of a Streams application's tasks in
-`planted_tasks.py`.
+the reads of its tasks in `planted_reads.py`, of client-side assignors in `planted_installs.py`, and
+of a Streams application's tasks in `planted_tasks.py`.
 
 `PLANTED[name].plant(patch)` makes the replacement in this process; `patch` is pytest's monkeypatch,
 or anything with its `setattr`.
@@ -43,6 +43,7 @@ from apportion.wire.records.groups import (
 from tests.sim.bug import Planted
 from tests.sim.planted_classic import CLASSIC
 from tests.sim.planted_installs import INSTALLS
+from tests.sim.planted_reads import READS
 from tests.sim.planted_records import RECORDS
 from tests.sim.planted_retries import RETRIES
 from tests.sim.planted_tasks import TASKS
@@ -331,6 +332,7 @@ PLANTED = {
         *CLASSIC,
         *RECORDS,
         *RETRIES,
+        *READS,
         *TASKS,
     )
 }

@@ -296,7 +296,7 @@ CLASSIC = (
         "Who is taken in under its id was a member all the time.",
         ((CoordinatorLink, "may_have_been_removed", never_forgotten),),
         BOTH | {"session_ms": 4_000, "statics": 0, "workers": 4, "heartbeat_budget": 0},
-        ("half-open-up", "cut", "half-open-down", "switch", "restart", "lost-reply"),
+        ("lost-join", "switch", "restart"),
     ),
     Planted(
         "missed-generation",

@@ -349,3 +349,33 @@ def test_a_failed_commit_excuses_no_later_incarnation(group: Group) -> None:
 def test_poll_raises_nothing_that_time_mends(group: Group) -> None:
     with breaks("poll-goes-on"):
         group.checker.poll_failed(group.consumer("a"), Unanswerable("no broker"))
+
+
+def reads(group: Group, *offsets: int) -> None:
+    """A task reads these offsets of the range [2, 5)."""
+    group.checker.range_read(group.consumer("a"), P, (2, 5), [*offsets])
+
+
+def test_a_task_reads_each_record_of_its_range(group: Group) -> None:
+    reads(group, 2, 3, 4)
+
+
+@pytest.mark.parametrize("offsets", [(2, 3), (3, 4), (2, 3, 3, 4), (2, 4, 3), (2, 3, 4, 5), ()])
+def test_a_task_reads_nothing_else(group: Group, offsets: tuple[int, ...]) -> None:
+    with breaks("range-is-read"):
+        reads(group, *offsets)
+
+
+def test_the_last_records_of_a_deleted_topic_are_not_missed(group: Group) -> None:
+    group.topics = Topics([Topic("t", b"u" * 16, 2)])
+    reads(group)
+    reads(group, 2, 3)
+
+
+@pytest.mark.parametrize("offsets", [(3, 4), (2, 2), (2, 3, 4, 5)])
+def test_a_task_reads_the_records_of_a_deleted_topic_in_order(
+    group: Group, offsets: tuple[int, ...]
+) -> None:
+    group.topics = Topics()
+    with breaks("range-is-read"):
+        reads(group, *offsets)

@@ -52,6 +52,7 @@ from tests.node.conftest import NodeDriver
 from tests.sim.classic_examples import CLASSIC_EXAMPLES
 from tests.sim.install_examples import INSTALL_EXAMPLES
 from tests.sim.planted import PLANTED
+from tests.sim.read_examples import READ_EXAMPLES
 from tests.sim.record_examples import RECORD_EXAMPLES
 from tests.sim.retry_examples import RETRY_EXAMPLES
 from tests.sim.task_examples import TASK_EXAMPLES
@@ -327,6 +328,7 @@ EXAMPLES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     **CLASSIC_EXAMPLES,
     **RECORD_EXAMPLES,
     **RETRY_EXAMPLES,
+    **READ_EXAMPLES,
     **TASK_EXAMPLES,
 }
 

@@ -26,6 +26,7 @@ from apportion.wire.messages.describe_configs import GROUP
 PRODUCE_TIMEOUT_MS = 2_000
 TOPIC_CHANGE_TIMEOUT_MS = 1_000
 RETRY_MS = 300
+LARGE_VALUE_BYTES = 14_000  # five are more than a task asks for at first
 MONITOR_ROUNDS = 30  # at least; the pauses are random, so there are about twice as many
 FINAL_CODES = (
     Code.NONE,
@@ -119,9 +120,12 @@ class RecordProducer(Client):
 
     def __init__(self, simulation: Simulation, broker: BrokerProcess) -> None:
         super().__init__(simulation, "producer", broker)
+        # Some are so large that a range comes in several responses. Words of that size would grow
+        # the changelogs of a Streams application.
+        large = b"record" if simulation.scenario.streams else bytes(LARGE_VALUE_BYTES)
         self._batches = [
-            encode_batch([(None, b"record", ())] * count, timestamp_ms=EPOCH_MS)
-            for count in range(1, 6)
+            encode_batch([(None, value, ())] * count, timestamp_ms=EPOCH_MS)
+            for count, value in enumerate((b"record",) * 4 + (large,), start=1)
         ]
 
     def script(self) -> Script:

@@ -33,6 +33,7 @@ from apportion.sim.actors.member_answers import at_once
 from apportion.sim.actors.members import has_new_target
 from apportion.sim.actors.requests import AwaitMember, ask
 from apportion.sim.actors.sink import Sink
+from apportion.sim.actors.tasks import TaskReads
 from apportion.sim.kernel.client import Sleep
 from apportion.sim.kernel.clock import Script
 from apportion.sim.kernel.outcome import LawBroken
@@ -97,6 +98,7 @@ class Worker(Application):
             self.checkpoint = Checkpoint(f"{self.name}/{self._checkpoints}")
         checkpoint = self.checkpoint
         self.metadata = MetadataCache()
+        self._tasks = TaskReads(self.name, self.mono_ms)
         session_ms = self.simulation.scenario.session_ms
         self.batch_group = BatchGroup(
             self.group,
@@ -176,7 +178,7 @@ class Worker(Application):
             )
 
     def _write(self, batch: Span, incarnation: int) -> Script:
-        """Write the query's batch to its sink and mark it done.
+        """Read the query's batch, write it to its sink, and mark it done.
 
         A batch without rows that asks for the sinks is answered with the sink's name.
         """
@@ -188,6 +190,9 @@ class Worker(Application):
             self.checkpoint.done = batch
             return
         self.set_in_use(incarnation, dict.fromkeys(batch.ranges))
+        for partition, (start, end) in batch.ranges.items():
+            offsets = yield from self._tasks.read(partition, (start, end))
+            self.observer.deliveries.range_read(self, partition, (start, end), offsets)
         yield Sleep(self.work_ms(self.simulation.scenario.batch_ms))
         while True:
             fences = self._sink.fences

@@ -226,3 +226,24 @@ class DeliveryChecker:
             # A response may arrive long after another consumer has taken over and committed more.
             key = owner.group, partition
             self._acknowledged[key] = max(self._acknowledged.get(key, 0), offset)
+
+    def range_read(
+        self,
+        owner: PartitionOwner,
+        partition: TopicIdPartition,
+        bounds: tuple[int, int],
+        offsets: list[int],
+    ) -> None:
+        """Check that a task has read each record of its range once, in order.
+
+        If the topic was deleted, the last ones may be missing.
+        """
+        expected = [*range(*bounds)]
+        if self._existing_topics().with_id(partition.topic_id) is None:
+            expected = expected[: len(offsets)]
+        if offsets != expected:
+            raise LawBroken(
+                "range-is-read",
+                f"a task of {owner.name} read the offsets {offsets} of {partition}, where "
+                f"[{bounds[0]}, {bounds[1]}) is its range.",
+            )

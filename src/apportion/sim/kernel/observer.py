@@ -58,7 +58,7 @@ class PartitionOwner(Protocol):
 
 
 class DeliveryObserver(Protocol):
-    """Sees the records that plain consumers deliver, and their commits."""
+    """Sees the records that plain consumers deliver, their commits, and what queries read."""
 
     def records_delivered(self, owner: PartitionOwner, records: Iterable[ConsumerRecord]) -> None:
         """Note that the owner's application was handed these records."""
@@ -92,6 +92,16 @@ class DeliveryObserver(Protocol):
         self, owner: PartitionOwner, offsets: Mapping[TopicIdPartition, int]
     ) -> None:
         """Note that the coordinator has acknowledged a commit of these offsets."""
+        ...
+
+    def range_read(
+        self,
+        owner: PartitionOwner,
+        partition: TopicIdPartition,
+        bounds: tuple[int, int],
+        offsets: list[int],
+    ) -> None:
+        """Note which records a task of the owner's query has read of its range."""
         ...
 
 
