@@ -13,6 +13,8 @@ from apportion.wire.reading import skip_tags
 
 _SIZE = Struct(">i")
 _REQUEST = Struct(">hhih")  # API key, version, correlation id, length of the client id
+CORRELATION_START, CORRELATION_END = 4, 8
+"""Where the correlation id is in a request frame."""
 _CORRELATION = Struct(">i")
 _RESPONSE = Struct(">ii")  # size, correlation id
 
