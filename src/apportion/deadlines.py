@@ -6,7 +6,7 @@ stale.
 """
 
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any
 
 Key = tuple[Any, ...]
@@ -90,12 +90,12 @@ class Deadlines:
             true_ms = at.get(key)
             if true_ms == top_ms:
                 return
-            heappop(heap)
             if true_ms is None:
+                heappop(heap)
                 del queued[key]
             else:
                 queued[key] = true_ms
-                heappush(heap, (true_ms, key))
+                heapreplace(heap, (true_ms, key))
 
     def _rebuild(self) -> None:
         """Reduce the heap to one entry for each armed key."""
