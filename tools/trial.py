@@ -26,10 +26,15 @@ LEFT_OUT = (
     "test_guards.py",
     # of whole applications and pages
     "test_cluster.py",
+    "test_connect.py",
+    "test_ending_applications.py",
     "test_examples.py",
+    "test_lost_permissions.py",
+    "test_named_sources.py",
     "test_outage.py",
     "test_readme.py",
     "test_rehearsals.py",
+    "test_secured.py",
     "test_takeover.py",
     "test_tutorial.py",
 )

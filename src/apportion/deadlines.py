@@ -48,6 +48,12 @@ class Deadlines:
 
     def next_at(self) -> int | None:
         """Return the earliest deadline; None if there is none."""
+        if not self._heap:
+            return None
+        top_ms, key = self._heap[0]
+        # Asked in every step, and most steps move no deadline that is the earliest.
+        if self._at.get(key) == top_ms == self._queued.get(key):
+            return top_ms
         self._drop_stale()
         return self._heap[0][0] if self._heap else None
 

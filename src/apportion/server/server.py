@@ -340,8 +340,7 @@ class Server:
         if type(action) is Reply:
             # None: the connection was closed before its request was answered.
             if (waiting := self._unanswered.pop(action.ticket, None)) is not None:
-                connection, slot = waiting
-                self._send_response(connection, slot, action.body)
+                self._send_response(*waiting, action.body)
         elif type(action) is Note:
             log_note(log, action)
         elif type(action) is RequestDenied:

@@ -39,6 +39,9 @@ class FrameSplitter:
         if rest:
             rest += data
             whole = rest
+        # As it is with most clients: one request, and all of it.
+        elif len(data) >= 4 and len(data) - 4 == _SIZE.unpack_from(data)[0] <= self.limit:
+            return [data[4:]]
         frames = []
         position, end = 0, len(whole)
         while end - position >= 4:
