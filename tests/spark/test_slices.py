@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from apportion.client.cluster import Cluster
 from apportion.member.batch.span import sorted_span
 from apportion.server.embedded import EmbeddedBroker
-from apportion.spark.option_values import OptionError
-from apportion.spark.options import SourceOptions
-from apportion.spark.slices import (
+from apportion.spark.options.stream import SourceOptions
+from apportion.spark.options.values import OptionError
+from apportion.spark.reading.slices import (
     MOST_TASKS,
     OFFSETS_A_TASK,
     PartitionSlice,
